@@ -1,0 +1,50 @@
+//! What the benchmark programs share: data, clocks, and the words of their output.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+/// A smooth field with noise in its low digits, as measured data has it: `values[row][column]`.
+pub fn field(row: u64, column: u64) -> f32 {
+    let (y, x) = (row as f32 * 0.002, column as f32 * 0.003);
+    let smooth = 280.0 + 15.0 * y.sin() + 8.0 * (x + y * 0.5).cos();
+    let noise = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ column.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)) >> 58;
+    // Quantised to 1/64, so that a compressor has something to find.
+    ((smooth + noise as f32 / 64.0) * 64.0).round() / 64.0
+}
+
+/// The argument after `--name`.
+pub fn option(name: &str) -> Option<String> {
+    let mut args = std::env::args();
+    args.find(|arg| arg == name)?;
+    args.next()
+}
+
+/// A number after `--name`, or a default.
+pub fn number(name: &str, default: u64) -> u64 {
+    option(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} takes a number")))
+}
+
+/// Whether `--name` is there.
+pub fn flag(name: &str) -> bool {
+    std::env::args().any(|arg| arg == name)
+}
+
+/// Runs something several times and prints seconds for each, as one line of JSON.
+pub fn report(repeat: u64, bytes: u64, mut work: impl FnMut()) -> Value {
+    let mut seconds = Vec::new();
+    for _ in 0..repeat {
+        let start = Instant::now();
+        work();
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    let result = json!({"seconds": seconds, "bytes": bytes});
+    println!("{result}");
+    result
+}
+
+/// A thread pool of this size for everything inside `work`.
+pub fn on_threads<R: Send>(threads: u64, work: impl FnOnce() -> R + Send) -> R {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build().expect("a thread pool");
+    pool.install(work)
+}

@@ -1,0 +1,197 @@
+"""Reads and writes of .tet files beside numpy and the reference package, in one run, as ratios.
+
+    cargo build --release --manifest-path bench/Cargo.toml
+    python bench/tet.py --bin bench/target/release/tet --dir FOLDER [--side 16384] [--record FILE.json]
+
+Needs numpy and tet-py (interop/requirements.txt). FOLDER needs about 10 GB. Baselines are measured in this process
+between our runs, so that both see the same machine.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+
+def ours(binary, *words):
+    text = subprocess.run([binary, *map(str, words)], check=True, capture_output=True, text=True).stdout
+    return json.loads(text.splitlines()[-1])
+
+
+def seconds(result):
+    return statistics.median(result["seconds"])
+
+
+def timed(work, repeat=5):
+    taken = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+class Table:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, what, ours_s, base_s, base, target, bytes_=None):
+        ratio = base_s / ours_s
+        speed = f"{bytes_ / ours_s / 1e9:.2f} GB/s" if bytes_ else ""
+        met = "" if target is None else ("met" if ratio >= target else "missed")
+        self.rows.append(
+            dict(what=what, ours_s=ours_s, baseline=base, baseline_s=base_s, ratio=ratio, target=target, speed=speed)
+        )
+        goal = "" if target is None else f">= {target:.2f} {met}"
+        print(f"{what:58} {ours_s:9.4f} s  {base:22} {base_s:9.4f} s  {ratio:6.2f} x {goal:14} {speed}", flush=True)
+
+    def share(self, what, with_s, without_s, most):
+        cost = with_s / without_s - 1
+        met = "" if most is None else f"< {most:.0%} {'met' if cost < most else 'missed'}"
+        self.rows.append(dict(what=what, ours_s=with_s, baseline="without", baseline_s=without_s, cost=cost, most=most))
+        print(f"{what:58} {with_s:9.4f} s  {'without':22} {without_s:9.4f} s  {cost:+6.1%} {met}", flush=True)
+
+
+def plain_array(folder, side):
+    """The array as plain bytes: what numpy maps."""
+    path = os.path.join(folder, "plain.f32")
+    if not os.path.exists(path):
+        with open(os.path.join(folder, "rows.tet"), "rb") as source, open(path + ".part", "wb") as out:
+            head = source.read(32)
+            start = int.from_bytes(head[16:24], "little") + int.from_bytes(head[24:32], "little")
+            source.seek(start)
+            left = side * side * 4
+            while left:
+                piece = source.read(min(left, 1 << 24))
+                out.write(piece)
+                left -= len(piece)
+        os.rename(path + ".part", path)
+    return np.memmap(path, "<f4", mode="r", shape=(side, side))
+
+
+def reads(table, binary, folder, side):
+    plain = plain_array(folder, side)
+    total = plain.nbytes
+    warm = np.ones(plain.shape, plain.dtype)
+    np.copyto(warm, plain)
+    targets = {"rows": 0.8, "tiles": 0.5}
+    for name in ("rows", "tiles"):
+        path = os.path.join(folder, f"{name}.tet")
+        into = {}
+        for threads in (1, 2):
+            for verify in (True, False):
+                flags = [] if verify else ["--no-verify"]
+                base = timed(lambda: np.copyto(warm, plain))
+                into[threads, verify] = seconds(ours(binary, "read", path, "--into", "--threads", threads, *flags))
+                words = f"{name}: into a warm buffer, {threads} thread(s), {'checked' if verify else 'unchecked'}"
+                table.add(words, into[threads, verify], base, "np.copyto(mmap)", targets[name], total)
+        new = {}
+        for threads in (1, 2):
+            for verify in (True, False):
+                flags = [] if verify else ["--no-verify"]
+                base = timed(lambda: np.array(plain))
+                new[threads, verify] = seconds(ours(binary, "read", path, "--new", "--threads", threads, *flags))
+                words = f"{name}: into new memory, {threads} thread(s), {'checked' if verify else 'unchecked'}"
+                table.add(words, new[threads, verify], base, "np.array(mmap)", 1.0, total)
+        for threads in (1, 2):
+            table.share(f"{name}: checking, new memory, {threads} thread(s)", new[threads, True], new[threads, False], 0.10)
+    del warm
+
+
+def compressed(table, binary, folder):
+    path = os.path.join(folder, "zstd.tet")
+    base = ours(binary, "bare", path, "--threads", 2)
+    bare = seconds(base)
+    taken = {}
+    for threads in (1, 2):
+        for verify in (True, False):
+            flags = [] if verify else ["--no-verify"]
+            taken[threads, verify] = seconds(ours(binary, "read", path, "--into", "--threads", threads, *flags))
+            words = f"zstd: into a warm buffer, {threads} thread(s), {'checked' if verify else 'unchecked'}"
+            goal = 0.9 if threads == 2 else None
+            table.add(words, taken[threads, verify], bare, "bare zstd, 2 threads", goal, base["bytes"])
+        table.share(f"zstd: checking, {threads} thread(s)", taken[threads, True], taken[threads, False], 0.05)
+
+
+def reference(table, binary, folder):
+    import tet
+
+    for name in ("rows", "tiles", "zstd"):
+        path = os.path.join(folder, f"{name}.tet")
+        handle = tet.open(path)
+        base = timed(lambda: handle.dataset("a").read_numpy(), repeat=3)
+        taken = seconds(ours(binary, "read", path, "--new", "--threads", 2))
+        table.add(f"{name}: into new memory, 2 threads, checked", taken, base, "tet-py dense read", None)
+
+
+def opening(table, binary, folder):
+    taken = {}
+    for count in (1_000, 1_000_000):
+        path = os.path.join(folder, f"chunks-{count}.tet")
+        if not os.path.exists(path):
+            subprocess.run([binary, "chunks", path, str(count)], check=True)
+        taken[count] = seconds(ours(binary, "open", path))
+    table.add("open and read one chunk of 1,000,000", taken[1_000_000], taken[1_000], "of 1,000 chunks", 0.5)
+
+
+def bounded(table, binary, folder):
+    """Anonymous memory of a write and of an extract, as a limit the kernel holds them to."""
+    chunk = 1 << 20
+    limit = 256 * (1 << 20) + 2 * 2 * chunk
+    size = 4 << 30
+    path, out = os.path.join(folder, "large.tet"), os.path.join(folder, "large.raw")
+    for words in (["bounded-write", path, size, limit], ["bounded-extract", path, out, limit]):
+        subprocess.run([binary, *map(str, words)], check=True, capture_output=True)
+        table.rows.append(dict(what=f"{words[0]} of {size} bytes", limit=limit, ok=True))
+        print(f"{words[0]} of {size >> 30} GiB under RLIMIT_DATA {limit >> 20} MiB: done", flush=True)
+    os.remove(out)
+    os.remove(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--side", type=int, default=16384)
+    parser.add_argument("--record")
+    parser.add_argument("--only", nargs="*", default=["reads", "compressed", "reference", "opening", "bounded"])
+    options = parser.parse_args()
+    os.makedirs(options.dir, exist_ok=True)
+    if not os.path.exists(os.path.join(options.dir, "zstd.tet")):
+        subprocess.run([options.bin, "make", options.dir, "--side", str(options.side)], check=True)
+    table = Table()
+    if "reads" in options.only:
+        reads(table, options.bin, options.dir, options.side)
+    if "compressed" in options.only:
+        compressed(table, options.bin, options.dir)
+    if "reference" in options.only:
+        reference(table, options.bin, options.dir)
+    if "opening" in options.only:
+        opening(table, options.bin, options.dir)
+    if "bounded" in options.only:
+        bounded(table, options.bin, options.dir)
+    if options.record:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+        machine = dict(system=platform.system(), machine=platform.machine(), cores=os.cpu_count())
+        try:
+            with open("/proc/cpuinfo") as info:
+                machine["cpu"] = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
+        except OSError:
+            pass
+        record = dict(
+            date=time.strftime("%Y-%m-%d"), commit=commit, machine=machine, numpy=np.__version__, side=options.side,
+            rows=table.rows,
+        )
+        with open(options.record, "w") as out:
+            json.dump(record, out, indent=1)
+            out.write("\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+//! The command `tet`.
+
+fn main() -> std::process::ExitCode {
+    tercet_cli::main_as(tercet_cli::Persona::Tet)
+}

@@ -1,0 +1,6 @@
+//! The verbs, one file each.
+
+pub(crate) mod any;
+pub(crate) mod demo;
+pub(crate) mod shell;
+pub(crate) mod tet;

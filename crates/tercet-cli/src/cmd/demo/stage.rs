@@ -1,0 +1,89 @@
+//! How the demo tells its story: words, and commands that are really run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tercet::core::{Class, escape};
+
+use crate::failure::Failure;
+use crate::persona::Persona;
+use crate::run::{exit_code, told};
+use crate::ui::{DIM, HEADING, Ui, paint};
+
+/// The teller of the story.
+pub(super) struct Stage<'a> {
+    folder: &'a Path,
+    out: &'a mut Ui,
+    chapter: usize,
+    /// A command was the last thing shown: words after it need room.
+    after_command: bool,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(folder: &'a Path, out: &'a mut Ui) -> Self {
+        out.join_streams();
+        Self { folder, out, chapter: 0, after_command: false }
+    }
+
+    pub(super) fn folder(&self) -> &'a Path {
+        self.folder
+    }
+
+    /// A file of the demo.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Starts a chapter.
+    pub(super) fn title(&mut self, title: &str) -> Result<(), Failure> {
+        self.chapter += 1;
+        self.after_command = false;
+        self.out.line("")?;
+        self.out.line(paint(HEADING, format_args!("{}. {title}", self.chapter)))
+    }
+
+    /// A sentence.
+    pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
+        if std::mem::take(&mut self.after_command) {
+            self.out.line("")?;
+        }
+        self.out.line(text)
+    }
+
+    /// Runs `tet` with these arguments, as if they had been typed; names of files are those of the demo's folder.
+    /// Another exit code than the expected one ends the demo.
+    pub(super) fn command(&mut self, args: &[&str], expected: u8) -> Result<(), Failure> {
+        let is_file = |arg: &str| {
+            let path = Path::new(arg);
+            path.extension().is_some_and(|ending| ending == "tet" || ending == "npy")
+        };
+        let mut line = vec![OsString::from("tet")];
+        let placed = |arg: &&str| if is_file(arg) { self.path(arg).into() } else { OsString::from(arg) };
+        line.extend(args.iter().map(placed));
+        let typed: Vec<String> =
+            line.iter().map(|arg| escape::name(&arg.to_string_lossy()).into_owned()).collect();
+        let typed = typed.join(" ");
+
+        self.out.line("")?;
+        self.out.line(paint(HEADING, format_args!("$ {typed}")))?;
+        let parsed = Persona::Tet.parse(line.into_iter());
+        let (_, request) = parsed.map_err(|error| Failure::request(error.to_string()))?;
+        let result = request.run(Persona::Tet, self.out);
+        if let Err(failure) = &result {
+            match (failure, told(failure)) {
+                (Failure::Error(_), Some(text)) => self.out.line(text)?,
+                _ => return result.map(|_| ()),
+            }
+        }
+        let code = exit_code(&result);
+        if code != 0 {
+            self.out.line(paint(DIM, format_args!("(exit code {code})")))?;
+        }
+        self.after_command = true;
+        if code == expected {
+            return Ok(());
+        }
+        let said = format!("the demo is broken: `{typed}` ended with exit code {code} instead of {expected}");
+        Err(Failure::new(Class::Unsupported, said))
+    }
+}

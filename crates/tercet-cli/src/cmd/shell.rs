@@ -1,0 +1,50 @@
+//! What a shell and a manual need to know about the commands.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::failure::{Failure, Outcome};
+use crate::persona::Persona;
+use crate::ui::Ui;
+
+/// Verbs about the command itself.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write all of them into a folder
+    Man {
+        /// Write one page for each verb into this folder
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+impl Verb {
+    pub(crate) fn run(&self, persona: Persona, out: &mut Ui) -> Result<Outcome, Failure> {
+        let mut command = persona.command();
+        match self {
+            Self::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(*shell, &mut command, persona.name(), &mut script);
+                out.bytes()?.write_all(&script).map_err(|error| Failure::output(&error))?;
+            }
+            Self::Man { dir: Some(dir) } => {
+                let refused = |error| Failure::io(&format!("cannot write to `{}`", dir.display()), &error);
+                std::fs::create_dir_all(dir).map_err(refused)?;
+                clap_mangen::generate_to(command, dir).map_err(refused)?;
+            }
+            Self::Man { dir: None } => {
+                let mut page = Vec::new();
+                let render = clap_mangen::Man::new(command).render(&mut page);
+                render.map_err(|error| Failure::io("cannot make the page", &error))?;
+                out.bytes()?.write_all(&page).map_err(|error| Failure::output(&error))?;
+            }
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,51 @@
+//! `tet append`.
+
+use std::io;
+use std::path::PathBuf;
+
+use tercet::tet::{self, HistoryRow, Rewrite};
+
+use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
+use super::written::Written;
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = SCOPES)]
+pub(crate) struct Args {
+    /// The file to add to
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    #[command(flatten)]
+    arrays: Arrays,
+    #[command(flatten)]
+    whole: Whole,
+    /// Tell the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    // Before the lock: standard input may take its time.
+    let opened = args.arrays.open(out)?;
+    let mut rewrite = Rewrite::open(&args.path).map_err(hint_to_create)?;
+    let ids = arrays::plan(&opened, rewrite.layout())?;
+    args.whole.apply(rewrite.layout())?;
+    let history = HistoryRow::now("append", &args.arrays.origin());
+    let total = rewrite.file().len().saturating_add(arrays::total_bytes(&opened));
+    let bar = out.bar("writing", total);
+    let mut writer = rewrite.start(history, args.whole.style().options(), &bar)?;
+    arrays::store(&opened, &ids, &mut writer, &bar)?;
+    writer.seal()?;
+    drop(bar);
+    let names: Vec<&str> = opened.iter().map(Opened::name).collect();
+    Written::read(&args.path, &names)?.show(args.json, out)?;
+    Ok(Outcome::Done)
+}
+
+fn hint_to_create(error: tet::Error) -> Failure {
+    let missing =
+        matches!(error.fault(), tet::Fault::Publish(cause) if cause.kind() == io::ErrorKind::NotFound);
+    let failure = Failure::from(error);
+    if missing { failure.with_hint("`tet create` makes a new file") } else { failure }
+}

@@ -1,0 +1,263 @@
+//! Arrays on their way into a file: the options that `create` and `append` share.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use clap::ValueEnum;
+use tercet::convert::npy::{Npy, Stored};
+use tercet::convert::{self, chunking};
+use tercet::core::{Progress, Sink, escape};
+use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOptions};
+
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::render::parse_size;
+use crate::ui::Ui;
+
+mod labels;
+mod scope;
+mod syntax;
+
+use scope::Scoped;
+use syntax::NamedFile;
+
+/// The arrays, and how each is stored.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Arrays")]
+pub(crate) struct Arrays {
+    /// An array and the name it gets: `t2m=t2m.npy`. Can be repeated; `-` as the file reads standard input
+    #[arg(long, value_name = "NAME=FILE", required = true, value_parser = syntax::named_file())]
+    from: Vec<NamedFile>,
+    /// The shape of the chunks: `1,721,1440`. Without it, chunks of 1 to 4 MiB with whole rows
+    #[arg(long, value_name = "[NAME:]N,N,…", value_parser = syntax::chunk)]
+    chunk: Vec<String>,
+    /// Compress with zstd, at level 3 or this one (-7 to 22); `none` stores chunks as they are, which is the default
+    #[arg(long, value_name = "[NAME:]LEVEL", num_args = 0..=1, default_missing_value = "3",
+          allow_negative_numbers = true, value_parser = syntax::zstd)]
+    zstd: Vec<String>,
+    /// The names of the axes, outermost first: `time,lat,lon`
+    #[arg(long, value_name = "[NAME:]AXIS,…")]
+    dims: Vec<String>,
+    /// An attribute: `units=K`. Can be repeated
+    #[arg(long, value_name = "[NAME:]KEY=VALUE", value_parser = syntax::pair)]
+    attr: Vec<(String, String)>,
+    /// A file with the labels of an axis, one in each line: `time=times.txt`. The axis is given by name or number
+    #[arg(long, value_name = "[NAME:]AXIS=FILE", value_parser = syntax::named_file())]
+    labels: Vec<NamedFile>,
+    /// The most that is taken from standard input, which is kept in a temporary file
+    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size)]
+    max_stdin: u64,
+}
+
+/// What the file as a whole gets.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "File")]
+pub(crate) struct Whole {
+    /// Advise readers how much memory to use: bytes (`512MiB`) or a part of all memory (`25%`)
+    #[arg(long, value_name = "SIZE|PERCENT%", value_parser = syntax::budget)]
+    memory_budget: Option<MemoryBudget>,
+    #[command(flatten)]
+    style: Style,
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Style {
+    /// `interop` writes byte for byte what the reference implementation writes: no checksums, no own history
+    #[arg(long, value_name = "PROFILE", default_value = "tercet")]
+    profile: Profile,
+    /// Leave out the statistics of the chunks, which spare readers work
+    #[arg(long)]
+    no_statistics: bool,
+    /// Leave out the checksums, and with them the statistics: damage will go unnoticed
+    #[arg(long)]
+    no_checksums: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    Tercet,
+    Interop,
+}
+
+/// For the help of every verb with [`Arrays`].
+pub(crate) const SCOPES: &str = "\
+Options of arrays apply to every array of the command. To mean one of them, put its name and a colon first: \
+`--chunk t2m:1,721,1440 --attr t2m:units=K`; such an option comes before one for all. An axis or a key that has a \
+colon itself is written with a colon first: `--attr :foaf:name=x`. Labels for all arrays reach those that have the \
+axis.";
+
+impl Style {
+    pub(crate) fn options(self) -> WriterOptions {
+        match self.profile {
+            Profile::Interop => WriterOptions::interop(),
+            Profile::Tercet => WriterOptions::new()
+                .with_checksums(!self.no_checksums)
+                .with_statistics(!self.no_statistics && !self.no_checksums),
+        }
+    }
+
+    /// Whether the file may tell where it comes from.
+    pub(crate) fn tells_origin(self) -> bool {
+        self.profile == Profile::Tercet
+    }
+}
+
+impl Whole {
+    pub(crate) fn style(&self) -> Style {
+        self.style
+    }
+
+    pub(crate) fn apply(&self, layout: &mut Layout) -> Result<(), Failure> {
+        match self.memory_budget {
+            Some(budget) => Ok(layout.memory_budget(budget)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An open array with everything that was said about it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    name: String,
+    npy: Npy,
+    chunk: Vec<u64>,
+    compression: Compression,
+    dims: Vec<String>,
+    attrs: Vec<(String, String)>,
+    labels: Vec<(String, Vec<String>)>,
+}
+
+impl Arrays {
+    /// Opens every array and reads every file of labels. Nothing is written yet.
+    pub(crate) fn open(&self, out: &mut Ui) -> Result<Vec<Opened>, Failure> {
+        self.check_names()?;
+        let names: Vec<&str> = self.from.iter().map(|from| from.name.as_str()).collect();
+        let scoped = Scoped::sort(self, &names)?;
+        let mut opened = Vec::with_capacity(self.from.len());
+        for (number, from) in self.from.iter().enumerate() {
+            let npy = self.open_npy(&from.path)?;
+            note_widening(&npy, out)?;
+            let chunk = match scoped.chunk(number) {
+                Some(chunk) => chunk,
+                None => chunking::default_chunk_shape(npy.shape(), npy.dtype().size()),
+            };
+            let dims = scoped.dims(number);
+            opened.push(Opened {
+                name: from.name.clone(),
+                chunk,
+                compression: scoped.compression(number),
+                attrs: scoped.attrs(number),
+                labels: scoped.labels(number, &dims, npy.shape().rank()),
+                dims,
+                npy,
+            });
+        }
+        scoped.check_labels_used(&opened)?;
+        Ok(opened)
+    }
+
+    fn check_names(&self) -> Result<(), Failure> {
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = self.from.iter().find(|from| !seen.insert(&from.name)) {
+            let name = escape::name(&twice.name);
+            return Err(Failure::request(format!("two arrays are to be called `{name}`")));
+        }
+        if self.from.iter().filter(|from| is_stdin(&from.path)).count() > 1 {
+            return Err(Failure::request("only one array can come from standard input"));
+        }
+        Ok(())
+    }
+
+    fn open_npy(&self, path: &Path) -> Result<Npy, Failure> {
+        if is_stdin(path) {
+            let stdin = Input { path: path.to_owned(), max_stdin: self.max_stdin };
+            return Ok(Npy::open_source(stdin.source()?)?);
+        }
+        Ok(Npy::open(path)?)
+    }
+
+    /// The files the arrays come from, for the history: names without folders.
+    pub(crate) fn origin(&self) -> String {
+        let name = |from: &NamedFile| match from.path.file_name() {
+            Some(name) if !is_stdin(&from.path) => name.to_string_lossy().into_owned(),
+            _ => "standard input".to_owned(),
+        };
+        short_list(self.from.iter().map(name))
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn note_widening(npy: &Npy, out: &mut Ui) -> Result<(), Failure> {
+    let what = match npy.stored() {
+        Stored::Plain(_) => return Ok(()),
+        Stored::Bool => "truth values, stored as u8 0 and 1",
+        Stored::Int8 => "numbers of one byte with a sign, stored as i16",
+    };
+    out.note(format_args!("note: {} holds {what}", escape::name(npy.name())))
+}
+
+/// Names joined by commas, as many as a history row can hold.
+pub(crate) fn short_list(names: impl ExactSizeIterator<Item = String>) -> String {
+    /// A history row holds 1024 bytes; this leaves room for the count of the others.
+    const ROOM: usize = 960;
+    let total = names.len();
+    let mut text = String::new();
+    for (number, name) in names.enumerate() {
+        let comma = if number == 0 { "" } else { ", " };
+        if text.len() + comma.len() + name.len() > ROOM {
+            let cut = if number == 0 { &name[..name.floor_char_boundary(ROOM)] } else { "" };
+            return format!("{text}{cut}{comma}… ({total} in all)");
+        }
+        text.push_str(comma);
+        text.push_str(&name);
+    }
+    text
+}
+
+/// Adds the arrays to what a file will hold.
+pub(crate) fn plan(arrays: &[Opened], layout: &mut Layout) -> Result<Vec<DatasetId>, Failure> {
+    let mut ids = Vec::with_capacity(arrays.len());
+    for array in arrays {
+        let id = layout.dataset(&array.name, array.npy.dtype(), array.npy.shape(), &array.chunk)?;
+        layout.compress(id, array.compression)?;
+        if !array.dims.is_empty() {
+            layout.dims(id, array.dims.iter().map(String::as_str))?;
+        }
+        for (key, value) in &array.attrs {
+            layout.attr(id, key, value)?;
+        }
+        for (axis, labels) in &array.labels {
+            layout.labels(id, axis, labels.clone())?;
+        }
+        ids.push(id);
+    }
+    Ok(ids)
+}
+
+/// Writes the values.
+pub(crate) fn store<S: Sink>(
+    arrays: &[Opened],
+    ids: &[DatasetId],
+    writer: &mut Writer<S>,
+    progress: &dyn Progress,
+) -> Result<(), Failure> {
+    for (array, &id) in arrays.iter().zip(ids) {
+        convert::store(&array.npy, writer, id, progress)?;
+    }
+    Ok(())
+}
+
+/// The bytes of all arrays.
+pub(crate) fn total_bytes(arrays: &[Opened]) -> u64 {
+    arrays.iter().fold(0, |sum, array| sum.saturating_add(array.npy.bytes()))
+}
+
+impl Opened {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}

@@ -1,0 +1,28 @@
+//! Files of labels: one in each line.
+
+use std::path::Path;
+
+use tercet::core::{ByteSource as _, Class, Span, escape, source};
+
+use crate::failure::Failure;
+
+/// All labels of a file together can have so many bytes in a `.tet` file, so a longer file is a mistake.
+const LIMIT: u64 = 16 << 20;
+
+/// The lines of a file. The last one may end without a line break; `\r\n` counts as one.
+pub(super) fn read(path: &Path) -> Result<Vec<String>, Failure> {
+    let name = path.to_string_lossy();
+    let refused = |error| Failure::source(&name, error);
+    let file = source::File::open(path).map_err(refused)?;
+    let shown = escape::name(&name);
+    if file.len() > LIMIT {
+        let said = format!("{shown}: has {} bytes, but labels can have {LIMIT} at most", file.len());
+        return Err(Failure::new(Class::Limit, said));
+    }
+    let bytes = file.read_at(Span::first(file.len())).map_err(refused)?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
+        Failure::new(Class::Malformed, format!("{shown}: line {line} is not UTF-8 text"))
+    })?;
+    Ok(text.lines().map(str::to_owned).collect())
+}

@@ -1,0 +1,198 @@
+//! Which array an option is for.
+
+use std::collections::BTreeMap;
+
+use tercet::core::escape;
+use tercet::tet::Compression;
+
+use super::{Arrays, labels, syntax};
+use crate::failure::Failure;
+
+/// The options, sorted by the array they are for.
+pub(super) struct Scoped {
+    chunk: Values<Vec<u64>>,
+    compression: Values<Compression>,
+    dims: Values<Vec<String>>,
+    attrs: Keyed<String>,
+    labels: Keyed<Vec<String>>,
+}
+
+impl Scoped {
+    /// Sorts the options and reads the files of labels.
+    pub(super) fn sort(arrays: &Arrays, names: &[&str]) -> Result<Self, Failure> {
+        let wrong = |said: String| Failure::request(said);
+        let mut scoped = Self {
+            chunk: Values::default(),
+            compression: Values::default(),
+            dims: Values::default(),
+            attrs: Keyed::default(),
+            labels: Keyed::default(),
+        };
+        for text in &arrays.chunk {
+            let (array, shape) = scope("--chunk", text, names)?;
+            scoped.chunk.put("--chunk", array, names, syntax::parse_chunk(shape).map_err(wrong)?)?;
+        }
+        for text in &arrays.zstd {
+            let (array, level) = scope("--zstd", text, names)?;
+            let compression = match syntax::parse_zstd(level).map_err(wrong)? {
+                Some(level) => Compression::Zstd { level },
+                None => Compression::Raw,
+            };
+            scoped.compression.put("--zstd", array, names, compression)?;
+        }
+        for text in &arrays.dims {
+            let (array, axes) = scope("--dims", text, names)?;
+            let axes = axes.split(',').map(|axis| axis.trim().to_owned()).collect();
+            scoped.dims.put("--dims", array, names, axes)?;
+        }
+        for (key, value) in &arrays.attr {
+            let (array, key) = scope("--attr", key, names)?;
+            scoped.attrs.entry(key).put(&format!("--attr {key}"), array, names, value.clone())?;
+        }
+        for file in &arrays.labels {
+            let (array, axis) = scope("--labels", &file.name, names)?;
+            let lines = labels::read(&file.path)?;
+            scoped.labels.entry(axis).put(&format!("--labels {axis}"), array, names, lines)?;
+        }
+        Ok(scoped)
+    }
+
+    pub(super) fn chunk(&self, array: usize) -> Option<Vec<u64>> {
+        self.chunk.get(array).cloned()
+    }
+
+    pub(super) fn compression(&self, array: usize) -> Compression {
+        self.compression.get(array).copied().unwrap_or_default()
+    }
+
+    pub(super) fn dims(&self, array: usize) -> Vec<String> {
+        self.dims.get(array).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn attrs(&self, array: usize) -> Vec<(String, String)> {
+        let given = self.attrs.0.iter();
+        given.filter_map(|(key, values)| Some((key.clone(), values.get(array)?.clone()))).collect()
+    }
+
+    /// Labels meant for this array; those meant for all only if it has the axis.
+    pub(super) fn labels(&self, array: usize, dims: &[String], rank: usize) -> Vec<(String, Vec<String>)> {
+        let has = |axis: &String| dims.contains(axis) || axis.parse::<usize>().is_ok_and(|n| n < rank);
+        let meant = |(axis, values): (&String, &Values<Vec<String>>)| {
+            let labels = values.one.get(&array).or_else(|| values.all.as_ref().filter(|_| has(axis)))?;
+            Some((axis.clone(), labels.clone()))
+        };
+        self.labels.0.iter().filter_map(meant).collect()
+    }
+
+    /// Refuses labels for an axis that no array has.
+    pub(super) fn check_labels_used(&self, used: &[super::Opened]) -> Result<(), Failure> {
+        for (axis, values) in &self.labels.0 {
+            let found = used.iter().any(|array| array.labels.iter().any(|(name, _)| name == axis));
+            if values.all.is_some() && !found {
+                let said = format!("no array has an axis `{}`", escape::name(axis));
+                return Err(Failure::request(said).with_hint("`--dims` names the axes; numbers count from 0"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value for all arrays, and values for some.
+struct Values<T> {
+    all: Option<T>,
+    one: BTreeMap<usize, T>,
+}
+
+impl<T> Default for Values<T> {
+    fn default() -> Self {
+        Self { all: None, one: BTreeMap::new() }
+    }
+}
+
+impl<T> Values<T> {
+    fn put(&mut self, option: &str, array: Option<usize>, names: &[&str], value: T) -> Result<(), Failure> {
+        let (before, whom) = match array {
+            Some(number) => {
+                let name = names.get(number).copied().unwrap_or_default();
+                (self.one.insert(number, value), format!("array `{}`", escape::name(name)))
+            }
+            None => (self.all.replace(value), "all arrays".to_owned()),
+        };
+        match before {
+            None => Ok(()),
+            Some(_) => Err(Failure::request(format!("`{}` is given twice for {whom}", escape::name(option)))),
+        }
+    }
+
+    fn get(&self, array: usize) -> Option<&T> {
+        self.one.get(&array).or(self.all.as_ref())
+    }
+}
+
+/// Values with a key: attributes, labels.
+struct Keyed<T>(BTreeMap<String, Values<T>>);
+
+impl<T> Default for Keyed<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> Keyed<T> {
+    fn entry(&mut self, key: &str) -> &mut Values<T> {
+        self.0.entry(key.to_owned()).or_default()
+    }
+}
+
+/// Takes the name of an array and a colon off a value: which array is meant, and the rest.
+///
+/// A colon that follows no name of an array is refused, because it is a misspelled name as a rule.
+fn scope<'t>(option: &str, text: &'t str, names: &[&str]) -> Result<(Option<usize>, &'t str), Failure> {
+    if let Some(rest) = text.strip_prefix(':') {
+        return Ok((None, rest));
+    }
+    let behind = |name: &str| text.strip_prefix(name)?.strip_prefix(':');
+    // Names may have colons themselves: the longest that fits is meant.
+    let found = names.iter().enumerate().filter_map(|(number, name)| Some((number, behind(name)?)));
+    if let Some((number, rest)) = found.min_by_key(|(_, rest)| rest.len()) {
+        return Ok((Some(number), rest));
+    }
+    match text.split_once(':') {
+        None => Ok((None, text)),
+        Some((name, _)) => {
+            let (name, text) = (escape::name(name), escape::name(text));
+            let said =
+                format!("`{option} {text}` is for an array `{name}`, which this command does not have");
+            let names: Vec<_> = names.iter().map(|name| escape::name(name)).collect();
+            Err(Failure::request(said).with_hint(format!("arrays are: {}", names.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_and_a_colon_mean_one_array() {
+        let names = ["a", "a:b", "c/d"];
+        let scope = |text| scope("--attr", text, &names).ok();
+        assert_eq!(scope("units"), Some((None, "units")));
+        assert_eq!(scope("a:units"), Some((Some(0), "units")));
+        assert_eq!(scope("a:b:units"), Some((Some(1), "units")));
+        assert_eq!(scope("c/d:x:y"), Some((Some(2), "x:y")));
+        assert_eq!(scope(":x:y"), Some((None, "x:y")));
+        assert_eq!(scope("e:units"), None);
+        assert_eq!(scope("ab:units"), None);
+    }
+
+    #[test]
+    fn one_array_comes_before_all() {
+        let mut values = Values::default();
+        values.put("--chunk", None, &["a", "b"], 1).unwrap();
+        values.put("--chunk", Some(1), &["a", "b"], 2).unwrap();
+        assert_eq!((values.get(0), values.get(1)), (Some(&1), Some(&2)));
+        assert!(values.put("--chunk", None, &["a", "b"], 3).is_err());
+        assert!(values.put("--chunk", Some(1), &["a", "b"], 3).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! What the values of options look like.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use tercet::tet::MemoryBudget;
+
+use crate::render::parse_size;
+
+/// `NAME=FILE`. The file need not be text, the name must.
+#[derive(Clone, Debug)]
+pub(super) struct NamedFile {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+}
+
+pub(super) fn named_file() -> impl TypedValueParser<Value = NamedFile> {
+    OsStringValueParser::new().try_map(|text: OsString| {
+        let shown = text.to_string_lossy().into_owned();
+        match split(&text) {
+            Some((name, path)) if !name.is_empty() && !path.as_os_str().is_empty() => {
+                Ok(NamedFile { name, path })
+            }
+            _ => Err(format!("`{shown}` is not a name, `=` and a file, like `t2m=t2m.npy`")),
+        }
+    })
+}
+
+#[cfg(unix)]
+fn split(text: &OsStr) -> Option<(String, PathBuf)> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=')?;
+    let name = std::str::from_utf8(&bytes[..at]).ok()?;
+    Some((name.to_owned(), OsStr::from_bytes(&bytes[at + 1..]).into()))
+}
+
+#[cfg(not(unix))]
+fn split(text: &OsStr) -> Option<(String, PathBuf)> {
+    let (name, path) = text.to_str()?.split_once('=')?;
+    Some((name.to_owned(), path.into()))
+}
+
+/// `KEY=VALUE`, cut at the first `=`.
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected a key, `=` and a value, like `units=K`".to_owned()),
+    }
+}
+
+/// The part of a value behind the name of an array. Only for values that have no colon.
+fn unscoped(text: &str) -> &str {
+    text.rsplit_once(':').map_or(text, |(_, value)| value)
+}
+
+/// Checks a chunk shape; it is read when the names of the arrays are known.
+pub(super) fn chunk(text: &str) -> Result<String, String> {
+    parse_chunk(unscoped(text)).map(|_| text.to_owned())
+}
+
+pub(super) fn parse_chunk(text: &str) -> Result<Vec<u64>, String> {
+    let wrong =
+        |part: &str| format!("`{part}` is not a whole number above 0; write a shape like `1,721,1440`");
+    text.split(',')
+        .map(|part| part.trim().parse().ok().filter(|&extent| extent > 0).ok_or_else(|| wrong(part)))
+        .collect()
+}
+
+/// Checks a compression level; it is read when the names of the arrays are known.
+pub(super) fn zstd(text: &str) -> Result<String, String> {
+    parse_zstd(unscoped(text)).map(|_| text.to_owned())
+}
+
+/// A level, or `None` for no compression.
+pub(super) fn parse_zstd(text: &str) -> Result<Option<i32>, String> {
+    match text.trim() {
+        "none" => Ok(None),
+        "" => Ok(Some(DEFAULT_LEVEL)),
+        level => level.parse().map(Some).map_err(|_| format!("`{level}` is not a zstd level, nor `none`")),
+    }
+}
+
+const DEFAULT_LEVEL: i32 = 3;
+
+/// Bytes, or hundredths of all memory.
+pub(super) fn budget(text: &str) -> Result<MemoryBudget, String> {
+    let mut budget = MemoryBudget::default();
+    if let Some(percent) = text.trim().strip_suffix('%') {
+        budget.percent_bps = parse_percent(percent.trim())
+            .filter(|bps| (1..=10_000).contains(bps))
+            .ok_or_else(|| format!("`{text}` is not a percentage from 0.01% to 100%"))?;
+    } else {
+        let bytes = parse_size(text)?;
+        budget.bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
+            format!(
+                "`{text}` is not between 1 byte and 4 GiB, which a file can tell; a percentage can be larger"
+            )
+        })?;
+    }
+    Ok(budget)
+}
+
+/// Hundredths of a percent, exactly.
+fn parse_percent(text: &str) -> Option<u16> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if fraction.len() > 2 || !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    let whole: u16 = whole.parse().ok()?;
+    let fraction: u16 = format!("{fraction:0<2}").parse().ok()?;
+    whole.checked_mul(100)?.checked_add(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_bytes_or_percent() {
+        let parsed = |text| budget(text).map(|budget| (budget.percent_bps, budget.bytes));
+        assert_eq!(parsed("25%"), Ok((2500, 0)));
+        assert_eq!(parsed("12.5 %"), Ok((1250, 0)));
+        assert_eq!(parsed("0.01%"), Ok((1, 0)));
+        assert_eq!(parsed("100%"), Ok((10_000, 0)));
+        assert_eq!(parsed("512MiB"), Ok((0, 512 << 20)));
+        for wrong in ["0", "0%", "100.01%", "4GiB", "-5%", "1.234%", "%", "x%", "1e2%", "."] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn shapes_and_levels_are_checked_behind_the_name() {
+        assert!(chunk("64,64").is_ok() && chunk("a:b:1, 2").is_ok());
+        assert!(chunk("0,1").is_err() && chunk("a:").is_err() && chunk("1,,2").is_err());
+        assert!(zstd("3").is_ok() && zstd("a:-5").is_ok() && zstd("a:").is_ok() && zstd("a:none").is_ok());
+        assert!(zstd("out.tet").is_err());
+        assert_eq!(parse_zstd(""), Ok(Some(3)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_need_not_be_text() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let (name, path) = split(OsStr::from_bytes(b"a=\xff=b.npy")).unwrap();
+        assert_eq!((name.as_str(), path.as_os_str().as_bytes()), ("a", &b"\xff=b.npy"[..]));
+        assert!(split(OsStr::from_bytes(b"\xff=b.npy")).is_none());
+        assert!(split(OsStr::new("b.npy")).is_none());
+    }
+}

@@ -1,0 +1,68 @@
+//! `tet create`.
+
+use std::path::PathBuf;
+
+use tercet::tet::{HistoryRow, Layout, unix_seconds};
+
+use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
+use super::output::{Output, Spool, send};
+use super::written::Written;
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = SCOPES)]
+pub(crate) struct Args {
+    /// The file to make; `-` writes it to standard output
+    #[arg(value_name = "OUT")]
+    path: PathBuf,
+    #[command(flatten)]
+    arrays: Arrays,
+    #[command(flatten)]
+    whole: Whole,
+    /// Add zone maps, by which the reference implementation skips chunks in filtered queries
+    #[arg(long, help_heading = "File")]
+    zone_maps: bool,
+    /// Replace a file that is there already
+    #[arg(long, help_heading = "File")]
+    force: bool,
+    /// Tell the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let output = Output::of(&args.path, args.force)?;
+    if matches!(output, Output::Stdout) && args.json {
+        return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
+    }
+    let opened = args.arrays.open(out)?;
+    let mut layout = Layout::new();
+    let ids = arrays::plan(&opened, &mut layout)?;
+    args.whole.apply(&mut layout)?;
+    let style = args.whole.style();
+    let options = style.options().with_zone_maps(args.zone_maps);
+    if style.tells_origin() {
+        layout.file_info("tercet", env!("CARGO_PKG_VERSION"), unix_seconds());
+        layout.history(HistoryRow::now("create", &args.arrays.origin()))?;
+    }
+    let bar = out.bar("writing", arrays::total_bytes(&opened));
+    match output {
+        Output::Path(path) => {
+            let mut writer = layout.create(&path, options)?;
+            arrays::store(&opened, &ids, &mut writer, &bar)?;
+            writer.seal()?;
+            drop(bar);
+            let names: Vec<&str> = opened.iter().map(Opened::name).collect();
+            Written::read(&path, &names)?.show(args.json, out)?;
+        }
+        Output::Stdout => {
+            let mut writer = layout.write_to("standard output", Spool::new()?, options)?;
+            arrays::store(&opened, &ids, &mut writer, &bar)?;
+            let file = writer.seal()?;
+            drop(bar);
+            send(file, out)?;
+        }
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,81 @@
+//! `tet drop`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tercet::core::escape;
+use tercet::tet::{File, HistoryRow, Rewrite};
+
+use super::arrays::{Style, short_list};
+use crate::failure::{Failure, Outcome};
+use crate::render::human_size;
+use crate::ui::Ui;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file to remove from
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// The datasets to remove
+    #[arg(value_name = "DATASET", required = true)]
+    datasets: Vec<String>,
+    #[command(flatten)]
+    style: Style,
+    /// Tell the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Change<'a> {
+    path: String,
+    dropped: &'a [String],
+    dataset_count: usize,
+    bytes_before: u64,
+    bytes: u64,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut rewrite = Rewrite::open(&args.path)?;
+    for name in &args.datasets {
+        rewrite.drop_dataset(name)?;
+    }
+    let bytes_before = rewrite.file().len();
+    let history = HistoryRow::now("drop", &short_list(args.datasets.iter().cloned()));
+    let bar = out.bar("writing", bytes_before);
+    rewrite.start(history, args.style.options(), &bar)?.seal()?;
+    drop(bar);
+    let file = File::open(&args.path)?;
+    let change = Change {
+        path: args.path.to_string_lossy().into_owned(),
+        dropped: &args.datasets,
+        dataset_count: file.datasets().len(),
+        bytes_before,
+        bytes: file.len(),
+    };
+    if args.json {
+        out.json(&change)?;
+    } else {
+        change.show(out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+impl Change<'_> {
+    fn show(&self, out: &mut Ui) -> Result<(), Failure> {
+        let names: Vec<String> =
+            self.dropped.iter().map(|name| format!("`{}`", escape::name(name))).collect();
+        let left = match self.dataset_count {
+            0 => "no dataset is left".to_owned(),
+            1 => "1 dataset is left".to_owned(),
+            count => format!("{count} datasets are left"),
+        };
+        out.line(format_args!(
+            "{}: dropped {}; {left}, {} (before: {})",
+            escape::name(&self.path),
+            names.join(", "),
+            human_size(self.bytes),
+            human_size(self.bytes_before),
+        ))
+    }
+}

@@ -1,0 +1,141 @@
+//! `tet extract`.
+
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use tercet::convert::npy;
+use tercet::core::publish::{PublishError, Staged};
+use tercet::core::{Progress, Selection, escape};
+use tercet::tet::{self, Export, OpenOptions};
+
+use super::output::{Output, Spool};
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::render::human_size;
+use crate::ui::Ui;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// The dataset
+    #[arg(value_name = "DATASET")]
+    dataset: String,
+    /// The part to take, `start:stop:step` for each axis: `0:10,::2`. Axes left out are taken whole
+    #[arg(short, long, value_name = "SLICES")]
+    select: Option<String>,
+    /// The format: a NumPy file, or the values alone (row-major, little-endian). Without it, `npy` for outputs
+    /// called `*.npy` and `raw` for all others
+    #[arg(long = "as", value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The file to write; `-` writes to standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Replace a file that is there already
+    #[arg(long)]
+    force: bool,
+    /// Do not check checksums: for what can be had of a damaged file
+    #[arg(long)]
+    ignore_checksums: bool,
+    /// How the file is read: mapped into memory, or by position (for files that may be truncated meanwhile)
+    #[arg(long, value_name = "HOW", default_value = "mmap")]
+    access: Access,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Npy,
+    Raw,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Access {
+    Mmap,
+    Pread,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let output = Output::of(&args.output, args.force)?;
+    if !args.input.is_stdin() {
+        output.must_not_be(&args.input.path)?;
+    }
+    let file = args.open()?;
+    let dataset = file.dataset(&args.dataset)?;
+    let selection = match &args.select {
+        Some(text) => dataset.select(text)?,
+        None => Selection::full(dataset.shape()),
+    };
+    let export = dataset.export(&selection)?;
+    let dtype = dataset.grid()?.dtype();
+    let shape = selection.shape();
+    let header = match args.format() {
+        Format::Npy => npy::header(dtype, &shape),
+        Format::Raw => Vec::new(),
+    };
+    let bar = out.bar("extracting", export.bytes());
+    match output {
+        Output::Path(path) => {
+            let mut staged = Staged::create(&path)?;
+            write_all(&header, &export, &mut staged, &bar)?;
+            staged.publish()?;
+            drop(bar);
+            let size = human_size(header.len() as u64 + export.bytes());
+            let (name, path) = (escape::name(dataset.name()), shown(&path));
+            out.line(format_args!("{path}: `{name}`, {dtype} {shape}, {size}"))?;
+        }
+        Output::Stdout if export.is_sequential() => {
+            let sink = out.bytes()?;
+            sink.write_all(&header).map_err(|error| Failure::output(&error))?;
+            export.stream(sink, &bar).map_err(of_stdout)?;
+        }
+        Output::Stdout => {
+            let mut spool = Spool::new()?;
+            write_all(&header, &export, &mut spool, &bar)?;
+            drop(bar);
+            spool.send(out)?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+impl Args {
+    fn open(&self) -> Result<tet::File, Failure> {
+        let options = OpenOptions::new().with_ignore_checksums(self.ignore_checksums);
+        match self.access {
+            Access::Mmap if !self.input.is_stdin() => Ok(options.open(&self.input.path)?),
+            _ => self.input.open_tet(options),
+        }
+    }
+
+    fn format(&self) -> Format {
+        let is_npy = self.output.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy"));
+        self.format.unwrap_or(if is_npy { Format::Npy } else { Format::Raw })
+    }
+}
+
+fn shown(path: &Path) -> String {
+    escape::name(&path.to_string_lossy()).into_owned()
+}
+
+/// Writes header and values to an output that can seek.
+fn write_all(
+    header: &[u8],
+    export: &Export<'_>,
+    out: &mut (impl Write + Seek),
+    progress: &dyn Progress,
+) -> Result<(), Failure> {
+    out.write_all(header).map_err(|error| match PublishError::recover(error) {
+        Ok(error) => error.into(),
+        Err(error) => Failure::io("cannot write to the temporary file", &error),
+    })?;
+    Ok(export.write_at(out, header.len() as u64, progress)?)
+}
+
+/// An error of a stream to standard output, which is not about the file that is read.
+fn of_stdout(error: tet::Error) -> Failure {
+    match error.fault() {
+        tet::Fault::Write(cause) => Failure::output(cause),
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,99 @@
+//! Where a verb puts its bytes: a new file, or standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tercet::core::{Sink, escape};
+
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+/// A path, or `-`.
+#[derive(Clone, Debug)]
+pub(crate) enum Output {
+    Stdout,
+    Path(PathBuf),
+}
+
+impl Output {
+    /// Refuses to bury a terminal in bytes, or a file that is there already unless `force` says so.
+    pub(crate) fn of(path: &Path, force: bool) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            if io::stdout().is_terminal() {
+                let failure = Failure::request("standard output is a terminal, which cannot show an array");
+                return Err(failure.with_hint("redirect it: `… > FILE`"));
+            }
+            return Ok(Self::Stdout);
+        }
+        // Whatever is there and is no file is refused with more words when it is to be replaced.
+        let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
+        if is_file && !force {
+            let said = format!("{}: exists already", escape::name(&path.to_string_lossy()));
+            return Err(Failure::request(said).with_hint("`--force` replaces it"));
+        }
+        Ok(Self::Path(path.to_owned()))
+    }
+
+    /// Refuses to write over the file that is read.
+    pub(crate) fn must_not_be(&self, input: &Path) -> Result<(), Failure> {
+        let Self::Path(path) = self else { return Ok(()) };
+        match (std::fs::canonicalize(path), std::fs::canonicalize(input)) {
+            (Ok(to), Ok(from)) if to == from => {
+                let shown = escape::name(&input.to_string_lossy()).into_owned();
+                Err(Failure::request(format!("{shown}: cannot be read and replaced at the same time")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes on their way to standard output that are not made in order: kept in a temporary file without a name.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    file: BufWriter<File>,
+}
+
+impl Spool {
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let file =
+            tempfile::tempfile().map_err(|error| Failure::io("cannot make a temporary file", &error))?;
+        Ok(Self { file: BufWriter::with_capacity(1 << 18, file) })
+    }
+
+    /// Copies everything to standard output.
+    pub(crate) fn send(self, out: &mut Ui) -> Result<(), Failure> {
+        let kept = |error: io::Error| Failure::io("cannot use the temporary file", &error);
+        send(self.finish().map_err(kept)?, out)
+    }
+}
+
+/// Copies a file to standard output, from its start.
+pub(crate) fn send(mut file: File, out: &mut Ui) -> Result<(), Failure> {
+    file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
+    let sink = out.bytes()?;
+    io::copy(&mut file, sink).and_then(|_| sink.flush()).map_err(|error| Failure::output(&error))
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Spool {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Sink for Spool {
+    type Done = File;
+
+    fn finish(self) -> io::Result<File> {
+        self.file.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}

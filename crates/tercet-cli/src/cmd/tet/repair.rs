@@ -1,0 +1,187 @@
+//! `tet repair`: what can be done about a damaged file, and doing it.
+
+use std::path::{Path, PathBuf};
+
+use tercet::core::escape;
+use tercet::tet::{
+    self, ActionState, RepairMode, RepairOptions, RepairReport, SalvageOptions, SalvageReport,
+};
+
+use super::output::Output;
+use super::report::{in_one_line, status};
+use crate::failure::{Failure, Outcome};
+use crate::input::must_be_a_file;
+use crate::ui::{BAD, GOOD, Ui, WARN, paint};
+
+/// Holes that are listed before it is said how many more there are.
+const HOLES_SHOWN: usize = 32;
+
+const EXAMPLES: &str = "\
+Examples:
+  tet repair bad.tet                                   what can be done; changes nothing
+  tet repair bad.tet --apply footer_invalid --dry-run  what that would do
+  tet repair bad.tet --apply footer_invalid            do it
+  tet repair bad.tet --salvage good.tet --fill nan     the good chunks, in a new file
+
+A repair works on a copy, which then takes the place of the file in one step.
+Exit code 0: planned, or repaired and well; 1: the file is still not well.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The file
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// Do this repair; may be given more than once. Without it, print what can be done
+    #[arg(long, value_name = "CODE")]
+    apply: Vec<String>,
+    /// With --apply: say what would change, and change nothing
+    #[arg(long, requires = "apply")]
+    dry_run: bool,
+    /// Write the good chunks into a new file, and list the others
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["apply", "dry_run"])]
+    salvage: Option<PathBuf>,
+    /// With --salvage: the value of lost cells, `nan` for instance; without it, reading them is an error
+    #[arg(long, value_name = "VALUE", requires = "salvage", allow_negative_numbers = true)]
+    fill: Option<f64>,
+    /// With --salvage: replace a file OUT that is there already
+    #[arg(long, requires = "salvage")]
+    force: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    must_be_a_file(&args.path, "repair")?;
+    let path = args.path.as_path();
+    if let Some(target) = &args.salvage {
+        return salvage(path, target, args, out);
+    }
+    let options = applying(&args.apply).with_dry_run(args.dry_run);
+    let done = tet::repair(path, &options, &out.bar("repairing", 0))?;
+    if args.json {
+        out.json(&done)?;
+    } else {
+        for line in lines(&done) {
+            out.line(line)?;
+        }
+    }
+    if done.mode != RepairMode::Apply || done.ok() {
+        return Ok(Outcome::Done);
+    }
+    out.note("the file is still not well")?;
+    Ok(Outcome::FoundBad)
+}
+
+/// Does every repair that the plan calls repairable and tells it on standard error. Whether anything was done.
+pub(super) fn apply_what_can_be(path: &Path, out: &mut Ui) -> Result<bool, Failure> {
+    let plan = tet::repair(path, &RepairOptions::default(), &out.bar("planning", 0))?;
+    let repairable = plan.actions.iter().filter(|action| action.state == ActionState::Repairable);
+    let apply: Vec<String> = repairable.map(|action| action.code.clone()).collect();
+    if apply.is_empty() {
+        out.note("nothing that is wrong can be repaired automatically")?;
+        return Ok(false);
+    }
+    let done = tet::repair(path, &applying(&apply), &out.bar("repairing", 0))?;
+    for line in lines(&done) {
+        out.note(line)?;
+    }
+    Ok(true)
+}
+
+fn applying(codes: &[String]) -> RepairOptions {
+    codes.iter().fold(RepairOptions::default(), |options, code| options.with_apply(code))
+}
+
+fn lines(report: &RepairReport) -> Vec<String> {
+    let mut lines = vec![format!("file: {}", escape::name(&report.path))];
+    match report.mode {
+        RepairMode::Plan => lines.push("repair plan:".to_owned()),
+        RepairMode::DryRun => lines.push("mode: dry-run".to_owned()),
+        RepairMode::Apply => lines.push("mode: apply".to_owned()),
+    }
+    if report.actions.is_empty() {
+        lines.push("  (nothing to repair: the file is well)".to_owned());
+    }
+    for action in &report.actions {
+        let (state, detail) = (action.state, in_one_line(&action.detail));
+        let word = match state {
+            ActionState::Repairable => paint(GOOD, "repairable"),
+            ActionState::Manual => paint(WARN, "manual"),
+            ActionState::WouldApply => paint(WARN, "planned"),
+            ActionState::Applied => paint(GOOD, "applied"),
+            ActionState::Skipped => paint(BAD, "skipped"),
+        };
+        if report.mode == RepairMode::Plan {
+            lines.push(format!("  [{word}] {} — {detail}", action.code));
+            lines.extend(command_for(report, &action.code).map(|command| format!("       → {command}")));
+        } else {
+            lines.push(format!("  [{}] {word}: {detail}", escape::name(&action.code)));
+        }
+    }
+    if report.mode == RepairMode::Apply {
+        lines.push(format!("verify_after: {}", status(report.ok())));
+    }
+    lines
+}
+
+/// The command that does what is recommended.
+fn command_for(report: &RepairReport, code: &str) -> Option<String> {
+    let recommended = report.before.recommendations.iter().find(|other| other.code == code)?;
+    let command = recommended.fix.as_ref()?.command.as_ref()?;
+    Some(escape::name(command).into_owned())
+}
+
+fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let output = Output::of(target, args.force)?;
+    output.must_not_be(path)?;
+    let Output::Path(target) = &output else {
+        let failure = Failure::request("a salvaged file cannot be written to standard output");
+        return Err(failure.with_hint("give the path of a new file"));
+    };
+    let mut options = SalvageOptions::default();
+    options.fill = args.fill;
+    let report = tet::salvage(path, target, options, &out.bar("salvaging", 0))?;
+    if args.json {
+        out.json(&report)?;
+    } else {
+        print_salvage(&report, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
+    out.line(format_args!("from: {}", escape::name(&report.path)))?;
+    out.line(format_args!("into: {}", escape::name(&report.output)))?;
+    let total = report.kept.saturating_add(report.holes.len() as u64);
+    out.line(format_args!("kept: {} of {total} chunks", report.kept))?;
+    for name in &report.lost_datasets {
+        out.line(format_args!("{} dataset `{}`", paint(BAD, "lost:"), escape::name(name)))?;
+    }
+    for note in &report.notes {
+        out.line(format_args!("note: {}", in_one_line(note)))?;
+    }
+    if report.holes.is_empty() {
+        return Ok(());
+    }
+    let meaning = match report.fill {
+        Some(value) => format!("filled with {value}"),
+        None => "missing: reading them is an error".to_owned(),
+    };
+    out.line(format_args!("{} ({meaning}):", paint(WARN, "holes")))?;
+    for hole in report.holes.iter().take(HOLES_SHOWN) {
+        let why = in_one_line(&hole.why);
+        // Most reasons name the chunk themselves.
+        if why.starts_with("dataset `") {
+            out.line(format_args!("  {why}"))?;
+        } else {
+            let name = escape::name(&hole.dataset);
+            out.line(format_args!("  dataset `{name}`, chunk {:?}: {why}", hole.chunk))?;
+        }
+    }
+    match report.holes.len().checked_sub(HOLES_SHOWN) {
+        Some(more @ 1..) => out.line(format_args!("  … and {more} more; --json lists all")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,72 @@
+//! `tet verify`: whether a file is well.
+
+use std::sync::Arc;
+
+use tercet::core::ByteSource;
+use tercet::tet::{Report, VerifyOptions, verify_source};
+
+use super::{repair, report};
+use crate::failure::{Failure, Outcome};
+use crate::input::{Input, must_be_a_file};
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  tet verify era5.tet            every checksum, and the first 128 chunks decoded
+  tet verify era5.tet --deep     every chunk decoded, statistics recomputed
+  tet verify era5.tet --repair   repair what can be repaired, then verify again
+
+Exit code 0: the file is well; 1: it is not; others: it could not be checked.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Decode every chunk and recompute statistics; otherwise 128 chunks are decoded
+    #[arg(long)]
+    deep: bool,
+    /// If the file is not well, do the repairs that lose nothing healthy, and verify again
+    #[arg(long)]
+    repair: bool,
+    /// Print the report as JSON
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+    /// Print one line
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    run_on(args, args.input.source()?, out)
+}
+
+pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
+    if args.repair {
+        must_be_a_file(&args.input.path, "repair")?;
+    }
+    out.hush(args.quiet);
+    let mut found = verify(source, args.deep, out)?;
+    if args.repair && !found.ok && repair::apply_what_can_be(&args.input.path, out)? {
+        found = verify(args.input.source()?, args.deep, out)?;
+    }
+    if args.json {
+        out.json(&found)?;
+    } else if args.quiet {
+        out.line(report::one_line(&found))?;
+    } else {
+        report::print(&found, out)?;
+    }
+    if found.ok {
+        return Ok(Outcome::Done);
+    }
+    out.note("verification failed")?;
+    Ok(Outcome::FoundBad)
+}
+
+fn verify(source: Arc<dyn ByteSource>, deep: bool, out: &Ui) -> Result<Report, Failure> {
+    // Chunks are read more than once, for their checksums and for their values.
+    let bar = out.bar("verifying", 0);
+    Ok(verify_source(source, VerifyOptions::default().with_deep(deep), &bar)?)
+}

@@ -1,0 +1,176 @@
+//! How a command ends.
+
+use std::io;
+
+use tercet::convert;
+use tercet::core::publish::PublishError;
+use tercet::core::{Class, Diagnose, SourceError};
+use tercet::tet;
+
+/// A command that did its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything is done.
+    Done,
+    /// A check was made, and the file is bad.
+    FoundBad,
+}
+
+/// A command that could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something to tell the user.
+    Error(Report),
+    /// The user interrupted the work.
+    Interrupted,
+    /// Nobody reads standard output any more: not an error, there is nothing left to do.
+    NobodyReads,
+}
+
+/// What the user is told about an error.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// Decides the exit code.
+    pub(crate) class: Class,
+    /// What went wrong, without `error:`.
+    pub(crate) message: String,
+    /// What to do next.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    /// An error of a library, with everything that caused it.
+    pub(crate) fn of(error: &dyn Diagnose) -> Self {
+        let hint = error.hint().map(std::borrow::Cow::into_owned);
+        Self::Error(Report { class: error.class(), message: chain(error), hint })
+    }
+
+    /// An error of a class in the command's own words.
+    pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
+        Self::Error(Report { class, message: message.into(), hint: None })
+    }
+
+    /// The user asked for something that cannot be.
+    pub(crate) fn request(message: impl Into<String>) -> Self {
+        Self::new(Class::Request, message)
+    }
+
+    /// The system refused something that is not a file of a library.
+    pub(crate) fn io(what: &str, error: &io::Error) -> Self {
+        Self::new(Class::Io, format!("{what}: {error}"))
+    }
+
+    /// Standard output took no more bytes.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::NobodyReads
+        } else {
+            Self::io("cannot write to standard output", error)
+        }
+    }
+
+    /// Says what to do next, in place of what the library says.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        if let Self::Error(report) = &mut self {
+            report.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Error(report) => report.class.exit_code(),
+            Self::Interrupted => 130,
+            Self::NobodyReads => 0,
+        }
+    }
+}
+
+/// The message of an error and of its causes, none of them told twice.
+///
+/// Some errors of the libraries repeat their cause in their own message, others leave it to `source`.
+fn chain(error: &dyn Diagnose) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<tet::Error> for Failure {
+    fn from(error: tet::Error) -> Self {
+        match error.fault() {
+            tet::Fault::Cancelled(_) => Self::Interrupted,
+            tet::Fault::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            // It names its file itself: the one that is written, which need not be the one that is read.
+            tet::Fault::Publish(cause) => Self::of(cause),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<convert::Error> for Failure {
+    fn from(error: convert::Error) -> Self {
+        match error {
+            convert::Error::Tet(error) => error.into(),
+            error => Self::of(&error),
+        }
+    }
+}
+
+impl From<convert::npy::Error> for Failure {
+    fn from(error: convert::npy::Error) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<PublishError> for Failure {
+    fn from(error: PublishError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<tet::LayoutError> for Failure {
+    fn from(error: tet::LayoutError) -> Self {
+        Self::request(error.to_string())
+    }
+}
+
+impl Failure {
+    /// A source of bytes that could not be opened or read.
+    pub(crate) fn source(name: &str, error: SourceError) -> Self {
+        tet::Error::new(name.into(), error.into()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let Failure::Error(told) = Failure::source("a.tet", SourceError::Open(missing())) else {
+            panic!("an error was expected");
+        };
+        assert_eq!(told.message.matches(&missing().to_string()).count(), 1, "{}", told.message);
+        assert_eq!(told.class, Class::Io);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_not_an_error() {
+        let closed = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert_eq!(Failure::output(&closed).exit_code(), 0);
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Failure::output(&full).exit_code(), Class::Io.exit_code());
+        let fault = tet::Fault::Write(closed);
+        assert_eq!(Failure::from(tet::Error::new("a".into(), fault)).exit_code(), 0);
+    }
+}

@@ -1,0 +1,25 @@
+//! The commands `tercet` and `tet`: arguments in, libraries called, results drawn.
+//!
+//! Both binaries are the same program under different names; [`Persona`] says which verbs it has.
+//! Nothing here knows a byte of any format: every fact comes from the libraries, and this crate only renders it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `persona` | which verbs a binary has |
+//! | `run` | the road from `argv` to an exit code |
+//! | `cmd` | one file for each verb |
+//! | `input` | a path or `-`, opened |
+//! | `ui` | standard output, notes, progress bars, interrupts |
+//! | `render` | tables, sizes, times |
+//! | `failure` | errors as the user sees them |
+
+mod cmd;
+mod failure;
+mod input;
+mod persona;
+mod render;
+mod run;
+mod ui;
+
+pub use persona::Persona;
+pub use run::main_as;

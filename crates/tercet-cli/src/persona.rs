@@ -1,0 +1,139 @@
+//! Which verbs a binary has.
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::cmd;
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+/// The name under which the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persona {
+    /// Every format: verbs find the format of a file by its first bytes.
+    Tercet,
+    /// `.tet` files only.
+    Tet,
+}
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Tercet(TercetVerb),
+    Tet(TetVerb),
+}
+
+/// Options that every verb takes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Common {
+    /// Draw no progress bar
+    #[arg(long, global = true, display_order = 901)]
+    pub(crate) no_progress: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done                          5  corrupt: bytes changed since they were written
+  1  checked and found bad         6  a limit of this reader is exceeded
+  2  wrong command line            7  not supported by this build
+  3  the system refused (I/O)      8  the request cannot be met
+  4  malformed file              130  interrupted";
+
+/// Read, write, verify and repair array containers
+#[derive(Debug, Parser)]
+#[command(name = "tercet", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
+struct TercetLine {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: TercetVerb,
+}
+
+/// Read, write, verify and repair .tet files: named arrays, cut into chunks
+#[derive(Debug, Parser)]
+#[command(name = "tet", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
+struct TetLine {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: TetVerb,
+}
+
+/// The verbs of `tercet`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TercetVerb {
+    /// Show what Tercet does, on files it makes itself
+    Demo(cmd::demo::Args),
+    /// Say what a file holds
+    Info(cmd::tet::info::Args),
+    /// Check a file
+    Verify(cmd::tet::verify::Args),
+    /// Repair a damaged file, or save what is good in it
+    Repair(cmd::tet::repair::Args),
+    /// Draw a file as a tree of named bytes
+    Outline(cmd::tet::outline::Args),
+    /// All commands for .tet files
+    #[command(subcommand, arg_required_else_help = true)]
+    Tet(cmd::tet::Verb),
+    #[command(flatten)]
+    Shell(cmd::shell::Verb),
+}
+
+/// The verbs of `tet`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TetVerb {
+    #[command(flatten)]
+    Tet(cmd::tet::Verb),
+    #[command(flatten)]
+    Shell(cmd::shell::Verb),
+}
+
+impl Persona {
+    /// The command line this name understands.
+    pub(crate) fn command(self) -> clap::Command {
+        match self {
+            Self::Tercet => TercetLine::command(),
+            Self::Tet => TetLine::command(),
+        }
+    }
+
+    /// What the arguments of this process ask for.
+    pub(crate) fn parse(
+        self,
+        args: impl Iterator<Item = std::ffi::OsString>,
+    ) -> Result<(Common, Request), clap::Error> {
+        let matches = self.command().try_get_matches_from(args)?;
+        Ok(match self {
+            Self::Tercet => {
+                let line = TercetLine::from_arg_matches(&matches)?;
+                (line.common, Request::Tercet(line.verb))
+            }
+            Self::Tet => {
+                let line = TetLine::from_arg_matches(&matches)?;
+                (line.common, Request::Tet(line.verb))
+            }
+        })
+    }
+
+    /// The name a user types.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tercet => "tercet",
+            Self::Tet => "tet",
+        }
+    }
+}
+
+impl Request {
+    /// Does what was asked.
+    pub(crate) fn run(&self, persona: Persona, out: &mut Ui) -> Result<Outcome, Failure> {
+        match self {
+            Self::Tercet(TercetVerb::Demo(args)) => cmd::demo::run(args, out),
+            Self::Tercet(TercetVerb::Info(args)) => cmd::any::info(args, out),
+            Self::Tercet(TercetVerb::Verify(args)) => cmd::any::verify(args, out),
+            Self::Tercet(TercetVerb::Repair(args)) => cmd::any::repair(args, out),
+            Self::Tercet(TercetVerb::Outline(args)) => cmd::any::outline(args, out),
+            Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
+            Self::Tercet(TercetVerb::Shell(verb)) | Self::Tet(TetVerb::Shell(verb)) => verb.run(persona, out),
+        }
+    }
+}

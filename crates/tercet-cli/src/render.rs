@@ -1,0 +1,9 @@
+//! Values as text.
+
+mod size;
+mod table;
+mod time;
+
+pub(crate) use size::{human_size, parse_size, size_and_bytes};
+pub(crate) use table::Table;
+pub(crate) use time::utc;

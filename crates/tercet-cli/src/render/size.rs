@@ -1,0 +1,81 @@
+//! Sizes in bytes, for people.
+
+const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/// A size with three digits at most and a binary unit: `2.6 MiB`.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub(crate) fn human_size(bytes: u64) -> String {
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    // 1023.95 KiB would be shown as 1024.0 KiB.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A size for people and, where that is rounded, for programs: `2.6 MiB (2726298 bytes)`.
+pub(crate) fn size_and_bytes(bytes: u64) -> String {
+    if bytes < 1024 { format!("{bytes} bytes") } else { format!("{} ({bytes} bytes)", human_size(bytes)) }
+}
+
+/// Reads a size: `4096`, `64KiB`, `1.5 GiB`, `10MB`. Units of 1000 and 1024 are told apart; one letter means 1024.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked before")]
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(format!("`{}` is not a unit of size; use B, KiB, MiB, GiB or TiB", unit.trim())),
+    };
+    let wrong = || format!("`{text}` is not a size; write it like 4096, 64KiB or 1.5GiB");
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor).ok_or_else(|| format!("`{text}` is more than 2^64 bytes"));
+    }
+    let value: f64 = number.parse().map_err(|_| wrong())?;
+    #[expect(clippy::cast_precision_loss, reason = "a fraction is not exact anyway")]
+    let bytes = value * factor as f64;
+    if (0.0..9.2e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        let shown = [0, 1023, 1024, 1_048_575, 1 << 20, 2_726_298, u64::MAX].map(human_size);
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "1.0 MiB", "2.6 MiB", "16384.0 PiB"]);
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64KiB", 65_536),
+            ("64 k", 65_536),
+            ("1.5GiB", 3 << 29),
+            ("10MB", 10_000_000),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "x", "-1", "1.2.3", "5 parsecs", "18446744073709551615k", "."] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+use crate::support::Folder;
+
+#[test]
+fn the_story_is_told_to_its_end() {
+    let folder = Folder::new();
+    let ran = folder.tercet("demo");
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stderr, "");
+    for line in [
+        "Its files stay in the folder `tercet-demo`.",
+        "$ tet info tercet-demo/weather.tet",
+        "protected: every byte read is checked",
+        "exactly as written",
+        "error: tercet-demo/damaged.tet: dataset `t2m`, chunk [1, 0, 1]",
+        "(exit code 5)",
+        "tercet_payloads        FAIL (row 5 (dataset `t2m`, chunk [1, 0, 1])",
+        "kept: 16 of 17 chunks",
+        "(exit code 4)",
+        "verify_after: ok",
+        "`noon-again.npy` equals `noon.npy`, byte for byte.",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}\n\n{}", ran.stdout);
+    }
+    let status = |name: &str| folder.tet(&format!("verify -q tercet-demo/{name}")).code;
+    let expected = [("weather.tet", 0), ("damaged.tet", 1), ("salvaged.tet", 0), ("cut.tet", 0)];
+    for (name, code) in expected {
+        assert_eq!(status(name), Some(code), "{name}");
+    }
+    assert!(!folder.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = Folder::new();
+    assert_eq!(folder.tercet("demo").code, Some(0));
+    let first = folder.read("tercet-demo/weather.tet");
+    let again = folder.tercet("demo");
+    assert!(again.stdout.contains("`tercet-demo-2`"), "{}", again.stdout);
+    assert_eq!(folder.read("tercet-demo/weather.tet"), first);
+
+    assert_eq!(folder.tercet("demo here/there").code, Some(0));
+    assert!(folder.path("here/there/weather.tet").exists());
+    let refused = folder.tercet("demo here/there");
+    assert_eq!(refused.code, Some(8));
+    assert!(refused.stderr.contains("the folder is not empty"), "{}", refused.stderr);
+    folder.write("file", b"x");
+    assert_eq!(folder.tercet("demo file").code, Some(3));
+}

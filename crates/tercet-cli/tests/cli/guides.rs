@@ -1,0 +1,105 @@
+//! The guides show what really happens: every `console` block of them is run.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a session that cannot be run fails its test")]
+
+use std::path::{Path, PathBuf};
+
+use crate::support::Folder;
+
+/// A shell session of a guide.
+struct Session {
+    folder: Folder,
+    dir: PathBuf,
+    last_code: i32,
+}
+
+impl Session {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let dir = folder.path("");
+        Self { folder, dir, last_code: 0 }
+    }
+
+    /// Runs a line as a shell would, both streams joined.
+    fn run(&mut self, line: &str) -> String {
+        if let Some(dir) = line.strip_prefix("cd ") {
+            self.dir = self.dir.join(dir);
+            return String::new();
+        }
+        let binaries = Path::new(env!("CARGO_BIN_EXE_tet")).parent().unwrap();
+        let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
+        let mut command = self.folder.shell(&format!("exec 2>&1; (exit {}); {line}", self.last_code));
+        let output = command.current_dir(&self.dir).env("PATH", path).output().unwrap();
+        self.last_code = output.status.code().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// The commands of a guide with the lines it shows under them.
+fn commands(guide: &str) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let mut inside = false;
+    for line in guide.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if inside {
+            if let Some(command) = line.strip_prefix("$ ") {
+                found.push((command.to_owned(), Vec::new()));
+            } else if let Some((_, shown)) = found.last_mut() {
+                shown.push(line.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Whether lines are as shown; `…` stands for any number of them.
+fn matches(shown: &[String], lines: &[&str]) -> bool {
+    match shown.split_first() {
+        None => lines.is_empty(),
+        Some((first, rest)) if first == "…" => (0..=lines.len()).any(|n| matches(rest, &lines[n..])),
+        Some((first, rest)) => {
+            lines.split_first().is_some_and(|(line, more)| line == first && matches(rest, more))
+        }
+    }
+}
+
+fn check(name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
+    let commands = commands(&std::fs::read_to_string(&path).unwrap());
+    assert!(commands.len() > 3, "{name} has hardly any commands");
+    let mut session = Session::new();
+    for (command, shown) in commands {
+        let output = session.run(&command);
+        let lines: Vec<&str> = output.lines().collect();
+        assert!(
+            matches(&shown, &lines),
+            "{name} shows for `{command}`:\n{}\n\nbut it prints:\n{output}",
+            shown.join("\n")
+        );
+    }
+}
+
+#[test]
+fn open_and_inspect() {
+    check("open-and-inspect.md");
+}
+
+#[test]
+fn verify_and_repair() {
+    check("verify-and-repair.md");
+}
+
+#[test]
+fn exit_codes() {
+    check("exit-codes.md");
+}
+
+#[test]
+fn dots_stand_for_any_lines() {
+    let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(matches(&shown("a\n…\nd"), &["a", "b", "c", "d"]));
+    assert!(matches(&shown("…"), &[]));
+    assert!(!matches(&shown("a\n…\nd"), &["a", "b"]));
+    assert!(!matches(&shown("a"), &["a", "b"]));
+}

@@ -1,0 +1,49 @@
+//! Help, versions, completions, manual pages.
+
+use insta::assert_snapshot;
+
+use crate::support::Folder;
+
+#[test]
+fn help_of_both_programs() {
+    let folder = Folder::new();
+    assert_snapshot!("help_tet", folder.tet("--help").shot());
+    assert_snapshot!("help_tercet", folder.tercet("--help").shot());
+    assert_snapshot!("help_info", folder.tet("info --help").shot());
+    assert_snapshot!("help_verify", folder.tet("verify --help").shot());
+    assert_snapshot!("help_repair", folder.tet("repair --help").shot());
+}
+
+#[test]
+fn versions_are_those_of_the_package() {
+    let folder = Folder::new();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(folder.tet("--version").stdout, format!("tet {version}\n"));
+    assert_eq!(folder.tercet("-V").stdout, format!("tercet {version}\n"));
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        for ran in
+            [folder.tet(&format!("completions {shell}")), folder.tercet(&format!("completions {shell}"))]
+        {
+            assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
+            assert!(ran.stdout.contains("outline") && ran.stdout.contains("verify"), "{shell}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages() {
+    let folder = Folder::new();
+    let page = folder.tet("man");
+    assert_eq!(page.code, Some(0), "{}", page.stderr);
+    assert!(page.stdout.contains(".TH tet 1") && page.stdout.contains("Exit codes"), "{}", page.stdout);
+    let all = folder.tercet("man --dir pages");
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    for name in ["tercet.1", "tercet-info.1", "tercet-tet.1", "tercet-tet-verify.1"] {
+        assert!(folder.path("pages").join(name).exists(), "{name}");
+    }
+}

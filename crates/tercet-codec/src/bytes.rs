@@ -1,0 +1,3 @@
+//! Bytes to bytes: compression.
+
+pub mod zstd;

@@ -1,0 +1,172 @@
+//! Zstandard.
+//!
+//! [`encode`] uses the streaming interface: its frames carry neither content size nor checksum and are identical to
+//! those of other streaming writers at the same level. [`decode`] accepts any sequence of frames, skippable ones
+//! included, and writes at most what it is given room for.
+
+use crate::CodecError;
+
+/// The level used when nothing else is asked for.
+pub const DEFAULT_LEVEL: i32 = 3;
+
+/// The levels libzstd accepts, fastest first.
+pub const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
+
+/// Whether this build can encode and decode.
+pub const fn is_built_in() -> bool {
+    cfg!(feature = "zstd")
+}
+
+/// Appends the compressed form of `raw` to `out`.
+#[cfg(feature = "zstd")]
+pub fn encode(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    use std::cell::RefCell;
+
+    use ::zstd::stream::raw::{Encoder, InBuffer, Operation as _, OutBuffer};
+
+    thread_local! {
+        // Setting up a compressor costs as much as compressing a small chunk: each thread keeps one.
+        static ENCODER: RefCell<Option<(i32, Encoder<'static>)>> = const { RefCell::new(None) };
+    }
+    let failed = |error: std::io::Error| CodecError::Encode { codec: "zstd", detail: error.to_string() };
+    ENCODER.with_borrow_mut(|kept| {
+        let mut encoder = match kept.take() {
+            Some((kept_level, mut encoder)) if kept_level == level => {
+                encoder.reinit().map_err(failed)?;
+                encoder
+            }
+            _ => Encoder::new(level).map_err(failed)?,
+        };
+        let mut input = InBuffer::around(raw);
+        loop {
+            // Feeding everything before asking for the end keeps the frame free of a content size.
+            grow(out, input.src.len() - input.pos());
+            let at = out.len();
+            let mut output = OutBuffer::around_pos(out, at);
+            encoder.run(&mut input, &mut output).map_err(failed)?;
+            if input.pos() == raw.len() {
+                break;
+            }
+        }
+        loop {
+            grow(out, 0);
+            let at = out.len();
+            let mut output = OutBuffer::around_pos(out, at);
+            if encoder.finish(&mut output, true).map_err(failed)? == 0 {
+                break;
+            }
+        }
+        *kept = Some((level, encoder));
+        Ok(())
+    })
+}
+
+/// Makes room for the compressed form of `left` more bytes.
+#[cfg(feature = "zstd")]
+fn grow(out: &mut Vec<u8>, left: usize) {
+    let room = (left / 2).clamp(1 << 10, 1 << 20);
+    if out.capacity() - out.len() < room {
+        out.reserve(room);
+    }
+}
+
+/// Decodes `stored` into exactly `raw.len()` bytes.
+#[cfg(feature = "zstd")]
+pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
+    use std::cell::RefCell;
+
+    use ::zstd::bulk::Decompressor;
+
+    thread_local! {
+        static DECODER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    let failed = |detail: String| CodecError::Decode { codec: "zstd", detail };
+    if stored.is_empty() {
+        return Err(failed("no frame".to_owned()));
+    }
+    let expected = raw.len() as u64;
+    let found = DECODER.with_borrow_mut(|kept| {
+        let mut decoder = match kept.take() {
+            Some(decoder) => decoder,
+            None => Decompressor::new()?,
+        };
+        let found = decoder.decompress_to_buffer(stored, raw)?;
+        *kept = Some(decoder);
+        std::io::Result::Ok(found)
+    });
+    match found {
+        Ok(found) if found as u64 == expected => Ok(()),
+        Ok(found) => Err(CodecError::WrongLength { codec: "zstd", expected, found: found as u64 }),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// Appends the compressed form of `raw` to `out`.
+#[cfg(not(feature = "zstd"))]
+pub fn encode(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
+}
+
+/// Decodes `stored` into exactly `raw.len()` bytes.
+#[cfg(not(feature = "zstd"))]
+pub fn decode(_stored: &[u8], _raw: &mut [u8]) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
+}
+
+#[cfg(test)]
+#[cfg(feature = "zstd")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stored(raw: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(raw, DEFAULT_LEVEL, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn frames_equal_the_streaming_encoder() {
+        let text: Vec<u8> = (0..300_000u32).flat_map(|i| (i / 3).to_le_bytes()).collect();
+        for len in [1, 16, 1000, 131_072, 131_073, text.len()] {
+            let expected = ::zstd::stream::encode_all(&text[..len], DEFAULT_LEVEL).unwrap();
+            assert_eq!(stored(&text[..len]), expected, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn several_frames_are_one_stream() {
+        let skippable = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+        let parts = [&skippable[..], &stored(b"one"), &skippable, &stored(b"two"), &skippable].concat();
+        let mut raw = [0; 6];
+        decode(&parts, &mut raw).unwrap();
+        assert_eq!(&raw, b"onetwo");
+    }
+
+    #[test]
+    fn wrong_streams_are_refused() {
+        let whole = stored(&[7; 1000]);
+        let mut raw = [0; 1000];
+        for cut in 0..whole.len() {
+            assert!(decode(&whole[..cut], &mut raw).is_err(), "cut at {cut}");
+        }
+        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "junk behind");
+        assert!(decode(&whole, &mut raw[..999]).is_err(), "too long");
+        assert!(matches!(decode(&whole, &mut [0; 1001]), Err(CodecError::WrongLength { found: 1000, .. })));
+        assert!(decode(&[], &mut []).is_err(), "empty");
+        decode(&whole, &mut raw).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(raw in prop::collection::vec(any::<u8>(), 0..5000), level in -3i32..8) {
+            let mut out = vec![1, 2, 3];
+            encode(&raw, level, &mut out).unwrap();
+            prop_assert_eq!(&out[..3], &[1, 2, 3]);
+            let mut back = vec![0; raw.len()];
+            decode(&out[3..], &mut back).unwrap();
+            prop_assert_eq!(back, raw);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Pure transforms of bytes: no files, no containers, no threads.
+//!
+//! Every decoder is told the exact length it must produce, so that a hostile input is refused before it inflates.
+//!
+//! ```
+//! # #[cfg(feature = "zstd")] {
+//! use tercet_codec::bytes::zstd;
+//!
+//! let mut stored = Vec::new();
+//! zstd::encode(b"aaaaaaaaaaaaaaaa", 3, &mut stored).unwrap();
+//! let mut raw = [0; 16];
+//! zstd::decode(&stored, &mut raw).unwrap();
+//! assert_eq!(&raw, b"aaaaaaaaaaaaaaaa");
+//! # }
+//! ```
+
+pub mod bytes;
+
+use thiserror::Error;
+
+/// A transform that could not be done.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The codec is not part of this build.
+    #[error("{codec} is not part of this build (cargo feature `{feature}`)")]
+    NotBuilt {
+        /// The codec's name.
+        codec: &'static str,
+        /// The cargo feature that brings it.
+        feature: &'static str,
+    },
+    /// The library could not compress.
+    #[error("{codec} cannot compress: {detail}")]
+    Encode {
+        /// The codec's name.
+        codec: &'static str,
+        /// The library's words.
+        detail: String,
+    },
+    /// The bytes are not a stream of this codec.
+    #[error("{codec} cannot decode: {detail}")]
+    Decode {
+        /// The codec's name.
+        codec: &'static str,
+        /// The library's words.
+        detail: String,
+    },
+    /// The stream decodes to another number of bytes.
+    #[error("{codec} decodes to {found} bytes instead of {expected}")]
+    WrongLength {
+        /// The codec's name.
+        codec: &'static str,
+        /// The length declared.
+        expected: u64,
+        /// The length decoded.
+        found: u64,
+    },
+}
+
+impl CodecError {
+    /// Whether another build could do it.
+    pub fn is_not_built(&self) -> bool {
+        matches!(self, Self::NotBuilt { .. })
+    }
+}

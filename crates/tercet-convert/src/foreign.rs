@@ -1,0 +1,3 @@
+//! Formats that are not ours, one module each.
+
+pub mod npy;

@@ -1,0 +1,263 @@
+//! The header: magic, version, and a dictionary of three entries.
+
+use tercet_core::{ByteSource, DType, Fields, Malformed, Shape, Site, Span, Why, limits};
+use tercet_tet::MAX_RANK;
+
+use super::fault::{Fault, ForeignType, Region, ShapeWhy};
+use super::literal::{self, Literal};
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+/// Magic, version, and the longest form of the length.
+const PREAMBLE_LEN: u64 = 12;
+/// NumPy itself refuses to parse headers of more than 10,000 bytes unless told otherwise.
+const HEADER_LIMIT: u64 = 1 << 20;
+
+/// What the header tells.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) descr: Box<str>,
+    pub(super) stored: Stored,
+    /// Whether the most significant byte comes first.
+    pub(super) swapped: bool,
+    pub(super) order: Order,
+    pub(super) shape: Shape,
+}
+
+/// Which axis is the fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The last.
+    C,
+    /// The first.
+    Fortran,
+}
+
+/// How elements of the file become elements of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// They are the same.
+    Plain(DType),
+    /// Truth values become `u8`: 0, or 1 for anything else.
+    Bool,
+    /// Numbers of one byte with a sign become `i16`, the smallest type that holds them all.
+    Int8,
+}
+
+impl Stored {
+    /// The type of the elements that are read.
+    pub const fn dtype(self) -> DType {
+        match self {
+            Self::Plain(dtype) => dtype,
+            Self::Bool => DType::U8,
+            Self::Int8 => DType::I16,
+        }
+    }
+
+    /// Turns elements as they are in the file into ours, in place. Narrow ones stand at the end of the buffer.
+    pub(super) fn finish(self, swapped: bool, out: &mut [u8]) {
+        match self {
+            Self::Plain(dtype) if swapped => swap(dtype.size(), out),
+            Self::Plain(_) => {}
+            Self::Bool => out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
+            Self::Int8 => widen(out),
+        }
+    }
+}
+
+fn swap(size: usize, out: &mut [u8]) {
+    // With the size a constant each loop becomes vector instructions.
+    fn each<const N: usize>(out: &mut [u8]) {
+        out.as_chunks_mut::<N>().0.iter_mut().for_each(|element| element.reverse());
+    }
+    match size {
+        2 => each::<2>(out),
+        4 => each::<4>(out),
+        8 => each::<8>(out),
+        _ => {}
+    }
+}
+
+/// Widens the bytes in the second half of the buffer. Element `i` is read at `half + i` and written at `2 i`, so
+/// nothing is overwritten before it is read.
+fn widen(out: &mut [u8]) {
+    let half = out.len() / 2;
+    for i in 0..half {
+        let value = i16::from(out[half + i].cast_signed());
+        out[2 * i..2 * i + 2].copy_from_slice(&value.to_le_bytes());
+    }
+}
+
+impl Header {
+    /// Reads the header and tells where the values start.
+    pub(super) fn read(source: &dyn ByteSource) -> Result<(Self, u64), Fault> {
+        let preamble = source.read_at(Span::first(source.len().min(PREAMBLE_LEN)))?;
+        let mut fields = Fields::new(Region::Preamble, 0, &preamble);
+        fields.magic("magic", MAGIC)?;
+        let [major, minor] = fields.array("version")?;
+        let len = match (major, minor) {
+            (1, 0) => u64::from(fields.u16_le("header_len")?),
+            (2 | 3, 0) => u64::from(fields.u32_le("header_len")?),
+            _ => return Err(Fault::Version { major, minor }),
+        };
+        limits::within("the npy header", len, HEADER_LIMIT)?;
+        let start = fields.position();
+        let span = Span::at(start, len).unwrap_or(Span::empty(start));
+        let malformed =
+            |field, why| Fault::from(Malformed { site: Site { region: Region::Header, field, span }, why });
+        let have = source.len().saturating_sub(start);
+        if have < len {
+            return Err(malformed("dictionary", Why::Truncated { need: len, have }));
+        }
+        let bytes = source.read_at(span)?;
+        let text = if major == 3 {
+            std::str::from_utf8(&bytes).map_err(|_| malformed("dictionary", Why::NotUtf8))?.to_owned()
+        } else {
+            // Latin-1: every byte is the character of that number.
+            bytes.iter().map(|&byte| char::from(byte)).collect()
+        };
+        let header = Self::parse(&text, &malformed)?;
+        Ok((header, span.end()))
+    }
+
+    fn parse(text: &str, malformed: &dyn Fn(&'static str, Why) -> Fault) -> Result<Self, Fault> {
+        let wrong = |field, detail: &str| malformed(field, Why::Unparsable { detail: detail.to_owned() });
+        let entries = literal::dictionary(text)
+            .map_err(|error| malformed("dictionary", Why::Unparsable { detail: error.to_string() }))?;
+        let (mut descr, mut order, mut shape) = (None, None, None);
+        for (key, value) in entries {
+            let (slot, field) = match key.as_str() {
+                "descr" => (&mut descr, "descr"),
+                "fortran_order" => (&mut order, "fortran_order"),
+                "shape" => (&mut shape, "shape"),
+                _ => {
+                    return Err(wrong("dictionary", "a key that is not `descr`, `fortran_order` or `shape`"));
+                }
+            };
+            if slot.replace(value).is_some() {
+                return Err(wrong(field, "it is there twice"));
+            }
+        }
+        let descr = descr.ok_or_else(|| wrong("descr", "it is missing"))?;
+        let order = match order {
+            Some(Literal::Bool(true)) => Order::Fortran,
+            Some(Literal::Bool(false)) => Order::C,
+            Some(_) => return Err(wrong("fortran_order", "it is neither `True` nor `False`")),
+            None => return Err(wrong("fortran_order", "it is missing")),
+        };
+        let shape = match shape {
+            Some(Literal::Tuple(extents)) => {
+                let extents = extents.iter().map(|extent| match extent {
+                    Literal::Int(extent) => Ok(*extent),
+                    _ => Err(wrong("shape", "an extent is not a whole number")),
+                });
+                Shape::new(extents.collect::<Result<Vec<u64>, Fault>>()?)
+            }
+            Some(_) => return Err(wrong("shape", "it is not a tuple")),
+            None => return Err(wrong("shape", "it is missing")),
+        };
+        let (descr, stored, swapped) = element(descr).map_err(|error| match error {
+            NoElement::Foreign(kind, descr) => Fault::ForeignType { kind, descr: descr.into() },
+            NoElement::Wrong => wrong("descr", "it is neither text nor a list of fields"),
+        })?;
+        check_shape(&shape)?;
+        Ok(Self { descr: descr.into(), stored, swapped, order, shape })
+    }
+
+    /// Bytes of an element in the file.
+    pub(super) fn element_size(&self) -> usize {
+        match self.stored {
+            Stored::Plain(dtype) => dtype.size(),
+            Stored::Bool | Stored::Int8 => 1,
+        }
+    }
+
+    /// Bytes from one position to the next on each axis. The size of the array was checked.
+    pub(super) fn strides(&self) -> Vec<usize> {
+        let mut strides = vec![0; self.shape.rank()];
+        let mut stride = self.element_size();
+        let mut visit = |axis: usize| {
+            strides[axis] = stride;
+            stride = stride.saturating_mul(usize::try_from(self.shape[axis]).unwrap_or(usize::MAX));
+        };
+        match self.order {
+            Order::C => (0..self.shape.rank()).rev().for_each(&mut visit),
+            Order::Fortran => (0..self.shape.rank()).for_each(&mut visit),
+        }
+        strides
+    }
+}
+
+fn check_shape(shape: &Shape) -> Result<(), Fault> {
+    let why = match shape.rank() {
+        0 => ShapeWhy::NoAxes,
+        rank if rank > MAX_RANK => ShapeWhy::TooManyAxes { rank },
+        _ => match shape.iter().position(|&extent| extent == 0) {
+            Some(axis) => ShapeWhy::Empty { axis },
+            None => return Ok(()),
+        },
+    };
+    Err(Fault::Shape { why, shape: shape.clone() })
+}
+
+enum NoElement {
+    Foreign(ForeignType, String),
+    Wrong,
+}
+
+/// The element type that a `descr` names, and whether its bytes are swapped.
+fn element(descr: Literal) -> Result<(String, Stored, bool), NoElement> {
+    let foreign = |kind, descr: &str| Err(NoElement::Foreign(kind, descr.chars().take(60).collect()));
+    let text = match descr {
+        Literal::Text(text) => text,
+        Literal::List(fields) => {
+            let names: Vec<String> = fields.iter().filter_map(Literal::field_name).collect();
+            return foreign(ForeignType::Structured, &format!("[{}]", names.join(", ")));
+        }
+        Literal::Tuple(_) => return foreign(ForeignType::Subarray, "(…)"),
+        _ => return Err(NoElement::Wrong),
+    };
+    let mut kind = text.as_str();
+    let order = match kind.chars().next() {
+        Some(order @ ('<' | '>' | '|' | '=')) => {
+            kind = &kind[1..];
+            Some(order)
+        }
+        _ => None,
+    };
+    let stored = match kind {
+        "f2" => Stored::Plain(DType::F16),
+        "f4" => Stored::Plain(DType::F32),
+        "f8" => Stored::Plain(DType::F64),
+        "i1" => Stored::Int8,
+        "i2" => Stored::Plain(DType::I16),
+        "i4" => Stored::Plain(DType::I32),
+        "i8" => Stored::Plain(DType::I64),
+        "u1" => Stored::Plain(DType::U8),
+        "u2" => Stored::Plain(DType::U16),
+        "u4" => Stored::Plain(DType::U32),
+        "u8" => Stored::Plain(DType::U64),
+        "b1" | "?" => Stored::Bool,
+        _ => return foreign(foreign_type(kind), &text),
+    };
+    let one_byte = matches!(stored, Stored::Bool | Stored::Int8 | Stored::Plain(DType::U8));
+    match order {
+        Some('<') => Ok((text, stored, false)),
+        Some('>') => Ok((text, stored, true)),
+        _ if one_byte => Ok((text, stored, false)),
+        _ => foreign(ForeignType::NativeOrder, &text),
+    }
+}
+
+fn foreign_type(kind: &str) -> ForeignType {
+    match (kind.chars().next(), kind) {
+        (Some('O'), _) => ForeignType::Object,
+        (Some('S' | 'a'), _) => ForeignType::Bytes,
+        (Some('U'), _) => ForeignType::Text,
+        (Some('V'), _) => ForeignType::Void,
+        (Some('c'), _) => ForeignType::Complex,
+        (Some('M'), _) => ForeignType::DateTime,
+        (Some('m'), _) => ForeignType::TimeDelta,
+        (_, "f10" | "f12" | "f16" | "g") => ForeignType::LongDouble,
+        _ => ForeignType::Unknown,
+    }
+}

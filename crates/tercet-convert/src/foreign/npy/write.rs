@@ -1,0 +1,69 @@
+//! The header of a new file, byte for byte as NumPy writes it.
+
+use tercet_core::DType;
+
+/// Values start at a multiple of this, so that a mapped file can be used in place.
+const ALIGN: usize = 64;
+/// NumPy leaves room for the first extent to grow to as many digits.
+const GROWTH_DIGITS: usize = 21;
+
+/// The bytes before the values of a `.npy` file: C order, little-endian.
+///
+/// The values follow as they are, so a header and row-major little-endian bytes together are a file. The format
+/// version is 1.0, and 2.0 for shapes of thousands of axes.
+///
+/// ```
+/// use tercet_convert::npy;
+/// use tercet_core::DType;
+///
+/// let header = npy::header(DType::F32, &[2, 3]);
+/// assert_eq!(header.len(), 128);
+/// assert!(header[10..].starts_with(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } "));
+/// ```
+pub fn header(dtype: DType, shape: &[u64]) -> Vec<u8> {
+    let extents = match shape {
+        [] => String::new(),
+        [only] => format!("{only},"),
+        _ => shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let first_digits = shape.first().map_or(GROWTH_DIGITS, |first| first.to_string().len());
+    let growth = " ".repeat(GROWTH_DIGITS.saturating_sub(first_digits));
+    let descr = descr(dtype);
+    let dictionary =
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}{growth}");
+    let padded = |preamble: usize| {
+        let used = preamble + dictionary.len() + 1;
+        // As NumPy does it: a header that ends on the boundary gets a whole block more.
+        used + ALIGN - used % ALIGN
+    };
+    let mut out = b"\x93NUMPY".to_vec();
+    let total = if let Ok(len) = u16::try_from(padded(10) - 10) {
+        out.extend([1, 0]);
+        out.extend(len.to_le_bytes());
+        padded(10)
+    } else {
+        out.extend([2, 0]);
+        // A shape that is in memory has fewer digits than 32 bits can count, or the memory was used up long ago.
+        out.extend(u32::try_from(padded(12) - 12).unwrap_or(u32::MAX).to_le_bytes());
+        padded(12)
+    };
+    out.extend(dictionary.bytes());
+    out.resize(total - 1, b' ');
+    out.push(b'\n');
+    out
+}
+
+fn descr(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+        DType::I16 => "<i2",
+        DType::I32 => "<i4",
+        DType::I64 => "<i8",
+        DType::U8 => "|u1",
+        DType::U16 => "<u2",
+        DType::U32 => "<u4",
+        DType::U64 => "<u8",
+    }
+}

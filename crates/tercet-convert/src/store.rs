@@ -1,0 +1,26 @@
+//! A foreign array into a dataset of a `.tet` file.
+
+use tercet_core::{Progress, Sink};
+use tercet_tet::{DatasetId, Writer};
+
+use crate::Error;
+use crate::npy::Npy;
+
+/// Writes all values of `array` as the chunks of `dataset`, on all threads and in bounded memory.
+///
+/// The dataset has the shape and the element type of the array ([`Npy::shape`], [`Npy::dtype`]); its chunks may
+/// have any shape.
+pub fn store<S: Sink>(
+    array: &Npy,
+    writer: &mut Writer<S>,
+    dataset: DatasetId,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let grid = writer.grid(dataset).clone();
+    let fill = |tile: &[u64], out: &mut [u8]| {
+        let start: Vec<u64> =
+            tile.iter().enumerate().map(|(axis, &coordinate)| grid.window(axis, coordinate).0).collect();
+        array.read_box(&start, &grid.tile_shape(tile), out).map_err(Error::from)
+    };
+    writer.fill(dataset, fill, progress)
+}

@@ -1,0 +1,145 @@
+//! How much a reader may spend on the word of a file.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The largest sizes a reader accepts from untrusted bytes.
+///
+/// A declared size is compared with these before anything is allocated for it. The defaults suit files of many
+/// gigabytes on a workstation; a server lowers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of structure (directories, footers, metadata) held at once.
+    pub metadata_bytes: u64,
+    /// Bytes of one decoded chunk, message or page.
+    pub chunk_bytes: u64,
+    /// Bytes of one decoded array or column handed to the caller.
+    pub array_bytes: u64,
+    /// Bytes of lookup tables built for files that are not in canonical order.
+    pub table_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { metadata_bytes: 1 << 30, chunk_bytes: 8 << 30, array_bytes: 1 << 40, table_bytes: 4 << 30 }
+    }
+}
+
+impl Limits {
+    /// Small limits for untrusted input in a shared process: 16 MiB of structure, 64 MiB of data.
+    pub const fn small() -> Self {
+        Self { metadata_bytes: 16 << 20, chunk_bytes: 64 << 20, array_bytes: 64 << 20, table_bytes: 16 << 20 }
+    }
+
+    /// Sets the limit for structure.
+    pub const fn with_metadata_bytes(mut self, bytes: u64) -> Self {
+        self.metadata_bytes = bytes;
+        self
+    }
+
+    /// Sets the limit for one decoded chunk.
+    pub const fn with_chunk_bytes(mut self, bytes: u64) -> Self {
+        self.chunk_bytes = bytes;
+        self
+    }
+
+    /// Sets the limit for one decoded array.
+    pub const fn with_array_bytes(mut self, bytes: u64) -> Self {
+        self.array_bytes = bytes;
+        self
+    }
+
+    /// Sets the limit for lookup tables.
+    pub const fn with_table_bytes(mut self, bytes: u64) -> Self {
+        self.table_bytes = bytes;
+        self
+    }
+}
+
+/// A size that exceeds a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// What needed the memory.
+    pub what: &'static str,
+    /// Bytes asked for.
+    pub wanted: u64,
+    /// Bytes allowed.
+    pub allowed: u64,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} needs {} bytes, but the limit is {}", self.what, self.wanted, self.allowed)
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// An allowance that allocations of declared sizes draw from.
+///
+/// ```
+/// use tercet_core::Budget;
+///
+/// let budget = Budget::new("metadata", 100);
+/// assert_eq!(budget.spend(60).unwrap(), 60);
+/// assert!(budget.spend(60).is_err());
+/// budget.give_back(60);
+/// assert!(budget.spend(100).is_ok());
+/// ```
+#[derive(Debug)]
+pub struct Budget {
+    what: &'static str,
+    allowed: u64,
+    spent: AtomicU64,
+}
+
+impl Budget {
+    /// An allowance of `allowed` bytes for `what`.
+    pub const fn new(what: &'static str, allowed: u64) -> Self {
+        Self { what, allowed, spent: AtomicU64::new(0) }
+    }
+
+    /// Takes `bytes` and returns them as a `usize` to allocate, or says what they exceed.
+    pub fn spend(&self, bytes: u64) -> Result<usize, Exceeded> {
+        let take = |spent: u64| spent.checked_add(bytes).filter(|&sum| sum <= self.allowed);
+        let exceeded = |spent: u64| Exceeded {
+            what: self.what,
+            wanted: spent.saturating_add(bytes),
+            allowed: self.allowed,
+        };
+        self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map_err(exceeded)?;
+        usize::try_from(bytes).map_err(|_| Exceeded {
+            what: self.what,
+            wanted: bytes,
+            allowed: usize::MAX as u64,
+        })
+    }
+
+    /// Returns `bytes` that were taken and are free again.
+    pub fn give_back(&self, bytes: u64) {
+        let less = |spent: u64| Some(spent.saturating_sub(bytes));
+        // The closure never refuses, so the update cannot fail.
+        let _ = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+/// Checks one size against one limit, for allocations that nothing else adds to.
+pub fn within(what: &'static str, bytes: u64, allowed: u64) -> Result<usize, Exceeded> {
+    Budget::new(what, allowed).spend(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_is_what_counts() {
+        let budget = Budget::new("tables", 10);
+        budget.spend(6).unwrap();
+        let error = budget.spend(5).unwrap_err();
+        assert_eq!((error.wanted, error.allowed), (11, 10));
+        budget.spend(4).unwrap();
+        assert!(budget.spend(u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! A file drawn as a tree of named byte spans.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::Span;
+
+/// A named span of bytes, its decoded value, and the parts it is made of.
+///
+/// One model for every picture of a file: the `outline` command, maps, and diagrams are all drawn from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outline {
+    /// The name, as the format's specification gives it.
+    pub name: String,
+    /// The bytes.
+    pub span: Span,
+    /// The decoded value of a leaf.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The parts, in file order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Outline>,
+}
+
+impl Outline {
+    /// A region that will hold parts.
+    pub fn region(name: impl Into<String>, span: Span) -> Self {
+        Self { name: name.into(), span, value: None, parts: Vec::new() }
+    }
+
+    /// A field with its decoded value.
+    pub fn leaf(name: impl Into<String>, span: Span, value: impl fmt::Display) -> Self {
+        Self { name: name.into(), span, value: Some(value.to_string()), parts: Vec::new() }
+    }
+
+    /// Appends a field of `len` bytes where the last part ended.
+    pub fn field(&mut self, name: impl Into<String>, len: u64, value: impl fmt::Display) {
+        let start = self.parts.last().map_or(self.span.start(), |last| last.span.end());
+        let span = Span::at(start, len).unwrap_or(Span::empty(start));
+        self.parts.push(Self::leaf(name, span, value));
+    }
+
+    /// Visits the tree in file order with the depth of each node.
+    pub fn walk<'a>(&'a self, visit: &mut impl FnMut(usize, &'a Outline)) {
+        fn go<'a>(node: &'a Outline, depth: usize, visit: &mut impl FnMut(usize, &'a Outline)) {
+            visit(depth, node);
+            for part in &node.parts {
+                go(part, depth + 1, visit);
+            }
+        }
+        go(self, 0, visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_follow_each_other() {
+        let mut region = Outline::region("superblock", Span::at(100, 32).unwrap());
+        region.field("magic", 4, "TETR");
+        region.field("layout_version", 4, 1);
+        assert_eq!(region.parts[1].span.to_string(), "104..108");
+        let mut names = Vec::new();
+        region.walk(&mut |depth, node| names.push((depth, node.name.as_str())));
+        assert_eq!(names, [(0, "superblock"), (1, "magic"), (1, "layout_version")]);
+    }
+}

@@ -1,0 +1,52 @@
+//! Files that appear whole or not at all.
+//!
+//! [`Staged`] is the one way files are written: bytes go to a temporary file beside the target, and only
+//! [`Staged::publish`] gives it the name of the target. A reader sees the old file or the new one, never a part;
+//! so does the machine after a power cut.
+//!
+//! ```text
+//! create   .era5.tet.tercet-3f9c01d2a4b5e687.tmp   beside the target, under an exclusive lock
+//! write    …                                        buffered
+//! publish  permissions → fsync file → rename over era5.tet → fsync folder
+//! ```
+//!
+//! [`Exclusive`] is the lock of a change to an existing file: read it, stage its successor with
+//! [`Exclusive::replace`], publish. A second writer gets [`PublishError::Busy`] instead of a lost update. Every
+//! writer here that replaces an existing file holds its lock until the rename, so `Busy` is also what a plain
+//! [`Staged::create`] answers while somebody else changes the target. Locks are advisory: readers take none and
+//! are never blocked, and a foreign program that ignores them is noticed by identity
+//! ([`PublishError::Replaced`]).
+//!
+//! A writer that dies leaves its temporary file behind, without a lock. The next writer to the same target
+//! removes it; readers never write.
+//!
+//! All of it goes through [`Disk`], so tests can fail any operation or cut the power between any two.
+//!
+//! ```
+//! use std::io::Write;
+//! use tercet_core::publish::Staged;
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("out.bin");
+//! let mut out = Staged::create(&path)?;
+//! out.write_all(b"all of it")?;
+//! assert!(!path.exists());
+//! out.publish()?;
+//! assert_eq!(std::fs::read(&path)?, b"all of it");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod disk;
+mod error;
+mod exclusive;
+mod real;
+mod staged;
+mod target;
+mod temporary;
+
+pub use disk::{Access, Disk, DiskFile, Entry, FileId, Kind};
+pub use error::{Operation, PublishError};
+pub use exclusive::Exclusive;
+pub use real::RealDisk;
+pub use staged::Staged;
+pub use temporary::is_leftover;

@@ -1,0 +1,37 @@
+//! Bytes that are already in memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{ByteSource, SourceError, range_within};
+use crate::Span;
+
+/// A source over bytes in memory. Reads share them.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    name: Arc<str>,
+    bytes: Bytes,
+}
+
+impl Memory {
+    /// A source called `name` over `bytes`.
+    pub fn new(name: &str, bytes: impl Into<Bytes>) -> Self {
+        Self { name: Arc::from(name), bytes: bytes.into() }
+    }
+}
+
+impl ByteSource for Memory {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
+        Ok(self.bytes.slice(range_within(span, self.len())?))
+    }
+    fn is_zero_copy(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,15 @@
+//! Arrays: element types, shapes, selections, owned and borrowed values.
+
+mod buffer;
+mod copy;
+mod dtype;
+mod selection;
+mod shape;
+mod view;
+
+pub use buffer::{Buffer, OutOfMemory};
+pub use copy::{BoxCopy, CopyError};
+pub use dtype::{DType, Element, f16};
+pub use selection::{AxisSlice, Selection, SelectionError};
+pub use shape::Shape;
+pub use view::{ShapeMismatch, Tensor, TensorView};

@@ -1,0 +1,154 @@
+//! Owned and borrowed arrays.
+
+use std::fmt;
+
+use super::buffer::OutOfMemory;
+use super::{Buffer, DType, Element, Shape};
+
+/// A borrowed array: dense, row-major, little-endian.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorView<'a> {
+    dtype: DType,
+    shape: &'a [u64],
+    bytes: &'a [u8],
+}
+
+/// The number of bytes does not fit the shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeMismatch {
+    /// The shape.
+    pub shape: Shape,
+    /// The element type.
+    pub dtype: DType,
+    /// The bytes there are.
+    pub bytes: u64,
+}
+
+impl fmt::Display for ShapeMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes are not an array of shape {} and type {}", self.bytes, self.shape, self.dtype)
+    }
+}
+
+impl std::error::Error for ShapeMismatch {}
+
+impl<'a> TensorView<'a> {
+    /// A view of row-major little-endian bytes.
+    pub fn new(dtype: DType, shape: &'a [u64], bytes: &'a [u8]) -> Result<Self, ShapeMismatch> {
+        let expected = Shape::from(shape).bytes(dtype.size());
+        if expected != Some(bytes.len() as u64) {
+            return Err(ShapeMismatch { shape: shape.into(), dtype, bytes: bytes.len() as u64 });
+        }
+        Ok(Self { dtype, shape, bytes })
+    }
+
+    /// A view of a slice of numbers, without a copy. Little-endian hosts only.
+    #[cfg(target_endian = "little")]
+    pub fn of<T: Element>(shape: &'a [u64], values: &'a [T]) -> Result<Self, ShapeMismatch> {
+        Self::new(T::DTYPE, shape, bytemuck::cast_slice(values))
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> &'a [u64] {
+        self.shape
+    }
+
+    /// The bytes: row-major, little-endian.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The elements in place: if the type is right, the bytes are aligned and the host is little-endian.
+    pub fn as_slice<T: Element>(&self) -> Option<&'a [T]> {
+        if T::DTYPE != self.dtype || cfg!(target_endian = "big") {
+            return None;
+        }
+        bytemuck::try_cast_slice(self.bytes).ok()
+    }
+
+    /// The elements, copied. `None` if the type is another one.
+    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+        if T::DTYPE != self.dtype {
+            return None;
+        }
+        let elements = self.bytes.chunks_exact(size_of::<T>());
+        Some(elements.map(|element| bytemuck::pod_read_unaligned::<T>(element).swap_le()).collect())
+    }
+}
+
+/// An owned array: dense, row-major, little-endian, aligned.
+#[derive(Debug)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Shape,
+    bytes: Buffer,
+}
+
+impl Tensor {
+    /// An array of zeros.
+    pub fn zeros(dtype: DType, shape: Shape) -> Result<Self, OutOfMemory> {
+        let bytes = shape.bytes(dtype.size()).and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = Buffer::zeroed(bytes.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
+        Ok(Self { dtype, shape, bytes })
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The bytes: row-major, little-endian.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes, to be filled.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// This array, borrowed.
+    pub fn view(&self) -> TensorView<'_> {
+        TensorView { dtype: self.dtype, shape: &self.shape, bytes: &self.bytes }
+    }
+
+    /// The elements in place: if the type is right and the host is little-endian.
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        self.view().as_slice()
+    }
+
+    /// The elements, copied. `None` if the type is another one.
+    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+        self.view().to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_check_their_length() {
+        assert!(TensorView::new(DType::F32, &[2, 3], &[0; 24]).is_ok());
+        assert!(TensorView::new(DType::F32, &[2, 3], &[0; 23]).is_err());
+        assert!(TensorView::new(DType::F32, &[u64::MAX, 3], &[0; 24]).is_err());
+    }
+
+    #[test]
+    fn unaligned_views_still_copy() {
+        let bytes = [9, 1, 0, 0, 0, 2, 0, 0, 0];
+        let view = TensorView::new(DType::U32, &[2], &bytes[1..]).unwrap();
+        assert_eq!(view.to_vec::<u32>().unwrap(), [1, 2]);
+        assert_eq!(view.to_vec::<i32>(), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! Several writers, one file.
+
+use super::*;
+
+#[test]
+fn many_writers_at_once_never_lose_their_unfinished_files() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let path = &path;
+            scope.spawn(move || {
+                for _ in 0..25 {
+                    match create(Arc::new(RealDisk), path, &[b'0' + thread; 64]) {
+                        Ok(_) => {}
+                        Err(error) => {
+                            let error = PublishError::recover(error).unwrap();
+                            assert!(matches!(error, PublishError::Busy { .. }), "{error:?}");
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let found = fs::read(&path).unwrap();
+    assert!(found.len() == 64 && found.iter().all(|byte| *byte == found[0]));
+    assert!(others(dir.path()).is_empty());
+}
+
+#[test]
+fn a_writer_whose_new_file_is_taken_for_a_leftover_makes_another() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    let (folder, target) = (dir.path().to_owned(), path.clone());
+    let disk = FaultyDisk::real().meanwhile(Op::Create, move || {
+        let other = Staged::create(&target).unwrap();
+        assert_eq!(names(&folder).len(), 1, "nobody has locked the first one, so the other writer clears it");
+        drop(other);
+    });
+    create(Arc::new(disk), &path, NEW).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), NEW);
+    assert_eq!(names(dir.path()), ["a"]);
+}
+
+#[test]
+fn a_file_replaced_before_the_lock_was_taken_is_not_the_one_that_is_locked() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    put(&path, OLD);
+    let target = path.clone();
+    let disk = FaultyDisk::real().meanwhile(Op::Open, move || {
+        create(Arc::new(RealDisk), &target, NEW).unwrap();
+    });
+    append(Arc::new(disk), &path, b" and more").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), [NEW, b" and more"].concat());
+}
+
+#[test]
+fn a_second_writer_is_told_that_the_file_is_busy() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    put(&path, OLD);
+    let first = Exclusive::acquire(&path).unwrap();
+    let is_busy = |error: PublishError| matches!(error, PublishError::Busy { .. });
+    assert!(is_busy(Exclusive::acquire(&path).unwrap_err()));
+    assert!(is_busy(Staged::create(&path).unwrap_err()));
+    let staged = first.replace().unwrap();
+    assert!(is_busy(Exclusive::acquire(&path).unwrap_err()), "the successor keeps the lock");
+    assert_eq!(fs::read(&path).unwrap(), OLD, "readers are not stopped");
+    write(staged, NEW).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), NEW);
+    Exclusive::acquire(&path).unwrap().check().unwrap();
+    append(Arc::new(RealDisk), &path, b" and more").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), [NEW, b" and more"].concat());
+}
+
+#[test]
+fn no_change_is_lost_between_writers() {
+    const EACH: usize = 20;
+    let dir = folder();
+    let path = dir.path().join("a");
+    put(&path, b"....");
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let path = &path;
+            scope.spawn(move || {
+                let mut n_done = 0;
+                while n_done < EACH {
+                    match append(Arc::new(RealDisk), path, &[b'0' + thread]) {
+                        Ok(_) => n_done += 1,
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::ResourceBusy, "{error:?}"),
+                    }
+                }
+            });
+        }
+    });
+    let mut found = fs::read(&path).unwrap();
+    found.sort_unstable();
+    let expected = [&b"...."[..], &[b'0'; EACH], &[b'1'; EACH], &[b'2'; EACH], &[b'3'; EACH]].concat();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_file_replaced_under_the_lock_is_noticed() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    for remove in [false, true] {
+        put(&path, OLD);
+        let lock = Exclusive::acquire(&path).unwrap();
+        let staged = lock.replace().unwrap();
+        if remove {
+            fs::remove_file(&path).unwrap();
+        } else {
+            put(&dir.path().join("b"), b"from elsewhere");
+            fs::rename(dir.path().join("b"), &path).unwrap();
+        }
+        let error = PublishError::recover(write(staged, NEW).unwrap_err()).unwrap();
+        assert!(matches!(error, PublishError::Replaced { .. }), "{error:?}");
+        let expected = (!remove).then_some(b"from elsewhere".to_vec());
+        assert_eq!(fs::read(&path).ok(), expected);
+        assert!(others(dir.path()).is_empty());
+    }
+}
+
+#[test]
+fn a_plain_write_replaces_whatever_is_there_at_the_end() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    put(&path, OLD);
+    let staged = Staged::create(&path).unwrap();
+    put(&dir.path().join("b"), b"from elsewhere");
+    fs::rename(dir.path().join("b"), &path).unwrap();
+    write(staged, NEW).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), NEW);
+
+    let staged = Staged::create(&dir.path().join("new")).unwrap();
+    put(&dir.path().join("new"), OLD);
+    let lock = Exclusive::acquire(&dir.path().join("new")).unwrap();
+    let error = PublishError::recover(write(staged, NEW).unwrap_err()).unwrap();
+    assert!(matches!(error, PublishError::Busy { .. }), "unless somebody is changing it");
+    drop(lock);
+
+    let staged = Staged::create(&dir.path().join("dir")).unwrap();
+    fs::create_dir(dir.path().join("dir")).unwrap();
+    assert!(matches!(staged.publish(), Err(PublishError::NotAFile { kind: Kind::Folder, .. })));
+}
+
+#[test]
+fn changing_a_missing_file_is_an_error() {
+    let dir = folder();
+    let error = Exclusive::acquire(&dir.path().join("a")).unwrap_err();
+    assert!(matches!(error, PublishError::Io { operation: Operation::Open, .. }));
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+fn file_systems_without_locks_can_be_written_but_not_changed() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    put(&path, OLD);
+    let disk = FaultyDisk::real().on(Op::Lock, Fault::Refuse(ErrorKind::Unsupported));
+    let error = Exclusive::acquire_on(Arc::new(disk.clone()), &path).unwrap_err();
+    assert!(matches!(error, PublishError::Io { operation: Operation::Lock, .. }));
+    assert!(error.hint().unwrap().contains("no locks"));
+    create(Arc::new(disk), &path, NEW).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), NEW);
+}

@@ -1,0 +1,127 @@
+//! Modes, links, special files and names, as Unix has them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+
+use super::*;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("a file").mode() & 0o7777
+}
+
+#[test]
+fn a_new_file_follows_the_umask() {
+    if let Some(path) = child_path() {
+        create(Arc::new(RealDisk), &path, NEW).unwrap();
+        return;
+    }
+    for (umask, expected) in [("022", 0o644), ("027", 0o640), ("077", 0o600), ("000", 0o666)] {
+        let dir = folder();
+        let path = dir.path().join("a");
+        assert!(run_child("unix::a_new_file_follows_the_umask", &path, umask).success());
+        assert_eq!(mode(&path), expected, "{umask}: {:o}", mode(&path));
+    }
+}
+
+#[test]
+fn the_mode_of_a_replaced_file_is_kept_and_its_successor_is_never_more_open() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    for kept in [0o600, 0o640, 0o666, 0o444, 0o755] {
+        put(&path, OLD);
+        fs::set_permissions(&path, fs::Permissions::from_mode(kept)).unwrap();
+        let staged = Staged::create(&path).unwrap();
+        let unfinished = dir.path().join(&others(dir.path())[0]);
+        assert_eq!(mode(&unfinished) & !kept & 0o077, 0, "{kept:o}: {:o}", mode(&unfinished));
+        write(staged, NEW).unwrap();
+        assert_eq!(mode(&path), kept);
+        assert_eq!(fs::read(&path).unwrap(), NEW);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn links_are_kept_and_what_they_point_to_is_replaced() {
+    let dir = folder();
+    fs::create_dir(dir.path().join("data")).unwrap();
+    fs::create_dir(dir.path().join("links")).unwrap();
+    let file = dir.path().join("data/a");
+    put(&file, OLD);
+    let (first, second) = (dir.path().join("links/first"), dir.path().join("second"));
+    symlink("../data/a", &first).unwrap();
+    symlink(&first, &second).unwrap();
+    let staged = Staged::create(&second).unwrap();
+    assert_eq!(names(&dir.path().join("data")).len(), 2, "staged beside the real target");
+    assert_eq!(fs::canonicalize(write(staged, NEW).unwrap()).unwrap(), fs::canonicalize(&file).unwrap());
+    assert_eq!(fs::read(&file).unwrap(), NEW);
+    assert!(fs::symlink_metadata(&first).unwrap().is_symlink());
+    assert!(fs::symlink_metadata(&second).unwrap().is_symlink());
+
+    let held = Exclusive::acquire(&file).unwrap();
+    assert!(matches!(Exclusive::acquire(&second), Err(PublishError::Busy { .. })), "one file, one lock");
+    drop(held);
+
+    let dangling = dir.path().join("dangling");
+    symlink("data/b", &dangling).unwrap();
+    create(Arc::new(RealDisk), &dangling, NEW).unwrap();
+    assert_eq!(fs::read(dir.path().join("data/b")).unwrap(), NEW);
+    assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink());
+}
+
+#[test]
+fn links_that_lead_nowhere_are_an_error() {
+    let dir = folder();
+    symlink("y", dir.path().join("x")).unwrap();
+    symlink("x", dir.path().join("y")).unwrap();
+    let error = Staged::create(&dir.path().join("x")).unwrap_err();
+    assert!(matches!(error, PublishError::LinkLoop { .. }));
+    symlink("no/such/file", dir.path().join("z")).unwrap();
+    let error = Staged::create(&dir.path().join("z")).unwrap_err();
+    assert!(matches!(error, PublishError::NoFolder { .. }));
+}
+
+#[test]
+fn pipes_sockets_and_devices_are_no_targets() {
+    let dir = folder();
+    let pipe = dir.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let socket = dir.path().join("socket");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let device = Path::new("/dev/null");
+    for (path, expected) in [(&*pipe, Kind::Fifo), (&*socket, Kind::Socket), (device, Kind::Device)] {
+        let error = Staged::create(path).unwrap_err();
+        assert!(matches!(error, PublishError::NotAFile { kind, .. } if kind == expected), "{error:?}");
+        assert_eq!(error.class(), Class::Request);
+    }
+    assert_eq!(names(dir.path()), ["pipe", "socket"]);
+}
+
+#[test]
+fn a_pipe_or_link_with_the_name_of_a_leftover_is_left_alone() {
+    let dir = folder();
+    let pipe = dir.path().join(".a.tercet-0000000000000001.tmp");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let precious = dir.path().join("precious");
+    put(&precious, OLD);
+    let link = dir.path().join(".a.tercet-0000000000000002.tmp");
+    symlink(&precious, &link).unwrap();
+    create(Arc::new(RealDisk), &dir.path().join("a"), NEW).unwrap();
+    assert_eq!(fs::read(&precious).unwrap(), OLD);
+    assert!(pipe.exists() && link.is_symlink());
+}
+
+#[test]
+fn names_need_not_be_text_and_may_be_as_long_as_the_system_allows() {
+    let dir = folder();
+    for name in [&b"caf\xe9.tet"[..], &[0xff; 255], &[b'n'; 255]] {
+        let path = dir.path().join(OsStr::from_bytes(name));
+        for content in [OLD, NEW] {
+            create(Arc::new(RealDisk), &path, content).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
+        assert_eq!(names(dir.path()), [OsStr::from_bytes(name)]);
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,128 @@
+//! Memory, counted.
+
+#![expect(unsafe_code, reason = "a global allocator cannot be written without")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+static CURRENT: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The allocator of the system, with counters. A test binary installs it:
+///
+/// ```
+/// use tercet_testkit::alloc::{CountingAlloc, measure};
+///
+/// #[global_allocator]
+/// static ALLOC: CountingAlloc = CountingAlloc;
+///
+/// fn main() {
+///     let (sum, stats) = measure(|| vec![1_u8; 1000].iter().map(|&x| u32::from(x)).sum::<u32>());
+///     assert_eq!(sum, 1000);
+///     assert!(stats.peak_bytes >= 1000);
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CountingAlloc;
+
+/// What a measured piece of code took, over all threads of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocStats {
+    /// The most bytes that were allocated at one time, beyond those allocated before.
+    pub peak_bytes: usize,
+    /// The largest single request, whether it was granted or not.
+    pub largest_bytes: usize,
+    /// The number of requests, reallocations included.
+    pub count: usize,
+    /// The bytes still allocated at the end, beyond those allocated before; 0 when there are fewer.
+    pub kept_bytes: usize,
+}
+
+/// Runs `f` and answers what it allocated.
+///
+/// The counters are those of the process: measurements wait for each other, but other tests of the same binary
+/// that run meanwhile are counted too. Exact measurements need a test binary of their own.
+///
+/// # Panics
+///
+/// When [`CountingAlloc`] is not the global allocator.
+pub fn measure<R>(f: impl FnOnce() -> R) -> (R, AllocStats) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+
+    let before = COUNT.load(Relaxed);
+    drop(black_box(Box::new(0_u8)));
+    assert!(COUNT.load(Relaxed) > before, "CountingAlloc is not the #[global_allocator] of this binary");
+
+    let start = CURRENT.load(Relaxed);
+    PEAK.store(start, Relaxed);
+    LARGEST.store(0, Relaxed);
+    COUNT.store(0, Relaxed);
+    let result = f();
+    let stats = AllocStats {
+        peak_bytes: PEAK.load(Relaxed).saturating_sub(start),
+        largest_bytes: LARGEST.load(Relaxed),
+        count: COUNT.load(Relaxed),
+        kept_bytes: CURRENT.load(Relaxed).saturating_sub(start),
+    };
+    (result, stats)
+}
+
+fn asked(bytes: usize) {
+    COUNT.fetch_add(1, Relaxed);
+    LARGEST.fetch_max(bytes, Relaxed);
+}
+
+fn grew(bytes: usize) {
+    let now = CURRENT.fetch_add(bytes, Relaxed).wrapping_add(bytes);
+    PEAK.fetch_max(now, Relaxed);
+}
+
+fn shrank(bytes: usize) {
+    CURRENT.fetch_sub(bytes, Relaxed);
+}
+
+// SAFETY: every call is passed on to `System` unchanged, and its answer returned unchanged; the counters are
+// atomics that allocate nothing.
+unsafe impl GlobalAlloc for CountingAlloc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        asked(layout.size());
+        // SAFETY: the caller upholds the contract of `alloc`, which is that of `System::alloc`.
+        let pointer = unsafe { System.alloc(layout) };
+        if !pointer.is_null() {
+            grew(layout.size());
+        }
+        pointer
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        asked(layout.size());
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`, which is that of `System::alloc_zeroed`.
+        let pointer = unsafe { System.alloc_zeroed(layout) };
+        if !pointer.is_null() {
+            grew(layout.size());
+        }
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        shrank(layout.size());
+        // SAFETY: `pointer` came from `System` with this layout, because all other methods return what it gave.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        asked(new_size);
+        // SAFETY: as for `dealloc`; the caller upholds the rest of the contract.
+        let moved = unsafe { System.realloc(pointer, layout, new_size) };
+        if !moved.is_null() {
+            shrank(layout.size());
+            grew(new_size);
+        }
+        moved
+    }
+}

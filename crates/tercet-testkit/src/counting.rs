@@ -1,0 +1,103 @@
+//! A source that counts what is read from it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tercet_core::{ByteSource, SourceError, Span};
+
+/// Passes every read on to another source and remembers it.
+///
+/// Counts are of the bytes asked for, so a reader that takes a large slice of a map and looks at a few bytes of it
+/// is charged for all of them. With [`with_copies`](Counting::with_copies) the source says that reads cost a copy,
+/// as those of files and object stores do.
+///
+/// ```
+/// use tercet_core::{ByteSource, Span, source::Memory};
+/// use tercet_testkit::counting::Counting;
+///
+/// let source = Counting::new(Memory::new("abc", &b"abc"[..]));
+/// source.read_at(Span::first(2)).unwrap();
+/// assert_eq!((source.reads(), source.bytes()), (1, 2));
+/// ```
+#[derive(Debug)]
+pub struct Counting<S> {
+    inner: S,
+    copies: bool,
+    bytes: AtomicU64,
+    spans: Mutex<Vec<Span>>,
+}
+
+impl<S: ByteSource> Counting<S> {
+    /// Counts the reads of `inner` from now on.
+    pub fn new(inner: S) -> Self {
+        Self { inner, copies: false, bytes: AtomicU64::new(0), spans: Mutex::default() }
+    }
+
+    /// Says that reads cost a copy, whatever the inner source says.
+    pub fn with_copies(mut self) -> Self {
+        self.copies = true;
+        self
+    }
+
+    /// The same, to be shared with a reader.
+    pub fn shared(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+
+    /// The number of reads so far.
+    pub fn reads(&self) -> usize {
+        self.log().len()
+    }
+
+    /// The bytes asked for so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// The spans asked for so far, in order.
+    pub fn spans(&self) -> Vec<Span> {
+        self.log().clone()
+    }
+
+    /// Starts again from zero.
+    pub fn reset(&self) {
+        self.bytes.store(0, Relaxed);
+        self.log().clear();
+    }
+
+    fn log(&self) -> MutexGuard<'_, Vec<Span>> {
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, span: Span) {
+        self.bytes.fetch_add(span.len(), Relaxed);
+        self.log().push(span);
+    }
+}
+
+impl<S: ByteSource> ByteSource for Counting<S> {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
+        self.count(span);
+        self.inner.read_at(span)
+    }
+
+    fn read_into(&self, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        if let Some(span) = Span::at(start, out.len() as u64) {
+            self.count(span);
+        }
+        self.inner.read_into(start, out)
+    }
+
+    fn is_zero_copy(&self) -> bool {
+        !self.copies && self.inner.is_zero_copy()
+    }
+}

@@ -1,0 +1,78 @@
+//! Test equipment of the workspace: disks that fail, power cuts, damaged bytes and counted memory.
+//!
+//! Tests only: everything here panics when it is used wrongly, and nothing here is published.
+//!
+//! | module | the question it answers |
+//! |---|---|
+//! | [`faults`] | is the file old or new, whichever operation fails? |
+//! | [`powercut`] | is the file old or new, whenever the power is cut? |
+//! | [`damage`] | does every truncation and every flipped byte end in an error or a value? |
+//! | [`alloc`] | how much memory does this take? |
+//! | [`counting`] | which bytes does this read? |
+//! | [`source_conformance`] | does this source keep the promises of all sources? |
+//! | [`golden`](golden()) | where are the files of other implementations? |
+//!
+//! ```
+//! use std::io::Write;
+//! use tercet_core::publish::Staged;
+//! use tercet_testkit::{faults, old_or_new};
+//!
+//! faults::for_each_fault(
+//!     |folder| std::fs::write(folder.join("a"), "old").unwrap(),
+//!     |disk, folder| {
+//!         let mut out = Staged::create_on(disk, &folder.join("a"))?;
+//!         out.write_all(b"new")?;
+//!         out.publish()?;
+//!         Ok::<_, Box<dyn std::error::Error>>(())
+//!     },
+//!     |trial| {
+//!         let found = std::fs::read(trial.folder.join("a")).ok();
+//!         let is_new = old_or_new(found.as_deref(), Some(b"old"), b"new");
+//!         assert!(is_new || trial.result.is_err());
+//!     },
+//! );
+//! ```
+
+pub mod alloc;
+mod conformance;
+pub mod counting;
+pub mod damage;
+pub mod faults;
+mod golden;
+pub mod powercut;
+
+pub use conformance::source_conformance;
+pub use golden::golden;
+
+use std::thread;
+
+/// Asserts that a file holds its old or its new bytes and nothing else; answers whether they are the new ones.
+///
+/// `None` is a file that does not exist.
+///
+/// # Panics
+///
+/// When the bytes are neither.
+pub fn old_or_new(found: Option<&[u8]>, old: Option<&[u8]>, new: &[u8]) -> bool {
+    let is_new = found == Some(new);
+    assert!(
+        is_new || found == old,
+        "neither old ({:?} bytes) nor new ({} bytes): {:?} bytes",
+        old.map(<[u8]>::len),
+        new.len(),
+        found.map(<[u8]>::len),
+    );
+    is_new
+}
+
+/// Says what was being tried when a check panics, whatever the check itself says.
+struct Trying(String);
+
+impl Drop for Trying {
+    #[expect(clippy::print_stderr, reason = "the captured output of a failing test")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("while trying: {}", self.0);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! How much a footer may hold.
+
+use std::fmt;
+
+use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
+
+/// The JSON text of a footer, in bytes.
+pub(crate) const INLINE_BYTES: usize = 65_536;
+/// Metadata behind the payloads, in bytes.
+pub(crate) const SPILL_BYTES: usize = 16 << 20;
+/// Labels of one axis in `coords`.
+pub(crate) const COORD_LABELS: usize = 64;
+const HISTORY_ROWS: usize = 4096;
+const PARENTS: usize = 16;
+const PARAMS: usize = 32;
+const DATASETS: usize = 256;
+const ATTRS: usize = 64;
+const DIM_NAMES: usize = 8;
+const COORD_AXES: usize = 8;
+const STRING_BYTES: usize = 1024;
+
+/// Metadata beyond what the format allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// What there is too much of.
+    pub what: &'static str,
+    /// Whose: a dataset, an axis, a history row.
+    pub of: String,
+    /// How much there is.
+    pub found: u64,
+    /// How much there may be.
+    pub allowed: u64,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, of, found, allowed } = self;
+        write!(f, "{what} of {}: {found}, ", tercet_core::escape::name(of))?;
+        if *found == 0 { write!(f, "must not be empty") } else { write!(f, "at most {allowed} allowed") }
+    }
+}
+
+/// Collects breaches.
+struct Check(Vec<Breach>);
+
+impl Check {
+    fn most(&mut self, what: &'static str, of: &str, found: usize, allowed: usize) {
+        if found > allowed {
+            self.breach(what, of, found, allowed);
+        }
+    }
+
+    fn text(&mut self, what: &'static str, of: &str, text: &str) {
+        if text.is_empty() || text.len() > STRING_BYTES {
+            self.breach(what, of, text.len(), STRING_BYTES);
+        }
+    }
+
+    fn breach(&mut self, what: &'static str, of: &str, found: usize, allowed: usize) {
+        // A hostile file can breach a million times; a report needs the first few.
+        if self.0.len() < 100 {
+            let (found, allowed) = (found as u64, allowed as u64);
+            self.0.push(Breach { what, of: of.to_owned(), found, allowed });
+        }
+    }
+}
+
+/// Every limit that history breaks.
+pub(crate) fn of_history(history: &[HistoryRow]) -> Vec<Breach> {
+    let mut check = Check(Vec::new());
+    check.most("rows", "the history", history.len(), HISTORY_ROWS);
+    for (number, row) in history.iter().enumerate() {
+        let of = format!("history row {number}");
+        for (what, text) in [("op", &row.op), ("source", &row.source), ("at", &row.at)] {
+            check.text(what, &of, text);
+        }
+        check.most("parents", &of, row.parents.len(), PARENTS);
+        check.most("params", &of, row.params.len(), PARAMS);
+        let params = row.params.iter().flat_map(|(key, value)| [key, value]);
+        let optional = [&row.agent, &row.activity, &row.entity].into_iter().flatten();
+        for text in row.parents.iter().chain(params).chain(optional) {
+            check.text("bytes of a text", &of, text);
+        }
+    }
+    check.0
+}
+
+/// Every limit that metadata breaks. `label_limit` is off for axes whose labels go into the integrity block.
+pub(crate) fn of_metadata(metadata: &Metadata, label_limit: bool) -> Vec<Breach> {
+    let mut check = Check(Vec::new());
+    let file = &metadata.file;
+    for text in [&file.tool, &file.library_version, &file.created_at] {
+        if !text.is_empty() {
+            check.text("bytes of a text", "the file", text);
+        }
+    }
+    check.most("dataset entries", "the metadata", metadata.datasets.len(), DATASETS);
+    for (name, info) in &metadata.datasets {
+        dataset(&mut check, name, info, label_limit);
+    }
+    check.0
+}
+
+fn dataset(check: &mut Check, name: &str, info: &DatasetInfo, label_limit: bool) {
+    let of = format!("dataset `{name}`");
+    check.text("bytes of the name", &of, name);
+    check.most("attributes", &of, info.attrs.len(), ATTRS);
+    check.most("dimension names", &of, info.dim_names.len(), DIM_NAMES);
+    check.most("coordinate axes", &of, info.coords.len(), COORD_AXES);
+    let attrs = info.attrs.iter().flat_map(|(key, value)| [key, value]);
+    for text in attrs.chain(&info.dim_names).chain(info.coords.keys()) {
+        check.text("bytes of a text", &of, text);
+    }
+    for (axis, coord) in &info.coords {
+        let of = format!("axis `{axis}` of dataset `{name}`");
+        if label_limit {
+            check.most("labels", &of, coord.labels.len(), COORD_LABELS);
+        }
+        for label in &coord.labels {
+            check.text("bytes of a label", &of, label);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Coord;
+
+    #[test]
+    fn the_limits_themselves_are_allowed() {
+        let mut metadata = Metadata::default();
+        let mut info = DatasetInfo::default();
+        info.attrs.insert("k".repeat(1024), "v".repeat(1024));
+        info.coords.insert("t".to_owned(), Coord::new(vec!["x".to_owned(); 64]));
+        metadata.datasets.insert("a".to_owned(), info);
+        assert_eq!(of_metadata(&metadata, true), []);
+
+        let info = metadata.datasets.get_mut("a").unwrap();
+        info.coords.insert("t".to_owned(), Coord::new(vec!["x".to_owned(); 65]));
+        assert_eq!(of_metadata(&metadata, false), []);
+        let breaches = of_metadata(&metadata, true);
+        assert_eq!(breaches[0].to_string(), "labels of axis `t` of dataset `a`: 65, at most 64 allowed");
+    }
+
+    #[test]
+    fn empty_texts_are_refused() {
+        let breaches = of_history(&[HistoryRow::at("", "s", 1)]);
+        assert_eq!(breaches[0].to_string(), "op of history row 0: 0, must not be empty");
+        assert_eq!(of_history(&vec![HistoryRow::at("a", "b", 1); 4097]).len(), 1);
+    }
+}

@@ -1,0 +1,162 @@
+//! One chunk: fetched, checked, decoded.
+
+use bytes::Bytes;
+use tercet_codec::bytes::zstd;
+use tercet_core::checksum::{self, Mismatch};
+use tercet_core::limits::within;
+use tercet_core::{ByteSource, DType, Element, Shape, TensorView};
+
+use crate::fault::{ChunkWhy, Error, Fault};
+use crate::file::{ChunkPlace, Dataset};
+use crate::wire::ids::Codec;
+
+/// Bytes checked and copied at a time: small enough that the copy finds them in the cache.
+const PIECE: usize = 128 << 10;
+
+/// A decoded chunk.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    dtype: DType,
+    shape: Shape,
+    bytes: Bytes,
+}
+
+impl Chunk {
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents, clipped at the edge of the array.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The bytes: row-major, little-endian. A raw chunk of a mapped file is a part of the map.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The elements in place: if the type is right, the chunk is aligned and the host is little-endian.
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        if T::DTYPE != self.dtype || cfg!(target_endian = "big") {
+            return None;
+        }
+        bytemuck::try_cast_slice(&self.bytes).ok()
+    }
+
+    /// The elements, copied. `None` if the type is another one.
+    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+        self.view()?.to_vec()
+    }
+
+    /// The chunk, borrowed.
+    pub fn view(&self) -> Option<TensorView<'_>> {
+        TensorView::new(self.dtype, &self.shape, &self.bytes).ok()
+    }
+}
+
+impl Dataset<'_> {
+    /// A chunk by its grid coordinates, checked and decoded. Raw chunks of a mapped file are not copied.
+    pub fn chunk(&self, tile: &[u64]) -> Result<Chunk, Error> {
+        let chunk = || {
+            let grid = self.checked_grid()?;
+            let place = self.place(tile)?;
+            let stored = self.fetch(tile, &place)?;
+            let bytes = match place.codec {
+                Codec::Raw => stored,
+                Codec::Zstd => {
+                    let mut raw = self.room(&place)?;
+                    self.decode(tile, &place, &stored, &mut raw)?;
+                    raw.into()
+                }
+            };
+            Ok(Chunk { dtype: grid.dtype(), shape: Shape::new(grid.tile_shape(tile)), bytes })
+        };
+        chunk().map_err(|fault| self.file.error(fault))
+    }
+
+    /// The stored bytes of a chunk, checked against their checksum.
+    pub(crate) fn fetch(&self, tile: &[u64], place: &ChunkPlace) -> Result<Bytes, Fault> {
+        within("a stored chunk", place.span.len(), self.file.options.limits.chunk_bytes)?;
+        let stored = self.file.source.read_at(place.span)?;
+        if let Some(expected) = self.expected_crc(place)? {
+            self.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
+        }
+        Ok(stored)
+    }
+
+    /// Memory for a decoded chunk, within the limits.
+    pub(crate) fn room(&self, place: &ChunkPlace) -> Result<Vec<u8>, Fault> {
+        let len = within("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
+        let mut room = Vec::new();
+        let failed = |_| tercet_core::tensor::OutOfMemory { bytes: len };
+        room.try_reserve_exact(len).map_err(failed)?;
+        room.resize(len, 0);
+        Ok(room)
+    }
+
+    /// Decodes checked bytes into exactly `raw`.
+    pub(crate) fn decode(
+        &self,
+        tile: &[u64],
+        place: &ChunkPlace,
+        stored: &[u8],
+        raw: &mut [u8],
+    ) -> Result<(), Fault> {
+        let decoded = match place.codec {
+            Codec::Raw => {
+                raw.copy_from_slice(stored);
+                Ok(())
+            }
+            Codec::Zstd => zstd::decode(stored, raw),
+        };
+        decoded.map_err(|error| self.chunk_fault(tile, place.row, place.span, ChunkWhy::Codec(error)))
+    }
+
+    /// Fetches, checks and decodes a whole chunk straight into `out`, which has its length.
+    pub(crate) fn load(&self, tile: &[u64], place: &ChunkPlace, out: &mut [u8]) -> Result<(), Fault> {
+        let source = &self.file.source;
+        if place.codec == Codec::Zstd {
+            let stored = self.fetch(tile, place)?;
+            return self.decode(tile, place, &stored, out);
+        }
+        let expected = self.expected_crc(place)?;
+        if !source.is_zero_copy() {
+            source.read_into(place.span.start(), out)?;
+            return match expected {
+                Some(expected) => self.check_crc(tile, place, expected, checksum::crc32c(out)),
+                None => Ok(()),
+            };
+        }
+        let stored = source.read_at(place.span)?;
+        let Some(expected) = expected else {
+            out.copy_from_slice(&stored);
+            return Ok(());
+        };
+        let mut crc = 0;
+        for (piece, out) in stored.chunks(PIECE).zip(out.chunks_mut(PIECE)) {
+            crc = checksum::crc32c_append(crc, piece);
+            out.copy_from_slice(piece);
+        }
+        self.check_crc(tile, place, expected, crc)
+    }
+
+    pub(crate) fn expected_crc(&self, place: &ChunkPlace) -> Result<Option<u32>, Fault> {
+        match &self.file.guard {
+            Some(guard) => guard.row_crc(&self.file.source, place.row),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn check_crc(
+        &self,
+        tile: &[u64],
+        place: &ChunkPlace,
+        expected: u32,
+        actual: u32,
+    ) -> Result<(), Fault> {
+        Mismatch::check_crc32c(expected, actual)
+            .map_err(|mismatch| self.chunk_fault(tile, place.row, place.span, ChunkWhy::Checksum(mismatch)))
+    }
+}

@@ -1,0 +1,293 @@
+//! A selection of any size written out as one dense array, in bounded memory.
+//!
+//! The result is cut into *blocks* of whole tiles that fit into memory. Each block is read by all threads while the
+//! one before is written. Blocks that are contiguous in the result follow each other, so the usual array can be
+//! streamed; a block that is not (a wide array whose row of tiles does not fit) is written run by run to its places,
+//! and every tile is still decoded exactly once.
+
+use std::io::{Seek, SeekFrom, Write};
+
+use tercet_core::tensor::{AxisSlice, Buffer};
+use tercet_core::{Progress, Selection};
+
+use crate::fault::{Error, Fault};
+use crate::file::Dataset;
+use crate::grid::Grid;
+use crate::read::dense_strides;
+
+/// Bytes of a block. Two are in memory at a time.
+const BLOCK_BYTES: u64 = 32 << 20;
+
+/// A planned export: which blocks, in which order. Nothing is read yet.
+#[derive(Debug)]
+pub struct Export<'a> {
+    dataset: Dataset<'a>,
+    selection: Selection,
+    bytes: u64,
+    /// For each axis, the selected positions of each block: number of the first and how many.
+    cuts: Vec<Vec<(u64, u64)>>,
+}
+
+impl<'a> Dataset<'a> {
+    /// Plans to write a selection out: row-major, little-endian.
+    pub fn export(&self, selection: &Selection) -> Result<Export<'a>, Error> {
+        self.plan_export(selection, BLOCK_BYTES).map_err(|fault| self.file.error(fault))
+    }
+
+    fn plan_export(&self, selection: &Selection, block_bytes: u64) -> Result<Export<'a>, Fault> {
+        let grid = self.checked_grid()?;
+        let bytes = self.selection_bytes(grid, selection)?;
+        self.check_touched(grid, selection)?;
+        let cuts = cut(grid, selection, block_bytes);
+        Ok(Export { dataset: *self, selection: selection.clone(), bytes, cuts })
+    }
+}
+
+/// Decides the blocks: from the last axis outwards, as many tiles as fit; the axes before one tile at a time.
+fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u64)>> {
+    let slices = || selection.axes().iter().enumerate().rev();
+    let one_tile = slices().map(|(axis, &slice)| tile_positions(grid, axis, slice)).product::<u64>();
+    // How many tiles fit; a block is one tile at least.
+    let mut room = (block_bytes / grid.dtype().size() as u64 / one_tile).max(1);
+    let mut cuts = vec![Vec::new(); grid.rank()];
+    for (axis, &slice) in slices() {
+        let per_tile = tile_positions(grid, axis, slice);
+        let positions = per_tile.saturating_mul(room);
+        let total = slice.count();
+        let chunk = grid.chunk_shape()[axis];
+        let mut first = 0;
+        while first < total {
+            // End where a tile ends, so that no tile is needed by two blocks.
+            let goal = first.saturating_add(positions).min(total);
+            let position = slice.start + (goal - 1) * slice.step;
+            let boundary = (position / chunk + 1).saturating_mul(chunk);
+            let end = boundary.saturating_sub(slice.start).div_ceil(slice.step).clamp(first + 1, total);
+            cuts[axis].push((first, end - first));
+            first = end;
+        }
+        // Only a block that takes the whole axis leaves room for more on the axis before.
+        room = if cuts[axis].len() == 1 { (room / total.div_ceil(per_tile)).max(1) } else { 1 };
+    }
+    cuts
+}
+
+/// The most positions of a slice that lie in one tile.
+fn tile_positions(grid: &Grid, axis: usize, slice: AxisSlice) -> u64 {
+    grid.chunk_shape()[axis].div_ceil(slice.step).min(slice.count()).max(1)
+}
+
+impl Export<'_> {
+    /// The bytes that will be written.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the result is written from its first byte to its last, so that it can go to a pipe.
+    pub fn is_sequential(&self) -> bool {
+        // The first axis with more than one block may have any number of positions in a block; before it, blocks
+        // must have one position each.
+        let many = self.cuts.iter().rposition(|cuts| cuts.len() > 1).unwrap_or(0);
+        self.cuts[..many].iter().all(|cuts| cuts.iter().all(|&(_, count)| count == 1))
+    }
+
+    /// Writes the result to a stream. Refused unless [`is_sequential`](Self::is_sequential).
+    pub fn stream(&self, out: &mut dyn Write, progress: &dyn Progress) -> Result<(), Error> {
+        if !self.is_sequential() {
+            let needs_seek = std::io::Error::other("this selection cannot be written without seeking");
+            return Err(self.dataset.file.error(needs_seek.into()));
+        }
+        self.run(progress, |_, bytes| out.write_all(bytes).map_err(Fault::from))
+    }
+
+    /// Writes the result into `out` from position `start` on.
+    pub fn write_at<W: Write + Seek>(
+        &self,
+        out: &mut W,
+        start: u64,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        let shape = self.selection.shape();
+        let grid = self.dataset.grid()?;
+        let size = grid.dtype().size();
+        let strides = dense_strides(&shape, size);
+        let mut at = None;
+        self.run(progress, |block, bytes| {
+            for_each_run(block, &shape, size, |first, range| {
+                let offset: u64 = first.iter().zip(&strides).map(|(&n, &stride)| n * stride as u64).sum();
+                let offset = start + offset;
+                if at != Some(offset) {
+                    out.seek(SeekFrom::Start(offset)).map_err(crate::writer::write_fault)?;
+                }
+                let run = &bytes[range];
+                out.write_all(run).map_err(crate::writer::write_fault)?;
+                at = Some(offset + run.len() as u64);
+                Ok(())
+            })
+        })
+    }
+
+    /// Reads block after block, one ahead of the one being written.
+    fn run(
+        &self,
+        progress: &dyn Progress,
+        mut write: impl FnMut(&[(u64, u64)], &[u8]) -> Result<(), Fault>,
+    ) -> Result<(), Error> {
+        let mut ready: Option<(Vec<(u64, u64)>, Buffer)> = None;
+        let mut spare: Option<Buffer> = None;
+        let mut blocks = self.blocks();
+        loop {
+            let next = blocks.next();
+            if next.is_none() && ready.is_none() {
+                return Ok(());
+            }
+            let writing = ready.take();
+            let reuse = spare.take();
+            let (read, written) = crate::writer::in_place_join(
+                || next.map(|block| self.read_block(block, reuse, progress)).transpose(),
+                || match &writing {
+                    Some((block, bytes)) => write(block, &bytes[..self.block_bytes(block)]),
+                    None => Ok(()),
+                },
+            );
+            written.map_err(|fault| self.dataset.file.error(fault))?;
+            spare = writing.map(|(_, bytes)| bytes);
+            ready = read?;
+        }
+    }
+
+    /// The blocks, outermost axis slowest.
+    fn blocks(&self) -> impl Iterator<Item = Vec<(u64, u64)>> + '_ {
+        let total: usize = self.cuts.iter().map(Vec::len).product();
+        (0..total).map(|mut number| {
+            let mut block = vec![(0, 0); self.cuts.len()];
+            for (slot, cuts) in block.iter_mut().zip(&self.cuts).rev() {
+                *slot = cuts[number % cuts.len()];
+                number /= cuts.len();
+            }
+            block
+        })
+    }
+
+    fn block_bytes(&self, block: &[(u64, u64)]) -> usize {
+        let size = self.dataset.dtype().map_or(0, tercet_core::DType::size);
+        let elements: u64 = block.iter().map(|&(_, count)| count).product();
+        usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(size)
+    }
+
+    fn read_block(
+        &self,
+        block: Vec<(u64, u64)>,
+        reuse: Option<Buffer>,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<(u64, u64)>, Buffer), Error> {
+        let axes = self.selection.axes().iter().zip(&block);
+        let slices = axes.map(|(slice, &(first, count))| AxisSlice {
+            start: slice.start + first * slice.step,
+            stop: slice.start + (first + count - 1) * slice.step + 1,
+            step: slice.step,
+        });
+        let file = self.dataset.file;
+        let selection = Selection::new(slices.collect(), self.dataset.shape());
+        let selection = selection.map_err(|error| file.error(error.into()))?;
+        let len = self.block_bytes(&block);
+        let mut buffer = match reuse {
+            Some(buffer) if buffer.len() >= len => buffer,
+            _ => Buffer::zeroed(len).map_err(|error| file.error(error.into()))?,
+        };
+        self.dataset.read_into(&selection, &mut buffer[..len], progress)?;
+        Ok((block, buffer))
+    }
+}
+
+/// Visits the runs of a block that are contiguous in the whole result: where each starts, and its bytes in the
+/// block.
+fn for_each_run(
+    block: &[(u64, u64)],
+    shape: &[u64],
+    size: usize,
+    mut visit: impl FnMut(&[u64], std::ops::Range<usize>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    // Trailing axes that the block covers whole belong to one run, and one more axis.
+    let whole = block.iter().zip(shape).rev().take_while(|((_, count), extent)| count == *extent).count();
+    let outer = block.len().saturating_sub(whole + 1);
+    let run: u64 = block[outer..].iter().map(|&(_, count)| count).product();
+    let run = usize::try_from(run).unwrap_or(usize::MAX).saturating_mul(size);
+    let total: u64 = block[..outer].iter().map(|&(_, count)| count).product();
+    let mut position: Vec<u64> = block.iter().map(|&(first, _)| first).collect();
+    for number in 0..total {
+        let mut rest = number;
+        for axis in (0..outer).rev() {
+            let (first, count) = block[axis];
+            position[axis] = first + rest % count;
+            rest /= count;
+        }
+        // The block is in memory, so its offsets fit.
+        let at = usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(run);
+        visit(&position, at..at + run)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+    use tercet_core::progress::Silent;
+    use tercet_core::{DType, TensorView};
+
+    use super::*;
+    use crate::{File, Layout, WriterOptions};
+
+    fn file(shape: &[u64], chunks: &[u64]) -> File {
+        let mut layout = Layout::new();
+        let id = layout.dataset("a", DType::U16, shape, chunks).unwrap();
+        let count = shape.iter().product::<u64>();
+        let values: Vec<u16> = (0..count).map(|n| n as u16).collect();
+        let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+        writer.array(id, TensorView::of(shape, &values).unwrap()).unwrap();
+        File::from_bytes("m", writer.seal().unwrap()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn blocks_of_any_size_make_the_same_array(
+            axes in prop::collection::vec((1u64..12, 1u64..6, 0u64..12, 1u64..12, 1u64..4), 1..4),
+            block_bytes in 1u64..200,
+        ) {
+            let shape: Vec<u64> = axes.iter().map(|a| a.0).collect();
+            let chunks: Vec<u64> = axes.iter().map(|a| a.1).collect();
+            let slices = axes.iter().map(|&(extent, _, start, len, step)| {
+                let start = start % extent;
+                AxisSlice { start, stop: (start + len).min(extent), step }
+            });
+            let selection = Selection::new(slices.collect(), &shape).unwrap();
+            let file = file(&shape, &chunks);
+            let dataset = file.dataset("a").unwrap();
+            let expected = dataset.read(&selection).unwrap();
+            let export = dataset.plan_export(&selection, block_bytes).unwrap();
+            prop_assert_eq!(export.bytes(), expected.bytes().len() as u64);
+            let mut out = Cursor::new(vec![7; 3]);
+            export.write_at(&mut out, 3, &Silent).unwrap();
+            prop_assert_eq!(&out.get_ref()[3..], expected.bytes());
+            let mut stream = Vec::new();
+            if export.is_sequential() {
+                export.stream(&mut stream, &Silent).unwrap();
+                prop_assert_eq!(&stream[..], expected.bytes());
+            } else {
+                prop_assert!(export.stream(&mut stream, &Silent).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_tiles_that_fit_are_streamed() {
+        let file = file(&[8, 8], &[2, 3]);
+        let dataset = file.dataset("a").unwrap();
+        let all = Selection::full(&[8, 8]);
+        assert!(dataset.plan_export(&all, 36).unwrap().is_sequential());
+        assert!(!dataset.plan_export(&all, 35).unwrap().is_sequential());
+        assert!(dataset.export(&all).unwrap().is_sequential());
+    }
+}

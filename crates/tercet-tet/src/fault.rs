@@ -1,0 +1,289 @@
+//! What can go wrong with a `.tet` file.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use tercet_codec::CodecError;
+use tercet_core::checksum::Mismatch;
+use tercet_core::limits::Exceeded;
+use tercet_core::progress::Cancelled;
+use tercet_core::tensor::{OutOfMemory, SelectionError};
+use tercet_core::{Class, Diagnose, InFile, Malformed, SourceError, Span, escape};
+use thiserror::Error;
+
+use crate::Region;
+use crate::layout::LayoutError;
+
+/// A fault together with the name of its file.
+pub type Error = InFile<Fault>;
+
+/// What went wrong.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The bytes break the rules of the format.
+    #[error(transparent)]
+    Malformed(#[from] Malformed<Region>),
+    /// A checksum of the integrity block differs: the region changed since it was written.
+    #[error("{region} (bytes {span}) is damaged or was changed\n  {mismatch}")]
+    Checksum {
+        /// What changed.
+        region: Region,
+        /// Its bytes.
+        span: Span,
+        /// Stored and computed checksum.
+        mismatch: Mismatch,
+    },
+    /// The integrity block does not belong to this file as it is now.
+    #[error("{region} (bytes {span}) is damaged or was changed\n  {why}")]
+    Stale {
+        /// What does not fit.
+        region: Region,
+        /// Its bytes.
+        span: Span,
+        /// How it was noticed.
+        why: StaleWhy,
+    },
+    /// A chunk cannot be had.
+    #[error("dataset `{}`, chunk {} (row {row}, bytes {span}): {why}", escape::name(dataset), Coords(tile))]
+    Chunk {
+        /// The dataset.
+        dataset: Box<str>,
+        /// Grid coordinates of the chunk.
+        tile: Box<[u64]>,
+        /// The number of its index row.
+        row: u64,
+        /// Its stored bytes.
+        span: Span,
+        /// What is wrong with it.
+        why: ChunkWhy,
+    },
+    /// The index has no row for a chunk.
+    #[error("dataset `{}`: chunk {} is missing from the index", escape::name(dataset), Coords(tile))]
+    MissingChunk {
+        /// The dataset.
+        dataset: Box<str>,
+        /// Grid coordinates of the chunk.
+        tile: Box<[u64]>,
+    },
+    /// A dataset whose record no array can have.
+    #[error("dataset `{}` cannot be used: {why}", escape::name(dataset))]
+    BadDataset {
+        /// The dataset.
+        dataset: Box<str>,
+        /// What is wrong with its record.
+        why: DatasetWhy,
+    },
+    /// A declared size exceeds a limit.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+    /// Memory within the limits could not be had.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// There is no dataset of this name.
+    #[error("has no dataset `{}`", escape::name(name))]
+    NoSuchDataset {
+        /// The name asked for.
+        name: Box<str>,
+        /// Names there are, the first few.
+        available: Box<str>,
+    },
+    /// There is no chunk at these coordinates.
+    #[error("dataset `{}` has no chunk {}", escape::name(dataset), Coords(tile))]
+    NoSuchChunk {
+        /// The dataset.
+        dataset: Box<str>,
+        /// The coordinates asked for.
+        tile: Box<[u64]>,
+    },
+    /// The selection does not fit the dataset.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// The caller's buffer has another size than the selection.
+    #[error("the buffer has {found} bytes, but the selection has {expected}")]
+    BufferSize {
+        /// Bytes of the selection.
+        expected: u64,
+        /// Bytes of the buffer.
+        found: u64,
+    },
+    /// A fill value that is no element of its dataset.
+    #[error("{fill} is no {dtype} number")]
+    FillValue {
+        /// The type of the elements.
+        dtype: tercet_core::DType,
+        /// The value.
+        fill: f64,
+    },
+    /// The output of a salvage is the damaged file.
+    #[error("would replace the damaged file: salvage writes to another one")]
+    OntoItself,
+    /// The format cannot hold what is to be written.
+    #[error(transparent)]
+    Layout(#[from] Box<LayoutError>),
+    /// A write failed.
+    #[error("cannot write: {0}")]
+    Write(#[from] std::io::Error),
+    /// The file could not be put in its place, or is being changed by somebody else.
+    #[cfg(any(unix, windows))]
+    #[error(transparent)]
+    Publish(#[from] tercet_core::publish::PublishError),
+    /// The work was asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+// Results carry a boxed fault, but faults are moved around while they are made.
+const _: () = assert!(size_of::<Error>() <= 24 && size_of::<Fault>() <= 128);
+
+impl From<LayoutError> for Fault {
+    fn from(error: LayoutError) -> Self {
+        Self::Layout(Box::new(error))
+    }
+}
+
+/// How a stale block is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the words of the message")]
+pub enum StaleWhy {
+    /// The index has another number of rows.
+    Rows { expected: Option<u64>, actual: u64 },
+    /// The place of the footer's checksum cannot be found.
+    NoDigits,
+}
+
+impl fmt::Display for StaleWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows { expected: Some(expected), actual } => {
+                write!(f, "the integrity block tells of {expected} chunks, the index holds {actual}")
+            }
+            Self::Rows { expected: None, .. } => f.write_str("the integrity block does not tell the chunks"),
+            Self::NoDigits => f.write_str("its checksum is not where it was written"),
+        }
+    }
+}
+
+/// What is wrong with a chunk.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChunkWhy {
+    /// Its bytes changed since they were written.
+    #[error("damaged: {0}")]
+    Checksum(Mismatch),
+    /// Its bytes do not decode.
+    #[error("{0}")]
+    Codec(CodecError),
+    /// Its decoded length is not that of its tile.
+    #[error("its row says {found} raw bytes, but the tile has {expected}")]
+    RawLength {
+        /// Bytes of the tile.
+        expected: u64,
+        /// Bytes the row tells.
+        found: u64,
+    },
+}
+
+/// What is wrong with a dataset record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DatasetWhy {
+    /// Its element type is not known.
+    #[error("unknown element type {tag}")]
+    UnknownDType {
+        /// The tag found.
+        tag: u32,
+    },
+    /// An extent of its shape is zero.
+    #[error("axis {axis} has extent 0")]
+    ZeroShape {
+        /// The axis.
+        axis: usize,
+    },
+    /// An extent of its chunks is zero.
+    #[error("axis {axis} has chunk extent 0")]
+    ZeroChunk {
+        /// The axis.
+        axis: usize,
+    },
+    /// It is larger than any file.
+    #[error("its size overflows 64 bits")]
+    TooLarge,
+    /// It has far more chunks than the index has rows: nearly all are missing, or its extents are wrong.
+    #[error("it has {tiles} chunks, but the index has only {rows} rows")]
+    FewRows {
+        /// Chunks of its grid.
+        tiles: u64,
+        /// Rows of the index, for all datasets.
+        rows: u64,
+    },
+}
+
+/// Grid coordinates as `[0, 3]`.
+pub(crate) struct Coords<'a>(pub(crate) &'a [u64]);
+
+impl fmt::Display for Coords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl Diagnose for Fault {
+    fn class(&self) -> Class {
+        match self {
+            Self::Source(error) => error.class(),
+            Self::Malformed(malformed) => malformed.class(),
+            Self::MissingChunk { .. } | Self::BadDataset { .. } => Class::Malformed,
+            Self::Checksum { .. } | Self::Stale { .. } => Class::Corrupt,
+            Self::Chunk { why, .. } => match why {
+                ChunkWhy::Codec(error) if error.is_not_built() => Class::Unsupported,
+                ChunkWhy::Codec(_) | ChunkWhy::Checksum(_) => Class::Corrupt,
+                ChunkWhy::RawLength { .. } => Class::Malformed,
+            },
+            Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
+            Self::NoSuchDataset { .. } | Self::NoSuchChunk { .. } | Self::BufferSize { .. } => Class::Request,
+            Self::FillValue { .. } => Class::Request,
+            Self::Selection(error) => error.class(),
+            Self::Layout(_) | Self::OntoItself | Self::Cancelled(_) => Class::Request,
+            Self::Write(_) => Class::Io,
+            #[cfg(any(unix, windows))]
+            Self::Publish(error) => error.class(),
+        }
+    }
+
+    fn span(&self) -> Option<Span> {
+        match self {
+            Self::Source(error) => error.span(),
+            Self::Malformed(error) => error.span(),
+            Self::Checksum { span, .. } | Self::Stale { span, .. } | Self::Chunk { span, .. } => Some(*span),
+            _ => None,
+        }
+    }
+
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Malformed(malformed) => match malformed.site.region {
+                Region::Superblock if malformed.site.field == "magic" => None,
+                Region::FooterTail | Region::FooterJson | Region::MetadataSpill => {
+                    Some("`tet repair` can cut a damaged footer off".into())
+                }
+                _ => Some("`tet verify` lists everything that is wrong".into()),
+            },
+            Self::Checksum { .. } | Self::Stale { .. } => {
+                Some("`tet verify` tells what changed; `tet repair` lists what can be done".into())
+            }
+            Self::Chunk { why: ChunkWhy::Checksum(_) | ChunkWhy::Codec(_), .. } => Some(
+                "`tet verify --deep` lists every damaged chunk; `tet repair --salvage` keeps the good ones"
+                    .into(),
+            ),
+            Self::NoSuchDataset { available, .. } if available.is_empty() => {
+                Some("the file has no datasets".into())
+            }
+            Self::NoSuchDataset { available, .. } => Some(format!("datasets are: {available}").into()),
+            #[cfg(any(unix, windows))]
+            Self::Publish(error) => error.hint(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! How an array is cut into tiles.
+
+use tercet_core::{DType, Selection};
+
+use crate::fault::DatasetWhy;
+use crate::wire::directory::Record;
+use crate::wire::ids::{MAX_RANK, dtype_of};
+
+/// The tiling of one dataset: extents, tile extents and what follows from them, known not to overflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    dtype: DType,
+    shape: Vec<u64>,
+    chunk_shape: Vec<u64>,
+    counts: Vec<u64>,
+    tiles: u64,
+    bytes: u64,
+}
+
+impl Grid {
+    /// A tiling. `chunk_shape` need not divide `shape`; tiles at the edge are clipped.
+    pub fn new(dtype: DType, shape: &[u64], chunk_shape: &[u64]) -> Result<Self, DatasetWhy> {
+        if let Some(axis) = shape.iter().position(|&extent| extent == 0) {
+            return Err(DatasetWhy::ZeroShape { axis });
+        }
+        if let Some(axis) = chunk_shape.iter().position(|&extent| extent == 0) {
+            return Err(DatasetWhy::ZeroChunk { axis });
+        }
+        let counts: Vec<u64> =
+            shape.iter().zip(chunk_shape).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect();
+        let product = |numbers: &[u64]| numbers.iter().try_fold(1u64, |a, &b| a.checked_mul(b));
+        let bytes = product(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+        let (Some(tiles), Some(bytes)) = (product(&counts), bytes) else {
+            return Err(DatasetWhy::TooLarge);
+        };
+        let (shape, chunk_shape) = (shape.to_vec(), chunk_shape.to_vec());
+        Ok(Self { dtype, shape, chunk_shape, counts, tiles, bytes })
+    }
+
+    /// The tiling that a directory record describes.
+    pub(crate) fn of(record: &Record) -> Result<Self, DatasetWhy> {
+        let dtype = dtype_of(record.dtype_tag).ok_or(DatasetWhy::UnknownDType { tag: record.dtype_tag })?;
+        Self::new(dtype, &record.shape, &record.chunk_shape)
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents of the array.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The extents of a whole tile.
+    pub fn chunk_shape(&self) -> &[u64] {
+        &self.chunk_shape
+    }
+
+    /// The number of tiles on each axis.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The number of tiles.
+    pub fn tiles(&self) -> u64 {
+        self.tiles
+    }
+
+    /// The bytes of the whole array.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of a tile, last axis fastest, or `None` outside the grid.
+    pub fn linear(&self, tile: &[u64]) -> Option<u64> {
+        if tile.len() != self.rank() || tile.iter().zip(&self.counts).any(|(c, count)| c >= count) {
+            return None;
+        }
+        // Cannot overflow: it stays below the number of tiles.
+        Some(tile.iter().zip(&self.counts).fold(0, |linear, (c, count)| linear * count + c))
+    }
+
+    /// The coordinates of a tile number; those past the rank are zero.
+    pub fn coords(&self, mut linear: u64) -> [u64; MAX_RANK] {
+        let mut coords = [0; MAX_RANK];
+        for (slot, count) in coords.iter_mut().zip(&self.counts).rev() {
+            *slot = linear % count;
+            linear /= count;
+        }
+        coords
+    }
+
+    /// The extents of a tile, clipped at the edge. Coordinates must lie in the grid.
+    pub fn tile_shape(&self, tile: &[u64]) -> Vec<u64> {
+        (0..self.rank()).map(|axis| self.window(axis, tile[axis])).map(|(low, high)| high - low).collect()
+    }
+
+    /// The bytes of a tile, clipped at the edge.
+    pub fn tile_bytes(&self, tile: &[u64]) -> u64 {
+        self.tile_shape(tile).iter().product::<u64>() * self.dtype.size() as u64
+    }
+
+    /// The positions `low..high` of a tile on one axis.
+    pub fn window(&self, axis: usize, coordinate: u64) -> (u64, u64) {
+        let low = coordinate * self.chunk_shape[axis];
+        (low, low.saturating_add(self.chunk_shape[axis]).min(self.shape[axis]))
+    }
+
+    /// How many tiles a selection touches, unless it overflows.
+    pub fn touched_count(&self, selection: &Selection) -> Option<u64> {
+        let mut per_axis = selection.axes().iter().zip(&self.chunk_shape).map(|(slice, &chunk)| {
+            // Steps larger than a tile hit a new tile each time; smaller ones leave no tile out.
+            if slice.step > chunk { slice.count() } else { slice.last() / chunk - slice.start / chunk + 1 }
+        });
+        per_axis.try_fold(1u64, u64::checked_mul)
+    }
+
+    /// The tiles that a selection touches, in grid order. Strides that jump over a tile leave it out.
+    ///
+    /// The list has [`touched_count`](Self::touched_count) entries: check that first for untrusted grids.
+    pub fn touched(&self, selection: &Selection) -> Vec<[u64; MAX_RANK]> {
+        let mut tiles = vec![[0; MAX_RANK]];
+        for (axis, slice) in selection.axes().iter().enumerate() {
+            let chunk = self.chunk_shape[axis];
+            let hit: Vec<u64> = if slice.step > chunk {
+                (0..slice.count()).map(|n| (slice.start + n * slice.step) / chunk).collect()
+            } else {
+                (slice.start / chunk..=slice.last() / chunk).collect()
+            };
+            let place = |tile: &[u64; MAX_RANK], c: u64| {
+                let mut tile = *tile;
+                tile[axis] = c;
+                tile
+            };
+            tiles = tiles.iter().flat_map(|tile| hit.iter().map(move |&c| place(tile, c))).collect();
+        }
+        tiles
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tercet_core::tensor::AxisSlice;
+
+    use super::*;
+
+    #[test]
+    fn edge_tiles_are_clipped() {
+        let grid = Grid::new(DType::F32, &[7, 5], &[3, 2]).unwrap();
+        let lengths: Vec<u64> = (0..grid.tiles()).map(|n| grid.tile_bytes(&grid.coords(n)[..2])).collect();
+        assert_eq!(lengths, [24, 24, 12, 24, 24, 12, 8, 8, 4]);
+        let grid = Grid::new(DType::I32, &[3, 5], &[8, 16]).unwrap();
+        assert_eq!((grid.tiles(), grid.tile_bytes(&[0, 0])), (1, 60));
+    }
+
+    #[test]
+    fn impossible_grids_are_refused() {
+        assert_eq!(Grid::new(DType::U8, &[0], &[1]), Err(DatasetWhy::ZeroShape { axis: 0 }));
+        assert_eq!(Grid::new(DType::U8, &[1, 1], &[1, 0]), Err(DatasetWhy::ZeroChunk { axis: 1 }));
+        assert_eq!(Grid::new(DType::U16, &[1 << 63, 1], &[1, 1]), Err(DatasetWhy::TooLarge));
+        let huge = Grid::new(DType::U8, &[u64::MAX], &[u64::MAX - 1]).unwrap();
+        assert_eq!(huge.window(0, 1), (u64::MAX - 1, u64::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_and_coordinates_agree(shape in prop::collection::vec((1u64..9, 1u64..5), 1..5)) {
+            let (extents, chunks): (Vec<u64>, Vec<u64>) = shape.into_iter().unzip();
+            let grid = Grid::new(DType::U8, &extents, &chunks).unwrap();
+            let mut total = 0;
+            for n in 0..grid.tiles() {
+                let coords = grid.coords(n);
+                prop_assert_eq!(grid.linear(&coords[..extents.len()]), Some(n));
+                total += grid.tile_bytes(&coords[..extents.len()]);
+            }
+            prop_assert_eq!(total, grid.bytes());
+        }
+
+        #[test]
+        fn touched_tiles_are_those_with_a_position(
+            axes in prop::collection::vec((1u64..20, 1u64..6, 0u64..20, 1u64..20, 1u64..7), 1..4)
+        ) {
+            let extents: Vec<u64> = axes.iter().map(|a| a.0).collect();
+            let chunks: Vec<u64> = axes.iter().map(|a| a.1).collect();
+            let slices: Vec<AxisSlice> = axes.iter().map(|&(extent, _, start, len, step)| {
+                let start = start % extent;
+                AxisSlice { start, stop: (start + len).min(extent), step }
+            }).collect();
+            let selection = Selection::new(slices.clone(), &extents).unwrap();
+            let grid = Grid::new(DType::U8, &extents, &chunks).unwrap();
+            let mut expected = Vec::new();
+            for n in 0..grid.tiles() {
+                let coords = grid.coords(n);
+                let hit = slices.iter().enumerate().all(|(axis, slice)| {
+                    let (low, high) = grid.window(axis, coords[axis]);
+                    (slice.start..slice.stop).step_by(slice.step as usize).any(|p| (low..high).contains(&p))
+                });
+                if hit {
+                    expected.push(coords);
+                }
+            }
+            prop_assert_eq!(grid.touched_count(&selection), Some(expected.len() as u64));
+            prop_assert_eq!(grid.touched(&selection), expected);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The integrity block at work: what is checked when, and what a file's protection is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use serde::Serialize;
+use tercet_core::checksum::{self, Mismatch};
+use tercet_core::{ByteSource, Span};
+
+use crate::Region;
+use crate::catalog::Catalog;
+use crate::fault::Fault;
+use crate::wire::block::{Block, CRC_LEN, Column, LongLabels, STATS_LEN, runs};
+use crate::wire::ids::RUN_ROWS;
+
+/// How well a file can tell that it changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Protection {
+    /// Every byte that is read is checked.
+    Checked {
+        /// Whether chunk statistics are there.
+        statistics: bool,
+    },
+    /// Some columns of the block cannot be used: what they covered is not checked.
+    Partial {
+        /// What is wrong with them.
+        problems: Vec<String>,
+    },
+    /// The file has no integrity block.
+    Absent,
+    /// The file has a block of a version this reader does not know.
+    Unknown,
+    /// The caller asked for no checks.
+    Ignored,
+}
+
+/// A block whose catalogue and footer checksums were right.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    block: Block,
+    rows: u64,
+    /// One bit for each run of index rows: checked.
+    index_runs: Vec<AtomicU64>,
+    /// One bit for each run of statistics: checked.
+    stats_runs: Vec<AtomicU64>,
+}
+
+/// Reads the block of a freshly opened file and checks footer and catalogue against it.
+pub(crate) fn open(
+    catalog: &Catalog,
+    source: &dyn ByteSource,
+    ignore: bool,
+) -> Result<(Option<Guard>, Protection), Fault> {
+    let Some(value) = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref()) else {
+        return Ok((None, if ignore { Protection::Ignored } else { Protection::Absent }));
+    };
+    if ignore {
+        return Ok((None, Protection::Ignored));
+    }
+    let Some(block) = Block::parse(value, catalog.index.entry_count, catalog.column_space()) else {
+        return Ok((None, Protection::Unknown));
+    };
+    catalog.check_footer(source)?;
+    catalog.check_catalog(source, &block)?;
+    let protection = if block.problems.is_empty() {
+        Protection::Checked { statistics: block.row_stats.is_some() }
+    } else {
+        Protection::Partial { problems: block.problems.clone() }
+    };
+    Ok((Some(Guard::new(block, catalog.index.entry_count)), protection))
+}
+
+impl Guard {
+    fn new(block: Block, rows: u64) -> Self {
+        let words = usize::try_from(runs(rows).div_ceil(64)).unwrap_or(0);
+        let bits = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        Self { block, rows, index_runs: bits(), stats_runs: bits() }
+    }
+
+    pub(crate) fn labels(&self) -> &LongLabels {
+        &self.block.labels
+    }
+
+    /// Checks the bytes of a run of index rows, once.
+    pub(crate) fn check_index_run(
+        &self,
+        source: &dyn ByteSource,
+        run: u64,
+        bytes: &[u8],
+        span: Span,
+    ) -> Result<(), Fault> {
+        if is_set(&self.index_runs, run) {
+            return Ok(());
+        }
+        self.recheck_index_run(source, run, bytes, span)?;
+        set(&self.index_runs, run);
+        Ok(())
+    }
+
+    /// Checks the bytes of a run of index rows, whether or not that was done before.
+    pub(crate) fn recheck_index_run(
+        &self,
+        source: &dyn ByteSource,
+        run: u64,
+        bytes: &[u8],
+        span: Span,
+    ) -> Result<(), Fault> {
+        let Some(column) = &self.block.index_crc32c else { return Ok(()) };
+        let expected = crc_entry(column, source, run)?;
+        let (first, end) = run_rows(run, self.rows);
+        Mismatch::check_crc32c(expected, checksum::crc32c(bytes)).map_err(|mismatch| Fault::Checksum {
+            region: Region::IndexRun { first, end },
+            span,
+            mismatch,
+        })
+    }
+
+    /// The stored checksum of a chunk, if there is one.
+    pub(crate) fn row_crc(&self, source: &dyn ByteSource, row: u64) -> Result<Option<u32>, Fault> {
+        let column = self.block.row_crc32c.as_ref();
+        column.map(|column| crc_entry(column, source, row)).transpose()
+    }
+
+    /// The statistics of a chunk, checked, if there are any.
+    pub(crate) fn row_stats(&self, source: &dyn ByteSource, row: u64) -> Result<Option<[u8; 48]>, Fault> {
+        let (Some(stats), Some(crcs)) = (&self.block.row_stats, &self.block.stats_crc32c) else {
+            return Ok(None);
+        };
+        let run = row / RUN_ROWS;
+        let (first, end) = run_rows(run, self.rows);
+        if !is_set(&self.stats_runs, run) {
+            let bytes = column_bytes(stats, source, first * STATS_LEN, (end - first) * STATS_LEN)?;
+            let expected = crc_entry(crcs, source, run)?;
+            let span = match stats {
+                Column::At { span, .. } => span.slice(first * STATS_LEN, bytes.len() as u64).unwrap_or(*span),
+                Column::Inline(_) => Span::empty(0),
+            };
+            Mismatch::check_crc32c(expected, checksum::crc32c(&bytes)).map_err(|mismatch| {
+                Fault::Checksum { region: Region::StatsRun { first, end }, span, mismatch }
+            })?;
+            set(&self.stats_runs, run);
+        }
+        let bytes = column_bytes(stats, source, row * STATS_LEN, STATS_LEN)?;
+        let mut out = [0; 48];
+        out.copy_from_slice(&bytes);
+        Ok(Some(out))
+    }
+}
+
+/// The rows of a run.
+pub(crate) fn run_rows(run: u64, rows: u64) -> (u64, u64) {
+    let first = run.saturating_mul(RUN_ROWS);
+    (first, first.saturating_add(RUN_ROWS).min(rows))
+}
+
+/// Bytes of a column; the block's parser has checked that the column is long enough.
+pub(crate) fn column_bytes(
+    column: &Column,
+    source: &dyn ByteSource,
+    offset: u64,
+    len: u64,
+) -> Result<Bytes, Fault> {
+    match column {
+        Column::Inline(bytes) => {
+            let range = Span::at(offset, len).and_then(Span::to_range).unwrap_or_default();
+            Ok(Bytes::copy_from_slice(bytes.get(range).unwrap_or_default()))
+        }
+        Column::At { span, .. } => {
+            let past_end = tercet_core::SourceError::PastEnd { span: *span, len: source.len() };
+            Ok(source.read_at(span.slice(offset, len).ok_or(past_end)?)?)
+        }
+    }
+}
+
+fn crc_entry(column: &Column, source: &dyn ByteSource, number: u64) -> Result<u32, Fault> {
+    let bytes = match column {
+        // The hot path: no allocation.
+        Column::Inline(bytes) => {
+            let at = usize::try_from(number * CRC_LEN).unwrap_or(usize::MAX);
+            return Ok(bytes
+                .get(at..)
+                .and_then(|rest| rest.first_chunk())
+                .map_or(0, |crc| u32::from_le_bytes(*crc)));
+        }
+        Column::At { .. } => column_bytes(column, source, number * CRC_LEN, CRC_LEN)?,
+    };
+    Ok(bytes.first_chunk().map_or(0, |crc| u32::from_le_bytes(*crc)))
+}
+
+fn is_set(bits: &[AtomicU64], n: u64) -> bool {
+    word(bits, n).is_some_and(|word| word.load(Ordering::Acquire) & (1 << (n % 64)) != 0)
+}
+
+fn set(bits: &[AtomicU64], n: u64) {
+    if let Some(word) = word(bits, n) {
+        word.fetch_or(1 << (n % 64), Ordering::Release);
+    }
+}
+
+fn word(bits: &[AtomicU64], n: u64) -> Option<&AtomicU64> {
+    usize::try_from(n / 64).ok().and_then(|word| bits.get(word))
+}

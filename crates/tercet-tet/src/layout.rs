@@ -1,0 +1,554 @@
+//! What a file will hold, decided before any byte is written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+#[cfg(any(unix, windows))]
+use std::path::Path;
+
+use tercet_codec::bytes::zstd;
+use tercet_core::{DType, Shape, Sink, escape};
+
+use crate::bounds::{self, Breach, COORD_LABELS, INLINE_BYTES, SPILL_BYTES};
+use crate::fault::{DatasetWhy, Error, Fault};
+use crate::grid::Grid;
+use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata};
+use crate::wire::block::{INLINE_COLUMN_BYTES, LongLabels};
+use crate::wire::ids::{Codec, MAX_RANK};
+use crate::wire::index::{MemoryBudget, index_len};
+use crate::writer::Writer;
+
+/// The longest dataset name: what a query can ask for.
+const NAME_BYTES: usize = 1024;
+
+/// The datasets, metadata and history of a file to be written.
+///
+/// ```
+/// use tercet_core::{DType, TensorView};
+/// use tercet_tet::{File, Layout, WriterOptions};
+///
+/// let mut layout = Layout::new();
+/// let grid = layout.dataset("grid", DType::F32, [4, 6], [2, 6])?;
+/// layout.dims(grid, ["lat", "lon"])?;
+/// layout.attr(grid, "units", "K")?;
+///
+/// let values: Vec<f32> = (0..24).map(|i| i as f32).collect();
+/// let mut writer = layout.write_to("in memory", std::io::Cursor::new(Vec::new()), WriterOptions::new())?;
+/// writer.array(grid, TensorView::of(&[4, 6], &values)?)?;
+/// let bytes = writer.seal()?;
+///
+/// let file = File::from_bytes("in memory", bytes)?;
+/// assert_eq!(file.dataset("grid")?.read_all()?.as_slice::<f32>(), Some(&values[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    pub(crate) datasets: Vec<Planned>,
+    pub(crate) metadata: Metadata,
+    pub(crate) history: Vec<HistoryRow>,
+    pub(crate) budget: MemoryBudget,
+    /// Members of the footer that this version does not know, kept from an older file.
+    pub(crate) unknown: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A dataset of a [`Layout`] and of the [`Writer`] made from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DatasetId(pub(crate) usize);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    pub(crate) grid: Grid,
+    pub(crate) compression: Compression,
+}
+
+/// How the chunks of a dataset are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// As they are: read without decoding, and without a copy.
+    #[default]
+    Raw,
+    /// As zstd frames.
+    Zstd {
+        /// From fast (negative) to small (22).
+        level: i32,
+    },
+}
+
+impl Compression {
+    pub(crate) fn codec(self) -> Codec {
+        match self {
+            Self::Raw => Codec::Raw,
+            Self::Zstd { .. } => Codec::Zstd,
+        }
+    }
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one independent part is written")]
+pub struct WriterOptions {
+    /// What the file may use.
+    pub profile: Profile,
+    /// Write the integrity block.
+    pub checksums: bool,
+    /// Write chunk statistics into the integrity block.
+    pub statistics: bool,
+    /// Add a history row that tells how the file came to be.
+    pub record_history: bool,
+    /// Columns of the integrity block up to this many bytes stand in the footer's text, longer ones behind the
+    /// payloads. Readers take both at any size.
+    pub inline_column_bytes: u64,
+    /// Write zone maps and secondary indexes: footer version 2.
+    pub zone_maps: bool,
+}
+
+/// What a file may use beyond the common format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Everything; other implementations still read the file.
+    #[default]
+    Tercet,
+    /// Byte for byte what the reference implementation writes: no integrity block, no alignment, no own history.
+    Interop,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            profile: Profile::Tercet,
+            checksums: true,
+            statistics: true,
+            record_history: true,
+            inline_column_bytes: INLINE_COLUMN_BYTES,
+            zone_maps: false,
+        }
+    }
+}
+
+impl WriterOptions {
+    /// Integrity block, statistics, history.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Byte for byte what the reference implementation writes.
+    pub fn interop() -> Self {
+        Self {
+            profile: Profile::Interop,
+            checksums: false,
+            statistics: false,
+            record_history: false,
+            ..Self::default()
+        }
+    }
+
+    /// Sets whether the integrity block is written.
+    pub fn with_checksums(mut self, checksums: bool) -> Self {
+        self.checksums = checksums;
+        self
+    }
+
+    /// Sets whether chunk statistics are written.
+    pub fn with_statistics(mut self, statistics: bool) -> Self {
+        self.statistics = statistics;
+        self
+    }
+
+    /// Sets whether a history row is added.
+    pub fn with_history(mut self, record: bool) -> Self {
+        self.record_history = record;
+        self
+    }
+
+    /// Sets how long a column of the integrity block may be to stand in the footer's text: at most 12288 bytes.
+    pub fn with_inline_column_bytes(mut self, bytes: u64) -> Self {
+        self.inline_column_bytes = bytes.min(INLINE_COLUMN_BYTES);
+        self
+    }
+
+    /// Sets whether zone maps and secondary indexes are written, by which the reference implementation skips chunks
+    /// in filtered queries. They make the footer one of version 2 and, being text, take about 200 bytes for each
+    /// chunk, and more where the same few values or labels lead to many chunks.
+    ///
+    /// Next to an integrity block they are read, and checked, whenever the file is opened.
+    ///
+    /// They go with either profile; the reference's own writers for whole arrays always write them. A
+    /// [`Rewrite`](crate::Rewrite) copies chunks without looking at their values and leaves them out.
+    pub fn with_zone_maps(mut self, zone_maps: bool) -> Self {
+        self.zone_maps = zone_maps;
+        self
+    }
+
+    pub(crate) fn has_block(&self) -> bool {
+        self.checksums && self.profile == Profile::Tercet
+    }
+}
+
+impl Layout {
+    /// A file without datasets.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a dataset. `chunk_shape` need not divide `shape`.
+    pub fn dataset(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: impl AsRef<[u64]>,
+        chunk_shape: impl AsRef<[u64]>,
+    ) -> Result<DatasetId, LayoutError> {
+        let (shape, chunk_shape) = (shape.as_ref(), chunk_shape.as_ref());
+        let of = || name.to_owned();
+        if name.is_empty() || name.len() > NAME_BYTES {
+            return Err(LayoutError::NameLength { name: name.chars().take(40).collect(), len: name.len() });
+        }
+        if self.datasets.iter().any(|other| other.name == name) {
+            return Err(LayoutError::DuplicateName { name: of() });
+        }
+        if !(1..=MAX_RANK).contains(&shape.len()) {
+            return Err(LayoutError::Rank { dataset: of(), rank: shape.len() });
+        }
+        if chunk_shape.len() != shape.len() {
+            return Err(LayoutError::ChunkRank {
+                dataset: of(),
+                rank: shape.len(),
+                found: chunk_shape.len(),
+            });
+        }
+        let grid = Grid::new(dtype, shape, chunk_shape)
+            .map_err(|why| LayoutError::Dataset { dataset: of(), why })?;
+        Ok(self.push(name, grid))
+    }
+
+    /// Adds a dataset that an older file holds already, whatever its name.
+    pub(crate) fn push(&mut self, name: &str, grid: Grid) -> DatasetId {
+        self.datasets.push(Planned { name: name.to_owned(), grid, compression: Compression::Raw });
+        DatasetId(self.datasets.len() - 1)
+    }
+
+    /// Sets how the chunks of a dataset are stored.
+    pub fn compress(&mut self, dataset: DatasetId, compression: Compression) -> Result<(), LayoutError> {
+        if let Compression::Zstd { level } = compression {
+            if !zstd::LEVELS.contains(&level) {
+                return Err(LayoutError::ZstdLevel { level });
+            }
+            if !zstd::is_built_in() {
+                return Err(LayoutError::NoZstd);
+            }
+        }
+        self.datasets[dataset.0].compression = compression;
+        Ok(())
+    }
+
+    /// Sets an attribute of a dataset.
+    pub fn attr(&mut self, dataset: DatasetId, key: &str, value: &str) -> Result<(), LayoutError> {
+        self.info(dataset).attrs.insert(key.to_owned(), value.to_owned());
+        self.check_metadata()
+    }
+
+    /// Names the axes of a dataset.
+    pub fn dims<'n>(
+        &mut self,
+        dataset: DatasetId,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<(), LayoutError> {
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let rank = self.datasets[dataset.0].grid.rank();
+        if names.len() != rank {
+            let dataset = self.datasets[dataset.0].name.clone();
+            return Err(LayoutError::DimNames { dataset, rank, found: names.len() });
+        }
+        self.info(dataset).dim_names = names;
+        self.check_metadata()
+    }
+
+    /// Labels every position of an axis, which is given by its name or its number.
+    ///
+    /// More than 64 labels are kept in the integrity block, because older readers allow no more elsewhere.
+    pub fn labels(&mut self, dataset: DatasetId, axis: &str, labels: Vec<String>) -> Result<(), LayoutError> {
+        let planned = &self.datasets[dataset.0];
+        let names = self.metadata.datasets.get(&planned.name).map_or(&[][..], |info| &info.dim_names);
+        let by_name = names.iter().position(|name| name == axis);
+        let number = by_name.or_else(|| axis.parse().ok()).filter(|&n| n < planned.grid.rank());
+        let Some(number) = number else {
+            return Err(LayoutError::NoSuchAxis { dataset: planned.name.clone(), axis: axis.to_owned() });
+        };
+        let extent = planned.grid.shape()[number];
+        if labels.len() as u64 != extent {
+            let (dataset, axis) = (planned.name.clone(), axis.to_owned());
+            return Err(LayoutError::LabelCount { dataset, axis, extent, found: labels.len() });
+        }
+        self.info(dataset).coords.insert(axis.to_owned(), Coord::new(labels));
+        self.check_metadata()
+    }
+
+    /// Adds a history row.
+    pub fn history(&mut self, row: HistoryRow) -> Result<(), LayoutError> {
+        self.history.push(row);
+        refuse(bounds::of_history(&self.history))
+    }
+
+    /// Tells who makes the file.
+    pub fn file_info(&mut self, tool: &str, library_version: &str, created_at: u64) {
+        let file = &mut self.metadata.file;
+        tool.clone_into(&mut file.tool);
+        library_version.clone_into(&mut file.library_version);
+        file.created_at = created_at.to_string();
+    }
+
+    /// Sets everything the footer tells besides history: as another file tells it, say.
+    pub fn metadata(&mut self, metadata: Metadata) -> Result<(), LayoutError> {
+        self.metadata = metadata;
+        self.check_metadata()
+    }
+
+    /// Advises readers how much memory to use.
+    pub fn memory_budget(&mut self, budget: MemoryBudget) -> Result<(), LayoutError> {
+        if budget.percent_bps > 10_000 {
+            return Err(LayoutError::BudgetPercent { bps: budget.percent_bps });
+        }
+        self.budget = budget;
+        Ok(())
+    }
+
+    /// The number of chunks of all datasets.
+    pub fn chunk_count(&self) -> u64 {
+        self.datasets.iter().map(|planned| planned.grid.tiles()).sum()
+    }
+
+    /// The tiling of a dataset.
+    pub fn grid(&self, dataset: DatasetId) -> &Grid {
+        &self.datasets[dataset.0].grid
+    }
+
+    /// Starts to write a file on disk. It appears, whole, when the writer is sealed.
+    #[cfg(any(unix, windows))]
+    pub fn create(
+        self,
+        path: impl AsRef<Path>,
+        options: WriterOptions,
+    ) -> Result<Writer<tercet_core::publish::Staged>, Error> {
+        let path = path.as_ref();
+        self.create_on(std::sync::Arc::new(tercet_core::publish::RealDisk), path, options)
+    }
+
+    /// Starts to write a file through a file layer of the caller's.
+    #[cfg(any(unix, windows))]
+    pub fn create_on(
+        self,
+        disk: std::sync::Arc<dyn tercet_core::publish::Disk>,
+        path: &Path,
+        options: WriterOptions,
+    ) -> Result<Writer<tercet_core::publish::Staged>, Error> {
+        let name = path.to_string_lossy();
+        self.check(options).map_err(|error| Error::new(name.as_ref().into(), error.into()))?;
+        let staged = tercet_core::publish::Staged::create_on(disk, path)
+            .map_err(|error| Error::new(name.as_ref().into(), error.into()))?;
+        self.write_to(&name, staged, options)
+    }
+
+    /// Starts to write to a sink. `name` appears in errors.
+    pub fn write_to<S: Sink>(
+        mut self,
+        name: &str,
+        sink: S,
+        options: WriterOptions,
+    ) -> Result<Writer<S>, Error> {
+        if options.record_history && options.profile == Profile::Tercet && self.history.is_empty() {
+            self.history.push(HistoryRow::now("create", concat!("tercet ", env!("CARGO_PKG_VERSION"))));
+        }
+        let ready = self.check(options).map_err(Fault::from);
+        let writer = ready.and_then(|()| Writer::new(self, name, sink, options, &[]));
+        writer.map_err(|fault| Error::new(name.into(), fault))
+    }
+
+    fn info(&mut self, dataset: DatasetId) -> &mut DatasetInfo {
+        self.metadata.datasets.entry(self.datasets[dataset.0].name.clone()).or_default()
+    }
+
+    fn check_metadata(&self) -> Result<(), LayoutError> {
+        refuse(bounds::of_metadata(&self.metadata, false))
+    }
+
+    /// Refuses what the format cannot hold, before any byte is written.
+    pub(crate) fn check(&self, options: WriterOptions) -> Result<(), LayoutError> {
+        refuse(bounds::of_history(&self.history))?;
+        refuse(bounds::of_metadata(&self.metadata, !options.has_block()))?;
+        if u32::try_from(self.datasets.len()).is_err() {
+            return Err(LayoutError::TooManyDatasets { found: self.datasets.len() });
+        }
+        let mut rows = Some(0u64);
+        let mut bytes = Some(0u64);
+        for planned in &self.datasets {
+            rows = rows.and_then(|rows| rows.checked_add(planned.grid.tiles()));
+            bytes = bytes.and_then(|bytes| bytes.checked_add(planned.grid.bytes()));
+        }
+        let index = rows.and_then(index_len);
+        if index.zip(bytes).and_then(|(index, bytes)| index.checked_add(bytes)).is_none() {
+            return Err(LayoutError::TooLarge);
+        }
+        self.check_footer_size(options)
+    }
+
+    fn check_footer_size(&self, options: WriterOptions) -> Result<(), LayoutError> {
+        let history = json_len(&self.history) + json_len(&self.unknown) + 256;
+        if history > INLINE_BYTES {
+            return Err(LayoutError::HistorySize { found: history, allowed: INLINE_BYTES });
+        }
+        // Four columns in base64 and their names at the most.
+        let columns = usize::try_from(INLINE_COLUMN_BYTES).unwrap_or(0) * 4 * 4 / 3 + 512;
+        let block = if options.has_block() { columns } else { 0 };
+        let metadata = json_len(&self.metadata) + block;
+        if metadata > SPILL_BYTES {
+            return Err(LayoutError::MetadataSize { found: metadata, allowed: SPILL_BYTES });
+        }
+        Ok(())
+    }
+
+    /// Puts labels of an older file's integrity block where the others are.
+    pub(crate) fn put_long_labels(&mut self, long: &LongLabels) {
+        for (name, axes) in long {
+            let coords = &mut self.metadata.datasets.entry(name.clone()).or_default().coords;
+            for (axis, labels) in axes {
+                coords.entry(axis.clone()).or_insert_with(|| Coord::new(labels.clone()));
+            }
+        }
+    }
+
+    /// Takes labels that the metadata cannot hold out of it.
+    pub(crate) fn take_long_labels(&mut self) -> LongLabels {
+        let mut long = LongLabels::new();
+        for (name, info) in &mut self.metadata.datasets {
+            let split = |axis: &String| info.coords[axis].labels.len() > COORD_LABELS;
+            let axes: Vec<String> = info.coords.keys().filter(|axis| split(axis)).cloned().collect();
+            let mut taken = BTreeMap::new();
+            for axis in axes {
+                if let Some(coord) = info.coords.remove(&axis) {
+                    taken.insert(axis, coord.labels);
+                }
+            }
+            if !taken.is_empty() {
+                long.insert(name.clone(), taken);
+            }
+        }
+        long
+    }
+}
+
+/// The length of something as JSON.
+fn json_len(value: &impl serde::Serialize) -> usize {
+    // These types have text keys and finite numbers: they always serialize.
+    serde_json::to_vec(value).map_or(usize::MAX / 4, |text| text.len())
+}
+
+fn refuse(breaches: Vec<Breach>) -> Result<(), LayoutError> {
+    match breaches.into_iter().next() {
+        Some(breach) => Err(LayoutError::Metadata(Box::new(breach))),
+        None => Ok(()),
+    }
+}
+
+/// What the format cannot hold, or a writer was not given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are the words of the message")]
+pub enum LayoutError {
+    NameLength { name: String, len: usize },
+    DuplicateName { name: String },
+    Rank { dataset: String, rank: usize },
+    ChunkRank { dataset: String, rank: usize, found: usize },
+    Dataset { dataset: String, why: DatasetWhy },
+    ZstdLevel { level: i32 },
+    NoZstd,
+    DimNames { dataset: String, rank: usize, found: usize },
+    NoSuchAxis { dataset: String, axis: String },
+    LabelCount { dataset: String, axis: String, extent: u64, found: usize },
+    BudgetPercent { bps: u16 },
+    Metadata(Box<Breach>),
+    TooManyDatasets { found: usize },
+    TooLarge,
+    HistorySize { found: usize, allowed: usize },
+    MetadataSize { found: usize, allowed: usize },
+    Marker,
+    ChunkPlace { dataset: String, tile: Vec<u64> },
+    ChunkShape { dataset: String, expected: Box<(DType, Shape)>, found: Box<(DType, Shape)> },
+    ChunkTwice { dataset: String, tile: Vec<u64> },
+    Unwritten { dataset: String, tile: Vec<u64>, missing: u64 },
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let q = |name: &str| format!("`{}`", escape::name(name));
+        match self {
+            Self::NameLength { len: 0, .. } => write!(f, "a dataset needs a name"),
+            Self::NameLength { name, len } => {
+                write!(f, "dataset name {}… has {len} bytes, at most {NAME_BYTES} are allowed", q(name))
+            }
+            Self::DuplicateName { name } => write!(f, "there is a dataset {} already", q(name)),
+            Self::Rank { dataset, rank } => {
+                write!(f, "dataset {} has {rank} axes, but 1 to {MAX_RANK} are allowed", q(dataset))
+            }
+            Self::ChunkRank { dataset, rank, found } => {
+                write!(f, "dataset {} has {rank} axes, but its chunks have {found}", q(dataset))
+            }
+            Self::Dataset { dataset, why } => write!(f, "dataset {}: {why}", q(dataset)),
+            Self::ZstdLevel { level } => {
+                write!(
+                    f,
+                    "zstd has no level {level} (from {} to {})",
+                    zstd::LEVELS.start(),
+                    zstd::LEVELS.end()
+                )
+            }
+            Self::NoZstd => write!(f, "zstd is not part of this build (cargo feature `zstd`)"),
+            Self::DimNames { dataset, rank, found } => {
+                write!(f, "dataset {} has {rank} axes, but {found} names are given", q(dataset))
+            }
+            Self::NoSuchAxis { dataset, axis } => write!(f, "dataset {} has no axis {}", q(dataset), q(axis)),
+            Self::LabelCount { dataset, axis, extent, found } => {
+                let (dataset, axis) = (q(dataset), q(axis));
+                write!(
+                    f,
+                    "axis {axis} of dataset {dataset} has {extent} positions, but {found} labels are given"
+                )
+            }
+            Self::BudgetPercent { bps } => {
+                write!(f, "a memory budget of {bps} hundredths of a percent is more than everything")
+            }
+            Self::Metadata(breach) => breach.fmt(f),
+            Self::TooManyDatasets { found } => write!(f, "{found} datasets are more than a file can hold"),
+            Self::TooLarge => write!(f, "the file would be larger than 64 bits can tell"),
+            Self::HistorySize { found, allowed } => {
+                write!(f, "the history needs {found} bytes, at most {allowed} are allowed")
+            }
+            Self::MetadataSize { found, allowed } => {
+                write!(f, "the metadata needs {found} bytes, at most {allowed} are allowed")
+            }
+            Self::Marker => write!(f, "the metadata holds text that only the integrity block may hold"),
+            Self::ChunkPlace { dataset, tile } => write!(f, "dataset {} has no chunk {tile:?}", q(dataset)),
+            Self::ChunkShape { dataset, expected, found } => write!(
+                f,
+                "a chunk of dataset {} is {} {}, but {} {} was given",
+                q(dataset),
+                expected.0,
+                expected.1,
+                found.0,
+                found.1
+            ),
+            Self::ChunkTwice { dataset, tile } => {
+                write!(f, "chunk {tile:?} of dataset {} was written already", q(dataset))
+            }
+            Self::Unwritten { dataset, tile, missing } => {
+                write!(
+                    f,
+                    "{missing} chunks were not written, the first is {tile:?} of dataset {}",
+                    q(dataset)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}

@@ -1,0 +1,290 @@
+//! What a file tells about itself: provenance, attributes, axis names, labels.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// Everything the footer holds besides history.
+///
+/// Members this version does not know are kept and written again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Metadata {
+    /// Who made the file.
+    #[serde(default, skip_serializing_if = "FileInfo::is_empty")]
+    pub file: FileInfo,
+    /// By dataset name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub datasets: BTreeMap<String, DatasetInfo>,
+    #[serde(flatten)]
+    pub(crate) unknown: Map<String, Value>,
+    /// The integrity block as it stands in the file. `null` is a value here: it means "there, but not ours".
+    #[serde(
+        rename = "tercet",
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub(crate) block: Option<Value>,
+}
+
+/// Who made the file, with what and when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FileInfo {
+    /// The program.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool: String,
+    /// The version of its library.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub library_version: String,
+    /// When, in decimal Unix seconds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub created_at: String,
+    #[serde(flatten)]
+    pub(crate) unknown: Map<String, Value>,
+}
+
+/// What is known of one dataset beyond its shape.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DatasetInfo {
+    /// Attributes such as `units`; values are always text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attrs: BTreeMap<String, String>,
+    /// One name for each axis; means nothing if their number is not the rank.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dim_names: Vec<String>,
+    /// Labels by axis name or decimal axis number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coords: BTreeMap<String, Coord>,
+    #[serde(flatten)]
+    pub(crate) unknown: Map<String, Value>,
+}
+
+/// One label for each position of an axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Coord {
+    /// The labels, in order.
+    pub labels: Vec<String>,
+    #[serde(flatten)]
+    pub(crate) unknown: Map<String, Value>,
+}
+
+impl Coord {
+    /// These labels.
+    pub fn new(labels: Vec<String>) -> Self {
+        Self { labels, unknown: Map::new() }
+    }
+}
+
+impl FileInfo {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Metadata {
+    /// Whether nothing is to be written.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl DatasetInfo {
+    /// The labels of an axis of extent `extent`, if it has one for each position: by axis name, by axis number, or
+    /// the only coordinate of the right length.
+    pub fn labels(&self, axis: usize, rank: usize, extent: u64) -> Option<&[String]> {
+        let fits = |coord: &&Coord| coord.labels.len() as u64 == extent;
+        let name = if self.dim_names.len() == rank { self.dim_names.get(axis) } else { None };
+        let by_name = name.and_then(|name| self.coords.get(name)).filter(fits);
+        if let Some(coord) = by_name.or_else(|| self.coords.get(&axis.to_string()).filter(fits)) {
+            return Some(&coord.labels);
+        }
+        let mut fitting = self.coords.values().filter(fits);
+        match (fitting.next(), fitting.next()) {
+            (Some(only), None) => Some(&only.labels),
+            _ => None,
+        }
+    }
+}
+
+/// One thing that happened to the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HistoryRow {
+    /// What was done: `create`, `append`, `convert`, …
+    pub op: String,
+    /// By what or from what.
+    pub source: String,
+    /// When, in decimal Unix seconds.
+    pub at: String,
+    /// Files it was made from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<String>,
+    /// How it was done.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, String>,
+    /// Who did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// In the course of what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
+    /// To what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+}
+
+impl HistoryRow {
+    /// Something that happens now. `SOURCE_DATE_EPOCH` replaces the clock for reproducible files.
+    pub fn now(op: &str, source: &str) -> Self {
+        Self::at(op, source, unix_seconds())
+    }
+
+    /// Something that happened at a time in Unix seconds.
+    pub fn at(op: &str, source: &str, seconds: u64) -> Self {
+        Self { op: op.to_owned(), source: source.to_owned(), at: seconds.to_string(), ..Self::default() }
+    }
+
+    /// Adds how it was done.
+    pub fn with_param(mut self, key: &str, value: impl Into<String>) -> Self {
+        self.params.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+/// The time in Unix seconds, or `SOURCE_DATE_EPOCH` where that is set to a number.
+pub fn unix_seconds() -> u64 {
+    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.trim().parse().ok());
+    fixed.unwrap_or_else(clock)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn clock() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(target_arch = "wasm32")]
+fn clock() -> u64 {
+    0 // there is no clock without a host
+}
+
+impl<'de> Deserialize<'de> for HistoryRow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// The object form; the array form `[op, source, at]` is older.
+        #[derive(Deserialize)]
+        struct Object {
+            op: String,
+            source: String,
+            at: String,
+            #[serde(default)]
+            parents: Vec<String>,
+            #[serde(default)]
+            params: BTreeMap<String, String>,
+            agent: Option<String>,
+            activity: Option<String>,
+            entity: Option<String>,
+        }
+        struct Row;
+        impl<'de> Visitor<'de> for Row {
+            type Value = HistoryRow;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a history row: an object or three strings")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HistoryRow, A::Error> {
+                let row = Object::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(HistoryRow {
+                    op: row.op,
+                    source: row.source,
+                    at: row.at,
+                    parents: row.parents,
+                    params: row.params,
+                    agent: row.agent,
+                    activity: row.activity,
+                    entity: row.entity,
+                })
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<HistoryRow, A::Error> {
+                let mut next =
+                    |n| seq.next_element::<String>()?.ok_or_else(|| A::Error::invalid_length(n, &self));
+                let (op, source, at) = (next(0)?, next(1)?, next(2)?);
+                if seq.next_element::<String>()?.is_some() {
+                    return Err(A::Error::invalid_length(4, &self));
+                }
+                Ok(HistoryRow { op, source, at, ..HistoryRow::default() })
+            }
+        }
+        deserializer.deserialize_any(Row)
+    }
+}
+
+/// A member that is there, even as `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_history_are_read() {
+        let rows: Vec<HistoryRow> =
+            serde_json::from_str(r#"[["a","b","1"],{"op":"c","source":"d","at":"2","zzz":3}]"#).unwrap();
+        assert_eq!(rows[0], HistoryRow::at("a", "b", 1));
+        assert_eq!(rows[1], HistoryRow::at("c", "d", 2));
+        for wrong in [
+            r#"["a","b"]"#,
+            r#"["a","b","c","d"]"#,
+            r#"{"op":"a"}"#,
+            "null",
+            r#"{"op":"a","op":"b","source":"","at":""}"#,
+        ] {
+            assert!(serde_json::from_str::<HistoryRow>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn unknown_members_survive() {
+        let text = r#"{"file":{"tool":"x","y":[1]},"datasets":{"a":{"dim_names":["t"],"coords":{"t":{"labels":["p"],"u":0}},"z":1}},"later":{}}"#;
+        let metadata: Metadata = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&metadata).unwrap(), text);
+    }
+
+    #[test]
+    fn known_members_keep_their_types() {
+        for wrong in [
+            r#"{"file":null}"#,
+            r#"{"datasets":[]}"#,
+            "[]",
+            r#"{"datasets":{"a":null}}"#,
+            r#"{"datasets":{"a":{"attrs":{"k":1}}}}"#,
+            r#"{"datasets":{"a":{"coords":{"t":{}}}}}"#,
+            r#"{"datasets":{"a":[]}}"#,
+            r#"{"file":{},"file":{}}"#,
+        ] {
+            assert!(serde_json::from_str::<Metadata>(wrong).is_err(), "{wrong}");
+        }
+        let metadata: Metadata = serde_json::from_str(r#"{"tercet":null}"#).unwrap();
+        assert_eq!(metadata.block, Some(Value::Null));
+    }
+
+    #[test]
+    fn labels_are_found_by_name_number_or_length() {
+        let info = |text: &str| serde_json::from_str::<DatasetInfo>(text).unwrap();
+        let named = info(r#"{"dim_names":["t","s"],"coords":{"s":{"labels":["a","b"]}}}"#);
+        assert_eq!(named.labels(1, 2, 2).map(<[String]>::len), Some(2));
+        let numbered = info(r#"{"coords":{"1":{"labels":["a","b"]},"x":{"labels":["a","b"]}}}"#);
+        assert_eq!(numbered.labels(1, 2, 2).map(<[String]>::len), Some(2));
+        assert_eq!(numbered.labels(0, 2, 2), None, "two coordinates fit");
+        let only = info(r#"{"coords":{"x":{"labels":["a","b"]}}}"#);
+        assert!(only.labels(0, 2, 2).is_some());
+        assert!(only.labels(0, 2, 3).is_none());
+    }
+}

@@ -1,0 +1,282 @@
+//! Dense reads: a selection of a dataset into one array.
+//!
+//! A read is planned as *bands*: tiles whose part of the result is one contiguous piece of it. Bands are handed to
+//! threads as disjoint slices; inside a band tiles follow each other. A single band (a wide array with one row of
+//! tiles) is decoded by all threads together instead.
+
+use rayon::prelude::*;
+use tercet_core::limits::within;
+use tercet_core::progress::Silent;
+use tercet_core::tensor::BoxCopy;
+use tercet_core::{ByteSource as _, Malformed, Progress, Selection, Site, Tensor, Why};
+
+use crate::Region;
+use crate::fault::{Error, Fault};
+use crate::file::{ChunkPlace, Dataset};
+use crate::grid::Grid;
+use crate::wire::ids::{Codec, MAX_RANK};
+
+type Coordinates = [u64; MAX_RANK];
+
+impl Dataset<'_> {
+    /// Reads a selection into new memory.
+    ///
+    /// ```no_run
+    /// let file = tercet_tet::File::open("era5.tet")?;
+    /// let t2m = file.dataset("t2m")?;
+    /// let tensor = t2m.read(&t2m.select("0:10,::2")?)?;
+    /// let values: &[f32] = tensor.as_slice().expect("t2m holds f32");
+    /// # Ok::<(), tercet_tet::Error>(())
+    /// ```
+    pub fn read(&self, selection: &Selection) -> Result<Tensor, Error> {
+        let read = || {
+            let grid = self.checked_grid()?;
+            let bytes = self.selection_bytes(grid, selection)?;
+            within("the selection", bytes, self.file.options.limits.array_bytes)?;
+            self.check_touched(grid, selection)?;
+            let mut tensor = Tensor::zeros(grid.dtype(), selection.shape())?;
+            self.fill(grid, selection, tensor.bytes_mut(), &Silent)?;
+            Ok(tensor)
+        };
+        read().map_err(|fault| self.file.error(fault))
+    }
+
+    /// Reads the whole array into new memory.
+    pub fn read_all(&self) -> Result<Tensor, Error> {
+        let grid = self.grid()?;
+        self.read(&Selection::full(grid.shape()))
+    }
+
+    /// Reads a selection into a buffer of exactly its size: row-major, little-endian.
+    ///
+    /// When this fails, the contents of the buffer mean nothing.
+    pub fn read_into(
+        &self,
+        selection: &Selection,
+        out: &mut [u8],
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        let mut read = || {
+            let grid = self.checked_grid()?;
+            let expected = self.selection_bytes(grid, selection)?;
+            if expected != out.len() as u64 {
+                return Err(Fault::BufferSize { expected, found: out.len() as u64 });
+            }
+            self.check_touched(grid, selection)?;
+            self.fill(grid, selection, out, progress)
+        };
+        read().map_err(|fault| self.file.error(fault))
+    }
+
+    /// The bytes of a selection, which must be one of this dataset.
+    pub(crate) fn selection_bytes(&self, grid: &Grid, selection: &Selection) -> Result<u64, Fault> {
+        // A selection may have been made for another array.
+        let checked = Selection::new(selection.axes().to_vec(), grid.shape())?;
+        checked.shape().bytes(grid.dtype().size()).ok_or_else(|| Fault::BadDataset {
+            dataset: self.name().into(),
+            why: crate::fault::DatasetWhy::TooLarge,
+        })
+    }
+
+    /// A file with fewer chunks than the selection touches cannot answer it; found out before listing them.
+    pub(crate) fn check_touched(&self, grid: &Grid, selection: &Selection) -> Result<(), Fault> {
+        let rows = self.file.rows.count();
+        if grid.touched_count(selection).is_none_or(|touched| touched > rows) {
+            let span = self.file.catalog.superblock.index_span();
+            let site = Site { region: Region::IndexHeader, field: "entry_count", span };
+            let allowed = "at least the number of chunks that the selection touches";
+            return Err(Malformed { site, why: Why::OutOfRange { found: rows, allowed } }.into());
+        }
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        grid: &Grid,
+        selection: &Selection,
+        out: &mut [u8],
+        progress: &dyn Progress,
+    ) -> Result<(), Fault> {
+        let tiles = grid.touched(selection);
+        let bands = bands(grid, selection, &tiles);
+        let shape = selection.shape();
+        if bands.len() == 1 && tiles.len() > 1 {
+            return self.fill_together(grid, selection, &tiles, out, progress);
+        }
+        // Cut the result into one slice for each band; they follow each other without gaps.
+        let mut work = Vec::with_capacity(bands.len());
+        let mut rest = out;
+        for band in bands {
+            let (mine, others) = rest.split_at_mut(band.bytes);
+            work.push((band, mine));
+            rest = others;
+        }
+        work.into_par_iter().try_for_each_init(Vec::new, |scratch, (band, out)| {
+            let mut origin = [0; MAX_RANK];
+            let counts = band.origin_and_counts(grid, selection, &tiles, &mut origin);
+            let strides = dense_strides(&counts, grid.dtype().size());
+            debug_assert_eq!(counts.len(), shape.rank());
+            for tile in &tiles[band.tiles.clone()] {
+                progress.check()?;
+                self.place_tile(grid, selection, tile, (&origin, &strides), out, scratch)?;
+                progress.advance(grid.tile_bytes(&tile[..grid.rank()]));
+            }
+            Ok(())
+        })
+    }
+
+    /// One band: tiles are decoded by all threads, a few at a time, and put in place one after the other.
+    fn fill_together(
+        &self,
+        grid: &Grid,
+        selection: &Selection,
+        tiles: &[Coordinates],
+        out: &mut [u8],
+        progress: &dyn Progress,
+    ) -> Result<(), Fault> {
+        let strides = dense_strides(&selection.shape(), grid.dtype().size());
+        let origin = [0; MAX_RANK];
+        for batch in tiles.chunks(rayon::current_num_threads().max(1)) {
+            progress.check()?;
+            let loaded: Vec<(ChunkPlace, bytes::Bytes)> = batch
+                .par_iter()
+                .map(|tile| self.load_tile(&tile[..grid.rank()]))
+                .collect::<Result<_, Fault>>()?;
+            for (tile, (_, raw)) in batch.iter().zip(loaded) {
+                scatter(grid, selection, tile, (&origin, &strides)).run(&raw, out).map_err(|_| no_room())?;
+                progress.advance(raw.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_tile(&self, tile: &[u64]) -> Result<(ChunkPlace, bytes::Bytes), Fault> {
+        let place = self.place(tile)?;
+        let stored = self.fetch(tile, &place)?;
+        if place.codec == Codec::Raw {
+            return Ok((place, stored));
+        }
+        let mut raw = self.room(&place)?;
+        self.decode(tile, &place, &stored, &mut raw)?;
+        Ok((place, raw.into()))
+    }
+
+    fn place_tile(
+        &self,
+        grid: &Grid,
+        selection: &Selection,
+        tile: &Coordinates,
+        target: (&Coordinates, &[usize]),
+        out: &mut [u8],
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let coords = &tile[..grid.rank()];
+        let place = self.place(coords)?;
+        let copy = scatter(grid, selection, tile, target);
+        if out.len() as u64 == place.raw_len && copy.contiguous_len() == Some(out.len()) {
+            // The band is this tile and nothing else: decode in place.
+            return self.load(coords, &place, out);
+        }
+        if place.codec == Codec::Raw && self.file.source.is_zero_copy() {
+            let stored = self.fetch(coords, &place)?;
+            return copy.run(&stored, out).map_err(|_| no_room());
+        }
+        let len = within("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
+        scratch.resize(len, 0);
+        self.load(coords, &place, scratch)?;
+        copy.run(scratch, out).map_err(|_| no_room())
+    }
+}
+
+/// The arithmetic of tiles and bands went wrong: kept an error so that no input can turn it into a panic.
+fn no_room() -> Fault {
+    Fault::BufferSize { expected: 0, found: 0 }
+}
+
+/// Consecutive tiles whose part of the result is contiguous.
+struct Band {
+    tiles: std::ops::Range<usize>,
+    bytes: usize,
+}
+
+impl Band {
+    /// Where the band starts in the result, and its extents there.
+    fn origin_and_counts(
+        &self,
+        grid: &Grid,
+        selection: &Selection,
+        tiles: &[Coordinates],
+        origin: &mut Coordinates,
+    ) -> Vec<u64> {
+        let (first, last) = (&tiles[self.tiles.start], &tiles[self.tiles.end - 1]);
+        let axes = selection.axes().iter().enumerate();
+        axes.map(|(axis, slice)| {
+            let (low, _) = grid.window(axis, first[axis]);
+            let (_, high) = grid.window(axis, last[axis]);
+            let (start, count) = slice.hits(low, high).unwrap_or((0, 0));
+            origin[axis] = start;
+            count
+        })
+        .collect()
+    }
+}
+
+/// Splits the touched tiles into bands.
+///
+/// Tiles with equal coordinates on the leading axes are contiguous in the result as long as all but the last of
+/// those axes have one selected position in each tile.
+fn bands(grid: &Grid, selection: &Selection, tiles: &[Coordinates]) -> Vec<Band> {
+    let single = |axis: usize| grid.chunk_shape()[axis] == 1 || selection.axes()[axis].count() == 1;
+    let leading = 1 + (0..grid.rank() - 1).take_while(|&axis| single(axis)).count();
+    let mut bands = Vec::new();
+    let mut start = 0;
+    while start < tiles.len() {
+        let same = |tile: &Coordinates| tile[..leading] == tiles[start][..leading];
+        let end = start + tiles[start..].iter().take_while(|tile| same(tile)).count();
+        let mut band = Band { tiles: start..end, bytes: 0 };
+        let counts = band.origin_and_counts(grid, selection, tiles, &mut [0; MAX_RANK]);
+        // Fits: the bands together are the result, which is in memory.
+        let bytes = counts.iter().product::<u64>() * grid.dtype().size() as u64;
+        band.bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        bands.push(band);
+        start = end;
+    }
+    bands
+}
+
+/// The copy of a tile's selected elements to their place in a result that starts at `origin`.
+fn scatter(
+    grid: &Grid,
+    selection: &Selection,
+    tile: &Coordinates,
+    (origin, strides): (&Coordinates, &[usize]),
+) -> BoxCopy {
+    let size = grid.dtype().size();
+    let rank = grid.rank();
+    let tile_strides = dense_strides(&grid.tile_shape(&tile[..rank]), size);
+    let (mut from, mut to) = (0usize, 0usize);
+    let mut counts = [0usize; MAX_RANK];
+    let mut from_strides = [0usize; MAX_RANK];
+    for (axis, slice) in selection.axes().iter().enumerate() {
+        let (low, high) = grid.window(axis, tile[axis]);
+        let (first, count) = slice.hits(low, high).unwrap_or((0, 0));
+        let position = slice.start + first * slice.step;
+        // Tiles and results are in memory, so their offsets fit; `run` checks them against the slices anyway.
+        let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        from = from.saturating_add(usize_of(position - low).saturating_mul(tile_strides[axis]));
+        to = to.saturating_add(usize_of(first - origin[axis]).saturating_mul(strides[axis]));
+        counts[axis] = usize_of(count);
+        from_strides[axis] = usize_of(slice.step).saturating_mul(tile_strides[axis]);
+    }
+    BoxCopy::new(size, &counts[..rank], (from, &from_strides[..rank]), (to, strides))
+}
+
+/// Byte strides of a dense row-major array.
+pub(crate) fn dense_strides(shape: &[u64], size: usize) -> Vec<usize> {
+    let mut strides = vec![size; shape.len()];
+    for axis in (0..shape.len().saturating_sub(1)).rev() {
+        let extent = usize::try_from(shape[axis + 1]).unwrap_or(usize::MAX);
+        strides[axis] = strides[axis + 1].saturating_mul(extent);
+    }
+    strides
+}

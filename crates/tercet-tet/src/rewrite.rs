@@ -1,0 +1,221 @@
+//! Changing a file: append and drop.
+//!
+//! The index of a file lies before its payloads, so adding or removing a dataset moves everything. A change is
+//! therefore a new file that takes the place of the old one at once; a crash leaves the old one. Chunks are copied as
+//! they are stored, each checked on the way: damage is reported, never sealed in.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
+use tercet_core::{ByteSource as _, Progress};
+
+use crate::fault::{DatasetWhy, Error, Fault};
+use crate::file::{Dataset, File, OpenOptions};
+use crate::layout::{Layout, WriterOptions};
+use crate::metadata::HistoryRow;
+use crate::stats::Stats;
+use crate::wire::ids::Codec;
+use crate::writer::{Encoded, Encoder, Writer};
+
+/// A change of a file in progress: the file is locked until the change is sealed or given up.
+#[derive(Debug)]
+pub struct Rewrite {
+    lock: Exclusive,
+    old: File,
+    /// For each kept dataset, its position in the old file.
+    kept: Vec<usize>,
+    layout: Layout,
+}
+
+impl Rewrite {
+    /// Locks and opens a file. Somebody else changing it is an error, and so is a damaged catalogue.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_on(Arc::new(RealDisk), path.as_ref())
+    }
+
+    /// Locks and opens a file through a file layer of the caller's.
+    pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, Error> {
+        Self::open_with(disk, path, OpenOptions::new())
+    }
+
+    /// Locks a file and opens it with options.
+    pub(crate) fn open_with(disk: Arc<dyn Disk>, path: &Path, options: OpenOptions) -> Result<Self, Error> {
+        let lock = Exclusive::acquire_on(disk, path)
+            .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
+        let old = options.open(path)?;
+        let mut layout = Layout::new();
+        for dataset in old.datasets() {
+            layout.push(dataset.name(), dataset.grid()?.clone());
+        }
+        layout.budget = old.memory_budget();
+        layout.history = old.history().to_vec();
+        layout.metadata = old.metadata().cloned().unwrap_or_default();
+        layout.unknown =
+            old.catalog.footer.as_ref().map(|footer| footer.json.unknown.clone()).unwrap_or_default();
+        if let Some(block) = old.catalog.block() {
+            layout.put_long_labels(&block.labels);
+        }
+        let kept = (0..old.datasets().len()).collect();
+        Ok(Self { lock, old, kept, layout })
+    }
+
+    /// The file as it is.
+    pub fn file(&self) -> &File {
+        &self.old
+    }
+
+    /// Leaves a dataset out of the new file. Comes before anything is added.
+    pub fn drop_dataset(&mut self, name: &str) -> Result<(), Error> {
+        let found = self.kept.iter().position(|&id| self.old.catalog.records[id].name == name);
+        let Some(position) = found else {
+            return Err(self.old.dataset(name).err().unwrap_or_else(|| {
+                // It was there and is dropped already.
+                self.old.error(Fault::NoSuchDataset { name: name.into(), available: "".into() })
+            }));
+        };
+        self.kept.remove(position);
+        self.layout.datasets.remove(position);
+        let twin = self.layout.datasets.iter().any(|planned| planned.name == name);
+        if !twin {
+            self.layout.metadata.datasets.remove(name);
+        }
+        Ok(())
+    }
+
+    /// What the new file will hold: add datasets here.
+    pub fn layout(&mut self) -> &mut Layout {
+        &mut self.layout
+    }
+
+    /// Starts the new file with the kept chunks, checked. The datasets that were added are then written, and the
+    /// file is sealed. It has no zone maps: those of the old file do not tell of the new datasets.
+    pub fn start(
+        self,
+        history: HistoryRow,
+        options: WriterOptions,
+        progress: &dyn Progress,
+    ) -> Result<Writer<Staged>, Error> {
+        let Self { lock, old, kept, mut layout } = self;
+        // They would have to tell of the kept chunks as well, whose values are not looked at.
+        let options = options.with_zone_maps(false);
+        if options.record_history {
+            layout.history.push(history);
+        }
+        let name = old.name().to_owned();
+        let prepared = layout.check(options).map_err(Fault::from).and_then(|()| {
+            for &id in &kept {
+                check_rows(&Dataset { file: &old, id })?;
+            }
+            let holes = holes(&old, &kept)?;
+            mark_compressed(&old, &kept, &mut layout);
+            let staged = lock.replace()?;
+            Writer::new(layout, &name, staged, options, &holes)
+        });
+        let mut writer = prepared.map_err(|fault| old.error(fault))?;
+        copy(&old, &kept, &mut writer, progress)?;
+        Ok(writer)
+    }
+}
+
+/// Refuses a dataset with so few of its chunks that looking at each tile is out of proportion to the file. Damaged
+/// extents make such grids.
+pub(crate) fn check_rows(dataset: &Dataset<'_>) -> Result<(), Fault> {
+    let tiles = dataset.checked_grid()?.tiles();
+    let rows = dataset.file.rows.count();
+    if tiles > rows.saturating_mul(64).saturating_add(1 << 16) {
+        let why = DatasetWhy::FewRows { tiles, rows };
+        return Err(Fault::BadDataset { dataset: dataset.name().into(), why });
+    }
+    Ok(())
+}
+
+/// Chunks that the old file does not have, as rows of the new one.
+fn holes(old: &File, kept: &[usize]) -> Result<Vec<u64>, Fault> {
+    let tiles = kept.iter().map(|&id| old.grids[id].as_ref().map_or(0, crate::Grid::tiles));
+    // Only a file whose rows are all there can be trusted to need no look.
+    if old.rows.is_complete() && kept.len() == old.grids.len() {
+        return Ok(Vec::new());
+    }
+    let mut holes = Vec::new();
+    let mut base = 0;
+    for (&id, tiles) in kept.iter().zip(tiles) {
+        let dataset = Dataset { file: old, id };
+        let grid = dataset.checked_grid()?;
+        for linear in 0..tiles {
+            // Every other fault is told when the chunk is copied.
+            if let Err(Fault::MissingChunk { .. }) = dataset.place(&grid.coords(linear)[..grid.rank()]) {
+                holes.push(base + linear);
+            }
+        }
+        base += tiles;
+    }
+    Ok(holes)
+}
+
+/// Marks kept datasets with compressed chunks, so that the writer does not give their chunks raw places.
+fn mark_compressed(old: &File, kept: &[usize], layout: &mut Layout) {
+    for (&id, planned) in kept.iter().zip(&mut layout.datasets) {
+        let dataset = Dataset { file: old, id };
+        let compressed = (0..planned.grid.tiles()).any(|linear| {
+            let tile = planned.grid.coords(linear);
+            dataset.place(&tile[..planned.grid.rank()]).is_ok_and(|place| place.codec == Codec::Zstd)
+        });
+        if compressed {
+            planned.compression =
+                crate::Compression::Zstd { level: tercet_codec::bytes::zstd::DEFAULT_LEVEL };
+        }
+    }
+}
+
+/// Copies the stored chunks of the kept datasets.
+fn copy(
+    old: &File,
+    kept: &[usize],
+    writer: &mut Writer<Staged>,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    for (position, &id) in kept.iter().enumerate() {
+        let dataset = Dataset { file: old, id };
+        let target = crate::DatasetId(position);
+        let grid = dataset.grid()?;
+        let base = writer.base(target);
+        let present: Vec<u64> = (0..grid.tiles()).filter(|&linear| !writer.is_hole(base + linear)).collect();
+        let make = |encoder: &Encoder, linear: u64| {
+            let tile = grid.coords(linear);
+            copy_chunk(&dataset, &tile[..grid.rank()], encoder, base + linear)
+                .map_err(|fault| old.error(fault))
+        };
+        writer.pump(target, present.into_iter(), make, progress)?;
+    }
+    Ok(())
+}
+
+/// A stored chunk with its statistics: from the old block where there is one, else computed from the decoded chunk.
+pub(crate) fn copy_chunk(
+    dataset: &Dataset<'_>,
+    tile: &[u64],
+    encoder: &Encoder,
+    row: u64,
+) -> Result<Encoded, Fault> {
+    let place = dataset.place(tile)?;
+    let stored = dataset.fetch(tile, &place)?;
+    let file = dataset.file;
+    let mut known = None;
+    if let Some(guard) = &file.guard {
+        known = guard.row_stats(&file.source, place.row)?;
+    }
+    let checked = dataset.expected_crc(&place)?.is_some();
+    let stats = match known {
+        Some(stats) => stats,
+        // Without a checksum only decoding can tell that the chunk is whole.
+        None if encoder.wants_statistics() || !checked => {
+            let mut raw = dataset.room(&place)?;
+            dataset.decode(tile, &place, &stored, &mut raw)?;
+            Stats::of(encoder.dtype, &raw).encode()
+        }
+        None => [0; 48],
+    };
+    let stored = if file.source.is_zero_copy() { stored.to_vec() } else { stored.into() };
+    Ok(encoder.keep(row, place.codec, stored, stats))
+}

@@ -1,0 +1,341 @@
+//! Statistics of a tile, as the integrity block stores them.
+
+use tercet_core::tensor::f16;
+use tercet_core::{DType, Element, with_element};
+
+/// What is known of a tile without reading it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stats {
+    /// Elements of the tile.
+    pub count: u64,
+    /// Elements that are NaN.
+    pub nan_count: u64,
+    /// The least element that is not NaN, the greatest, and the sum of those that are not NaN.
+    pub range: Range,
+}
+
+/// The numbers whose type depends on that of the elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum Range {
+    Signed { min: i64, max: i64, sum: i128 },
+    Unsigned { min: u64, max: u64, sum: i128 },
+    Float { min: f64, max: f64, sum: f64 },
+}
+
+/// What a NaN is written as.
+const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
+
+impl Stats {
+    /// The statistics of a tile's little-endian bytes.
+    pub fn of(dtype: DType, tile: &[u8]) -> Self {
+        with_element!(dtype, |T| of_bytes::<T>(tile))
+    }
+
+    /// The 48 bytes.
+    pub fn encode(&self) -> [u8; 48] {
+        let mut out = [0; 48];
+        out[0..8].copy_from_slice(&self.count.to_le_bytes());
+        out[8..16].copy_from_slice(&self.nan_count.to_le_bytes());
+        let (min, max) = match self.range {
+            Range::Signed { min, max, sum } => {
+                out[32..].copy_from_slice(&sum.to_le_bytes());
+                (min.to_le_bytes(), max.to_le_bytes())
+            }
+            Range::Unsigned { min, max, sum } => {
+                out[32..].copy_from_slice(&sum.to_le_bytes());
+                (min.to_le_bytes(), max.to_le_bytes())
+            }
+            Range::Float { min, max, sum } => {
+                out[32..40].copy_from_slice(&sum.to_le_bytes());
+                (min.to_le_bytes(), max.to_le_bytes())
+            }
+        };
+        out[16..24].copy_from_slice(&min);
+        out[24..32].copy_from_slice(&max);
+        out
+    }
+
+    /// Reads 48 bytes.
+    pub fn decode(dtype: DType, bytes: &[u8; 48]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            word
+        };
+        let mut sum = [0; 16];
+        sum.copy_from_slice(&bytes[32..]);
+        let range = match dtype {
+            DType::I16 | DType::I32 | DType::I64 => Range::Signed {
+                min: i64::from_le_bytes(word(16)),
+                max: i64::from_le_bytes(word(24)),
+                sum: i128::from_le_bytes(sum),
+            },
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => Range::Unsigned {
+                min: u64::from_le_bytes(word(16)),
+                max: u64::from_le_bytes(word(24)),
+                sum: i128::from_le_bytes(sum),
+            },
+            DType::F16 | DType::F32 | DType::F64 => Range::Float {
+                min: f64::from_le_bytes(word(16)),
+                max: f64::from_le_bytes(word(24)),
+                sum: f64::from_le_bytes(word(32)),
+            },
+        };
+        Self { count: u64::from_le_bytes(word(0)), nan_count: u64::from_le_bytes(word(8)), range }
+    }
+
+    /// Whether two statistics of the same tile are the same; float sums may differ by the order of addition, which
+    /// `magnitude`, the sum of absolute values, bounds.
+    pub(crate) fn agrees(&self, other: &Self, magnitude: f64) -> bool {
+        let (Range::Float { min, max, sum }, Range::Float { min: min2, max: max2, sum: sum2 }) =
+            (self.range, other.range)
+        else {
+            return self == other;
+        };
+        let exact = |a: f64, b: f64| a.to_bits() == b.to_bits();
+        self.count == other.count
+            && self.nan_count == other.nan_count
+            && exact(min, min2)
+            && exact(max, max2)
+            && (exact(sum, sum2) || (sum - sum2).abs() <= 1e-9 * magnitude)
+    }
+}
+
+/// The sum of absolute values of the elements that are not NaN.
+pub(crate) fn magnitude(dtype: DType, tile: &[u8]) -> f64 {
+    with_element!(dtype, |T| {
+        let values = tile.chunks_exact(size_of::<T>());
+        values
+            .map(|bytes| bytemuck::pod_read_unaligned::<T>(bytes).swap_le().to_f64().abs())
+            .filter(|value| !value.is_nan())
+            .sum()
+    })
+}
+
+fn of_bytes<T: Measured>(tile: &[u8]) -> Stats {
+    let mut total = T::Accumulator::default();
+    match bytemuck::try_cast_slice::<u8, T>(tile) {
+        Ok(values) if cfg!(target_endian = "little") => total.add(values),
+        // Unaligned, or of the other byte order: copied a piece at a time.
+        _ => {
+            let mut piece = [T::zeroed(); BLOCK];
+            for bytes in tile.chunks(size_of_val(&piece)) {
+                let len = bytes.len() / size_of::<T>();
+                bytemuck::cast_slice_mut::<T, u8>(&mut piece)[..bytes.len()].copy_from_slice(bytes);
+                piece[..len].iter_mut().for_each(|value| *value = value.swap_le());
+                total.add(&piece[..len]);
+            }
+        }
+    }
+    total.finish()
+}
+
+/// An element type and the way its statistics are taken.
+trait Measured: Element {
+    type Accumulator: Accumulate<Self>;
+    fn to_f64(self) -> f64;
+}
+
+trait Accumulate<T>: Default {
+    fn add(&mut self, values: &[T]);
+    fn finish(self) -> Stats;
+}
+
+/// Independent partial results, so that the loop has no chain of dependent additions and the compiler can put
+/// several in one register.
+const LANES: usize = 16;
+/// Elements summed without compensation: short enough that rounding stays far below the tolerance.
+const BLOCK: usize = 4096;
+
+/// Count, NaN count, range and compensated sum of floats.
+struct FloatTotal {
+    count: u64,
+    nan_count: u64,
+    min: f64,
+    max: f64,
+    sum: f64,
+    lost: f64,
+    infinities: f64,
+}
+
+impl Default for FloatTotal {
+    fn default() -> Self {
+        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { count: 0, nan_count: 0, min, max, sum: 0.0, lost: 0.0, infinities: 0.0 }
+    }
+}
+
+impl FloatTotal {
+    /// Adds a block of at most `BLOCK` values.
+    fn add_block(&mut self, values: impl ExactSizeIterator<Item = [f64; LANES]>, rest: &[f64]) {
+        let mut min = [f64::INFINITY; LANES];
+        let mut max = [f64::NEG_INFINITY; LANES];
+        let mut sum = [0.0; LANES];
+        let mut numbers = [0u64; LANES];
+        let total = values.len() * LANES + rest.len();
+        for lanes in values {
+            for lane in 0..LANES {
+                let x = lanes[lane];
+                let is_number = !x.is_nan();
+                // `if` without a branch: NaN changes nothing.
+                min[lane] = if x < min[lane] { x } else { min[lane] };
+                max[lane] = if x > max[lane] { x } else { max[lane] };
+                sum[lane] += if is_number { x } else { 0.0 };
+                numbers[lane] += u64::from(is_number);
+            }
+        }
+        for &x in rest {
+            if !x.is_nan() {
+                min[0] = min[0].min(x);
+                max[0] = max[0].max(x);
+                sum[0] += x;
+                numbers[0] += 1;
+            }
+        }
+        self.count += total as u64;
+        self.nan_count += total as u64 - numbers.iter().sum::<u64>();
+        self.min = min.into_iter().fold(self.min, f64::min);
+        self.max = max.into_iter().fold(self.max, f64::max);
+        for partial in sum {
+            self.add_sum(partial);
+        }
+    }
+
+    /// Neumaier's compensated addition; infinities are kept apart because they would poison the compensation.
+    fn add_sum(&mut self, x: f64) {
+        let next = self.sum + x;
+        if next.is_finite() {
+            self.lost +=
+                if self.sum.abs() >= x.abs() { (self.sum - next) + x } else { (x - next) + self.sum };
+            self.sum = next;
+        } else if x.is_finite() {
+            // Finite values that overflow together.
+            self.infinities += next;
+        } else {
+            self.infinities += x;
+        }
+    }
+
+    fn finish(self) -> Stats {
+        // Adding +0.0 turns a negative zero into a positive one.
+        let (min, max) =
+            if self.nan_count == self.count { (NAN, NAN) } else { (self.min + 0.0, self.max + 0.0) };
+        let sum = if self.infinities == 0.0 { self.sum + self.lost + 0.0 } else { self.infinities };
+        let sum = if sum.is_nan() { NAN } else { sum };
+        Stats { count: self.count, nan_count: self.nan_count, range: Range::Float { min, max, sum } }
+    }
+}
+
+macro_rules! measured_floats {
+    ($($type:ty, $widen:expr;)*) => {$(
+        impl Measured for $type {
+            type Accumulator = FloatTotal;
+            #[inline]
+            fn to_f64(self) -> f64 {
+                $widen(self)
+            }
+        }
+        impl Accumulate<$type> for FloatTotal {
+            fn add(&mut self, values: &[$type]) {
+                for block in values.chunks(BLOCK) {
+                    let (lanes, rest) = block.as_chunks::<LANES>();
+                    let rest: Vec<f64> = rest.iter().map(|&x| $widen(x)).collect();
+                    self.add_block(lanes.iter().map(|lane| lane.map($widen)), &rest);
+                }
+            }
+            fn finish(self) -> Stats {
+                self.finish()
+            }
+        }
+    )*};
+}
+
+measured_floats! {
+    f32, f64::from;
+    f64, |x: f64| x;
+}
+
+impl Measured for f16 {
+    type Accumulator = FloatTotal;
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Accumulate<f16> for FloatTotal {
+    fn add(&mut self, values: &[f16]) {
+        use half::slice::HalfFloatSliceExt as _;
+        let mut wide = [0f32; BLOCK];
+        for block in values.chunks(BLOCK) {
+            let wide = &mut wide[..block.len()];
+            block.convert_to_f32_slice(wide); // by hardware where there is some
+            Accumulate::<f32>::add(self, wide);
+        }
+    }
+    fn finish(self) -> Stats {
+        self.finish()
+    }
+}
+
+/// Count, range and exact sum of integers.
+struct IntTotal<T, W> {
+    count: u64,
+    range: Option<(T, T)>,
+    sum: i128,
+    wide: std::marker::PhantomData<W>,
+}
+
+impl<T, W> Default for IntTotal<T, W> {
+    fn default() -> Self {
+        Self { count: 0, range: None, sum: 0, wide: std::marker::PhantomData }
+    }
+}
+
+macro_rules! measured_integers {
+    // A block of `BLOCK` elements cannot overflow its `$wide` sum.
+    ($($type:ty, $wide:ty, $range:ident, $word:ty;)*) => {$(
+        impl Measured for $type {
+            type Accumulator = IntTotal<$type, $wide>;
+            #[expect(clippy::allow_attributes, reason = "not every type loses digits")]
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "a magnitude, not a value")]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+        }
+        impl Accumulate<$type> for IntTotal<$type, $wide> {
+            fn add(&mut self, values: &[$type]) {
+                for block in values.chunks(BLOCK) {
+                    let (mut min, mut max) = self.range.unwrap_or((block[0], block[0]));
+                    let mut sum: $wide = 0;
+                    for &x in block {
+                        min = min.min(x);
+                        max = max.max(x);
+                        sum += <$wide>::from(x);
+                    }
+                    self.range = Some((min, max));
+                    self.sum += i128::from(sum);
+                }
+                self.count += values.len() as u64;
+            }
+            fn finish(self) -> Stats {
+                let (min, max) = self.range.unwrap_or((0, 0));
+                let range = Range::$range { min: <$word>::from(min), max: <$word>::from(max), sum: self.sum };
+                Stats { count: self.count, nan_count: 0, range }
+            }
+        }
+    )*};
+}
+
+measured_integers! {
+    i16, i32, Signed, i64;
+    i32, i64, Signed, i64;
+    i64, i128, Signed, i64;
+    u8, u32, Unsigned, u64;
+    u16, u32, Unsigned, u64;
+    u32, u64, Unsigned, u64;
+    u64, i128, Unsigned, u64;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Everything `info` tells, as one value.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tercet_core::DType;
+
+use crate::fault::{DatasetWhy, Error};
+use crate::file::File;
+use crate::guard::Protection;
+use crate::metadata::{HistoryRow, Metadata};
+use crate::wire::index::{MemoryBudget, Row};
+use crate::wire::superblock::Superblock;
+
+/// What a file holds, without its values.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The fields of the first 32 bytes.
+    pub superblock: Superblock,
+    /// The datasets, in order.
+    pub datasets: Vec<DatasetSummary>,
+    /// The rows of the chunk index, in order.
+    pub chunks: Vec<Row>,
+    /// The author's advice on memory.
+    pub file_execution: MemoryBudget,
+    /// What happened to the file, oldest first.
+    pub history: Vec<HistoryRow>,
+    /// Provenance, attributes, axis names and labels.
+    pub metadata: Option<Metadata>,
+    /// Labels of axes with more than 64 of them: dataset, axis, labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub long_labels: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// The version of the footer, if there is one.
+    pub footer_version: Option<u32>,
+    /// How well the file can tell that it changed.
+    pub protection: Protection,
+}
+
+/// One dataset of a [`Summary`].
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct DatasetSummary {
+    /// Its name.
+    pub name: String,
+    /// The tag of its element type.
+    pub dtype: u32,
+    /// The name of its element type, if that is known.
+    pub dtype_name: Option<DType>,
+    /// The number of axes.
+    pub ndim: usize,
+    /// Its extents.
+    pub shape: Vec<u64>,
+    /// The extents of its chunks.
+    pub chunk_shape: Vec<u64>,
+    /// Its chunks, if it can be used.
+    pub chunks: Option<u64>,
+    /// Its bytes when decoded, if it can be used.
+    pub raw_bytes: Option<u64>,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl File {
+    /// Everything but the values. Reads the whole chunk index.
+    pub fn summary(&self) -> Result<Summary, Error> {
+        let mut chunks = Vec::new();
+        self.for_each_row(|_, row| chunks.push(*row))?;
+        Ok(Summary {
+            superblock: *self.superblock(),
+            datasets: self.dataset_summaries(),
+            chunks,
+            file_execution: self.memory_budget(),
+            history: self.history().to_vec(),
+            metadata: self.metadata().filter(|metadata| !metadata.is_empty()).cloned(),
+            long_labels: self.guard.as_ref().map(|guard| guard.labels().clone()).unwrap_or_default(),
+            footer_version: self.footer_version(),
+            protection: self.protection().clone(),
+        })
+    }
+
+    /// The datasets of a [`Summary`]: reads nothing more.
+    pub fn dataset_summaries(&self) -> Vec<DatasetSummary> {
+        let of = |dataset: crate::Dataset<'_>| {
+            let grid = self.grids[dataset.id()].as_ref();
+            DatasetSummary {
+                name: dataset.name().to_owned(),
+                dtype: dataset.dtype_tag(),
+                dtype_name: dataset.dtype(),
+                ndim: dataset.shape().len(),
+                shape: dataset.shape().to_vec(),
+                chunk_shape: dataset.chunk_shape().to_vec(),
+                chunks: grid.ok().map(crate::Grid::tiles),
+                raw_bytes: grid.ok().map(crate::Grid::bytes),
+                problem: grid.err().map(DatasetWhy::to_string),
+            }
+        };
+        self.datasets().map(of).collect()
+    }
+}
+
+/// The summary of a file that is in memory, for example a mapped one: short for opening it and calling
+/// [`File::summary`].
+///
+/// ```
+/// # use tercet_tet::{Layout, WriterOptions, read_tet_summary_v1};
+/// # let sink = std::io::Cursor::new(Vec::new());
+/// # let bytes = Layout::new().write_to("x", sink, WriterOptions::interop())?.seal()?;
+/// assert_eq!(read_tet_summary_v1(&bytes)?.superblock.layout_version, 1);
+/// # Ok::<(), tercet_tet::Error>(())
+/// ```
+pub fn read_tet_summary_v1(bytes: &[u8]) -> Result<Summary, Error> {
+    File::from_bytes("bytes", bytes.to_vec())?.summary()
+}

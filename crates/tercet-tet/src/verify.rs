@@ -1,0 +1,397 @@
+//! Whether a file is well: every rule of the format, every checksum.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tercet_core::limits::within;
+use tercet_core::{ByteSource, Finding, Limits, Progress};
+
+use crate::bounds::{self, INLINE_BYTES};
+use crate::catalog::Catalog;
+use crate::fault::{Coords, DatasetWhy, Error, Fault};
+use crate::grid::Grid;
+use crate::rows::{RowContext, Rows};
+use crate::wire::ids::{MAX_RANK, RUN_ROWS};
+use crate::wire::index::Row;
+
+mod advice;
+mod block;
+mod payloads;
+
+pub(crate) use advice::{FOOTER_INVALID, RESEAL, is_about_footer};
+pub use advice::{Fix, Recommendation};
+
+/// Chunks that are decoded without `deep`.
+const QUICK_ROWS: usize = 128;
+
+/// How thoroughly to look.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// Decode every chunk and recompute statistics; without it 128 chunks are decoded. Checksums are always checked.
+    pub deep: bool,
+    /// The largest sizes accepted.
+    pub limits: Limits,
+}
+
+impl VerifyOptions {
+    /// Sets whether every chunk is decoded.
+    pub fn with_deep(mut self, deep: bool) -> Self {
+        self.deep = deep;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// What was checked and found.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Whether no check failed.
+    pub ok: bool,
+    /// The name of the file.
+    pub path: String,
+    /// Its length in bytes.
+    pub file_len: u64,
+    /// The checks, in order.
+    pub findings: Vec<Finding>,
+    /// What to do about them.
+    pub recommendations: Vec<Recommendation>,
+    /// Numbers, if all stages ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<ReportSummary>,
+}
+
+/// The numbers of a [`Report`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names are those of the report")]
+pub struct ReportSummary {
+    pub layout_version: u32,
+    pub dataset_count: u32,
+    pub chunk_count: u64,
+    pub history_events: usize,
+    pub has_metadata: bool,
+    pub history_footer: bool,
+    pub deep_chunk_decode: bool,
+}
+
+impl Report {
+    /// The findings that make the file bad.
+    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.is_failure())
+    }
+
+    /// Whether a repair of this code is recommended.
+    pub fn recommends(&self, code: &str) -> bool {
+        self.recommendations.iter().any(|recommendation| recommendation.code == code)
+    }
+}
+
+/// Verifies a file on disk. An error means that its bytes could not be had; everything else is in the report.
+#[cfg(any(unix, windows))]
+pub fn verify(
+    path: &std::path::Path,
+    options: VerifyOptions,
+    progress: &dyn Progress,
+) -> Result<Report, Error> {
+    match tercet_core::source::Mmap::open(path) {
+        Ok(source) => verify_source(Arc::new(source), options, progress),
+        Err(error) => Err(Error::new(path.to_string_lossy().into(), error.into())),
+    }
+}
+
+/// Verifies a file whose bytes come from elsewhere.
+#[expect(clippy::needless_pass_by_value, reason = "takes what `OpenOptions::open_source` takes")]
+pub fn verify_source(
+    source: Arc<dyn ByteSource>,
+    options: VerifyOptions,
+    progress: &dyn Progress,
+) -> Result<Report, Error> {
+    let mut check = Check { source: &source, options, progress, findings: Vec::new(), cause: None };
+    let outcome = check.run();
+    let Check { findings, cause, .. } = check;
+    let summary = outcome.map_err(|fault| Error::new(source.name().clone(), fault))?;
+    let recommendations = advice::of(&findings, cause.as_ref(), source.name());
+    Ok(Report {
+        ok: !findings.iter().any(Finding::is_failure),
+        path: source.name().to_string(),
+        file_len: source.len(),
+        findings,
+        recommendations,
+        summary,
+    })
+}
+
+/// A verification in progress.
+struct Check<'a> {
+    source: &'a dyn ByteSource,
+    options: VerifyOptions,
+    progress: &'a dyn Progress,
+    findings: Vec<Finding>,
+    /// Why the file could not be parsed.
+    cause: Option<Fault>,
+}
+
+/// What the checks of chunks need.
+struct Context<'a> {
+    catalog: &'a Catalog,
+    grids: &'a [Result<Grid, DatasetWhy>],
+    rows: &'a Rows,
+    /// Every row, in index order.
+    table: &'a [Row],
+}
+
+impl Check<'_> {
+    fn note(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    fn run(&mut self) -> Result<Option<ReportSummary>, Fault> {
+        let catalog = match Catalog::read(self.source, &self.options.limits) {
+            Ok(catalog) => catalog,
+            Err(fault) => return self.unparsable(fault),
+        };
+        let grids = catalog.grids();
+        let rows = Rows::new(&catalog, &grids);
+        let table = self.read_rows(&catalog, &grids, &rows)?;
+        let context = Context { catalog: &catalog, grids: &grids, rows: &rows, table: &table };
+        if let Some(fault) = first_bad_row(&context) {
+            self.unparsable(fault)?;
+            self.check_block(&context)?;
+            return Ok(None);
+        }
+        for name in ["superblock", "dataset_directory", "chunk_index", "chunk_payloads"] {
+            self.note(Finding::pass(name));
+        }
+        let sound = self.check_dataset_ids(&context) && self.check_tensors(&context);
+        if !sound {
+            self.check_block(&context)?;
+            return Ok(None);
+        }
+        self.check_offsets(&context);
+        self.check_coords(&context);
+        self.check_order(&context);
+        self.check_decode(&context)?;
+        self.note(Finding::pass("dataset_count"));
+        self.check_footer(&context);
+        self.check_block(&context)?;
+        Ok(Some(ReportSummary {
+            layout_version: catalog.superblock.layout_version,
+            dataset_count: catalog.superblock.dataset_count,
+            chunk_count: catalog.index.entry_count,
+            history_events: catalog.history().len(),
+            has_metadata: catalog.footer.as_ref().is_some_and(|footer| !footer.metadata.is_empty()),
+            history_footer: catalog.footer.is_some(),
+            deep_chunk_decode: self.options.deep || table.len() <= QUICK_ROWS,
+        }))
+    }
+
+    /// Notes that the file cannot be parsed; bytes that cannot be had are an error instead.
+    fn unparsable(&mut self, fault: Fault) -> Result<Option<ReportSummary>, Fault> {
+        if matches!(fault, Fault::Source(_) | Fault::Cancelled(_)) {
+            return Err(fault);
+        }
+        self.note(Finding::fail("parse", fault.to_string()));
+        self.cause = Some(fault);
+        Ok(None)
+    }
+
+    fn read_rows(
+        &self,
+        catalog: &Catalog,
+        grids: &[Result<Grid, DatasetWhy>],
+        rows: &Rows,
+    ) -> Result<Vec<Row>, Fault> {
+        let bytes = catalog.index.entry_count.saturating_mul(size_of::<Row>() as u64);
+        within("the rows of the chunk index", bytes, self.options.limits.table_bytes)?;
+        let limits = &self.options.limits;
+        let context = RowContext { source: self.source, guard: None, limits, grids };
+        let mut table = Vec::new();
+        rows.for_each(&context, |_, row| {
+            table.push(row);
+            Ok(())
+        })?;
+        Ok(table)
+    }
+
+    fn check_dataset_ids(&mut self, context: &Context<'_>) -> bool {
+        let count = context.catalog.records.len() as u64;
+        let bad = context.table.iter().position(|row| row.dataset_id >= count);
+        self.note(match bad {
+            Some(number) => {
+                let id = context.table[number].dataset_id;
+                Finding::fail("chunk_dataset_ids", format!("row {number}: dataset {id} of {count}"))
+            }
+            None => Finding::pass("chunk_dataset_ids"),
+        });
+        bad.is_none()
+    }
+
+    fn check_tensors(&mut self, context: &Context<'_>) -> bool {
+        let mut sums = vec![(0u64, 0u64, None); context.grids.len()];
+        for (number, row) in context.table.iter().enumerate() {
+            // Dataset ids were checked before.
+            let id = usize::try_from(row.dataset_id).unwrap_or(usize::MAX);
+            let Some((count, bytes, wrong)) = sums.get_mut(id) else { continue };
+            *count += 1;
+            *bytes = bytes.saturating_add(row.raw_byte_len);
+            if let Ok(grid) = &context.grids[id] {
+                let tile = &row.chunk_index[..grid.rank()];
+                let expected = grid.linear(tile).map_or(0, |_| grid.tile_bytes(tile));
+                if row.raw_byte_len != expected && wrong.is_none() {
+                    *wrong = Some((number, expected));
+                }
+            }
+        }
+        let mut sound = true;
+        for (id, (count, bytes, wrong)) in sums.into_iter().enumerate() {
+            let name = tercet_core::escape::name(&context.catalog.records[id].name);
+            let of = format!("dataset {id} (\"{name}\")");
+            let problem = match (&context.grids[id], wrong) {
+                (Err(why), _) => Some(why.to_string()),
+                (Ok(grid), _) if grid.tiles() != count => {
+                    Some(format!("{count} chunks in the index, but its grid has {}", grid.tiles()))
+                }
+                (Ok(_), Some((number, expected))) => {
+                    let row = &context.table[number];
+                    let tile = Coords(&row.chunk_index[..context.catalog.records[id].shape.len()]);
+                    Some(format!(
+                        "row {number}, chunk {tile}: raw_byte_len is {}, but the tile has {expected} bytes",
+                        row.raw_byte_len
+                    ))
+                }
+                (Ok(grid), None) if grid.bytes() != bytes => {
+                    Some(format!("its chunks have {bytes} bytes together instead of {}", grid.bytes()))
+                }
+                (Ok(_), None) => None,
+            };
+            sound &= problem.is_none();
+            self.note(match problem {
+                Some(problem) => Finding::fail("dataset_tensor_bytes", format!("{of}: {problem}")),
+                None => Finding::pass("dataset_tensor_bytes")
+                    .with_detail(format!("{of}: {count} chunk(s), {bytes} B")),
+            });
+        }
+        sound
+    }
+
+    fn check_offsets(&mut self, context: &Context<'_>) {
+        let mut offsets: Vec<(u64, usize)> =
+            context.table.iter().enumerate().map(|(number, row)| (row.payload_offset, number)).collect();
+        offsets.sort_unstable();
+        if let Some(pair) = offsets.array_windows().find(|[a, b]| a.0 == b.0) {
+            let [(offset, first), (_, second)] = pair;
+            let detail = format!("rows {first} and {second} share payload_offset {offset}");
+            self.note(Finding::fail("payload_offsets", detail));
+        }
+    }
+
+    fn check_coords(&mut self, context: &Context<'_>) {
+        let key = |row: &Row| -> (u64, [u64; MAX_RANK]) {
+            let rank = context.catalog.records[usize::try_from(row.dataset_id).unwrap_or(0)].shape.len();
+            let mut tile = row.chunk_index;
+            tile[rank..].fill(0);
+            (row.dataset_id, tile)
+        };
+        let mut keys: Vec<_> =
+            context.table.iter().enumerate().map(|(number, row)| (key(row), number)).collect();
+        keys.sort_unstable();
+        self.note(match keys.array_windows().find(|[a, b]| a.0 == b.0) {
+            Some([(_, first), (_, second)]) => {
+                Finding::fail("chunk_coords", format!("rows {first} and {second} are the same chunk"))
+            }
+            None => Finding::pass("chunk_coords"),
+        });
+    }
+
+    fn check_order(&mut self, context: &Context<'_>) {
+        let follows = |[a, b]: &[Row; 2]| {
+            let end = a.payload_offset.saturating_add(a.stored_byte_len);
+            let gap = b.payload_offset.checked_sub(end);
+            // The padding before a dataset that starts at a multiple of 8 is as it should be.
+            let aligned = a.dataset_id != b.dataset_id && b.payload_offset.is_multiple_of(8);
+            gap.is_some_and(|gap| gap == 0 || (aligned && gap < 8))
+        };
+        if let Some(number) = context.table.array_windows().position(|pair| !follows(pair)) {
+            let detail = format!("row {} does not follow row {number} in the file", number + 1);
+            self.note(Finding::warn("payload_order", detail));
+        }
+    }
+
+    fn check_decode(&mut self, context: &Context<'_>) -> Result<(), Fault> {
+        let rows = context.table.len();
+        let decoded = if self.options.deep { rows } else { rows.min(QUICK_ROWS) };
+        if decoded < rows {
+            let detail = format!("decoded {decoded} of {rows} chunk(s); use --deep for all");
+            self.note(Finding::warn("chunk_decode_skipped", detail));
+        }
+        let bad = payloads::undecodable(self, context, decoded)?;
+        self.note(if bad.is_empty() {
+            Finding::pass("chunk_decode").with_detail(format!("decoded {decoded} chunk(s)"))
+        } else {
+            Finding::fail("chunk_decode", payloads::list(&bad))
+        });
+        Ok(())
+    }
+
+    fn check_footer(&mut self, context: &Context<'_>) {
+        let Some(footer) = &context.catalog.footer else {
+            self.note(Finding::pass("footer").with_detail("absent"));
+            self.note(Finding::pass("footer_metadata"));
+            return;
+        };
+        self.note(Finding::pass("footer").with_detail("history footer valid"));
+        let mut breaches: Vec<String> = bounds::of_history(&footer.json.history)
+            .iter()
+            .chain(&bounds::of_metadata(&footer.metadata, true))
+            .map(ToString::to_string)
+            .collect();
+        if footer.json_span.len() > INLINE_BYTES as u64 {
+            breaches
+                .push(format!("JSON text: {} bytes, at most {INLINE_BYTES} allowed", footer.json_span.len()));
+        }
+        let ends = context.table.iter().map(|row| row.payload_offset.saturating_add(row.stored_byte_len));
+        let rows_end = ends.max().unwrap_or(0);
+        if footer.spill.is_some_and(|spill| spill.start() < rows_end) {
+            breaches.push(format!("metadata spill: lies over payloads, which end at {rows_end}"));
+        }
+        self.note(match breaches.first() {
+            None => Finding::pass("footer_metadata"),
+            Some(first) if breaches.len() == 1 => Finding::fail("footer_metadata", first.clone()),
+            Some(first) => {
+                Finding::fail("footer_metadata", format!("{first} (and {} more)", breaches.len() - 1))
+            }
+        });
+        if footer.tail.history_version == 2 {
+            let index_end = context.catalog.head_end();
+            for (name, place) in footer.json.zone_spills(index_end, footer.json_span) {
+                if place.is_none() {
+                    self.note(Finding::warn(name, "its place lies outside the file; ignored"));
+                }
+            }
+        }
+    }
+}
+
+/// The first row that breaks a rule every row must fulfil.
+fn first_bad_row(context: &Context<'_>) -> Option<Fault> {
+    let payload_end = context.catalog.payload_end;
+    (0..).zip(context.table).find_map(|(number, row)| {
+        let start = context.rows.row_start(number);
+        row.check(number, start, payload_end).err().map(Fault::from)
+    })
+}
+
+/// The runs of rows whose index is in `runs`, as text: `0..1024`.
+fn run_list(runs: &[u64], rows: u64) -> String {
+    let text = |run: &u64| {
+        let first = run * RUN_ROWS;
+        format!("{first}..{}", (first + RUN_ROWS).min(rows))
+    };
+    runs.iter().take(8).map(text).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,202 @@
+//! Checks of the integrity block and of everything against it.
+
+use tercet_core::{Finding, Span, checksum};
+
+use super::payloads::{Bad, decode, for_rows, list, stored};
+use super::{Check, Context, run_list};
+use crate::bounds::{INLINE_BYTES, SPILL_BYTES};
+use crate::fault::Fault;
+use crate::guard::{column_bytes, run_rows};
+use crate::stats::{Stats, magnitude};
+use crate::wire::block::{Block, CRC_LEN, Column, STATS_LEN, runs};
+use crate::wire::ids::TAIL_LEN;
+
+/// What is left in a footer whose block lost its name.
+const TRACE: &[u8] = br#""footer_crc32c":""#;
+/// The longest footer that a writer makes: spill, text, tail.
+const FOOTER_BYTES: u64 = (SPILL_BYTES + INLINE_BYTES) as u64 + TAIL_LEN;
+
+impl Check<'_> {
+    pub(super) fn check_block(&mut self, context: &Context<'_>) -> Result<(), Fault> {
+        let catalog = context.catalog;
+        let value = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref());
+        let Some(value) = value else {
+            self.note(if self.has_trace(context)? {
+                Finding::warn(
+                    "tercet_block",
+                    "absent, but the end of the file holds parts of one: it was damaged or renamed",
+                )
+            } else {
+                Finding::pass("tercet_block").with_detail("absent: the file is unprotected")
+            });
+            return Ok(());
+        };
+        let Some(block) = Block::parse(value, catalog.index.entry_count, catalog.column_space()) else {
+            self.note(Finding::warn("tercet_block", "of an unknown version: the file is unprotected"));
+            return Ok(());
+        };
+        let mut problems = block.problems.clone();
+        self.check_columns(&block, &mut problems)?;
+        self.note(if problems.is_empty() {
+            let stats = if block.row_stats.is_some() { "with" } else { "without" };
+            let rows = catalog.index.entry_count;
+            Finding::pass("tercet_block").with_detail(format!("{rows} chunk(s), {stats} statistics"))
+        } else {
+            Finding::fail("tercet_block", problems.join("; "))
+        });
+        let footer = catalog.check_footer(self.source);
+        self.note_result("tercet_footer", footer)?;
+        let catalogue = catalog.check_catalog(self.source, &block);
+        if !self.note_result("tercet_catalog", catalogue)? {
+            return Ok(());
+        }
+        self.check_index_runs(context, &block)?;
+        // Rows that break the rules have no payload to compare.
+        if super::first_bad_row(context).is_none() {
+            self.check_payload_crcs(context, &block)?;
+            if self.options.deep {
+                self.check_stats(context, &block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the bytes after the last payload hold what only a block holds. All of them are searched, because a
+    /// lost footer flag or a lost reference to the metadata hides the footer itself.
+    fn has_trace(&self, context: &Context<'_>) -> Result<bool, Fault> {
+        let file_len = context.catalog.file_len;
+        let ends = context.table.iter().map(|row| row.payload_offset.saturating_add(row.stored_byte_len));
+        let rows_end = ends.filter(|&end| end <= file_len).max().unwrap_or(0);
+        let most = FOOTER_BYTES.min(self.options.limits.metadata_bytes);
+        let start = file_len.saturating_sub(most).max(rows_end).max(context.catalog.head_end());
+        let Some(span) = Span::between(start, file_len) else { return Ok(false) };
+        let bytes = self.source.read_at(span)?;
+        Ok(memchr::memmem::find(&bytes, TRACE).is_some())
+    }
+
+    fn note_result(&mut self, check: &'static str, result: Result<(), Fault>) -> Result<bool, Fault> {
+        match result {
+            Ok(()) => self.note(Finding::pass(check)),
+            Err(fault @ (Fault::Source(_) | Fault::Cancelled(_))) => return Err(fault),
+            Err(fault) => {
+                self.note(Finding::fail(check, fault.to_string().replace('\n', "")));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Checks referenced columns against their own checksums.
+    fn check_columns(&self, block: &Block, problems: &mut Vec<String>) -> Result<(), Fault> {
+        let columns = [
+            ("index_crc32c", &block.index_crc32c),
+            ("row_crc32c", &block.row_crc32c),
+            ("row_stats", &block.row_stats),
+            ("stats_crc32c", &block.stats_crc32c),
+        ];
+        for (name, column) in columns {
+            if let Some(Column::At { span, crc32c }) = column {
+                let actual = checksum::crc32c(&self.source.read_at(*span)?);
+                if actual != *crc32c {
+                    problems.push(format!(
+                        "{name} (bytes {span}): checksum {crc32c:08x} expected, {actual:08x} found"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_index_runs(&mut self, context: &Context<'_>, block: &Block) -> Result<(), Fault> {
+        let Some(column) = &block.index_crc32c else { return Ok(()) };
+        let rows = context.catalog.index.entry_count;
+        let mut bad = Vec::new();
+        for run in 0..runs(rows) {
+            let expected = column_bytes(column, self.source, run * CRC_LEN, CRC_LEN)?;
+            let actual = checksum::crc32c(&self.source.read_at(context.rows.run_span(run))?);
+            if expected[..] != actual.to_le_bytes() {
+                bad.push(run);
+            }
+        }
+        self.note(if bad.is_empty() {
+            Finding::pass("tercet_index")
+        } else {
+            let detail = format!(
+                "{} run(s) of rows are damaged or were changed: rows {}",
+                bad.len(),
+                run_list(&bad, rows)
+            );
+            Finding::fail("tercet_index", detail)
+        });
+        Ok(())
+    }
+
+    fn check_payload_crcs(&mut self, context: &Context<'_>, block: &Block) -> Result<(), Fault> {
+        let Some(column) = &block.row_crc32c else { return Ok(()) };
+        let crcs = column_bytes(column, self.source, 0, context.table.len() as u64 * CRC_LEN)?;
+        let bad = for_rows(self, context, context.table.len(), |number, row| {
+            let actual = checksum::crc32c(&stored(self.source, row, &self.options.limits)?);
+            let expected = crcs
+                .get(number * 4..)
+                .and_then(|rest| rest.first_chunk())
+                .map(|crc| u32::from_le_bytes(*crc));
+            Ok(match expected {
+                Some(expected) if expected == actual => None,
+                expected => {
+                    let end = row.payload_offset.saturating_add(row.stored_byte_len);
+                    let span = Span::between(row.payload_offset, end).unwrap_or(Span::empty(end));
+                    let expected = expected.unwrap_or(0);
+                    Some(format!("bytes {span}: checksum {expected:08x} expected, {actual:08x} found"))
+                }
+            })
+        })?;
+        self.note(verdict("tercet_payloads", &bad, context.table.len(), "payload(s)"));
+        Ok(())
+    }
+
+    fn check_stats(&mut self, context: &Context<'_>, block: &Block) -> Result<(), Fault> {
+        let (Some(stats), Some(crcs)) = (&block.row_stats, &block.stats_crc32c) else { return Ok(()) };
+        let rows = context.catalog.index.entry_count;
+        let mut bad_runs = Vec::new();
+        for run in 0..runs(rows) {
+            let (first, end) = run_rows(run, rows);
+            let bytes = column_bytes(stats, self.source, first * STATS_LEN, (end - first) * STATS_LEN)?;
+            let expected = column_bytes(crcs, self.source, run * CRC_LEN, CRC_LEN)?;
+            if expected[..] != checksum::crc32c(&bytes).to_le_bytes() {
+                bad_runs.push(run);
+            }
+        }
+        if !bad_runs.is_empty() {
+            let detail = format!("statistics of rows {} are damaged", run_list(&bad_runs, rows));
+            self.note(Finding::fail("tercet_stats", detail));
+            return Ok(());
+        }
+        let all = column_bytes(stats, self.source, 0, rows * STATS_LEN)?;
+        let bad = for_rows(self, context, context.table.len(), |number, row| {
+            let grid =
+                usize::try_from(row.dataset_id).ok().and_then(|id| context.grids.get(id)?.as_ref().ok());
+            let known = all.get(number * 48..).and_then(|rest| rest.first_chunk());
+            let (Some(grid), Some(known)) = (grid, known) else { return Ok(None) };
+            // A row that tells another length than its tile's is reported by another check, and so is what does not
+            // decode.
+            let tile = &row.chunk_index[..grid.rank()];
+            if grid.linear(tile).map(|_| grid.tile_bytes(tile)) != Some(row.raw_byte_len) {
+                return Ok(None);
+            }
+            let Ok(raw) = decode(self.source, row, &self.options.limits)? else { return Ok(None) };
+            let (known, actual) = (Stats::decode(grid.dtype(), known), Stats::of(grid.dtype(), &raw));
+            let agrees =
+                known.encode() == actual.encode() || known.agrees(&actual, magnitude(grid.dtype(), &raw));
+            Ok((!agrees).then(|| "the statistics are not those of the chunk".to_owned()))
+        })?;
+        self.note(verdict("tercet_stats", &bad, context.table.len(), "chunk(s)"));
+        Ok(())
+    }
+}
+
+fn verdict(check: &'static str, bad: &[Bad], count: usize, what: &str) -> Finding {
+    if bad.is_empty() {
+        return Finding::pass(check).with_detail(format!("checked {count} {what}"));
+    }
+    Finding::fail(check, list(bad))
+}

@@ -1,0 +1,101 @@
+//! Checks of the stored bytes of chunks.
+
+use bytes::Bytes;
+use rayon::prelude::*;
+use tercet_codec::bytes::zstd;
+use tercet_core::limits::within;
+use tercet_core::{ByteSource, Limits};
+
+use super::{Check, Context};
+use crate::fault::{Coords, Fault};
+use crate::wire::ids::Codec;
+use crate::wire::index::Row;
+
+/// Chunks looked at between two looks at the cancel flag.
+const BATCH: usize = 1024;
+
+/// A chunk and what is wrong with it.
+pub(super) struct Bad {
+    pub(super) row: usize,
+    pub(super) text: String,
+}
+
+/// The first few bad chunks as text.
+pub(super) fn list(bad: &[Bad]) -> String {
+    let text = bad.iter().take(8).map(|bad| bad.text.clone()).collect::<Vec<_>>().join("; ");
+    if bad.len() <= 8 {
+        return text;
+    }
+    let rows: Vec<String> = bad.iter().skip(8).take(64).map(|bad| bad.row.to_string()).collect();
+    let more = if bad.len() > 72 { ", …" } else { "" };
+    format!("{text}; and {} more (rows {}{more})", bad.len() - 8, rows.join(", "))
+}
+
+/// Looks at the first `count` chunks on all threads; gives those of which `look` says that they are bad, in order.
+pub(super) fn for_rows(
+    check: &Check<'_>,
+    context: &Context<'_>,
+    count: usize,
+    look: impl Fn(usize, &Row) -> Result<Option<String>, Fault> + Sync,
+) -> Result<Vec<Bad>, Fault> {
+    let mut all = Vec::new();
+    for (batch, rows) in context.table[..count].chunks(BATCH).enumerate() {
+        check.progress.check()?;
+        let found: Vec<Option<Bad>> = rows
+            .par_iter()
+            .enumerate()
+            .map(|(at, row)| {
+                let number = batch * BATCH + at;
+                let why = look(number, row)?;
+                check.progress.advance(row.stored_byte_len);
+                Ok(why.map(|why| Bad { row: number, text: describe(context, number, row, &why) }))
+            })
+            .collect::<Result<_, Fault>>()?;
+        all.extend(found.into_iter().flatten());
+    }
+    Ok(all)
+}
+
+fn describe(context: &Context<'_>, number: usize, row: &Row, why: &str) -> String {
+    let record = usize::try_from(row.dataset_id).ok().and_then(|id| context.catalog.records.get(id));
+    let Some(record) = record else { return format!("row {number}: {why}") };
+    let name = tercet_core::escape::name(&record.name);
+    let tile = Coords(&row.chunk_index[..record.shape.len()]);
+    format!("row {number} (dataset `{name}`, chunk {tile}): {why}")
+}
+
+/// The chunks among the first `count` that do not decode.
+pub(super) fn undecodable(check: &Check<'_>, context: &Context<'_>, count: usize) -> Result<Vec<Bad>, Fault> {
+    for_rows(check, context, count, |_, row| match decode(check.source, row, &check.options.limits)? {
+        Ok(_) => Ok(None),
+        Err(why) => Ok(Some(why)),
+    })
+}
+
+/// The stored bytes of a row that was checked.
+pub(super) fn stored(source: &dyn ByteSource, row: &Row, limits: &Limits) -> Result<Bytes, Fault> {
+    within("a stored chunk", row.stored_byte_len, limits.chunk_bytes)?;
+    let span = tercet_core::Span::at(row.payload_offset, row.stored_byte_len);
+    let span = span.unwrap_or(tercet_core::Span::empty(row.payload_offset));
+    Ok(source.read_at(span)?)
+}
+
+/// The decoded bytes of a row, or why they cannot be had.
+pub(super) fn decode(
+    source: &dyn ByteSource,
+    row: &Row,
+    limits: &Limits,
+) -> Result<Result<Bytes, String>, Fault> {
+    let stored = stored(source, row, limits)?;
+    match Codec::from_id(row.codec) {
+        Some(Codec::Raw) => Ok(Ok(stored)),
+        Some(Codec::Zstd) => {
+            let len = within("a chunk", row.raw_byte_len, limits.chunk_bytes)?;
+            let mut raw = Vec::new();
+            raw.try_reserve_exact(len).map_err(|_| tercet_core::tensor::OutOfMemory { bytes: len })?;
+            raw.resize(len, 0);
+            Ok(zstd::decode(&stored, &mut raw).map(|()| raw.into()).map_err(|error| error.to_string()))
+        }
+        None => Ok(Err(format!("unknown codec {}", row.codec))),
+    }
+}

@@ -1,0 +1,120 @@
+//! Magic bytes, sizes and closed sets of numbers.
+
+use serde::Serialize;
+use tercet_core::DType;
+
+/// The first bytes of a file.
+pub(crate) const MAGIC: &[u8; 4] = b"TETR";
+/// The first bytes of the chunk index.
+pub(crate) const INDEX_MAGIC: &[u8; 4] = b"TIDX";
+/// The last bytes of a file with a footer.
+pub(crate) const FOOTER_MAGIC: &[u8; 4] = b"THST";
+
+/// The only layout version.
+pub(crate) const LAYOUT_VERSION: u32 = 1;
+/// The only index version.
+pub(crate) const INDEX_VERSION: u32 = 1;
+
+pub(crate) const SUPERBLOCK_LEN: u64 = 32;
+/// Where the first dataset record starts: behind the superblock and the length of the directory.
+pub(crate) const RECORDS_AT: u64 = 40;
+/// The shortest dataset record: an empty name and one axis.
+pub(crate) const RECORD_MIN_LEN: u64 = 32;
+pub(crate) const INDEX_HEADER_LEN: u64 = 32;
+pub(crate) const ROW_LEN: u64 = 104;
+pub(crate) const TAIL_LEN: u64 = 16;
+
+/// `flags` bit: the file ends with a footer.
+pub(crate) const FLAG_FOOTER: u32 = 1;
+
+/// The most axes a dataset can have.
+pub const MAX_RANK: usize = 8;
+
+/// Index rows covered by one checksum of the integrity block.
+pub(crate) const RUN_ROWS: u64 = 1024;
+
+/// The next multiple of 8.
+pub(crate) const fn align8(n: u64) -> Option<u64> {
+    match n.checked_add(7) {
+        Some(up) => Some(up & !7),
+        None => None,
+    }
+}
+
+/// The tag of an element type in a dataset record.
+pub(crate) const fn dtype_tag(dtype: DType) -> u32 {
+    match dtype {
+        DType::F32 => 1,
+        DType::F64 => 2,
+        DType::I32 => 3,
+        DType::I64 => 4,
+        DType::U8 => 5,
+        DType::U16 => 6,
+        DType::I16 => 7,
+        DType::U32 => 8,
+        DType::F16 => 9,
+        DType::U64 => 10,
+    }
+}
+
+/// The element type of a tag, if the tag is known.
+pub(crate) fn dtype_of(tag: u32) -> Option<DType> {
+    DType::ALL.into_iter().find(|&dtype| dtype_tag(dtype) == tag)
+}
+
+/// How a chunk is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// The elements as they are.
+    Raw,
+    /// A zstd stream.
+    Zstd,
+}
+
+impl Codec {
+    /// The number in an index row.
+    pub const fn id(self) -> u32 {
+        match self {
+            Self::Raw => 0,
+            Self::Zstd => 1,
+        }
+    }
+
+    /// The codec of a number, if it is known.
+    pub const fn from_id(id: u32) -> Option<Self> {
+        match id {
+            0 => Some(Self::Raw),
+            1 => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// `raw` or `zstd`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_one_to_ten() {
+        let mut tags: Vec<u32> = DType::ALL.into_iter().map(dtype_tag).collect();
+        tags.sort_unstable();
+        assert_eq!(tags, (1..=10).collect::<Vec<_>>());
+        assert_eq!(dtype_of(0), None);
+        assert_eq!(dtype_of(11), None);
+    }
+
+    #[test]
+    fn alignment_does_not_wrap() {
+        assert_eq!([0, 1, 8, 9].map(align8), [Some(0), Some(8), Some(8), Some(16)]);
+        assert_eq!(align8(u64::MAX), None);
+    }
+}

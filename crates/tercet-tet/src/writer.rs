@@ -1,0 +1,552 @@
+//! Writing a file: chunks in any order, then the seal.
+
+use std::io::SeekFrom;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use tercet_codec::bytes::zstd;
+use tercet_core::progress::Silent;
+use tercet_core::tensor::BoxCopy;
+use tercet_core::{Progress, Shape, Sink, TensorView, checksum};
+
+use crate::fault::{Error, Fault};
+use crate::grid::Grid;
+use crate::layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
+use crate::read::dense_strides;
+use crate::seal;
+use crate::stats::Stats;
+use crate::wire::directory::{self, Record};
+use crate::wire::ids::{Codec, FLAG_FOOTER, MAX_RANK, RECORDS_AT, align8, dtype_tag};
+use crate::wire::index::{Row, index_len};
+use crate::wire::superblock::Superblock;
+use crate::zones::{Scan, TileZone, ZoneMaps};
+
+/// Writes the chunks of a [`Layout`] to a sink.
+///
+/// Raw chunks go to the place that canonical order gives them, in whatever order they come; as soon as one dataset is
+/// compressed, chunks follow each other as they come. Memory does not grow with the data: about 70 bytes are kept
+/// for each chunk (40 more with zone maps), and two chunks for each thread.
+#[derive(Debug)]
+pub struct Writer<S> {
+    pub(crate) name: Arc<str>,
+    pub(crate) sink: S,
+    pub(crate) layout: Layout,
+    pub(crate) options: WriterOptions,
+    /// The bytes before the index.
+    pub(crate) directory: Vec<u8>,
+    pub(crate) index_offset: u64,
+    pub(crate) rows: RowStates,
+    /// Absent as well when the values of a chunk were not seen.
+    pub(crate) zones: Option<ZoneMaps>,
+    /// Rows that the file will not have.
+    holes: usize,
+    /// The first row of each dataset.
+    bases: Vec<u64>,
+    /// Where the next byte of the sink goes.
+    at: u64,
+    /// The end of the last payload so far.
+    pub(crate) end: u64,
+    /// The dataset of the chunk that ends there.
+    last: Option<DatasetId>,
+    placement: Placement,
+}
+
+/// Where payloads go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    /// Each has its place from the start: all chunks are raw.
+    Fixed,
+    /// One behind the other as they come.
+    Append,
+}
+
+/// What is known of each row so far, in canonical order.
+#[derive(Debug, Default)]
+pub(crate) struct RowStates {
+    pub(crate) offsets: Vec<u64>,
+    pub(crate) stored: Vec<u64>,
+    /// The codec's number, or one of the marks below.
+    pub(crate) codecs: Vec<u8>,
+    pub(crate) crcs: Vec<u32>,
+    pub(crate) stats: Vec<[u8; 48]>,
+}
+
+/// Chunks smaller than this are made several at a time, for each thread.
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// A row whose chunk was not written yet.
+const UNWRITTEN: u8 = 0xff;
+/// A row that the file will not have.
+pub(crate) const HOLE: u8 = 0xfe;
+
+/// A chunk ready to be written.
+pub(crate) struct Encoded {
+    pub(crate) row: u64,
+    pub(crate) codec: Codec,
+    pub(crate) stored: Vec<u8>,
+    pub(crate) crc: u32,
+    pub(crate) stats: [u8; 48],
+    zone: Option<TileZone>,
+}
+
+impl<S: Sink> Writer<S> {
+    /// A writer for a layout that was checked. `holes` are canonical row numbers that stay without a chunk.
+    pub(crate) fn new(
+        layout: Layout,
+        name: &str,
+        sink: S,
+        options: WriterOptions,
+        holes: &[u64],
+    ) -> Result<Self, Fault> {
+        let records: Vec<Record> = layout
+            .datasets
+            .iter()
+            .map(|planned| Record {
+                name: planned.name.clone(),
+                dtype_tag: dtype_tag(planned.grid.dtype()),
+                shape: planned.grid.shape().to_vec(),
+                chunk_shape: planned.grid.chunk_shape().to_vec(),
+            })
+            .collect();
+        let blob = directory::encode(&records).ok_or(LayoutError::TooLarge)?;
+        let index_offset = align8(RECORDS_AT + blob.len() as u64).ok_or(LayoutError::TooLarge)?;
+        let mut bases = Vec::with_capacity(records.len());
+        let mut total = 0;
+        for planned in &layout.datasets {
+            bases.push(total);
+            total += planned.grid.tiles();
+        }
+        let count = usize::try_from(total).map_err(|_| LayoutError::TooLarge)?;
+        let mut rows = RowStates::new(count, options)?;
+        for &hole in holes {
+            rows.codecs[usize::try_from(hole).unwrap_or(usize::MAX)] = HOLE;
+        }
+        let zones =
+            options.zone_maps.then(|| ZoneMaps::new(&layout.datasets, &layout.metadata)).transpose()?;
+        let kept_rows = total - holes.len() as u64;
+        let start = if records.is_empty() {
+            crate::wire::ids::SUPERBLOCK_LEN
+        } else {
+            index_offset + index_len(kept_rows).ok_or(LayoutError::TooLarge)?
+        };
+        let raw = layout.datasets.iter().all(|planned| planned.compression == Compression::Raw);
+        let placement = if raw && holes.is_empty() { Placement::Fixed } else { Placement::Append };
+        let mut writer = Self {
+            name: name.into(),
+            sink,
+            layout,
+            options,
+            directory: blob,
+            index_offset,
+            rows,
+            zones,
+            holes: holes.len(),
+            bases,
+            at: 0,
+            end: start,
+            last: None,
+            placement,
+        };
+        if placement == Placement::Fixed {
+            writer.fix_places();
+        }
+        Ok(writer)
+    }
+
+    /// Gives every chunk of a raw file its place.
+    fn fix_places(&mut self) {
+        let mut offset = self.end;
+        let mut row = 0;
+        for planned in &self.layout.datasets {
+            offset = aligned(offset, self.options);
+            for linear in 0..planned.grid.tiles() {
+                let tile = planned.grid.coords(linear);
+                self.rows.offsets[row] = offset;
+                offset += planned.grid.tile_bytes(&tile[..planned.grid.rank()]);
+                row += 1;
+            }
+        }
+        self.end = offset;
+    }
+
+    /// The tiling of a dataset.
+    pub fn grid(&self, dataset: DatasetId) -> &Grid {
+        &self.layout.datasets[dataset.0].grid
+    }
+
+    /// Writes one chunk. The view has the extents of the tile, clipped at the edge of the array.
+    pub fn chunk(&mut self, dataset: DatasetId, tile: &[u64], view: TensorView<'_>) -> Result<(), Error> {
+        self.try_chunk(dataset, tile, view).map_err(|fault| self.error(fault))
+    }
+
+    fn try_chunk(&mut self, dataset: DatasetId, tile: &[u64], view: TensorView<'_>) -> Result<(), Fault> {
+        let planned = &self.layout.datasets[dataset.0];
+        let name = || planned.name.clone();
+        let Some(linear) = planned.grid.linear(tile) else {
+            return Err(LayoutError::ChunkPlace { dataset: name(), tile: tile.to_vec() }.into());
+        };
+        let shape = planned.grid.tile_shape(tile);
+        if view.dtype() != planned.grid.dtype() || view.shape() != shape {
+            let expected = Box::new((planned.grid.dtype(), Shape::new(shape)));
+            let found = Box::new((view.dtype(), Shape::from(view.shape())));
+            return Err(LayoutError::ChunkShape { dataset: name(), expected, found }.into());
+        }
+        let row = self.bases[dataset.0] + linear;
+        let encoded = self.encode(dataset, row, view.bytes().to_vec())?;
+        self.put(dataset, &encoded)
+    }
+
+    /// Writes a whole dataset from an array in memory, on all threads.
+    pub fn array(&mut self, dataset: DatasetId, view: TensorView<'_>) -> Result<(), Error> {
+        let grid = self.grid(dataset).clone();
+        if view.dtype() != grid.dtype() || view.shape() != grid.shape() {
+            let expected = Box::new((grid.dtype(), Shape::from(grid.shape())));
+            let found = Box::new((view.dtype(), Shape::from(view.shape())));
+            let dataset = self.layout.datasets[dataset.0].name.clone();
+            return Err(self.error(LayoutError::ChunkShape { dataset, expected, found }.into()));
+        }
+        let strides = dense_strides(grid.shape(), grid.dtype().size());
+        let cut = |tile: &[u64], out: &mut [u8]| {
+            cut_tile(&grid, tile, (view.bytes(), &strides), out);
+            Ok::<(), Error>(())
+        };
+        self.fill(dataset, cut, &Silent)
+    }
+
+    /// Writes a whole dataset on all threads: `fill` is called for every tile, from several threads, with the
+    /// tile's coordinates and a buffer for its elements (row-major, little-endian).
+    pub fn fill<E: From<Error> + Send>(
+        &mut self,
+        dataset: DatasetId,
+        fill: impl Fn(&[u64], &mut [u8]) -> Result<(), E> + Sync,
+        progress: &dyn Progress,
+    ) -> Result<(), E> {
+        let grid = self.grid(dataset).clone();
+        let base = self.bases[dataset.0];
+        let name = self.name.clone();
+        let make = |this: &Encoder, linear: u64| {
+            let tile = grid.coords(linear);
+            let tile = &tile[..grid.rank()];
+            let bytes = grid.tile_bytes(tile);
+            let failed = |fault: Fault| E::from(Error::new(name.clone(), fault));
+            let mut raw = room(bytes).map_err(failed)?;
+            fill(tile, &mut raw)?;
+            this.encode(base + linear, raw).map_err(failed)
+        };
+        self.pump(dataset, 0..grid.tiles(), make, progress)
+    }
+
+    /// Makes chunks on all threads and writes them in order, one batch being made while the one before is written.
+    /// Progress is told in decoded bytes.
+    pub(crate) fn pump<E: From<Error> + Send>(
+        &mut self,
+        dataset: DatasetId,
+        tiles: impl Iterator<Item = u64>,
+        make: impl Fn(&Encoder, u64) -> Result<Encoded, E> + Sync,
+        progress: &dyn Progress,
+    ) -> Result<(), E>
+    where
+        S: Sink,
+    {
+        let encoder = self.encoder(dataset);
+        let batch_len = self.batch_len(dataset);
+        let (grid, base) = (self.grid(dataset).clone(), self.base(dataset));
+        let mut tiles = tiles.peekable();
+        let mut ready: Vec<Encoded> = Vec::new();
+        while tiles.peek().is_some() || !ready.is_empty() {
+            if let Err(cancelled) = progress.check() {
+                return Err(self.error(cancelled.into()).into());
+            }
+            let batch: Vec<u64> = tiles.by_ref().take(batch_len).collect();
+            let writing = std::mem::take(&mut ready);
+            let produce =
+                || batch.par_iter().map(|&linear| make(&encoder, linear)).collect::<Result<Vec<_>, E>>();
+            // The sink stays on this thread: it need not be `Send`.
+            let (made, written) = in_place_join(produce, || {
+                for encoded in writing {
+                    self.put(dataset, &encoded)?;
+                    let tile = grid.coords(encoded.row - base);
+                    progress.advance(grid.tile_bytes(&tile[..grid.rank()]));
+                }
+                Ok(())
+            });
+            written.map_err(|fault: Fault| E::from(self.error(fault)))?;
+            ready = made?;
+        }
+        Ok(())
+    }
+
+    /// Chunks made at a time: one for each thread, or so many small ones that handing them out costs nothing.
+    fn batch_len(&self, dataset: DatasetId) -> usize {
+        let grid = self.grid(dataset);
+        // The first tile is the largest: tiles are clipped at the far edges.
+        let bytes = grid.tile_bytes(&[0; MAX_RANK][..grid.rank()]).max(1);
+        let small = usize::try_from(BATCH_BYTES / bytes).unwrap_or(1);
+        rayon::current_num_threads().max(1) * small.clamp(1, 1024)
+    }
+
+    fn encoder(&self, dataset: DatasetId) -> Encoder {
+        let planned = &self.layout.datasets[dataset.0];
+        Encoder {
+            dtype: planned.grid.dtype(),
+            compression: planned.compression,
+            checksums: self.options.has_block(),
+            statistics: self.options.has_block() && self.options.statistics,
+            zones: self.zones.as_ref().map(|zones| zones.scan(dataset.0)),
+        }
+    }
+
+    fn encode(&self, dataset: DatasetId, row: u64, raw: Vec<u8>) -> Result<Encoded, Fault> {
+        self.encoder(dataset).encode(row, raw)
+    }
+
+    /// Writes a chunk that is ready and remembers its row.
+    pub(crate) fn put(&mut self, dataset: DatasetId, encoded: &Encoded) -> Result<(), Fault> {
+        let row = usize::try_from(encoded.row).unwrap_or(usize::MAX);
+        if self.rows.codecs[row] != UNWRITTEN {
+            let planned = &self.layout.datasets[dataset.0];
+            let tile = planned.grid.coords(encoded.row - self.bases[dataset.0]);
+            let tile = tile[..planned.grid.rank()].to_vec();
+            return Err(LayoutError::ChunkTwice { dataset: planned.name.clone(), tile }.into());
+        }
+        let len = encoded.stored.len() as u64;
+        let offset = match self.placement {
+            Placement::Fixed => self.rows.offsets[row],
+            Placement::Append => {
+                let starts = self.last != Some(dataset);
+                let offset = if starts { aligned(self.end, self.options) } else { self.end };
+                self.write_at(self.end, &[0; 8][..usize::try_from(offset - self.end).unwrap_or(0)])?;
+                self.end = offset + len;
+                offset
+            }
+        };
+        self.write_at(offset, &encoded.stored)?;
+        self.last = Some(dataset);
+        self.rows.offsets[row] = offset;
+        self.rows.stored[row] = len;
+        self.rows.codecs[row] = u8::try_from(encoded.codec.id()).unwrap_or(UNWRITTEN);
+        if let Some(crc) = self.rows.crcs.get_mut(row) {
+            *crc = encoded.crc;
+        }
+        if let Some(stats) = self.rows.stats.get_mut(row) {
+            *stats = encoded.stats;
+        }
+        match (&mut self.zones, &encoded.zone) {
+            (Some(zones), Some(zone)) => zones.note(dataset.0, encoded.row - self.bases[dataset.0], zone),
+            // Zone maps that know nothing of a chunk would make readers skip it.
+            _ => self.zones = None,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.at != offset {
+            self.sink.seek(SeekFrom::Start(offset)).map_err(write_fault)?;
+        }
+        self.sink.write_all(bytes).map_err(write_fault)?;
+        self.at = offset + bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Completes the file: index, columns, footer. A file on disk appears now, whole.
+    pub fn seal(mut self) -> Result<S::Done, Error> {
+        let name = self.name.clone();
+        let sealed = self.check_complete().and_then(|()| seal::seal(&mut self));
+        let done = sealed.and_then(|()| self.sink.finish().map_err(write_fault));
+        done.map_err(|fault| Error::new(name, fault))
+    }
+
+    fn check_complete(&self) -> Result<(), Fault> {
+        let mut unwritten = (0u64..).zip(&self.rows.codecs).filter(|(_, codec)| **codec == UNWRITTEN);
+        let Some((first, _)) = unwritten.next() else { return Ok(()) };
+        let missing = 1 + unwritten.count() as u64;
+        let dataset = self.bases.partition_point(|&base| base <= first) - 1;
+        let planned = &self.layout.datasets[dataset];
+        let tile = planned.grid.coords(first - self.bases[dataset])[..planned.grid.rank()].to_vec();
+        Err(LayoutError::Unwritten { dataset: planned.name.clone(), tile, missing }.into())
+    }
+
+    pub(crate) fn superblock(&self) -> Superblock {
+        let flags = if self.has_footer() { FLAG_FOOTER } else { 0 };
+        if self.layout.datasets.is_empty() {
+            return Superblock { flags, ..Superblock::empty() };
+        }
+        let rows = self.row_count();
+        Superblock {
+            // The layout was checked: there are fewer than 2³² datasets and the index length does not overflow.
+            dataset_count: u32::try_from(self.layout.datasets.len()).unwrap_or(u32::MAX),
+            flags,
+            chunk_index_offset: self.index_offset,
+            chunk_index_length: index_len(rows).unwrap_or(u64::MAX),
+            ..Superblock::empty()
+        }
+    }
+
+    pub(crate) fn has_footer(&self) -> bool {
+        self.options.has_block()
+            || self.zones.is_some()
+            || !self.layout.history.is_empty()
+            || !self.layout.metadata.is_empty()
+            || !self.layout.unknown.is_empty()
+    }
+
+    /// Rows the file will have.
+    pub(crate) fn row_count(&self) -> u64 {
+        (self.rows.codecs.len() - self.holes) as u64
+    }
+
+    /// The row with a canonical number, unless the file will not have it.
+    pub(crate) fn row_at(&self, number: usize) -> Option<Row> {
+        let codec = *self.rows.codecs.get(number)?;
+        if codec == HOLE {
+            return None;
+        }
+        let dataset = self.bases.partition_point(|&base| base <= number as u64) - 1;
+        let grid = &self.layout.datasets[dataset].grid;
+        let chunk_index: [u64; MAX_RANK] = grid.coords(number as u64 - self.bases[dataset]);
+        Some(Row {
+            dataset_id: dataset as u64,
+            chunk_index,
+            payload_offset: self.rows.offsets[number],
+            raw_byte_len: grid.tile_bytes(&chunk_index[..grid.rank()]),
+            stored_byte_len: self.rows.stored[number],
+            codec: codec.into(),
+        })
+    }
+
+    pub(crate) fn error(&self, fault: Fault) -> Error {
+        Error::new(self.name.clone(), fault)
+    }
+
+    /// Whether the file will not have the row with this canonical number.
+    pub(crate) fn is_hole(&self, row: u64) -> bool {
+        usize::try_from(row).is_ok_and(|row| self.rows.codecs.get(row) == Some(&HOLE))
+    }
+
+    /// The first canonical row of a dataset.
+    pub(crate) fn base(&self, dataset: DatasetId) -> u64 {
+        self.bases[dataset.0]
+    }
+}
+
+impl RowStates {
+    fn new(count: usize, options: WriterOptions) -> Result<Self, Fault> {
+        let bytes = count.saturating_mul(72);
+        let mut rows = Self::default();
+        let failed = |_| tercet_core::tensor::OutOfMemory { bytes };
+        rows.offsets.try_reserve_exact(count).map_err(failed)?;
+        rows.offsets.resize(count, 0);
+        rows.stored.try_reserve_exact(count).map_err(failed)?;
+        rows.stored.resize(count, 0);
+        rows.codecs.try_reserve_exact(count).map_err(failed)?;
+        rows.codecs.resize(count, UNWRITTEN);
+        if options.has_block() {
+            rows.crcs.try_reserve_exact(count).map_err(failed)?;
+            rows.crcs.resize(count, 0);
+            if options.statistics {
+                rows.stats.try_reserve_exact(count).map_err(failed)?;
+                rows.stats.resize(count, [0; 48]);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// What encoding a chunk needs to know: shared by threads while the writer writes.
+pub(crate) struct Encoder {
+    pub(crate) dtype: tercet_core::DType,
+    compression: Compression,
+    checksums: bool,
+    statistics: bool,
+    zones: Option<Scan>,
+}
+
+impl Encoder {
+    pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, Fault> {
+        let stats = if self.statistics { Stats::of(self.dtype, &raw).encode() } else { [0; 48] };
+        let zone = self.zones.map(|scan| scan.tile(&raw));
+        let stored = match self.compression {
+            Compression::Raw => raw,
+            Compression::Zstd { level } => {
+                let mut out = Vec::new();
+                zstd::encode(&raw, level, &mut out)
+                    .map_err(|error| Fault::Write(std::io::Error::other(error)))?;
+                out
+            }
+        };
+        let crc = if self.checksums { checksum::crc32c(&stored) } else { 0 };
+        Ok(Encoded { row, codec: self.compression.codec(), stored, crc, stats, zone })
+    }
+
+    /// A chunk that is stored already, with what is known of it.
+    pub(crate) fn keep(&self, row: u64, codec: Codec, stored: Vec<u8>, stats: [u8; 48]) -> Encoded {
+        let crc = if self.checksums { checksum::crc32c(&stored) } else { 0 };
+        Encoded { row, codec, stored, crc, stats, zone: None }
+    }
+
+    pub(crate) fn wants_statistics(&self) -> bool {
+        self.statistics
+    }
+}
+
+/// Runs one closure on the thread pool and the other on this thread.
+pub(crate) fn in_place_join<A: Send, B>(
+    pooled: impl FnOnce() -> A + Send,
+    here: impl FnOnce() -> B,
+) -> (A, B) {
+    let mut made = None;
+    let written = rayon::in_place_scope(|scope| {
+        scope.spawn(|_| made = Some(pooled()));
+        here()
+    });
+    // A panic in the pool is propagated by the scope, so the value is there.
+    (made.unwrap_or_else(|| unreachable!("the scope ends after its tasks")), written)
+}
+
+/// Copies a tile out of a dense array.
+pub(crate) fn cut_tile(grid: &Grid, tile: &[u64], (from, strides): (&[u8], &[usize]), out: &mut [u8]) {
+    let shape = grid.tile_shape(tile);
+    let to_strides = dense_strides(&shape, grid.dtype().size());
+    let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let counts: Vec<usize> = shape.iter().map(|&extent| usize_of(extent)).collect();
+    let start = (0..grid.rank()).map(|axis| usize_of(grid.window(axis, tile[axis]).0) * strides[axis]).sum();
+    let copy = BoxCopy::new(grid.dtype().size(), &counts, (start, strides), (0, &to_strides));
+    // The array has the grid's shape and the buffer that of the tile.
+    debug_assert!(copy.run(from, out).is_ok());
+    #[cfg(not(debug_assertions))]
+    let _ = copy.run(from, out);
+}
+
+fn aligned(offset: u64, options: WriterOptions) -> u64 {
+    match options.profile {
+        // The layout was checked: sizes do not come near the end of 64 bits.
+        Profile::Tercet => align8(offset).unwrap_or(offset),
+        Profile::Interop => offset,
+    }
+}
+
+pub(crate) fn room(bytes: u64) -> Result<Vec<u8>, Fault> {
+    let len = usize::try_from(bytes).map_err(|_| tercet_core::tensor::OutOfMemory { bytes: usize::MAX })?;
+    let mut room = Vec::new();
+    room.try_reserve_exact(len).map_err(|_| tercet_core::tensor::OutOfMemory { bytes: len })?;
+    room.resize(len, 0);
+    Ok(room)
+}
+
+/// An error of a sink, which may carry what went wrong with its file.
+#[cfg(any(unix, windows))]
+pub(crate) fn write_fault(error: std::io::Error) -> Fault {
+    match tercet_core::publish::PublishError::recover(error) {
+        Ok(error) => error.into(),
+        Err(error) => error.into(),
+    }
+}
+
+/// An error of a sink.
+#[cfg(not(any(unix, windows)))]
+pub(crate) fn write_fault(error: std::io::Error) -> Fault {
+    error.into()
+}

@@ -1,0 +1,81 @@
+//! The distinct values of a dataset, as long as they are few.
+
+use tercet_core::tensor::OutOfMemory;
+
+/// The most distinct values of a dataset that are indexed.
+pub(super) const MOST: usize = 64;
+
+/// The distinct values of a tile, as bits, in ascending order.
+#[derive(Debug, Default)]
+pub(super) struct Distinct {
+    sorted: Vec<u64>,
+    /// Neighbours are often equal.
+    last: Option<u64>,
+}
+
+impl Distinct {
+    /// Adds a value; `false` if there are too many.
+    pub(super) fn add(&mut self, bits: u64) -> bool {
+        if self.last == Some(bits) {
+            return true;
+        }
+        self.last = Some(bits);
+        let Err(at) = self.sorted.binary_search(&bits) else { return true };
+        if self.sorted.len() == MOST {
+            return false;
+        }
+        self.sorted.insert(at, bits);
+        true
+    }
+
+    pub(super) fn into_vec(self) -> Vec<u64> {
+        self.sorted
+    }
+}
+
+/// The distinct values of a dataset and the tiles they occur in.
+#[derive(Debug)]
+pub(super) struct Values {
+    /// As bits, in the order they were met.
+    found: Vec<u64>,
+    /// For each tile, in grid order, one bit for each value.
+    tiles: Vec<u64>,
+}
+
+impl Values {
+    pub(super) fn new(tiles: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { found: Vec::new(), tiles: super::room(tiles)? })
+    }
+
+    /// Adds the values of a tile; `false` if there are too many.
+    pub(super) fn note(&mut self, tile: usize, values: &[u64]) -> bool {
+        let mut mask = 0;
+        for &bits in values {
+            let number = match self.found.iter().position(|&known| known == bits) {
+                Some(number) => number,
+                None if self.found.len() == MOST => return false,
+                None => {
+                    self.found.push(bits);
+                    self.found.len() - 1
+                }
+            };
+            mask |= 1 << number;
+        }
+        if let Some(slot) = self.tiles.get_mut(tile) {
+            *slot = mask;
+        }
+        true
+    }
+
+    /// Each value with its number, in the order of their little-endian bytes.
+    pub(super) fn by_bytes(&self) -> Vec<(usize, u64)> {
+        let mut values: Vec<(usize, u64)> = self.found.iter().copied().enumerate().collect();
+        values.sort_unstable_by_key(|(_, bits)| bits.swap_bytes());
+        values
+    }
+
+    /// The tiles that hold the value with this number, in grid order.
+    pub(super) fn tiles_with(&self, number: usize) -> impl Iterator<Item = u64> {
+        (0..).zip(&self.tiles).filter(move |(_, mask)| *mask >> number & 1 == 1).map(|(tile, _)| tile)
+    }
+}

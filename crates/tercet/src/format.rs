@@ -1,0 +1,85 @@
+//! Which format a file has.
+
+use std::fmt;
+use std::path::Path;
+
+use tercet_core::{ByteSource, InFile, Span};
+
+use crate::error::{Error, Unrecognised};
+
+/// How many bytes [`detect`] wants to see.
+pub const HEAD_LEN: u64 = 8;
+
+/// A container format. Exhaustive on purpose: the compiler finds every place that a new one concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `.tet`: chunked arrays at rest.
+    Tet,
+}
+
+impl Format {
+    /// The ending of its files, without the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Tet => "tet",
+        }
+    }
+
+    /// The format whose files end like this path.
+    pub fn from_extension(path: &Path) -> Option<Self> {
+        [Self::Tet]
+            .into_iter()
+            .find(|format| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(format.extension())))
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ".{}", self.extension())
+    }
+}
+
+/// The format of a file that starts with these bytes. Eight bytes are enough.
+pub fn detect(head: &[u8]) -> Option<Format> {
+    head.starts_with(b"TETR").then_some(Format::Tet)
+}
+
+/// The format of a source: by its first bytes, or else by the ending of its name, so that a file whose first bytes
+/// are damaged is still reported by the format it belongs to.
+pub fn format_of(source: &dyn ByteSource) -> Result<Format, Error> {
+    let name = || source.name().clone();
+    let head = Span::at(0, source.len().min(HEAD_LEN)).unwrap_or(Span::empty(0));
+    let head = source.read_at(head).map_err(|error| Error::Source(InFile::new(name(), error)))?;
+    detect(&head)
+        .or_else(|| Format::from_extension(Path::new(&**source.name())))
+        .ok_or_else(|| Error::Unrecognised(InFile::new(name(), Unrecognised { head: head.to_vec() })))
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet_core::source::Memory;
+    use tercet_core::{Class, Diagnose};
+
+    use super::*;
+
+    #[test]
+    fn first_bytes_count_before_names() {
+        assert_eq!(detect(b"TETR"), Some(Format::Tet));
+        assert_eq!(detect(b"TET"), None);
+        assert_eq!(detect(b""), None);
+        assert_eq!(format_of(&Memory::new("a.bin", &b"TETR...."[..])).unwrap(), Format::Tet);
+        assert_eq!(format_of(&Memory::new("a.TET", &b"XETR...."[..])).unwrap(), Format::Tet);
+    }
+
+    #[test]
+    fn a_stranger_is_malformed_and_shown() {
+        let error = format_of(&Memory::new("a.png", &b"\x89PNG\r\n\x1a\n and more"[..])).unwrap_err();
+        assert_eq!(error.class(), Class::Malformed);
+        assert_eq!(
+            error.to_string(),
+            "a.png: is in no format that is known here: it starts with `\\x89PNG\\r\\n\\x1a\\n`"
+        );
+        let error = format_of(&Memory::new("nothing", &b""[..])).unwrap_err();
+        assert_eq!(error.to_string(), "nothing: is empty");
+    }
+}

@@ -1,0 +1,39 @@
+//! The front door: any container, recognised by its first bytes.
+//!
+//! | format | what it is | crate |
+//! |---|---|---|
+//! | `.tet` | chunked arrays at rest | [`tet`] |
+//!
+//! ```
+//! use tercet::{Container, Format, detect};
+//! use tercet::tet::{Layout, WriterOptions};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("empty.tet");
+//! Layout::new().create(&path, WriterOptions::new())?.seal()?;
+//!
+//! assert_eq!(detect(b"TETR\x01\0\0\0"), Some(Format::Tet));
+//! let container = Container::open(&path)?;
+//! assert_eq!(container.format(), Format::Tet);
+//! println!("{:?}", container.outline(None)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Whoever knows the format uses its crate directly: `tercet::tet::File::open(path)`.
+
+mod container;
+mod error;
+mod format;
+
+pub use tercet_convert as convert;
+pub use tercet_core as core;
+pub use tercet_tet as tet;
+
+pub use container::{Container, verify};
+pub use error::{Error, Unrecognised};
+pub use format::{Format, HEAD_LEN, detect, format_of};
+
+/// The Rust of the guide compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/open-and-inspect.md")]
+struct OpenAndInspect;

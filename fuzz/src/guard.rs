@@ -1,0 +1,191 @@
+//! Runs a target so that a panic, a hang or a flood of memory leaves its input behind.
+
+use std::fmt;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tercet_testkit::alloc::measure;
+
+use crate::Target;
+
+/// An input that takes longer has hung.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How an input went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The target panicked; the message is on stderr.
+    Panic,
+    /// The target did not come back in time.
+    Hang,
+    /// The target allocated more than it may.
+    Memory {
+        /// Bytes allocated at one time.
+        bytes: usize,
+    },
+}
+
+/// An input that must not be forgotten.
+#[derive(Debug)]
+pub struct Crash {
+    /// The target that failed.
+    pub target: &'static str,
+    /// What happened.
+    pub fault: Fault,
+    /// Where the input was saved.
+    pub path: PathBuf,
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.fault {
+            Fault::Panic => write!(f, "{} panics on {path}", self.target),
+            Fault::Hang => write!(f, "{} hangs on {path}", self.target),
+            Fault::Memory { bytes } => write!(f, "{} allocates {bytes} bytes on {path}", self.target),
+        }
+    }
+}
+
+struct Running {
+    target: &'static str,
+    input: Vec<u8>,
+    since: Instant,
+}
+
+/// Watches over targets as they run.
+pub struct Guard {
+    folder: PathBuf,
+    running: Arc<Mutex<Option<Running>>>,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    /// Saves failing inputs in `folder`. After a hang `on_hang` is called from another thread; a hung target
+    /// cannot be stopped, so it should end the process.
+    pub fn new(folder: &Path, patience: Duration, on_hang: impl Fn(&Crash) + Send + 'static) -> Self {
+        let running = Arc::new(Mutex::new(None::<Running>));
+        let guard = Self { folder: folder.to_owned(), running: Arc::clone(&running) };
+        let folder = folder.to_owned();
+        thread::spawn(move || {
+            // Ends with the guard, whose half of the slot is then gone.
+            while Arc::strong_count(&running) > 1 {
+                thread::sleep(patience / 20);
+                let hung = lock(&running).take_if(|run| run.since.elapsed() > patience);
+                if let Some(run) = hung {
+                    let path = save(&folder, run.target, &run.input);
+                    on_hang(&Crash { target: run.target, fault: Fault::Hang, path });
+                }
+            }
+        });
+        guard
+    }
+
+    /// Runs one input to its end; a panic is an error, and so is too much memory.
+    pub fn run(&self, target: &Target, input: &[u8]) -> Result<(), Crash> {
+        *lock(&self.running) =
+            Some(Running { target: target.name, input: input.to_vec(), since: Instant::now() });
+        let (outcome, allocated) = measure(|| catch_unwind(AssertUnwindSafe(|| (target.run)(input))));
+        *lock(&self.running) = None;
+        let bytes = allocated.peak_bytes.max(allocated.largest_bytes);
+        let fault = if outcome.is_err() {
+            Fault::Panic
+        } else if bytes > target.memory.saturating_add(input.len().saturating_mul(64)) {
+            Fault::Memory { bytes }
+        } else {
+            return Ok(());
+        };
+        Err(Crash { target: target.name, fault, path: save(&self.folder, target.name, input) })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Saves an input; when that fails the path still tells where it should be.
+fn save(folder: &Path, target: &str, input: &[u8]) -> PathBuf {
+    let path = folder.join(format!("{target}-{:016x}", digest(input)));
+    if let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::write(&path, input)) {
+        eprintln!("cannot save {}: {error}", path.display());
+    }
+    path
+}
+
+/// FNV-1a: a name for the input, equal for equal inputs.
+fn digest(input: &[u8]) -> u64 {
+    input
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("tercet-fuzz-{name}-{}", std::process::id())))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn faulty(input: &[u8]) {
+        match input {
+            b"panic" => panic!("as asked"),
+            b"hang" => thread::sleep(Duration::from_millis(400)),
+            b"flood" => drop(std::hint::black_box(vec![0_u8; 1 << 22])),
+            _ => {}
+        }
+    }
+
+    const FAULTY: Target = Target { name: "faulty", corpus: "", run: faulty, reseal: None, memory: 1 << 21 };
+
+    #[test]
+    fn a_panic_leaves_its_input_behind() {
+        let scratch = Scratch::new("panic");
+        let guard = Guard::new(&scratch.0, PATIENCE, |_| {});
+        assert!(guard.run(&FAULTY, b"fine").is_ok());
+        let crash = guard.run(&FAULTY, b"panic").unwrap_err();
+        assert_eq!(crash.fault, Fault::Panic);
+        assert_eq!(fs::read(crash.path).unwrap(), b"panic");
+    }
+
+    #[test]
+    fn a_flood_of_memory_leaves_its_input_behind() {
+        let scratch = Scratch::new("flood");
+        let guard = Guard::new(&scratch.0, PATIENCE, |_| {});
+        let crash = guard.run(&FAULTY, b"flood").unwrap_err();
+        assert!(matches!(crash.fault, Fault::Memory { bytes } if bytes >= 1 << 22));
+        assert_eq!(fs::read(crash.path).unwrap(), b"flood");
+    }
+
+    #[test]
+    fn a_hang_is_reported_while_it_lasts() {
+        let scratch = Scratch::new("hang");
+        let (sender, receiver) = mpsc::channel();
+        let guard = Guard::new(&scratch.0, Duration::from_millis(40), move |crash: &Crash| {
+            let _ = sender.send((crash.fault, fs::read(&crash.path).unwrap()));
+        });
+        let _ = guard.run(&FAULTY, b"hang");
+        assert_eq!(receiver.try_recv(), Ok((Fault::Hang, b"hang".to_vec())));
+    }
+}

@@ -1,0 +1,61 @@
+//! The table of targets.
+
+mod selection;
+mod tet;
+
+/// One function that must survive any bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// How it is called on the command line.
+    pub name: &'static str,
+    /// The folder of `corpus/` with its seeds; targets that read the same kind of input share one.
+    pub corpus: &'static str,
+    /// Returns for any input, and panics only to report a fault.
+    pub run: fn(&[u8]),
+    /// Makes the checksums of a changed input right again, so that more than the check of them is tried.
+    pub reseal: Option<fn(&mut [u8])>,
+    /// The most bytes it may allocate at a time; inputs may cost up to 64 times their length beyond that.
+    pub memory: usize,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target { name: "selection", corpus: "selection", run: selection::parse, reseal: None, memory: 1 << 20 },
+    Target {
+        name: "tet_open",
+        corpus: "tet",
+        run: tet::open,
+        reseal: Some(tet::reseal::reseal),
+        memory: 16 << 20,
+    },
+    Target {
+        name: "tet_verify",
+        corpus: "tet",
+        run: tet::verify,
+        reseal: Some(tet::reseal::reseal),
+        memory: 16 << 20,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::TARGETS;
+
+    #[test]
+    fn every_target_has_its_shell_for_libfuzzer() {
+        let manifest = include_str!("../Cargo.toml");
+        for target in TARGETS {
+            let path = format!("path = \"fuzz_targets/{}.rs\"", target.name);
+            assert!(manifest.contains(&path), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_target_survives_trivial_inputs() {
+        for target in TARGETS {
+            for input in [&b""[..], b"\0", b"\n", &[0xff; 64]] {
+                (target.run)(input);
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Writes every kind of `.tet` file into a folder, and a `manifest.json` that describes them.
+
+use std::path::PathBuf;
+
+use tercet_interop::{Failure, kinds};
+
+fn main() -> Result<(), Failure> {
+    let mut words = std::env::args_os().skip(1);
+    let (Some(folder), None) = (words.next().map(PathBuf::from), words.next()) else {
+        return Err("usage: make_tet FOLDER".into());
+    };
+    std::fs::create_dir_all(&folder)?;
+    let mut manifest = Vec::new();
+    for plan in kinds::all() {
+        let file = plan.file.clone();
+        manifest.push(plan.write(&folder).map_err(|error| format!("{file}: {error}"))?);
+    }
+    std::fs::write(folder.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Our files in the hands of the reference implementations.
+
+use std::process::Command;
+
+use super::scratch::Scratch;
+use super::tests::{cargo_test, driver};
+use crate::context::Context;
+use crate::oracles::{self, ReferenceCli};
+use crate::process;
+use crate::report::Report;
+
+/// How one format is checked: a program of ours makes every kind of file, a Python script reads them back
+/// through the reference's package and command line.
+#[derive(Debug)]
+struct Format {
+    name: &'static str,
+    /// Binary of the `interop` workspace, called with the folder to fill.
+    maker: &'static str,
+    /// Binary of the `interop` workspace that tells what our reader finds.
+    reader: &'static str,
+    /// Script in `interop/`, called with `--files FOLDER`, `--reader PROGRAM` and the option below.
+    script: &'static str,
+    cli_option: &'static str,
+    cli: ReferenceCli,
+}
+
+const FORMATS: &[Format] = &[Format {
+    name: "tet",
+    maker: "make_tet",
+    reader: "read_tet",
+    script: "interop/tet_check.py",
+    cli_option: "--tet-cli",
+    cli: oracles::TET,
+}];
+
+pub(super) fn interop(context: &Context) -> Report {
+    if !context.has("interop/Cargo.toml") {
+        return Report::skipped("interop", "interop/Cargo.toml not found");
+    }
+    let mut report = Report::default();
+    let mut own_tests = context.side_cargo();
+    own_tests.args(["test", "--manifest-path", "interop/Cargo.toml", "--lib"]).args(context.locked());
+    cargo_test(&mut report, &mut own_tests);
+    for format in FORMATS {
+        check(context, format, &mut report);
+    }
+    report
+}
+
+fn check(context: &Context, format: &Format, report: &mut Report) {
+    let installed = oracles::python(context)
+        .and_then(|python| Ok((python, oracles::reference_cli(context, &format.cli)?)));
+    let (python, cli) = match installed {
+        Ok(oracles) => oracles,
+        Err(why) => return report.lack(context.ci, &format!("interop {}", format.name), &why),
+    };
+    let files = match make_files(context, format) {
+        Ok(files) => files,
+        Err(why) => return report.fail(why),
+    };
+    let mut command = Command::new(&python.program);
+    command
+        .arg(format.script)
+        .arg("--files")
+        .arg(files.path())
+        .arg("--reader")
+        .arg(context.side_program(format.reader))
+        .arg(format.cli_option)
+        .arg(&cli.program)
+        .current_dir(&context.root)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    driver(report, format.script, &mut command);
+}
+
+fn make_files(context: &Context, format: &Format) -> Result<Scratch, String> {
+    let files = Scratch::new(format.maker)?;
+    let mut build = context.side_cargo();
+    build.args(["build", "--manifest-path", "interop/Cargo.toml", "--bins"]).args(context.locked());
+    process::run(&mut build)?;
+    process::run(Command::new(context.side_program(format.maker)).arg(files.path()))?;
+    Ok(files)
+}

@@ -1,0 +1,117 @@
+//! Counts of tests, read from what test programs print.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// How many tests passed, failed and were left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Tally {
+    /// Sums the `test result:` lines of `cargo test`, one per test program.
+    pub(crate) fn of_cargo_test(output: &str) -> Self {
+        let mut sum = Self::default();
+        for line in output.lines() {
+            let line = without_colour(line);
+            let Some((_, counts)) =
+                line.trim().strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
+            else {
+                continue;
+            };
+            for part in counts.split(';') {
+                match part.trim().split_once(' ').and_then(|(n, what)| Some((n.parse::<u64>().ok()?, what))) {
+                    Some((n, "passed")) => sum.passed += n,
+                    Some((n, "failed")) => sum.failed += n,
+                    Some((n, "ignored")) => sum.skipped += n,
+                    _ => {}
+                }
+            }
+        }
+        sum
+    }
+
+    /// Reads the line `N passed, N failed, N skipped` with which every driver ends; `None` when it is missing.
+    pub(crate) fn of_driver(output: &str) -> Option<Self> {
+        let last = without_colour(output.lines().rev().find(|line| !line.trim().is_empty())?);
+        let mut counts = last.trim().split(", ");
+        let mut next = |what: &str| counts.next()?.strip_suffix(what)?.trim_end().parse::<u64>().ok();
+        let tally = Self { passed: next("passed")?, failed: next("failed")?, skipped: next("skipped")? };
+        counts.next().is_none().then_some(tally)
+    }
+
+    /// Tests that really ran.
+    pub(crate) fn ran(self) -> u64 {
+        self.passed + self.failed
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// The line without the escape sequences that `CARGO_TERM_COLOR=always` puts around `ok`.
+fn without_colour(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            chars.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_of_all_programs_are_summed() {
+        let output = "running 3 tests\n\
+            test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+            noise, 7 passed; 7 failed\n\
+            test result: FAILED. 4 passed; 5 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n";
+        assert_eq!(Tally::of_cargo_test(output), Tally { passed: 6, failed: 5, skipped: 1 });
+    }
+
+    #[test]
+    fn coloured_result_lines_are_read() {
+        let output = "test result: \u{1b}[32mok\u{1b}[0m. 2 passed; 0 failed; 0 ignored; 0 measured\n";
+        assert_eq!(Tally::of_cargo_test(output).passed, 2);
+    }
+
+    #[test]
+    fn a_driver_must_end_with_its_counts() {
+        assert_eq!(
+            Tally::of_driver("reading…\n3 passed, 0 failed, 2 skipped\n\n"),
+            Some(Tally { passed: 3, failed: 0, skipped: 2 })
+        );
+        assert_eq!(Tally::of_driver("3 passed, 0 failed, 2 skipped\nTraceback\n"), None);
+        assert_eq!(Tally::of_driver("3 passed, 0 failed\n"), None);
+        assert_eq!(Tally::of_driver("3 passed, 0 failed, 0 skipped, 1 lost\n"), None);
+        assert_eq!(Tally::of_driver(""), None);
+    }
+
+    #[test]
+    fn display_is_what_of_driver_reads() {
+        let tally = Tally { passed: 10, failed: 2, skipped: 3 };
+        assert_eq!(tally.to_string(), "10 passed, 2 failed, 3 skipped");
+        assert_eq!(Tally::of_driver(&tally.to_string()), Some(tally));
+    }
+}
