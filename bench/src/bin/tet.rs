@@ -1,4 +1,4 @@
-//! Reading and writing `.tet` files, timed in process. `bench/tet.py` runs this beside numpy and the reference.
+//! Reading and writing `.tet` files, timed in process. `bench/measure_tet.py` runs this beside numpy and the reference.
 //!
 //! ```text
 //! tet make DIR [--side 16384]            the files: rows.tet, tiles.tet, zstd.tet, and the array as plain.f32

@@ -10,8 +10,8 @@ use crate::fault::{ChunkWhy, Error, Fault};
 use crate::file::{ChunkPlace, Dataset};
 use crate::wire::ids::Codec;
 
-/// Bytes checked and copied at a time: small enough that the copy finds them in the cache.
-const PIECE: usize = 128 << 10;
+/// Bytes checked and copied at a time: small enough that the copy finds them in the second-level cache.
+pub(crate) const PIECE: usize = 128 << 10;
 
 /// A decoded chunk.
 #[derive(Clone, Debug)]

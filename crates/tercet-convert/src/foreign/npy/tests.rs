@@ -162,10 +162,7 @@ fn the_length_must_be_right() {
         "a.npy: malformed npy data › values (bytes 70..73)\n  needs 4 bytes, but only 3 are there"
     );
     let error = open(file("'<u2'", false, "(2,)", &[1, 2, 3, 4, 5])).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "a.npy: malformed npy data › values (bytes 74..75)\n  1 byte is left over"
-    );
+    assert_eq!(error.to_string(), "a.npy: malformed npy data › values (bytes 74..75)\n  1 byte is left over");
     assert!(error.hint().unwrap().contains("several arrays"));
 }
 

@@ -1,7 +1,7 @@
 """Reads and writes of .tet files beside numpy and the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml
-    python bench/tet.py --bin bench/target/release/tet --dir FOLDER [--side 16384] [--record FILE.json]
+    python bench/measure_tet.py --bin bench/target/release/tet --dir FOLDER [--side 16384] [--record FILE.json]
 
 Needs numpy and tet-py (interop/requirements.txt). FOLDER needs about 10 GB. Baselines are measured in this process
 between our runs, so that both see the same machine.
@@ -28,13 +28,22 @@ def seconds(result):
     return statistics.median(result["seconds"])
 
 
-def timed(work, repeat=5):
+def alternating(works, rounds=4):
+    """Medians of several works run in turn, so that all of them see the same machine."""
+    taken = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            taken[name].extend(work())
+    return {name: statistics.median(list_) for name, list_ in taken.items()}
+
+
+def timed(work, repeat=3):
     taken = []
     for _ in range(repeat):
         start = time.perf_counter()
         work()
         taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+    return taken
 
 
 class Table:
@@ -75,48 +84,47 @@ def plain_array(folder, side):
     return np.memmap(path, "<f4", mode="r", shape=(side, side))
 
 
+def our_reads(binary, path, how, threads):
+    read = ["read", path, how, "--threads", threads, "--repeat", 3]
+    return {
+        "checked": lambda: ours(binary, *read)["seconds"],
+        "unchecked": lambda: ours(binary, *read, "--no-verify")["seconds"],
+    }
+
+
 def reads(table, binary, folder, side):
     plain = plain_array(folder, side)
     total = plain.nbytes
     warm = np.ones(plain.shape, plain.dtype)
     np.copyto(warm, plain)
-    targets = {"rows": 0.8, "tiles": 0.5}
+    ways = {
+        "--into": ("into a warm buffer", "np.copyto(mmap)", lambda: timed(lambda: np.copyto(warm, plain))),
+        "--new": ("into new memory", "np.array(mmap)", lambda: timed(lambda: np.array(plain))),
+    }
+    targets = {("rows", "--into"): 0.8, ("tiles", "--into"): 0.5, ("rows", "--new"): 1.0, ("tiles", "--new"): 1.0}
     for name in ("rows", "tiles"):
         path = os.path.join(folder, f"{name}.tet")
-        into = {}
-        for threads in (1, 2):
-            for verify in (True, False):
-                flags = [] if verify else ["--no-verify"]
-                base = timed(lambda: np.copyto(warm, plain))
-                into[threads, verify] = seconds(ours(binary, "read", path, "--into", "--threads", threads, *flags))
-                words = f"{name}: into a warm buffer, {threads} thread(s), {'checked' if verify else 'unchecked'}"
-                table.add(words, into[threads, verify], base, "np.copyto(mmap)", targets[name], total)
-        new = {}
-        for threads in (1, 2):
-            for verify in (True, False):
-                flags = [] if verify else ["--no-verify"]
-                base = timed(lambda: np.array(plain))
-                new[threads, verify] = seconds(ours(binary, "read", path, "--new", "--threads", threads, *flags))
-                words = f"{name}: into new memory, {threads} thread(s), {'checked' if verify else 'unchecked'}"
-                table.add(words, new[threads, verify], base, "np.array(mmap)", 1.0, total)
-        for threads in (1, 2):
-            table.share(f"{name}: checking, new memory, {threads} thread(s)", new[threads, True], new[threads, False], 0.10)
-    del warm
+        for how, (words, base, numpy) in ways.items():
+            for threads in (1, 2):
+                taken = alternating({"numpy": numpy, **our_reads(binary, path, how, threads)})
+                for mode in ("checked", "unchecked"):
+                    what = f"{name}: {words}, {threads} thread(s), {mode}"
+                    table.add(what, taken[mode], taken["numpy"], base, targets[name, how], total)
+                most = 0.10 if how == "--new" else None
+                table.share(f"{name}: checking, {words}, {threads} thread(s)", taken["checked"], taken["unchecked"], most)
 
 
 def compressed(table, binary, folder):
     path = os.path.join(folder, "zstd.tet")
-    base = ours(binary, "bare", path, "--threads", 2)
-    bare = seconds(base)
-    taken = {}
+    total = ours(binary, "bare", path, "--threads", 2, "--repeat", 1)["bytes"]
     for threads in (1, 2):
-        for verify in (True, False):
-            flags = [] if verify else ["--no-verify"]
-            taken[threads, verify] = seconds(ours(binary, "read", path, "--into", "--threads", threads, *flags))
-            words = f"zstd: into a warm buffer, {threads} thread(s), {'checked' if verify else 'unchecked'}"
+        bare = lambda: ours(binary, "bare", path, "--threads", threads, "--repeat", 3)["seconds"]
+        taken = alternating({"bare": bare, **our_reads(binary, path, "--into", threads)})
+        for mode in ("checked", "unchecked"):
+            what = f"zstd: into a warm buffer, {threads} thread(s), {mode}"
             goal = 0.9 if threads == 2 else None
-            table.add(words, taken[threads, verify], bare, "bare zstd, 2 threads", goal, base["bytes"])
-        table.share(f"zstd: checking, {threads} thread(s)", taken[threads, True], taken[threads, False], 0.05)
+            table.add(what, taken[mode], taken["bare"], f"bare zstd, {threads} thread(s)", goal, total)
+        table.share(f"zstd: checking, {threads} thread(s)", taken["checked"], taken["unchecked"], 0.05)
 
 
 def reference(table, binary, folder):
@@ -125,9 +133,10 @@ def reference(table, binary, folder):
     for name in ("rows", "tiles", "zstd"):
         path = os.path.join(folder, f"{name}.tet")
         handle = tet.open(path)
-        base = timed(lambda: handle.dataset("a").read_numpy(), repeat=3)
-        taken = seconds(ours(binary, "read", path, "--new", "--threads", 2))
-        table.add(f"{name}: into new memory, 2 threads, checked", taken, base, "tet-py dense read", None)
+        works = {"theirs": lambda: timed(lambda: handle.dataset("a").read_numpy(), 1)}
+        works |= our_reads(binary, path, "--new", 2)
+        taken = alternating(works, rounds=3)
+        table.add(f"{name}: into new memory, 2 threads, checked", taken["checked"], taken["theirs"], "tet-py dense read", None)
 
 
 def opening(table, binary, folder):
