@@ -121,6 +121,9 @@ pub enum Fault {
     /// The output of a salvage is the damaged file.
     #[error("would replace the damaged file: salvage writes to another one")]
     OntoItself,
+    /// The arithmetic of tiles went wrong: an error so that no input can turn it into a panic.
+    #[error(transparent)]
+    Copy(#[from] tercet_core::tensor::CopyError),
     /// The format cannot hold what is to be written.
     #[error(transparent)]
     Layout(#[from] Box<LayoutError>),
@@ -241,7 +244,7 @@ impl Diagnose for Fault {
                 ChunkWhy::Codec(_) | ChunkWhy::Checksum(_) => Class::Corrupt,
                 ChunkWhy::RawLength { .. } => Class::Malformed,
             },
-            Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
+            Self::Limit(_) | Self::OutOfMemory(_) | Self::Copy(_) => Class::Limit,
             Self::NoSuchDataset { .. } | Self::NoSuchChunk { .. } | Self::BufferSize { .. } => Class::Request,
             Self::FillValue { .. } => Class::Request,
             Self::Selection(error) => error.class(),

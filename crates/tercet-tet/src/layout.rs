@@ -1,21 +1,26 @@
 //! What a file will hold, decided before any byte is written.
 
 use std::collections::BTreeMap;
-use std::fmt;
 #[cfg(any(unix, windows))]
 use std::path::Path;
 
 use tercet_codec::bytes::zstd;
-use tercet_core::{DType, Shape, Sink, escape};
+use tercet_core::{DType, Sink};
 
 use crate::bounds::{self, Breach, COORD_LABELS, INLINE_BYTES, SPILL_BYTES};
-use crate::fault::{DatasetWhy, Error, Fault};
+use crate::fault::{Error, Fault};
 use crate::grid::Grid;
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata};
-use crate::wire::block::{INLINE_COLUMN_BYTES, LongLabels};
-use crate::wire::ids::{Codec, MAX_RANK};
+use crate::wire::block::LongLabels;
+use crate::wire::ids::MAX_RANK;
 use crate::wire::index::{MemoryBudget, index_len};
 use crate::writer::Writer;
+
+mod error;
+mod options;
+
+pub use error::LayoutError;
+pub use options::{Compression, Profile, WriterOptions};
 
 /// The longest dataset name: what a query can ask for.
 const NAME_BYTES: usize = 1024;
@@ -59,130 +64,6 @@ pub(crate) struct Planned {
     pub(crate) name: String,
     pub(crate) grid: Grid,
     pub(crate) compression: Compression,
-}
-
-/// How the chunks of a dataset are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compression {
-    /// As they are: read without decoding, and without a copy.
-    #[default]
-    Raw,
-    /// As zstd frames.
-    Zstd {
-        /// From fast (negative) to small (22).
-        level: i32,
-    },
-}
-
-impl Compression {
-    pub(crate) fn codec(self) -> Codec {
-        match self {
-            Self::Raw => Codec::Raw,
-            Self::Zstd { .. } => Codec::Zstd,
-        }
-    }
-}
-
-/// How a file is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each says whether one independent part is written")]
-pub struct WriterOptions {
-    /// What the file may use.
-    pub profile: Profile,
-    /// Write the integrity block.
-    pub checksums: bool,
-    /// Write chunk statistics into the integrity block.
-    pub statistics: bool,
-    /// Add a history row that tells how the file came to be.
-    pub record_history: bool,
-    /// Columns of the integrity block up to this many bytes stand in the footer's text, longer ones behind the
-    /// payloads. Readers take both at any size.
-    pub inline_column_bytes: u64,
-    /// Write zone maps and secondary indexes: footer version 2.
-    pub zone_maps: bool,
-}
-
-/// What a file may use beyond the common format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
-    /// Everything; other implementations still read the file.
-    #[default]
-    Tercet,
-    /// Byte for byte what the reference implementation writes: no integrity block, no alignment, no own history.
-    Interop,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self {
-            profile: Profile::Tercet,
-            checksums: true,
-            statistics: true,
-            record_history: true,
-            inline_column_bytes: INLINE_COLUMN_BYTES,
-            zone_maps: false,
-        }
-    }
-}
-
-impl WriterOptions {
-    /// Integrity block, statistics, history.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Byte for byte what the reference implementation writes.
-    pub fn interop() -> Self {
-        Self {
-            profile: Profile::Interop,
-            checksums: false,
-            statistics: false,
-            record_history: false,
-            ..Self::default()
-        }
-    }
-
-    /// Sets whether the integrity block is written.
-    pub fn with_checksums(mut self, checksums: bool) -> Self {
-        self.checksums = checksums;
-        self
-    }
-
-    /// Sets whether chunk statistics are written.
-    pub fn with_statistics(mut self, statistics: bool) -> Self {
-        self.statistics = statistics;
-        self
-    }
-
-    /// Sets whether a history row is added.
-    pub fn with_history(mut self, record: bool) -> Self {
-        self.record_history = record;
-        self
-    }
-
-    /// Sets how long a column of the integrity block may be to stand in the footer's text: at most 12288 bytes.
-    pub fn with_inline_column_bytes(mut self, bytes: u64) -> Self {
-        self.inline_column_bytes = bytes.min(INLINE_COLUMN_BYTES);
-        self
-    }
-
-    /// Sets whether zone maps and secondary indexes are written, by which the reference implementation skips chunks
-    /// in filtered queries. They make the footer one of version 2 and, being text, take about 200 bytes for each
-    /// chunk, and more where the same few values or labels lead to many chunks.
-    ///
-    /// Next to an integrity block they are read, and checked, whenever the file is opened.
-    ///
-    /// They go with either profile; the reference's own writers for whole arrays always write them. A
-    /// [`Rewrite`](crate::Rewrite) copies chunks without looking at their values and leaves them out.
-    pub fn with_zone_maps(mut self, zone_maps: bool) -> Self {
-        self.zone_maps = zone_maps;
-        self
-    }
-
-    pub(crate) fn has_block(&self) -> bool {
-        self.checksums && self.profile == Profile::Tercet
-    }
 }
 
 impl Layout {
@@ -398,7 +279,8 @@ impl Layout {
             return Err(LayoutError::HistorySize { found: history, allowed: INLINE_BYTES });
         }
         // Four columns in base64 and their names at the most.
-        let columns = usize::try_from(INLINE_COLUMN_BYTES).unwrap_or(0) * 4 * 4 / 3 + 512;
+        let columns =
+            usize::try_from(options.inline_column_bytes).unwrap_or(usize::MAX / 16) * 4 * 4 / 3 + 512;
         let block = if options.has_block() { columns } else { 0 };
         let metadata = json_len(&self.metadata) + block;
         if metadata > SPILL_BYTES {
@@ -449,106 +331,3 @@ fn refuse(breaches: Vec<Breach>) -> Result<(), LayoutError> {
         None => Ok(()),
     }
 }
-
-/// What the format cannot hold, or a writer was not given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the fields are the words of the message")]
-pub enum LayoutError {
-    NameLength { name: String, len: usize },
-    DuplicateName { name: String },
-    Rank { dataset: String, rank: usize },
-    ChunkRank { dataset: String, rank: usize, found: usize },
-    Dataset { dataset: String, why: DatasetWhy },
-    ZstdLevel { level: i32 },
-    NoZstd,
-    DimNames { dataset: String, rank: usize, found: usize },
-    NoSuchAxis { dataset: String, axis: String },
-    LabelCount { dataset: String, axis: String, extent: u64, found: usize },
-    BudgetPercent { bps: u16 },
-    Metadata(Box<Breach>),
-    TooManyDatasets { found: usize },
-    TooLarge,
-    HistorySize { found: usize, allowed: usize },
-    MetadataSize { found: usize, allowed: usize },
-    Marker,
-    ChunkPlace { dataset: String, tile: Vec<u64> },
-    ChunkShape { dataset: String, expected: Box<(DType, Shape)>, found: Box<(DType, Shape)> },
-    ChunkTwice { dataset: String, tile: Vec<u64> },
-    Unwritten { dataset: String, tile: Vec<u64>, missing: u64 },
-}
-
-impl fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let q = |name: &str| format!("`{}`", escape::name(name));
-        match self {
-            Self::NameLength { len: 0, .. } => write!(f, "a dataset needs a name"),
-            Self::NameLength { name, len } => {
-                write!(f, "dataset name {}… has {len} bytes, at most {NAME_BYTES} are allowed", q(name))
-            }
-            Self::DuplicateName { name } => write!(f, "there is a dataset {} already", q(name)),
-            Self::Rank { dataset, rank } => {
-                write!(f, "dataset {} has {rank} axes, but 1 to {MAX_RANK} are allowed", q(dataset))
-            }
-            Self::ChunkRank { dataset, rank, found } => {
-                write!(f, "dataset {} has {rank} axes, but its chunks have {found}", q(dataset))
-            }
-            Self::Dataset { dataset, why } => write!(f, "dataset {}: {why}", q(dataset)),
-            Self::ZstdLevel { level } => {
-                write!(
-                    f,
-                    "zstd has no level {level} (from {} to {})",
-                    zstd::LEVELS.start(),
-                    zstd::LEVELS.end()
-                )
-            }
-            Self::NoZstd => write!(f, "zstd is not part of this build (cargo feature `zstd`)"),
-            Self::DimNames { dataset, rank, found } => {
-                write!(f, "dataset {} has {rank} axes, but {found} names are given", q(dataset))
-            }
-            Self::NoSuchAxis { dataset, axis } => write!(f, "dataset {} has no axis {}", q(dataset), q(axis)),
-            Self::LabelCount { dataset, axis, extent, found } => {
-                let (dataset, axis) = (q(dataset), q(axis));
-                write!(
-                    f,
-                    "axis {axis} of dataset {dataset} has {extent} positions, but {found} labels are given"
-                )
-            }
-            Self::BudgetPercent { bps } => {
-                write!(f, "a memory budget of {bps} hundredths of a percent is more than everything")
-            }
-            Self::Metadata(breach) => breach.fmt(f),
-            Self::TooManyDatasets { found } => write!(f, "{found} datasets are more than a file can hold"),
-            Self::TooLarge => write!(f, "the file would be larger than 64 bits can tell"),
-            Self::HistorySize { found, allowed } => {
-                write!(f, "the history needs {found} bytes, at most {allowed} are allowed")
-            }
-            Self::MetadataSize { found, allowed } => {
-                write!(f, "the metadata needs {found} bytes, at most {allowed} are allowed")
-            }
-            Self::Marker => write!(f, "the metadata holds text that only the integrity block may hold"),
-            Self::ChunkPlace { dataset, tile } => write!(f, "dataset {} has no chunk {tile:?}", q(dataset)),
-            Self::ChunkShape { dataset, expected, found } => write!(
-                f,
-                "a chunk of dataset {} is {} {}, but {} {} was given",
-                q(dataset),
-                expected.0,
-                expected.1,
-                found.0,
-                found.1
-            ),
-            Self::ChunkTwice { dataset, tile } => {
-                write!(f, "chunk {tile:?} of dataset {} was written already", q(dataset))
-            }
-            Self::Unwritten { dataset, tile, missing } => {
-                write!(
-                    f,
-                    "{missing} chunks were not written, the first is {tile:?} of dataset {}",
-                    q(dataset)
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for LayoutError {}

@@ -145,7 +145,7 @@ impl Dataset<'_> {
                 .map(|tile| self.load_tile(&tile[..grid.rank()]))
                 .collect::<Result<_, Fault>>()?;
             for (tile, (_, raw)) in batch.iter().zip(loaded) {
-                scatter(grid, selection, tile, (&origin, &strides)).run(&raw, out).map_err(|_| no_room())?;
+                scatter(grid, selection, tile, (&origin, &strides)).run(&raw, out)?;
                 progress.advance(raw.len() as u64);
             }
         }
@@ -184,24 +184,19 @@ impl Dataset<'_> {
             let stored = self.file.source.read_at(place.span)?;
             let Some(expected) = expected.filter(|_| copy.takes_all(stored.len())) else {
                 let stored = self.fetch(coords, &place)?;
-                return copy.run(&stored, out).map_err(|_| no_room());
+                return Ok(copy.run(&stored, out)?);
             };
             // One way through memory for checksum and copy.
             let mut crc = 0;
             let look = |piece: &[u8]| crc = checksum::crc32c_append(crc, piece);
-            copy.run_pieces(&stored, out, PIECE, look).map_err(|_| no_room())?;
+            copy.run_pieces(&stored, out, PIECE, look)?;
             return self.check_crc(coords, &place, expected, crc);
         }
         let len = within("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
         scratch.resize(len, 0);
         self.load(coords, &place, scratch)?;
-        copy.run(scratch, out).map_err(|_| no_room())
+        Ok(copy.run(scratch, out)?)
     }
-}
-
-/// The arithmetic of tiles and bands went wrong: kept an error so that no input can turn it into a panic.
-fn no_room() -> Fault {
-    Fault::BufferSize { expected: 0, found: 0 }
 }
 
 /// Consecutive tiles whose part of the result is contiguous.

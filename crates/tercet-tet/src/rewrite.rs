@@ -205,11 +205,11 @@ pub(crate) fn copy_chunk(
     if let Some(guard) = &file.guard {
         known = guard.row_stats(&file.source, place.row)?;
     }
-    let checked = dataset.expected_crc(&place)?.is_some();
+    let crc = dataset.expected_crc(&place)?;
     let stats = match known {
         Some(stats) => stats,
         // Without a checksum only decoding can tell that the chunk is whole.
-        None if encoder.wants_statistics() || !checked => {
+        None if encoder.wants_statistics() || crc.is_none() => {
             let mut raw = dataset.room(&place)?;
             dataset.decode(tile, &place, &stored, &mut raw)?;
             Stats::of(encoder.dtype, &raw).encode()
@@ -217,5 +217,5 @@ pub(crate) fn copy_chunk(
         None => [0; 48],
     };
     let stored = if file.source.is_zero_copy() { stored.to_vec() } else { stored.into() };
-    Ok(encoder.keep(row, place.codec, stored, stats))
+    Ok(encoder.keep(row, place.codec, stored, stats, crc))
 }

@@ -4,22 +4,25 @@ use std::io::SeekFrom;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use tercet_codec::bytes::zstd;
 use tercet_core::progress::Silent;
 use tercet_core::tensor::BoxCopy;
-use tercet_core::{Progress, Shape, Sink, TensorView, checksum};
+use tercet_core::{Progress, Shape, Sink, TensorView};
 
 use crate::fault::{Error, Fault};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 use crate::read::dense_strides;
 use crate::seal;
-use crate::stats::Stats;
 use crate::wire::directory::{self, Record};
-use crate::wire::ids::{Codec, FLAG_FOOTER, MAX_RANK, RECORDS_AT, align8, dtype_tag};
+use crate::wire::ids::{FLAG_FOOTER, MAX_RANK, RECORDS_AT, align8, dtype_tag};
 use crate::wire::index::{Row, index_len};
 use crate::wire::superblock::Superblock;
-use crate::zones::{Scan, TileZone, ZoneMaps};
+use crate::zones::ZoneMaps;
+
+mod encode;
+
+use encode::UNWRITTEN;
+pub(crate) use encode::{Encoded, Encoder, HOLE, RowStates};
 
 /// Writes the chunks of a [`Layout`] to a sink.
 ///
@@ -60,34 +63,8 @@ enum Placement {
     Append,
 }
 
-/// What is known of each row so far, in canonical order.
-#[derive(Debug, Default)]
-pub(crate) struct RowStates {
-    pub(crate) offsets: Vec<u64>,
-    pub(crate) stored: Vec<u64>,
-    /// The codec's number, or one of the marks below.
-    pub(crate) codecs: Vec<u8>,
-    pub(crate) crcs: Vec<u32>,
-    pub(crate) stats: Vec<[u8; 48]>,
-}
-
 /// Chunks smaller than this are made several at a time, for each thread.
 const BATCH_BYTES: u64 = 1 << 20;
-
-/// A row whose chunk was not written yet.
-const UNWRITTEN: u8 = 0xff;
-/// A row that the file will not have.
-pub(crate) const HOLE: u8 = 0xfe;
-
-/// A chunk ready to be written.
-pub(crate) struct Encoded {
-    pub(crate) row: u64,
-    pub(crate) codec: Codec,
-    pub(crate) stored: Vec<u8>,
-    pub(crate) crc: u32,
-    pub(crate) stats: [u8; 48],
-    zone: Option<TileZone>,
-}
 
 impl<S: Sink> Writer<S> {
     /// A writer for a layout that was checked. `holes` are canonical row numbers that stay without a chunk.
@@ -206,9 +183,10 @@ impl<S: Sink> Writer<S> {
             return Err(self.error(LayoutError::ChunkShape { dataset, expected, found }.into()));
         }
         let strides = dense_strides(grid.shape(), grid.dtype().size());
+        let name = self.name.clone();
         let cut = |tile: &[u64], out: &mut [u8]| {
-            cut_tile(&grid, tile, (view.bytes(), &strides), out);
-            Ok::<(), Error>(())
+            cut_tile(&grid, tile, (view.bytes(), &strides), out)
+                .map_err(|fault| Error::new(name.clone(), fault))
         };
         self.fill(dataset, cut, &Silent)
     }
@@ -432,66 +410,6 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-impl RowStates {
-    fn new(count: usize, options: WriterOptions) -> Result<Self, Fault> {
-        let bytes = count.saturating_mul(72);
-        let mut rows = Self::default();
-        let failed = |_| tercet_core::tensor::OutOfMemory { bytes };
-        rows.offsets.try_reserve_exact(count).map_err(failed)?;
-        rows.offsets.resize(count, 0);
-        rows.stored.try_reserve_exact(count).map_err(failed)?;
-        rows.stored.resize(count, 0);
-        rows.codecs.try_reserve_exact(count).map_err(failed)?;
-        rows.codecs.resize(count, UNWRITTEN);
-        if options.has_block() {
-            rows.crcs.try_reserve_exact(count).map_err(failed)?;
-            rows.crcs.resize(count, 0);
-            if options.statistics {
-                rows.stats.try_reserve_exact(count).map_err(failed)?;
-                rows.stats.resize(count, [0; 48]);
-            }
-        }
-        Ok(rows)
-    }
-}
-
-/// What encoding a chunk needs to know: shared by threads while the writer writes.
-pub(crate) struct Encoder {
-    pub(crate) dtype: tercet_core::DType,
-    compression: Compression,
-    checksums: bool,
-    statistics: bool,
-    zones: Option<Scan>,
-}
-
-impl Encoder {
-    pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, Fault> {
-        let stats = if self.statistics { Stats::of(self.dtype, &raw).encode() } else { [0; 48] };
-        let zone = self.zones.map(|scan| scan.tile(&raw));
-        let stored = match self.compression {
-            Compression::Raw => raw,
-            Compression::Zstd { level } => {
-                let mut out = Vec::new();
-                zstd::encode(&raw, level, &mut out)
-                    .map_err(|error| Fault::Write(std::io::Error::other(error)))?;
-                out
-            }
-        };
-        let crc = if self.checksums { checksum::crc32c(&stored) } else { 0 };
-        Ok(Encoded { row, codec: self.compression.codec(), stored, crc, stats, zone })
-    }
-
-    /// A chunk that is stored already, with what is known of it.
-    pub(crate) fn keep(&self, row: u64, codec: Codec, stored: Vec<u8>, stats: [u8; 48]) -> Encoded {
-        let crc = if self.checksums { checksum::crc32c(&stored) } else { 0 };
-        Encoded { row, codec, stored, crc, stats, zone: None }
-    }
-
-    pub(crate) fn wants_statistics(&self) -> bool {
-        self.statistics
-    }
-}
-
 /// Runs one closure on the thread pool and the other on this thread.
 pub(crate) fn in_place_join<A: Send, B>(
     pooled: impl FnOnce() -> A + Send,
@@ -507,17 +425,18 @@ pub(crate) fn in_place_join<A: Send, B>(
 }
 
 /// Copies a tile out of a dense array.
-pub(crate) fn cut_tile(grid: &Grid, tile: &[u64], (from, strides): (&[u8], &[usize]), out: &mut [u8]) {
+pub(crate) fn cut_tile(
+    grid: &Grid,
+    tile: &[u64],
+    (from, strides): (&[u8], &[usize]),
+    out: &mut [u8],
+) -> Result<(), Fault> {
     let shape = grid.tile_shape(tile);
     let to_strides = dense_strides(&shape, grid.dtype().size());
     let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let counts: Vec<usize> = shape.iter().map(|&extent| usize_of(extent)).collect();
     let start = (0..grid.rank()).map(|axis| usize_of(grid.window(axis, tile[axis]).0) * strides[axis]).sum();
-    let copy = BoxCopy::new(grid.dtype().size(), &counts, (start, strides), (0, &to_strides));
-    // The array has the grid's shape and the buffer that of the tile.
-    debug_assert!(copy.run(from, out).is_ok());
-    #[cfg(not(debug_assertions))]
-    let _ = copy.run(from, out);
+    Ok(BoxCopy::new(grid.dtype().size(), &counts, (start, strides), (0, &to_strides)).run(from, out)?)
 }
 
 fn aligned(offset: u64, options: WriterOptions) -> u64 {

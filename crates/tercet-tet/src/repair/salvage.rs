@@ -227,7 +227,7 @@ fn write_chunks(
                 room(grid.tile_bytes(tile)).map(|mut raw| {
                     fill_with(grid.dtype(), fill, &mut raw);
                     let stats = crate::Stats::of(grid.dtype(), &raw).encode();
-                    encoder.keep(base + linear, Codec::Raw, raw, stats)
+                    encoder.keep(base + linear, Codec::Raw, raw, stats, None)
                 })
             } else {
                 copy_chunk(&dataset, tile, encoder, base + linear)

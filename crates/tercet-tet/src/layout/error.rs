@@ -1,0 +1,114 @@
+//! What the format cannot hold.
+
+use std::fmt;
+
+use tercet_codec::bytes::zstd;
+use tercet_core::{DType, Shape, escape};
+
+use super::NAME_BYTES;
+use crate::bounds::Breach;
+use crate::fault::DatasetWhy;
+use crate::wire::ids::MAX_RANK;
+
+/// What the format cannot hold, or a writer was not given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are the words of the message")]
+pub enum LayoutError {
+    NameLength { name: String, len: usize },
+    DuplicateName { name: String },
+    Rank { dataset: String, rank: usize },
+    ChunkRank { dataset: String, rank: usize, found: usize },
+    Dataset { dataset: String, why: DatasetWhy },
+    ZstdLevel { level: i32 },
+    NoZstd,
+    DimNames { dataset: String, rank: usize, found: usize },
+    NoSuchAxis { dataset: String, axis: String },
+    LabelCount { dataset: String, axis: String, extent: u64, found: usize },
+    BudgetPercent { bps: u16 },
+    Metadata(Box<Breach>),
+    TooManyDatasets { found: usize },
+    TooLarge,
+    HistorySize { found: usize, allowed: usize },
+    MetadataSize { found: usize, allowed: usize },
+    Marker,
+    ChunkPlace { dataset: String, tile: Vec<u64> },
+    ChunkShape { dataset: String, expected: Box<(DType, Shape)>, found: Box<(DType, Shape)> },
+    ChunkTwice { dataset: String, tile: Vec<u64> },
+    Unwritten { dataset: String, tile: Vec<u64>, missing: u64 },
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let q = |name: &str| format!("`{}`", escape::name(name));
+        match self {
+            Self::NameLength { len: 0, .. } => write!(f, "a dataset needs a name"),
+            Self::NameLength { name, len } => {
+                write!(f, "dataset name {}… has {len} bytes, at most {NAME_BYTES} are allowed", q(name))
+            }
+            Self::DuplicateName { name } => write!(f, "there is a dataset {} already", q(name)),
+            Self::Rank { dataset, rank } => {
+                write!(f, "dataset {} has {rank} axes, but 1 to {MAX_RANK} are allowed", q(dataset))
+            }
+            Self::ChunkRank { dataset, rank, found } => {
+                write!(f, "dataset {} has {rank} axes, but its chunks have {found}", q(dataset))
+            }
+            Self::Dataset { dataset, why } => write!(f, "dataset {}: {why}", q(dataset)),
+            Self::ZstdLevel { level } => {
+                write!(
+                    f,
+                    "zstd has no level {level} (from {} to {})",
+                    zstd::LEVELS.start(),
+                    zstd::LEVELS.end()
+                )
+            }
+            Self::NoZstd => write!(f, "zstd is not part of this build (cargo feature `zstd`)"),
+            Self::DimNames { dataset, rank, found } => {
+                write!(f, "dataset {} has {rank} axes, but {found} names are given", q(dataset))
+            }
+            Self::NoSuchAxis { dataset, axis } => write!(f, "dataset {} has no axis {}", q(dataset), q(axis)),
+            Self::LabelCount { dataset, axis, extent, found } => {
+                let (dataset, axis) = (q(dataset), q(axis));
+                write!(
+                    f,
+                    "axis {axis} of dataset {dataset} has {extent} positions, but {found} labels are given"
+                )
+            }
+            Self::BudgetPercent { bps } => {
+                write!(f, "a memory budget of {bps} hundredths of a percent is more than everything")
+            }
+            Self::Metadata(breach) => breach.fmt(f),
+            Self::TooManyDatasets { found } => write!(f, "{found} datasets are more than a file can hold"),
+            Self::TooLarge => write!(f, "the file would be larger than 64 bits can tell"),
+            Self::HistorySize { found, allowed } => {
+                write!(f, "the history needs {found} bytes, at most {allowed} are allowed")
+            }
+            Self::MetadataSize { found, allowed } => {
+                write!(f, "the metadata needs {found} bytes, at most {allowed} are allowed")
+            }
+            Self::Marker => write!(f, "the metadata holds text that only the integrity block may hold"),
+            Self::ChunkPlace { dataset, tile } => write!(f, "dataset {} has no chunk {tile:?}", q(dataset)),
+            Self::ChunkShape { dataset, expected, found } => write!(
+                f,
+                "a chunk of dataset {} is {} {}, but {} {} was given",
+                q(dataset),
+                expected.0,
+                expected.1,
+                found.0,
+                found.1
+            ),
+            Self::ChunkTwice { dataset, tile } => {
+                write!(f, "chunk {tile:?} of dataset {} was written already", q(dataset))
+            }
+            Self::Unwritten { dataset, tile, missing } => {
+                write!(
+                    f,
+                    "{missing} chunks were not written, the first is {tile:?} of dataset {}",
+                    q(dataset)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}

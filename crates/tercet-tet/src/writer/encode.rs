@@ -1,0 +1,105 @@
+//! Chunks on their way into a file: encoded, and what is remembered of them.
+
+use tercet_codec::bytes::zstd;
+use tercet_core::checksum;
+
+use crate::fault::Fault;
+use crate::layout::{Compression, WriterOptions};
+use crate::stats::Stats;
+use crate::wire::ids::Codec;
+use crate::zones::{Scan, TileZone};
+
+/// What is known of each row so far, in canonical order.
+#[derive(Debug, Default)]
+pub(crate) struct RowStates {
+    pub(crate) offsets: Vec<u64>,
+    pub(crate) stored: Vec<u64>,
+    /// The codec's number, or one of the marks below.
+    pub(crate) codecs: Vec<u8>,
+    pub(crate) crcs: Vec<u32>,
+    pub(crate) stats: Vec<[u8; 48]>,
+}
+
+impl RowStates {
+    pub(super) fn new(count: usize, options: WriterOptions) -> Result<Self, Fault> {
+        let bytes = count.saturating_mul(72);
+        let mut rows = Self::default();
+        let failed = |_| tercet_core::tensor::OutOfMemory { bytes };
+        rows.offsets.try_reserve_exact(count).map_err(failed)?;
+        rows.offsets.resize(count, 0);
+        rows.stored.try_reserve_exact(count).map_err(failed)?;
+        rows.stored.resize(count, 0);
+        rows.codecs.try_reserve_exact(count).map_err(failed)?;
+        rows.codecs.resize(count, UNWRITTEN);
+        if options.has_block() {
+            rows.crcs.try_reserve_exact(count).map_err(failed)?;
+            rows.crcs.resize(count, 0);
+            if options.statistics {
+                rows.stats.try_reserve_exact(count).map_err(failed)?;
+                rows.stats.resize(count, [0; 48]);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// A row whose chunk was not written yet.
+pub(super) const UNWRITTEN: u8 = 0xff;
+/// A row that the file will not have.
+pub(crate) const HOLE: u8 = 0xfe;
+
+/// A chunk ready to be written.
+pub(crate) struct Encoded {
+    pub(crate) row: u64,
+    pub(crate) codec: Codec,
+    pub(crate) stored: Vec<u8>,
+    pub(crate) crc: u32,
+    pub(crate) stats: [u8; 48],
+    pub(super) zone: Option<TileZone>,
+}
+
+/// What encoding a chunk needs to know: shared by threads while the writer writes.
+pub(crate) struct Encoder {
+    pub(crate) dtype: tercet_core::DType,
+    pub(super) compression: Compression,
+    pub(super) checksums: bool,
+    pub(super) statistics: bool,
+    pub(super) zones: Option<Scan>,
+}
+
+impl Encoder {
+    pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, Fault> {
+        let stats = if self.statistics { Stats::of(self.dtype, &raw).encode() } else { [0; 48] };
+        let zone = self.zones.map(|scan| scan.tile(&raw));
+        let stored = match self.compression {
+            Compression::Raw => raw,
+            Compression::Zstd { level } => {
+                let mut out = Vec::new();
+                zstd::encode(&raw, level, &mut out)
+                    .map_err(|error| Fault::Write(std::io::Error::other(error)))?;
+                out
+            }
+        };
+        let crc = if self.checksums { checksum::crc32c(&stored) } else { 0 };
+        Ok(Encoded { row, codec: self.compression.codec(), stored, crc, stats, zone })
+    }
+
+    /// A chunk that is stored already, with what is known of it. A checksum it has is kept, never computed anew:
+    /// that would bless damage.
+    pub(crate) fn keep(
+        &self,
+        row: u64,
+        codec: Codec,
+        stored: Vec<u8>,
+        stats: [u8; 48],
+        crc: Option<u32>,
+    ) -> Encoded {
+        let computed = || if self.checksums { checksum::crc32c(&stored) } else { 0 };
+        let crc = crc.unwrap_or_else(computed);
+        Encoded { row, codec, stored, crc, stats, zone: None }
+    }
+
+    pub(crate) fn wants_statistics(&self) -> bool {
+        self.statistics
+    }
+}
