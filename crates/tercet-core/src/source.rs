@@ -95,7 +95,7 @@ pub enum SourceError {
         /// The length of the source.
         len: u64,
     },
-    /// The span does not fit into memory on this platform.
+    /// The span does not fit into memory.
     TooLarge {
         /// The bytes asked for.
         span: Span,
@@ -110,7 +110,7 @@ impl fmt::Display for SourceError {
             Self::Read { span, error } => write!(f, "cannot read bytes {span}: {error}"),
             Self::PastEnd { span, len } => write!(f, "cannot read bytes {span}: the file ends at {len}"),
             Self::TooLarge { span } => {
-                write!(f, "cannot read bytes {span}: more than this platform can address")
+                write!(f, "cannot read bytes {span}: more than there is memory for")
             }
         }
     }

@@ -47,6 +47,12 @@ pub enum Fault {
         /// How it was noticed.
         why: StaleWhy,
     },
+    /// Parts of the integrity block cannot be used, so a change cannot keep what they say.
+    #[error("the integrity block cannot be used as a whole: {}", escape::name(problems))]
+    DoubtfulBlock {
+        /// What is wrong with it.
+        problems: Box<str>,
+    },
     /// A chunk cannot be had.
     #[error("dataset `{}`, chunk {} (row {row}, bytes {span}): {why}", escape::name(dataset), Coords(tile))]
     Chunk {
@@ -238,7 +244,7 @@ impl Diagnose for Fault {
             Self::Source(error) => error.class(),
             Self::Malformed(malformed) => malformed.class(),
             Self::MissingChunk { .. } | Self::BadDataset { .. } => Class::Malformed,
-            Self::Checksum { .. } | Self::Stale { .. } => Class::Corrupt,
+            Self::Checksum { .. } | Self::Stale { .. } | Self::DoubtfulBlock { .. } => Class::Corrupt,
             Self::Chunk { why, .. } => match why {
                 ChunkWhy::Codec(error) if error.is_not_built() => Class::Unsupported,
                 ChunkWhy::Codec(_) | ChunkWhy::Checksum(_) => Class::Corrupt,
@@ -273,7 +279,7 @@ impl Diagnose for Fault {
                 }
                 _ => Some("`tet verify` lists everything that is wrong".into()),
             },
-            Self::Checksum { .. } | Self::Stale { .. } => {
+            Self::Checksum { .. } | Self::Stale { .. } | Self::DoubtfulBlock { .. } => {
                 Some("`tet verify` tells what changed; `tet repair` lists what can be done".into())
             }
             Self::Chunk { why: ChunkWhy::Checksum(_) | ChunkWhy::Codec(_), .. } => Some(

@@ -12,6 +12,7 @@ use tercet_core::{ByteSource as _, Progress};
 
 use crate::fault::{DatasetWhy, Error, Fault};
 use crate::file::{Dataset, File, OpenOptions};
+use crate::guard::Protection;
 use crate::layout::{Layout, WriterOptions};
 use crate::metadata::HistoryRow;
 use crate::stats::Stats;
@@ -44,6 +45,10 @@ impl Rewrite {
         let lock = Exclusive::acquire_on(disk, path)
             .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
         let old = options.open(path)?;
+        if let Protection::Partial { problems } = old.protection() {
+            let problems = problems.join("; ").into();
+            return Err(old.error(Fault::DoubtfulBlock { problems }));
+        }
         let mut layout = Layout::new();
         for dataset in old.datasets() {
             layout.push(dataset.name(), dataset.grid()?.clone());

@@ -90,3 +90,45 @@ fn zone_maps_that_lie_elsewhere_are_ignored() {
     assert!(report.ok);
     assert!(report.findings.iter().any(|finding| finding.check == "zone_maps"), "{report:?}");
 }
+
+/// A protected file whose row checksums are unreadable although the footer's checksum is right.
+fn doubtful() -> Vec<u8> {
+    let mut layout = Layout::new();
+    let id = layout.dataset("pi", DType::U16, [12], [5]).unwrap();
+    let options = WriterOptions::new().with_history(false);
+    let mut writer = layout.write_to("doubtful", Cursor::new(Vec::new()), options).unwrap();
+    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    let mut bytes = writer.seal().unwrap();
+    let footer = payload_end(&bytes);
+    let find = |bytes: &[u8], key: &[u8]| {
+        bytes.windows(key.len()).position(|window| window == key).unwrap() + key.len()
+    };
+    let column = find(&bytes, br#""row_crc32c":""#);
+    bytes[column] = b'*';
+    let digits = find(&bytes, br#""footer_crc32c":""#);
+    bytes[digits..digits + 8].fill(b'0');
+    let crc = tercet_core::checksum::crc32c(&bytes[footer..]);
+    bytes[digits..digits + 8].copy_from_slice(format!("{crc:08x}").as_bytes());
+    bytes
+}
+
+#[test]
+fn a_doubtful_block_is_not_built_upon() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("doubtful.tet");
+    std::fs::write(&path, doubtful()).unwrap();
+    let file = File::open(&path).unwrap();
+    assert!(matches!(file.protection(), tercet_tet::Protection::Partial { .. }));
+    assert_eq!(file.dataset("pi").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
+
+    let error = tercet_tet::Rewrite::open(&path).unwrap_err();
+    assert_eq!(tercet_core::Diagnose::class(&error), tercet_core::Class::Corrupt, "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), doubtful());
+
+    let options = RepairOptions::default().with_apply("reseal_checksums");
+    let report = repair(&path, &options, &Silent).unwrap();
+    assert!(report.ok(), "{report:?}");
+    let file = File::open(&path).unwrap();
+    assert!(matches!(file.protection(), tercet_tet::Protection::Checked { .. }));
+    assert_eq!(file.history().last().unwrap().op, "reseal");
+}

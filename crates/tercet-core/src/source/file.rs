@@ -44,7 +44,9 @@ impl ByteSource for File {
     }
     fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
         let range = range_within(span, self.len)?;
-        let mut out = vec![0; range.len()];
+        let mut out = Vec::new();
+        out.try_reserve_exact(range.len()).map_err(|_| SourceError::TooLarge { span })?;
+        out.resize(range.len(), 0);
         self.read_into(span.start(), &mut out)?;
         Ok(out.into())
     }
