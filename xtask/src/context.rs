@@ -49,6 +49,11 @@ impl Context {
         self.cargo_with_target(self.side_target.path())
     }
 
+    /// A program of the main workspace, once that is built.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.main_target.path().join("debug").join(name).with_extension(env::consts::EXE_EXTENSION)
+    }
+
     /// A program of a side workspace, once that is built.
     pub(crate) fn side_program(&self, name: &str) -> PathBuf {
         self.side_target.path().join("debug").join(name).with_extension(env::consts::EXE_EXTENSION)

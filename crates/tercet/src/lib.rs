@@ -33,7 +33,13 @@ pub use container::{Container, verify};
 pub use error::{Error, Unrecognised};
 pub use format::{Format, HEAD_LEN, detect, format_of};
 
-/// The Rust of the guide compiles.
+/// The Rust of the documents compiles, and runs where it can.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/open-and-inspect.md")]
-struct OpenAndInspect;
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/open-and-inspect.md")]
+    struct OpenAndInspect;
+    #[doc = include_str!("../../../docs/guide/mmap-read-patterns.md")]
+    struct MmapReadPatterns;
+}

@@ -44,7 +44,25 @@ pub(super) fn interop(context: &Context) -> Report {
     for format in FORMATS {
         check(context, format, &mut report);
     }
+    guides(context, &mut report);
     report
+}
+
+/// The Python of the guides, run with numpy and our command.
+fn guides(context: &Context, report: &mut Report) {
+    let python = match oracles::python(context) {
+        Ok(python) => python,
+        Err(why) => return report.lack(context.ci, "interop guides", &why),
+    };
+    let mut build = context.cargo();
+    build.args(["build", "--package", "tercet-cli", "--bin", "tet"]).args(context.locked());
+    if let Err(why) = process::run(&mut build) {
+        return report.fail(why);
+    }
+    let script = "interop/guide_check.py";
+    let mut command = Command::new(&python.program);
+    command.arg(script).arg("--tet").arg(context.program("tet")).current_dir(&context.root);
+    driver(report, script, command.env("PYTHONDONTWRITEBYTECODE", "1"));
 }
 
 fn check(context: &Context, format: &Format, report: &mut Report) {
