@@ -22,7 +22,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { metadata_bytes: 1 << 30, chunk_bytes: 8 << 30, array_bytes: 1 << 40, table_bytes: 4 << 30 }
+        Self { metadata_bytes: 2 << 30, chunk_bytes: 8 << 30, array_bytes: 1 << 40, table_bytes: 4 << 30 }
     }
 }
 

@@ -5,6 +5,7 @@ use tercet_core::checksum::{self, Mismatch};
 use tercet_core::limits::within;
 use tercet_core::{ByteSource, Limits, Malformed, Site, Span, Why};
 
+use crate::bounds::INLINE_BYTES;
 use crate::fault::{Fault, StaleWhy};
 use crate::metadata::{HistoryRow, Metadata};
 use crate::wire::block::{Block, ZERO_DIGITS, find_digits};
@@ -52,7 +53,7 @@ impl Catalog {
             return Ok(catalog);
         }
         let index_end = catalog.head_end();
-        let footer = Footer::read(source, index_end)?;
+        let footer = Footer::read(source, index_end, limits)?;
         let payload_end = footer.payload_end(index_end);
         catalog.payload_end = payload_end.filter(|&end| end >= index_end).ok_or_else(|| {
             // The spills of the JSON text are longer than what lies before it.
@@ -202,14 +203,16 @@ fn read_directory(
 }
 
 impl Footer {
-    fn read(source: &dyn ByteSource, index_end: u64) -> Result<Self, Fault> {
+    fn read(source: &dyn ByteSource, index_end: u64, limits: &Limits) -> Result<Self, Fault> {
         let (tail, json_span) = read_tail(source)?;
+        check_text(json_span, limits)?;
         let mut json = Json::parse(&source.read_at(json_span)?, json_span)?;
         let mut metadata = json.metadata.take().unwrap_or_default();
         let mut spill = None;
         if let Some(place) = json.metadata_ref {
             // With both, the spill counts.
             let span = footer::spill_span(place, index_end, json_span)?;
+            check_text(span, limits)?;
             metadata = footer::parse_spill(&source.read_at(span)?, span)?;
             spill = Some(span);
         }
@@ -222,6 +225,17 @@ impl Footer {
         let spilled = self.json.spilled(self.tail.history_version, index_end, self.json_span)?;
         self.json_span.start().checked_sub(spilled)
     }
+}
+
+/// Bytes of memory that a byte of JSON text can need: a hostile text of tiny objects was measured at 110.
+const TEXT_GROWTH: u64 = 128;
+
+/// Checks the memory a text may need before it is parsed. 64 KiB, the most a footer's text can have, is always read.
+fn check_text(span: Span, limits: &Limits) -> Result<(), Fault> {
+    if span.len() > INLINE_BYTES as u64 {
+        within("the text of the footer", span.len().saturating_mul(TEXT_GROWTH), limits.metadata_bytes)?;
+    }
+    Ok(())
 }
 
 /// Reads the last 16 bytes and finds the JSON text.

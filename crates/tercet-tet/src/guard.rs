@@ -10,6 +10,7 @@ use tercet_core::{ByteSource, Span};
 use crate::Region;
 use crate::catalog::Catalog;
 use crate::fault::Fault;
+use crate::file::OpenOptions;
 use crate::wire::block::{Block, CRC_LEN, Column, LongLabels, STATS_LEN, runs};
 use crate::wire::ids::RUN_ROWS;
 
@@ -44,17 +45,24 @@ pub(crate) struct Guard {
     index_runs: Vec<AtomicU64>,
     /// One bit for each run of statistics: checked.
     stats_runs: Vec<AtomicU64>,
+    /// Set while a damaged file is mended: one bit for each run of index rows that fails its checksum. Rows of such
+    /// a run may still be right, and their chunks prove it.
+    doubtful_runs: Option<Vec<AtomicU64>>,
 }
 
 /// Reads the block of a freshly opened file and checks footer and catalogue against it.
 pub(crate) fn open(
     catalog: &Catalog,
     source: &dyn ByteSource,
-    ignore: bool,
+    options: &OpenOptions,
 ) -> Result<(Option<Guard>, Protection), Fault> {
+    let ignore = options.ignore_checksums;
     let Some(value) = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref()) else {
         return Ok((None, if ignore { Protection::Ignored } else { Protection::Absent }));
     };
+    if options.mending {
+        return Ok((mending(catalog), Protection::Ignored));
+    }
     if ignore {
         return Ok((None, Protection::Ignored));
     }
@@ -71,11 +79,23 @@ pub(crate) fn open(
     Ok((Some(Guard::new(block, catalog.index.entry_count)), protection))
 }
 
+/// What a damaged file's block can still prove: which chunks are as they were written.
+///
+/// The block itself may be damaged; then a good chunk may look bad, but never a bad one good.
+fn mending(catalog: &Catalog) -> Option<Guard> {
+    let rows = catalog.index.entry_count;
+    let mut block = catalog.block().filter(|block| block.rows == Some(rows))?;
+    (block.row_stats, block.stats_crc32c) = (None, None);
+    let mut guard = Guard::new(block, rows);
+    guard.doubtful_runs = Some(guard.index_runs.iter().map(|_| AtomicU64::new(0)).collect());
+    Some(guard)
+}
+
 impl Guard {
     fn new(block: Block, rows: u64) -> Self {
         let words = usize::try_from(runs(rows).div_ceil(64)).unwrap_or(0);
         let bits = || (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { block, rows, index_runs: bits(), stats_runs: bits() }
+        Self { block, rows, index_runs: bits(), stats_runs: bits(), doubtful_runs: None }
     }
 
     pub(crate) fn labels(&self) -> &LongLabels {
@@ -93,9 +113,18 @@ impl Guard {
         if is_set(&self.index_runs, run) {
             return Ok(());
         }
-        self.recheck_index_run(source, run, bytes, span)?;
+        match (self.recheck_index_run(source, run, bytes, span), &self.doubtful_runs) {
+            (Ok(()), _) => {}
+            (Err(Fault::Checksum { .. }), Some(doubtful)) => set(doubtful, run),
+            (Err(fault), _) => return Err(fault),
+        }
         set(&self.index_runs, run);
         Ok(())
+    }
+
+    /// Whether a row may say another place than canonical order gives it.
+    pub(crate) fn vouches_for(&self, row: u64) -> bool {
+        self.doubtful_runs.as_ref().is_none_or(|doubtful| !is_set(doubtful, row / RUN_ROWS))
     }
 
     /// Checks the bytes of a run of index rows, whether or not that was done before.

@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet_core::publish::{Disk, Exclusive, RealDisk};
-use tercet_core::{ByteSource, Limits, Progress, Span};
+use tercet_core::{ByteSource, Class, Diagnose as _, Limits, Progress, Span};
 
-use crate::catalog::{Catalog, read_tail};
+use crate::catalog::Catalog;
 use crate::fault::{Error, Fault};
 use crate::file::OpenOptions;
 use crate::layout::WriterOptions;
 use crate::metadata::HistoryRow;
 use crate::rewrite::Rewrite;
-use crate::rows::{RowContext, Rows};
-use crate::verify::{FOOTER_INVALID, RESEAL, Report, VerifyOptions, is_about_footer, verify_source};
-use crate::wire::footer::Json;
+use crate::verify::{
+    FOOTER_INVALID, RESEAL, Report, VerifyOptions, cut_point, is_about_footer, verify_source,
+};
 use crate::wire::ids::FLAG_FOOTER;
 
 mod salvage;
@@ -211,7 +211,16 @@ fn apply(
     if dry_run {
         return action(done, "would decode every chunk and compute the checksums anew".to_owned());
     }
-    let rows = reseal(disk.clone(), path, progress)?;
+    let rows = match reseal(disk.clone(), path, progress) {
+        Ok(rows) => rows,
+        // What is left of the old checksums, or the order of the index, speaks against it.
+        Err(error) if matches!(error.class(), Class::Corrupt | Class::Malformed) => {
+            let why = error.fault().to_string().replace("\n ", ":");
+            let detail = format!("refused: {why}; damage is not sealed in, salvage the good chunks first");
+            return action(ActionState::Skipped, detail);
+        }
+        Err(error) => return Err(error),
+    };
     action(
         done,
         format!("decoded {rows} chunk(s) and computed their checksums anew; present bytes count as right"),
@@ -272,35 +281,10 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
     )))
 }
 
-/// Where the payloads of a file with a damaged footer end: before the text if that can be found, but never before
-/// the end of a payload.
-fn cut_point(source: &dyn ByteSource) -> Result<u64, Fault> {
-    let limits = Limits::default();
-    let catalog = Catalog::read_head(source, &limits)?;
-    let grids = catalog.grids();
-    let rows = Rows::new(&catalog, &grids);
-    let context = RowContext { source, guard: None, limits: &limits, grids: &grids };
-    let mut payloads_end = catalog.head_end();
-    rows.for_each(&context, |number, row| {
-        let (_, span) = row.check(number, rows.row_start(number), source.len())?;
-        payloads_end = payloads_end.max(span.end());
-        Ok(())
-    })?;
-    let text_start = read_tail(source).ok().map(|(tail, json)| {
-        let spilled = source.read_at(json).ok().and_then(|text| {
-            let parsed = Json::parse(&text, json).ok()?;
-            parsed.spilled(tail.history_version, catalog.head_end(), json)
-        });
-        // Text that does not parse tells of no spills.
-        json.start().saturating_sub(spilled.unwrap_or(0))
-    });
-    Ok(text_start.map_or(payloads_end, |start| start.max(payloads_end)))
-}
-
 /// Writes the file again with a new block.
 fn reseal(disk: Arc<dyn Disk>, path: &Path, progress: &dyn Progress) -> Result<u64, Error> {
-    let options = OpenOptions::new().with_ignore_checksums(true);
-    let rewrite = Rewrite::open_with(disk, path, options)?;
+    // Chunks are still checked by what is left of the old block: damage that it proves is not sealed in.
+    let rewrite = Rewrite::open_with(disk, path, OpenOptions::mending())?;
     let rows = rewrite.file().chunk_count();
     let row = HistoryRow::now("reseal", "tet repair");
     rewrite.start(row, WriterOptions::new(), progress)?.seal()?;

@@ -40,6 +40,9 @@ pub(crate) struct Rows {
 struct Entry {
     dataset: u32,
     tile: u64,
+    /// Of several rows of one tile the one in its canonical place comes first, so that the answer is the same before
+    /// and after the table is built.
+    displaced: bool,
     row: u64,
 }
 
@@ -101,6 +104,12 @@ impl Rows {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Whether a row stands where canonical order puts a tile.
+    pub(crate) fn is_canonical(&self, dataset: u32, grid: &Grid, tile: &[u64], row: u64) -> bool {
+        let base = self.bases.get(dataset as usize).copied().flatten();
+        base.zip(grid.linear(tile)).is_some_and(|(base, linear)| base + linear == row)
     }
 
     /// Row number `row`, after its run was checked.
@@ -180,7 +189,9 @@ impl Rows {
             if let (Some(dataset), Some(grid)) = (dataset, grid)
                 && let Some(tile) = grid.linear(&row.chunk_index[..grid.rank()])
             {
-                table.push(Entry { dataset, tile, row: number });
+                let base = self.bases.get(dataset as usize).copied().flatten();
+                let displaced = base.is_none_or(|base| base + tile != number);
+                table.push(Entry { dataset, tile, displaced, row: number });
             }
             Ok(())
         })?;

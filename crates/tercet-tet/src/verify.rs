@@ -16,10 +16,12 @@ use crate::wire::index::Row;
 
 mod advice;
 mod block;
+mod cut;
 mod payloads;
 
 pub(crate) use advice::{FOOTER_INVALID, RESEAL, is_about_footer};
 pub use advice::{Fix, Recommendation};
+pub(crate) use cut::cut_point;
 
 /// Chunks that are decoded without `deep`.
 const QUICK_ROWS: usize = 128;
@@ -116,7 +118,9 @@ pub fn verify_source(
     let outcome = check.run();
     let Check { findings, cause, .. } = check;
     let summary = outcome.map_err(|fault| Error::new(source.name().clone(), fault))?;
-    let recommendations = advice::of(&findings, cause.as_ref(), source.name());
+    // A footer can be cut off only where the payloads before it are all there.
+    let can_cut = cause.as_ref().is_some_and(is_about_footer) && cut_point(&source).is_ok();
+    let recommendations = advice::of(&findings, cause.as_ref(), can_cut, source.name());
     Ok(Report {
         ok: !findings.iter().any(Finding::is_failure),
         path: source.name().to_string(),

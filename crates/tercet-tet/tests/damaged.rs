@@ -27,10 +27,14 @@ static ALLOC: CountingAlloc = CountingAlloc;
 
 const MIB: usize = 1 << 20;
 
-/// One MiB for each kind of memory.
+/// One MiB for each kind of memory; the text of the largest sample counts with all that it could become.
 fn limits() -> Limits {
     let mib = MIB as u64;
-    Limits::small().with_metadata_bytes(mib).with_chunk_bytes(mib).with_array_bytes(mib).with_table_bytes(mib)
+    Limits::small()
+        .with_metadata_bytes(16 * mib)
+        .with_chunk_bytes(mib)
+        .with_array_bytes(mib)
+        .with_table_bytes(mib)
 }
 
 /// Runs a check and asserts that it takes no more memory than the limits together and some room for the thread pool.

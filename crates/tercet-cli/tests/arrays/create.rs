@@ -231,6 +231,29 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
 }
 
 #[test]
+fn a_file_that_is_read_is_not_replaced() {
+    let folder = Folder::new();
+    folder.write("in.npy", Array::new(("u1", 1), &[2]).file(false, false));
+    folder.write("labels.txt", "a\nb\n");
+    let before = (folder.read("in.npy"), folder.read("labels.txt"));
+    for (words, name) in [
+        ("in.npy --from a=in.npy", "in.npy"),
+        ("./in.npy --from a=in.npy", "in.npy"),
+        ("labels.txt --from a=in.npy --labels 0=labels.txt", "labels.txt"),
+    ] {
+        let said = folder.tet(&format!("create {words} --force"));
+        assert_eq!(said.code, 8, "{words}: {}", said.err);
+        assert_eq!(
+            said.err,
+            format!("error: {name}: cannot be read and replaced at the same time\n"),
+            "{words}"
+        );
+    }
+    assert!((folder.read("in.npy"), folder.read("labels.txt")) == before);
+    assert_eq!(folder.names(), ["in.npy", "labels.txt"]);
+}
+
+#[test]
 fn standard_input_and_output_work_like_files() {
     let folder = Folder::new();
     let array = Array::new(("i4", 4), &[30, 40]);
@@ -272,6 +295,8 @@ fn wrong_words_change_nothing() {
         ("--from a=in.npy --attr a:x=1 --attr a:x=2", 8, "`--attr x` is given twice for array `a`"),
         ("--from a=in.npy --chunk 1", 8, "dataset `a` has 2 axes, but its chunks have 1"),
         ("--from a=in.npy --dims x", 8, "dataset `a` has 2 axes, but 1 names are given"),
+        ("--from a=in.npy --dims x,x", 8, "`--dims x,x` has two axes called `x`"),
+        ("--from a=in.npy --dims a:time,time", 8, "`--dims a:time,time` has two axes called `time`"),
         ("--from a=in.npy --zstd 99", 8, "zstd has no level 99"),
         ("--from a=in.npy --labels lat=two.txt", 8, "no array has an axis `lat`"),
         ("--from a=in.npy --labels a:lat=two.txt", 8, "dataset `a` has no axis `lat`"),

@@ -6,6 +6,7 @@ mod guides;
 mod info;
 mod outline;
 mod paths;
+mod protection;
 mod repair;
 mod shell;
 mod streams;

@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::Folder;
+use crate::support::{Folder, write_many_chunks};
 
 fn with_cut_footer() -> Folder {
     let folder = Folder::with_weather();
@@ -74,6 +74,25 @@ fn good_chunks_are_salvaged() {
     let told: Value =
         serde_json::from_str(&folder.tet("repair bad.tet --salvage more.tet --json").stdout).unwrap();
     assert_eq!((&told["kept"], &told["holes"][0]["dataset"]), (&4.into(), &"t2m".into()));
+}
+
+/// The reason names the dataset, so it is told as it is.
+#[test]
+fn what_is_lost_is_told_once() {
+    let folder = Folder::new();
+    write_many_chunks(&folder.path("good.tet"), 3);
+    // More tiles than the file has rows: the extent of the only dataset follows its name.
+    folder.damaged("good.tet", "bad.tet", |bytes| {
+        let name = bytes.windows(4).position(|word| word == b"many").unwrap();
+        let extent = (name..bytes.len()).find(|&at| bytes[at..].starts_with(&3u64.to_le_bytes())).unwrap();
+        bytes[extent..extent + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    });
+    let ran = folder.tet("repair bad.tet --salvage out.tet");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "no chunk could be kept\n"), "{}", ran.stdout);
+    let lost: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("lost:")).collect();
+    let [lost] = lost[..] else { panic!("one line expected: {}", ran.stdout) };
+    assert!(lost.starts_with("lost: dataset `many` "), "{lost}");
+    assert_eq!(lost.matches("dataset `").count(), 1, "{lost}");
 }
 
 #[test]

@@ -120,15 +120,15 @@ pub fn salvage_on(
     Ok(report)
 }
 
-/// Opens a file as well as it can be: with checks, without them, without its footer.
+/// Opens a file as well as it can be: with all checks, with those of its chunks, without its footer.
 fn open_damaged(path: &Path, notes: &mut Vec<String>) -> Result<File, Error> {
-    let error = match OpenOptions::new().open(path) {
-        Ok(file) => return Ok(file),
-        Err(error) => error,
+    let Err(error) = OpenOptions::new().open(path) else {
+        // A sound catalogue may stand before a damaged index, whose rows have to be looked at one by one.
+        return OpenOptions::mending().open(path);
     };
     if error.class() == Class::Corrupt {
-        notes.push(format!("opened without its checksums: {}", one_line(error.fault())));
-        return OpenOptions::new().with_ignore_checksums(true).open(path);
+        notes.push(format!("damaged beyond its chunks: {}", one_line(error.fault())));
+        return OpenOptions::mending().open(path);
     }
     if crate::verify::is_about_footer(error.fault()) {
         notes.push(format!("footer lost: {}", one_line(error.fault())));

@@ -36,10 +36,19 @@ pub(crate) const RESEAL: &str = "reseal_checksums";
 pub(crate) const DAMAGED_CHUNKS: &str = "damaged_chunks";
 
 /// The recommendations for findings, each code once. `cause` is why the file could not be parsed.
-pub(super) fn of(findings: &[Finding], cause: Option<&Fault>, file: &str) -> Vec<Recommendation> {
+/// `can_cut` tells whether its footer can be cut off.
+pub(super) fn of(
+    findings: &[Finding],
+    cause: Option<&Fault>,
+    can_cut: bool,
+    file: &str,
+) -> Vec<Recommendation> {
     let mut list: Vec<Recommendation> = Vec::new();
-    for finding in findings {
-        let Some((code, fix)) = advise(finding, cause, file) else { continue };
+    // Statistics of a damaged chunk are wrong because it is damaged: that is what has to be mended.
+    let damage = ["tercet_payloads", "tercet_index", "chunk_decode"];
+    let damaged = findings.iter().any(|finding| finding.is_failure() && damage.contains(&&*finding.check));
+    for finding in findings.iter().filter(|finding| !(damaged && finding.check == "tercet_stats")) {
+        let Some((code, fix)) = advise(finding, cause, can_cut, file) else { continue };
         if list.iter().any(|known| known.code == code) {
             continue;
         }
@@ -49,7 +58,12 @@ pub(super) fn of(findings: &[Finding], cause: Option<&Fault>, file: &str) -> Vec
     list
 }
 
-fn advise(finding: &Finding, cause: Option<&Fault>, file: &str) -> Option<(&'static str, Option<Fix>)> {
+fn advise(
+    finding: &Finding,
+    cause: Option<&Fault>,
+    can_cut: bool,
+    file: &str,
+) -> Option<(&'static str, Option<Fix>)> {
     let quoted = shell_quoted(file);
     let fix =
         |summary: &str, command: String| Some(Fix { summary: summary.to_owned(), command: Some(command) });
@@ -72,17 +86,24 @@ fn advise(finding: &Finding, cause: Option<&Fault>, file: &str) -> Option<(&'sta
     let apply = |code: &str, summary: &str| fix(summary, format!("tet repair {quoted} --apply {code}"));
     let again = "make the file again from its source";
     match &*finding.check {
-        "parse" if cause.is_some_and(is_about_footer) => {
+        "parse" if can_cut => {
             Some((FOOTER_INVALID, apply(FOOTER_INVALID, "cut the footer off: history and metadata are lost")))
         }
         "footer" => Some((FOOTER_INVALID, apply(FOOTER_INVALID, "cut the footer off"))),
+        // The catalogue is sound: what is there of the chunks can be had.
+        "parse" if cause.is_some_and(|cause| is_about_footer(cause) || is_about_row(cause)) => {
+            Some(("invalid_layout", salvage()))
+        }
         "parse" => Some(("invalid_layout", manual(again))),
         "chunk_dataset_ids" => Some(("bad_dataset_id", manual(again))),
         "chunk_decode" => Some(("chunk_decode_failed", salvage())),
-        "tercet_payloads" => Some((DAMAGED_CHUNKS, salvage())),
+        "tercet_payloads" | "tercet_index" => Some((DAMAGED_CHUNKS, salvage())),
+        "dataset_tensor_bytes" => Some(("incomplete_dataset", salvage())),
+        "payload_offsets" => Some(("shared_payloads", manual(again))),
+        "footer_metadata" => Some(("metadata_limits", manual("write the file again with less metadata"))),
         "dataset_count" => Some(("dataset_count_mismatch", manual(again))),
-        "chunk_coords" => Some(("duplicate_chunk_coords", manual(again))),
-        "tercet_catalog" | "tercet_footer" | "tercet_block" => {
+        "chunk_coords" => Some(("duplicate_chunk_coords", salvage())),
+        "tercet_catalog" | "tercet_footer" | "tercet_block" | "tercet_stats" => {
             Some((RESEAL, apply(RESEAL, "decode every chunk, then compute the checksums anew")))
         }
         _ => None,
@@ -96,6 +117,12 @@ pub(crate) fn is_about_footer(fault: &Fault) -> bool {
         malformed.site.region,
         Region::FooterTail | Region::FooterJson | Region::MetadataSpill | Region::Footer
     )
+}
+
+/// Whether a fault is of one row of the index, so that the others can be had.
+fn is_about_row(fault: &Fault) -> bool {
+    let Fault::Malformed(malformed) = fault else { return false };
+    matches!(malformed.site.region, Region::IndexRow { .. })
 }
 
 /// A file name as a shell takes it.

@@ -79,7 +79,7 @@ impl Check<'_> {
             Ok(()) => self.note(Finding::pass(check)),
             Err(fault @ (Fault::Source(_) | Fault::Cancelled(_))) => return Err(fault),
             Err(fault) => {
-                self.note(Finding::fail(check, fault.to_string().replace('\n', "")));
+                self.note(Finding::fail(check, fault.to_string().replace("\n ", ":")));
                 return Ok(false);
             }
         }

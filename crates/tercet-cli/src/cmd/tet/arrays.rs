@@ -157,6 +157,12 @@ impl Arrays {
         Ok(opened)
     }
 
+    /// Every file that is read: arrays and labels.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let arrays = self.from.iter().map(|from| from.path.as_path()).filter(|path| !is_stdin(path));
+        arrays.chain(self.labels.iter().map(|file| file.path.as_path()))
+    }
+
     fn check_names(&self) -> Result<(), Failure> {
         let mut seen = BTreeSet::new();
         if let Some(twice) = self.from.iter().find(|from| !seen.insert(&from.name)) {

@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if matches!(output, Output::Stdout) && args.json {
         return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
     }
+    args.arrays.files().try_for_each(|input| output.must_not_be(input))?;
     let opened = args.arrays.open(out)?;
     let mut layout = Layout::new();
     let ids = arrays::plan(&opened, &mut layout)?;

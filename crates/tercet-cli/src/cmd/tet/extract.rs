@@ -10,6 +10,7 @@ use tercet::core::{Progress, Selection, escape};
 use tercet::tet::{self, Export, OpenOptions};
 
 use super::output::{Output, Spool};
+use super::report::warn_of_gaps;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::human_size;
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         output.must_not_be(&args.input.path)?;
     }
     let file = args.open()?;
+    warn_of_gaps(&file, out)?;
     let dataset = file.dataset(&args.dataset)?;
     let selection = match &args.select {
         Some(text) => dataset.select(text)?,

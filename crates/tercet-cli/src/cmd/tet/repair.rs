@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use tercet::core::escape;
 use tercet::tet::{
-    self, ActionState, RepairMode, RepairOptions, RepairReport, SalvageOptions, SalvageReport,
+    self, ActionState, RepairMode, RepairOptions, RepairReport, Report, SalvageOptions, SalvageReport,
 };
 
 use super::output::Output;
-use super::report::{in_one_line, status};
+use super::report::{check, in_one_line, status};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_a_file;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
@@ -24,7 +24,7 @@ Examples:
   tet repair bad.tet --salvage good.tet --fill nan     the good chunks, in a new file
 
 A repair works on a copy, which then takes the place of the file in one step.
-Exit code 0: planned, or repaired and well; 1: the file is still not well.";
+Exit code 0: planned, or repaired and well; 1: the file is still not well, or no chunk is kept.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -102,7 +102,7 @@ fn lines(report: &RepairReport) -> Vec<String> {
         RepairMode::Apply => lines.push("mode: apply".to_owned()),
     }
     if report.actions.is_empty() {
-        lines.push("  (nothing to repair: the file is well)".to_owned());
+        lines.extend(without_actions(&report.before));
     }
     for action in &report.actions {
         let (state, detail) = (action.state, in_one_line(&action.detail));
@@ -124,6 +124,15 @@ fn lines(report: &RepairReport) -> Vec<String> {
         lines.push(format!("verify_after: {}", status(report.ok())));
     }
     lines
+}
+
+/// What there is to say when there is nothing to do: all is well, or nothing helps.
+fn without_actions(before: &Report) -> Vec<String> {
+    if before.ok {
+        return vec!["  (nothing to repair: the file is well)".to_owned()];
+    }
+    let failed = before.findings.iter().filter(|finding| finding.is_failure());
+    failed.map(check).chain(["  no repair is known for this".to_owned()]).collect()
 }
 
 /// The command that does what is recommended.
@@ -148,7 +157,11 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
     } else {
         print_salvage(&report, out)?;
     }
-    Ok(Outcome::Done)
+    if report.kept > 0 {
+        return Ok(Outcome::Done);
+    }
+    out.note("no chunk could be kept")?;
+    Ok(Outcome::FoundBad)
 }
 
 fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
@@ -156,8 +169,9 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     out.line(format_args!("into: {}", escape::name(&report.output)))?;
     let total = report.kept.saturating_add(report.holes.len() as u64);
     out.line(format_args!("kept: {} of {total} chunks", report.kept))?;
-    for name in &report.lost_datasets {
-        out.line(format_args!("{} dataset `{}`", paint(BAD, "lost:"), escape::name(name)))?;
+    // Each is a sentence that names its dataset.
+    for why in &report.lost_datasets {
+        out.line(format_args!("{} {}", paint(BAD, "lost:"), in_one_line(why)))?;
     }
     for note in &report.notes {
         out.line(format_args!("note: {}", in_one_line(note)))?;
@@ -183,5 +197,29 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     match report.holes.len().checked_sub(HOLES_SHOWN) {
         Some(more @ 1..) => out.line(format_args!("  … and {more} more; --json lists all")),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// Which findings have a repair is up to the library; a file that is not well is never called well.
+    #[test]
+    fn without_a_repair_the_failed_checks_are_told() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"no such format").unwrap();
+        let silent = tercet::core::progress::Silent;
+        let mut plan = tet::repair(file.path(), &RepairOptions::default(), &silent).unwrap();
+        assert!(!plan.before.ok);
+        plan.actions.clear();
+        let told = lines(&plan).join("\n");
+        assert!(!told.contains("the file is well"), "{told}");
+        let failed = plan.before.findings.iter().find(|finding| finding.is_failure()).unwrap();
+        let detail = in_one_line(failed.detail.as_deref().unwrap());
+        assert!(told.contains(&*failed.check) && told.contains(&detail), "{told}");
+        assert!(told.ends_with("\n  no repair is known for this"), "{told}");
     }
 }

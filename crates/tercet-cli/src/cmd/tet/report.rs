@@ -1,7 +1,7 @@
 //! The report of a verification, as text.
 
 use tercet::core::{Finding, Severity, escape};
-use tercet::tet::{Recommendation, Report};
+use tercet::tet::{File, Protection, Recommendation, Report};
 
 use crate::failure::Failure;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
@@ -53,7 +53,8 @@ pub(super) fn status(ok: bool) -> String {
     if ok { paint(GOOD, "ok") } else { paint(BAD, "failed") }
 }
 
-fn check(finding: &Finding) -> String {
+/// A check and how it went.
+pub(super) fn check(finding: &Finding) -> String {
     let state = match (finding.is_failure(), finding.severity) {
         (true, _) => paint(BAD, "FAIL"),
         (false, Severity::Warning) => paint(WARN, "warn"),
@@ -72,6 +73,13 @@ fn print_recommendation(recommendation: &Recommendation, out: &mut Ui) -> Result
         Some(command) => out.line(format_args!("       → {}", escape::name(command))),
         None => Ok(()),
     }
+}
+
+/// Tells on standard error when a part of what is read is not checked although the file has checksums.
+pub(super) fn warn_of_gaps(file: &File, out: &mut Ui) -> Result<(), Failure> {
+    let Protection::Partial { problems } = file.protection() else { return Ok(()) };
+    let (name, problems) = (escape::name(file.name()), in_one_line(&problems.join("; ")));
+    out.note(format_args!("{} {name}: partly protected: {problems}", paint(WARN, "warning:")))
 }
 
 /// Messages of the library may have two lines; a list has one for each entry.

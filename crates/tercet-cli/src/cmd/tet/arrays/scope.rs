@@ -1,6 +1,6 @@
 //! Which array an option is for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tercet::core::escape;
 use tercet::tet::Compression;
@@ -42,7 +42,8 @@ impl Scoped {
         }
         for text in &arrays.dims {
             let (array, axes) = scope("--dims", text, names)?;
-            let axes = axes.split(',').map(|axis| axis.trim().to_owned()).collect();
+            let axes: Vec<String> = axes.split(',').map(|axis| axis.trim().to_owned()).collect();
+            check_axes_differ(text, &axes)?;
             scoped.dims.put("--dims", array, names, axes)?;
         }
         for (key, value) in &arrays.attr {
@@ -94,6 +95,18 @@ impl Scoped {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses two axes of one name: labels and selections could mean either. Axes may be nameless, though.
+fn check_axes_differ(text: &str, axes: &[String]) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    match axes.iter().find(|axis| !axis.is_empty() && !seen.insert(axis.as_str())) {
+        None => Ok(()),
+        Some(twice) => {
+            let (text, twice) = (escape::name(text), escape::name(twice));
+            Err(Failure::request(format!("`--dims {text}` has two axes called `{twice}`")))
+        }
     }
 }
 

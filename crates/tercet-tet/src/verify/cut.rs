@@ -1,0 +1,33 @@
+//! Where a damaged footer can be cut off.
+
+use tercet_core::{ByteSource, Limits};
+
+use crate::catalog::{Catalog, read_tail};
+use crate::fault::Fault;
+use crate::rows::{RowContext, Rows};
+use crate::wire::footer::Json;
+
+/// Where the payloads of a file with a damaged footer end: before the text if that can be found, but never before
+/// the end of a payload.
+pub(crate) fn cut_point(source: &dyn ByteSource) -> Result<u64, Fault> {
+    let limits = Limits::default();
+    let catalog = Catalog::read_head(source, &limits)?;
+    let grids = catalog.grids();
+    let rows = Rows::new(&catalog, &grids);
+    let context = RowContext { source, guard: None, limits: &limits, grids: &grids };
+    let mut payloads_end = catalog.head_end();
+    rows.for_each(&context, |number, row| {
+        let (_, span) = row.check(number, rows.row_start(number), source.len())?;
+        payloads_end = payloads_end.max(span.end());
+        Ok(())
+    })?;
+    let text_start = read_tail(source).ok().map(|(tail, json)| {
+        let spilled = source.read_at(json).ok().and_then(|text| {
+            let parsed = Json::parse(&text, json).ok()?;
+            parsed.spilled(tail.history_version, catalog.head_end(), json)
+        });
+        // Text that does not parse tells of no spills.
+        json.start().saturating_sub(spilled.unwrap_or(0))
+    });
+    Ok(text_start.map_or(payloads_end, |start| start.max(payloads_end)))
+}
