@@ -11,13 +11,30 @@ use crate::wire::index::Row;
 
 /// Text longer than this is shown by its beginning.
 const SHOWN_TEXT: usize = 120;
+/// The value of a field that means nothing, until its bytes are looked at.
+const IGNORED: &str = "ignored";
 
 impl File {
     /// The file as a tree: every field of every table with its bytes and its value.
     ///
     /// At most `max_rows` rows of the chunk index and as many payloads are drawn; `None` draws all.
     pub fn outline(&self, max_rows: Option<u64>) -> Result<Outline, Error> {
-        self.draw(max_rows.unwrap_or(u64::MAX)).map_err(|fault| self.error(fault))
+        let drawn = self.draw(max_rows.unwrap_or(u64::MAX)).and_then(|mut root| {
+            self.show_ignored(&mut root)?;
+            Ok(root)
+        });
+        drawn.map_err(|fault| self.error(fault))
+    }
+
+    /// Puts the bytes of fields that mean nothing into their leaves: other writers may have left something there.
+    fn show_ignored(&self, node: &mut Outline) -> Result<(), Fault> {
+        if node.value.as_deref() == Some(IGNORED) {
+            let bytes = self.source.read_at(node.span)?;
+            let zero = bytes.iter().all(|&byte| byte == 0);
+            let shown = if zero { "0".to_owned() } else { format!("`{}`", bytes.escape_ascii()) };
+            node.value = Some(format!("{shown} (ignored)"));
+        }
+        node.parts.iter_mut().try_for_each(|part| self.show_ignored(part))
     }
 
     fn draw(&self, max_rows: u64) -> Result<Outline, Fault> {
@@ -29,7 +46,7 @@ impl File {
             let directory_end = self.catalog.directory.end();
             if let Some(padding) = Span::between(directory_end, index.start()).filter(|span| !span.is_empty())
             {
-                root.parts.push(Outline::leaf("padding", padding, "zeros"));
+                root.parts.push(Outline::leaf("padding", padding, IGNORED));
             }
             let (index, payloads) = self.draw_index(max_rows)?;
             root.parts.push(index);
@@ -77,9 +94,9 @@ impl File {
         head.field("index_version", 4, 1);
         head.field("entry_count", 8, self.chunk_count());
         head.field("memory_budget_percent_bps", 2, self.memory_budget().percent_bps);
-        head.field("reserved", 2, "ignored");
+        head.field("reserved", 2, IGNORED);
         head.field("memory_budget_bytes", 4, self.memory_budget().bytes);
-        head.field("reserved", 8, "ignored");
+        head.field("reserved", 8, IGNORED);
         index.parts.push(head);
 
         let space = self.catalog.column_space();
@@ -121,7 +138,7 @@ impl File {
         out.field("stored_byte_len", 8, row.stored_byte_len);
         let codec = Codec::from_id(row.codec).map_or("unknown", Codec::name);
         out.field("codec", 4, format!("{} ({codec})", row.codec));
-        out.field("reserved", 4, "ignored");
+        out.field("reserved", 4, IGNORED);
         out
     }
 
@@ -166,11 +183,11 @@ fn draw_record(number: usize, record: &Record, start: u64) -> Outline {
     let dtype = dtype_of(record.dtype_tag).map_or("unknown", tercet_core::DType::name);
     out.field("dtype", 4, format!("{} ({dtype})", record.dtype_tag));
     out.field("ndim", 4, record.shape.len());
-    out.field("reserved", 4, "ignored");
+    out.field("reserved", 4, IGNORED);
     out.field("name", name_len, format!("`{}`", escape::name(&record.name)));
     let padding = (16 + name_len).wrapping_neg() & 7;
     if padding > 0 {
-        out.field("padding", padding, "ignored");
+        out.field("padding", padding, IGNORED);
     }
     for (axis, extent) in record.shape.iter().enumerate() {
         out.field(format!("shape[{axis}]"), 8, extent);
