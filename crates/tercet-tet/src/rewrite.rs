@@ -8,10 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
-use tercet_core::{ByteSource as _, Progress};
+use tercet_core::{ByteSource as _, DType, Progress};
 
 use crate::fault::{DatasetWhy, Error, Fault};
 use crate::file::{Dataset, File, OpenOptions};
+use crate::grid::Grid;
 use crate::guard::Protection;
 use crate::layout::{Layout, WriterOptions};
 use crate::metadata::HistoryRow;
@@ -51,7 +52,10 @@ impl Rewrite {
         }
         let mut layout = Layout::new();
         for dataset in old.datasets() {
-            layout.push(dataset.name(), dataset.grid()?.clone());
+            // A dataset that cannot be used can still be dropped; `start` refuses to keep it.
+            let unusable = || Grid::new(DType::U8, &[1], &[1]).map_err(|why| old.error(bad(&dataset, why)));
+            let grid = dataset.grid().cloned().or_else(|_| unusable())?;
+            layout.push(dataset.name(), grid);
         }
         layout.budget = old.memory_budget();
         layout.history = old.history().to_vec();
@@ -102,6 +106,9 @@ impl Rewrite {
         progress: &dyn Progress,
     ) -> Result<Writer<Staged>, Error> {
         let Self { lock, old, kept, mut layout } = self;
+        for &id in &kept {
+            Dataset { file: &old, id }.grid()?;
+        }
         // They would have to tell of the kept chunks as well, whose values are not looked at.
         let options = options.with_zone_maps(false);
         if options.record_history {
@@ -130,14 +137,18 @@ pub(crate) fn check_rows(dataset: &Dataset<'_>) -> Result<(), Fault> {
     let rows = dataset.file.rows.count();
     if tiles > rows.saturating_mul(64).saturating_add(1 << 16) {
         let why = DatasetWhy::FewRows { tiles, rows };
-        return Err(Fault::BadDataset { dataset: dataset.name().into(), why });
+        return Err(bad(dataset, why));
     }
     Ok(())
 }
 
+fn bad(dataset: &Dataset<'_>, why: DatasetWhy) -> Fault {
+    Fault::BadDataset { dataset: dataset.name().into(), why }
+}
+
 /// Chunks that the old file does not have, as rows of the new one.
 fn holes(old: &File, kept: &[usize]) -> Result<Vec<u64>, Fault> {
-    let tiles = kept.iter().map(|&id| old.grids[id].as_ref().map_or(0, crate::Grid::tiles));
+    let tiles = kept.iter().map(|&id| old.grids[id].as_ref().map_or(0, Grid::tiles));
     // Only a file whose rows are all there can be trusted to need no look.
     if old.rows.is_complete() && kept.len() == old.grids.len() {
         return Ok(Vec::new());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tercet_core::DType;
+use tercet_core::limits::within;
 
 use crate::fault::{DatasetWhy, Error};
 use crate::file::File;
@@ -65,6 +66,9 @@ pub struct DatasetSummary {
 impl File {
     /// Everything but the values. Reads the whole chunk index.
     pub fn summary(&self) -> Result<Summary, Error> {
+        let bytes = self.chunk_count().saturating_mul(size_of::<Row>() as u64);
+        within("the rows of the chunk index", bytes, self.options.limits.table_bytes)
+            .map_err(|exceeded| self.error(exceeded.into()))?;
         let mut chunks = Vec::new();
         self.for_each_row(|_, row| chunks.push(*row))?;
         Ok(Summary {

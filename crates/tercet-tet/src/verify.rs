@@ -211,7 +211,9 @@ impl Check<'_> {
         grids: &[Result<Grid, DatasetWhy>],
         rows: &Rows,
     ) -> Result<Vec<Row>, Fault> {
-        let bytes = catalog.index.entry_count.saturating_mul(size_of::<Row>() as u64);
+        // The rows themselves, and the keys by which they are sorted.
+        let each = (3 * size_of::<Row>()) as u64;
+        let bytes = catalog.index.entry_count.saturating_mul(each);
         within("the rows of the chunk index", bytes, self.options.limits.table_bytes)?;
         let limits = &self.options.limits;
         let context = RowContext { source: self.source, guard: None, limits, grids };

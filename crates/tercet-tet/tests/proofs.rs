@@ -162,3 +162,31 @@ fn a_hole_is_told_by_name() {
     let error = file.dataset("a").unwrap().read_all().unwrap_err();
     assert!(error.to_string().ends_with("chunk [3] is missing from the index"), "{error}");
 }
+
+#[test]
+fn an_unusable_dataset_can_be_dropped_but_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut layout = Layout::new();
+    let bad = layout.dataset("bad", DType::U16, [12], [3]).unwrap();
+    let good = layout.dataset("good", DType::U16, [12], [5]).unwrap();
+    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
+    for id in [bad, good] {
+        writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    }
+    let mut bytes = writer.seal().unwrap();
+    bytes[44] = 11; // no element type
+    let path = write(folder.path(), &bytes);
+    let row = || tercet_tet::HistoryRow::at("drop", "test", 1);
+
+    let keep = tercet_tet::Rewrite::open(&path).unwrap();
+    assert!(keep.start(row(), WriterOptions::new(), &Silent).is_err());
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+
+    let mut change = tercet_tet::Rewrite::open(&path).unwrap();
+    change.drop_dataset("bad").unwrap();
+    change.start(row(), WriterOptions::new(), &Silent).unwrap().seal().unwrap();
+    let file = File::open(&path).unwrap();
+    assert_eq!(file.datasets().len(), 1);
+    assert_eq!(file.dataset("good").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
+    assert!(verify(&path, VerifyOptions::default(), &Silent).unwrap().ok);
+}
