@@ -27,14 +27,15 @@ static ALLOC: CountingAlloc = CountingAlloc;
 
 const MIB: usize = 1 << 20;
 
-/// One MiB for each kind of memory; the text of the largest sample counts with all that it could become.
+/// One MiB for each kind of memory.
 fn limits() -> Limits {
     let mib = MIB as u64;
-    Limits::small()
-        .with_metadata_bytes(16 * mib)
-        .with_chunk_bytes(mib)
-        .with_array_bytes(mib)
-        .with_table_bytes(mib)
+    Limits::small().with_metadata_bytes(mib).with_chunk_bytes(mib).with_array_bytes(mib).with_table_bytes(mib)
+}
+
+/// The limits for a sample: a text of more than 64 KiB counts with all that it could become in memory.
+fn limits_for(bytes: &[u8]) -> Limits {
+    if bytes.len() > 1 << 16 { limits().with_metadata_bytes(16 * MIB as u64) } else { limits() }
 }
 
 /// Runs a check and asserts that it takes no more memory than the limits together and some room for the thread pool.
@@ -49,12 +50,12 @@ fn measured(name: &str, check: impl FnOnce() + Send) {
 fn open(bytes: &[u8], copies: bool) -> Result<File, tercet_tet::Error> {
     let source = Counting::new(Memory::new("damaged", bytes.to_vec()));
     let source = if copies { source.with_copies() } else { source };
-    OpenOptions::new().with_limits(limits()).open_source(source.shared())
+    OpenOptions::new().with_limits(limits_for(bytes)).open_source(source.shared())
 }
 
 fn verify(bytes: &[u8], deep: bool) -> Report {
     let source = Arc::new(Memory::new("damaged", bytes.to_vec()));
-    let options = VerifyOptions::default().with_deep(deep).with_limits(limits());
+    let options = VerifyOptions::default().with_deep(deep).with_limits(limits_for(bytes));
     match verify_source(source, options, &Silent) {
         Ok(report) => report,
         Err(error) => panic!("all bytes are there: {error}"),
