@@ -1,11 +1,14 @@
 //! How a command ends.
 
 use std::io;
+use std::ops::Range;
 
 use tercet::convert;
 use tercet::core::publish::PublishError;
 use tercet::core::{Class, Diagnose, SourceError};
 use tercet::tet;
+
+use crate::render::Excerpt;
 
 /// A command that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) struct Report {
     pub(crate) class: Class,
     /// What went wrong, without `error:`.
     pub(crate) message: String,
+    /// The place in a text of the user that it is about.
+    pub(crate) excerpt: Option<Excerpt>,
     /// What to do next.
     pub(crate) hint: Option<String>,
 }
@@ -42,12 +47,12 @@ impl Failure {
     /// An error of a library, with everything that caused it.
     pub(crate) fn of(error: &dyn Diagnose) -> Self {
         let hint = error.hint().map(std::borrow::Cow::into_owned);
-        Self::Error(Report { class: error.class(), message: chain(error), hint })
+        Self::Error(Report { class: error.class(), message: chain(error), excerpt: None, hint })
     }
 
     /// An error of a class in the command's own words.
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
-        Self::Error(Report { class, message: message.into(), hint: None })
+        Self::Error(Report { class, message: message.into(), excerpt: None, hint: None })
     }
 
     /// The user asked for something that cannot be.
@@ -73,6 +78,14 @@ impl Failure {
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         if let Self::Error(report) = &mut self {
             report.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// Shows the place in a text that it is about.
+    pub(crate) fn with_excerpt(mut self, text: &str, at: &Range<usize>) -> Self {
+        if let Self::Error(report) = &mut self {
+            report.excerpt = Excerpt::new(text, at);
         }
         self
     }

@@ -71,6 +71,9 @@ pub(crate) enum TercetVerb {
     Repair(cmd::tet::repair::Args),
     /// Draw a file as a tree of named bytes
     Outline(cmd::tet::outline::Args),
+    /// Ask a file: reductions, slices, transforms
+    #[command(visible_alias = "q")]
+    Query(cmd::tet::query::Args),
     /// All commands for .tet files
     #[command(subcommand, arg_required_else_help = true)]
     Tet(cmd::tet::Verb),
@@ -80,6 +83,7 @@ pub(crate) enum TercetVerb {
 
 /// The verbs of `tet`.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one is made for each run")]
 pub(crate) enum TetVerb {
     #[command(flatten)]
     Tet(cmd::tet::Verb),
@@ -132,6 +136,7 @@ impl Request {
             Self::Tercet(TercetVerb::Verify(args)) => cmd::any::verify(args, out),
             Self::Tercet(TercetVerb::Repair(args)) => cmd::any::repair(args, out),
             Self::Tercet(TercetVerb::Outline(args)) => cmd::any::outline(args, out),
+            Self::Tercet(TercetVerb::Query(args)) => cmd::any::query(args, out),
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
             Self::Tercet(TercetVerb::Shell(verb)) | Self::Tet(TetVerb::Shell(verb)) => verb.run(persona, out),
         }

@@ -1,9 +1,13 @@
 //! Values as text.
 
+mod excerpt;
+mod number;
 mod size;
 mod table;
 mod time;
 
+pub(crate) use excerpt::Excerpt;
+pub(crate) use number::{exact, rounded, significant};
 pub(crate) use size::{human_size, parse_size, size_and_bytes};
 pub(crate) use table::Table;
 pub(crate) use time::utc;

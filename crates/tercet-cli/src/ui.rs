@@ -113,11 +113,23 @@ pub(crate) fn print_note(text: impl std::fmt::Display) {
 /// An error, and what to do about it.
 pub(crate) fn error_text(report: &Report) -> String {
     let mut text = format!("{} {}", paint(BAD, "error:"), safe_lines(&report.message));
+    // Writing to a String cannot fail.
+    if let Some(excerpt) = &report.excerpt {
+        let number = excerpt.number.to_string();
+        let (gutter, below) = (format!("{number} |"), format!("{:>1$}", "|", number.len() + 2));
+        let _ = write!(text, "\n  {} {}", paint(DIM, gutter), excerpt.line);
+        let _ = write!(text, "\n  {} {}", paint(DIM, below), paint_marks(&excerpt.marks));
+    }
     if let Some(hint) = &report.hint {
-        // Writing to a String cannot fail.
         let _ = write!(text, "\n  {} {}", paint(GOOD, "hint:"), safe_lines(hint));
     }
     text
+}
+
+/// Spaces stay as they are, so that nothing but the marks has a colour.
+fn paint_marks(marks: &str) -> String {
+    let bare = marks.trim_start();
+    format!("{}{}", &marks[..marks.len() - bare.len()], paint(BAD, bare))
 }
 
 /// Text of the libraries may quote a file in words of a parser: its lines are kept, and nothing else that a terminal

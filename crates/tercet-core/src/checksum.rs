@@ -16,6 +16,28 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     ::crc32c::crc32c_append(crc, bytes)
 }
 
+/// The CRC-32C of a text whose beginning has the checksum `crc` and whose remaining `rest_len` bytes have `rest`.
+///
+/// With `rest` 0 this is what the beginning adds to the checksum of the whole: those of all parts, each with the
+/// bytes behind it, make the checksum by exclusive or, in any order.
+///
+/// ```
+/// use tercet_core::checksum::{crc32c, crc32c_combine};
+///
+/// assert_eq!(crc32c_combine(crc32c(b"12345"), crc32c(b"6789"), 4), crc32c(b"123456789"));
+/// ```
+pub fn crc32c_combine(crc: u32, rest: u32, rest_len: u64) -> u32 {
+    let len = usize::try_from(rest_len);
+    // Longer texts than a machine can hold are told in halves.
+    len.map_or_else(
+        |_| {
+            let half = rest_len / 2;
+            crc32c_combine(crc32c_combine(crc, 0, half), rest, rest_len - half)
+        },
+        |len| ::crc32c::crc32c_combine(crc, rest, len),
+    )
+}
+
 /// A stored checksum that differs from the computed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
@@ -63,6 +85,17 @@ mod tests {
             let (head, tail) = text.split_at(cut);
             assert_eq!(crc32c_append(crc32c(head), tail), crc32c(text));
         }
+    }
+
+    #[test]
+    fn parts_in_any_order_make_the_whole() {
+        let text = b"stream with tgm, keep with tet, find with tatami";
+        let (first, rest) = text.split_at(7);
+        let (second, third) = rest.split_at(20);
+        let parts = [(third, 0), (first, rest.len()), (second, third.len())];
+        let whole =
+            parts.iter().fold(0, |sum, (part, after)| sum ^ crc32c_combine(crc32c(part), 0, *after as u64));
+        assert_eq!(whole, crc32c(text));
     }
 
     #[test]

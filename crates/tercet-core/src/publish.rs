@@ -17,6 +17,8 @@
 //! are never blocked, and a foreign program that ignores them is noticed by identity
 //! ([`PublishError::Replaced`]).
 //!
+//! [`Folder`] is an open folder: what is staged in it stays in it, whatever happens to the path that led there.
+//!
 //! A writer that dies leaves its temporary file behind, without a lock. The next writer to the same target
 //! removes it; readers never write.
 //!
@@ -39,6 +41,7 @@
 mod disk;
 mod error;
 mod exclusive;
+mod folder;
 mod real;
 mod staged;
 mod target;
@@ -47,6 +50,7 @@ mod temporary;
 pub use disk::{Access, Disk, DiskFile, Entry, FileId, Kind};
 pub use error::{Operation, PublishError};
 pub use exclusive::Exclusive;
+pub use folder::Folder;
 pub use real::RealDisk;
 pub use staged::Staged;
 pub use temporary::is_leftover;

@@ -19,6 +19,8 @@ use tercet_testkit::powercut::for_each_cut;
 
 #[path = "publish/locks.rs"]
 mod locks;
+#[path = "publish/folder.rs"]
+mod opened;
 #[cfg(unix)]
 #[path = "publish/unix.rs"]
 mod unix;

@@ -17,7 +17,7 @@ const DATASETS: usize = 256;
 const ATTRS: usize = 64;
 const DIM_NAMES: usize = 8;
 const COORD_AXES: usize = 8;
-const STRING_BYTES: usize = 1024;
+pub(crate) const STRING_BYTES: usize = 1024;
 
 /// Metadata beyond what the format allows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,10 @@ use crate::grid::Grid;
 use crate::read::dense_strides;
 
 /// Bytes of a block. Two are in memory at a time.
-const BLOCK_BYTES: u64 = 32 << 20;
+pub(crate) const BLOCK_BYTES: u64 = 32 << 20;
+
+/// Makes a dense block: what is selected, the numbers of its first position, and where it goes.
+pub(crate) type Fill<'f> = dyn Fn(&Selection, &[u64], &mut [u8]) -> Result<(), Fault> + Sync + 'f;
 
 /// A planned export: which blocks, in which order. Nothing is read yet.
 #[derive(Debug)]
@@ -31,14 +34,25 @@ pub struct Export<'a> {
 impl<'a> Dataset<'a> {
     /// Plans to write a selection out: row-major, little-endian.
     pub fn export(&self, selection: &Selection) -> Result<Export<'a>, Error> {
-        self.plan_export(selection, BLOCK_BYTES).map_err(|fault| self.file.error(fault))
+        self.plan_export(selection, BLOCK_BYTES, false).map_err(|fault| self.file.error(fault))
     }
 
-    fn plan_export(&self, selection: &Selection, block_bytes: u64) -> Result<Export<'a>, Fault> {
+    /// Plans an export in blocks of at most `block_bytes`. A block is one tile at least, unless tiles may be `split`.
+    pub(crate) fn plan_export(
+        &self,
+        selection: &Selection,
+        block_bytes: u64,
+        split: bool,
+    ) -> Result<Export<'a>, Fault> {
         let grid = self.checked_grid()?;
         let bytes = self.selection_bytes(grid, selection)?;
         self.check_touched(grid, selection)?;
-        let cuts = cut(grid, selection, block_bytes);
+        let cuts = if split {
+            let finer = Grid::new(grid.dtype(), grid.shape(), &grid.rows_within(block_bytes));
+            cut(finer.as_ref().unwrap_or(grid), selection, block_bytes)
+        } else {
+            cut(grid, selection, block_bytes)
+        };
         Ok(Export { dataset: *self, selection: selection.clone(), bytes, cuts })
     }
 }
@@ -96,7 +110,8 @@ impl Export<'_> {
             let needs_seek = std::io::Error::other("this selection cannot be written without seeking");
             return Err(self.dataset.file.error(needs_seek.into()));
         }
-        self.run(progress, |_, bytes| out.write_all(bytes).map_err(Fault::from))
+        let written = self.run(&self.plain(progress), |_, bytes| out.write_all(bytes).map_err(Fault::from));
+        written.map_err(|fault| self.dataset.file.error(fault))
     }
 
     /// Writes the result into `out` from position `start` on.
@@ -106,32 +121,50 @@ impl Export<'_> {
         start: u64,
         progress: &dyn Progress,
     ) -> Result<(), Error> {
-        let shape = self.selection.shape();
-        let grid = self.dataset.grid()?;
-        let size = grid.dtype().size();
-        let strides = dense_strides(&shape, size);
         let mut at = None;
-        self.run(progress, |block, bytes| {
+        let written = self.each_run(&self.plain(progress), |offset, run| {
+            let offset = start + offset;
+            if at != Some(offset) {
+                out.seek(SeekFrom::Start(offset)).map_err(crate::writer::write_fault)?;
+            }
+            out.write_all(run).map_err(crate::writer::write_fault)?;
+            at = Some(offset + run.len() as u64);
+            Ok(())
+        });
+        written.map_err(|fault| self.dataset.file.error(fault))
+    }
+
+    /// Makes block after block with `fill` and hands out its runs: where each starts in the result, in bytes.
+    pub(crate) fn each_run(
+        &self,
+        fill: &Fill<'_>,
+        mut put: impl FnMut(u64, &[u8]) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let shape = self.selection.shape();
+        let size = self.dataset.checked_grid()?.dtype().size();
+        let strides = dense_strides(&shape, size);
+        self.run(fill, |block, bytes| {
             for_each_run(block, &shape, size, |first, range| {
                 let offset: u64 = first.iter().zip(&strides).map(|(&n, &stride)| n * stride as u64).sum();
-                let offset = start + offset;
-                if at != Some(offset) {
-                    out.seek(SeekFrom::Start(offset)).map_err(crate::writer::write_fault)?;
-                }
-                let run = &bytes[range];
-                out.write_all(run).map_err(crate::writer::write_fault)?;
-                at = Some(offset + run.len() as u64);
-                Ok(())
+                put(offset, &bytes[range])
             })
         })
     }
 
-    /// Reads block after block, one ahead of the one being written.
+    /// Blocks as they are in the file.
+    fn plain<'f>(
+        &'f self,
+        progress: &'f dyn Progress,
+    ) -> impl Fn(&Selection, &[u64], &mut [u8]) -> Result<(), Fault> + Sync + 'f {
+        move |selection, _, out| self.dataset.read_into(selection, out, progress).map_err(Error::into_fault)
+    }
+
+    /// Makes block after block, one ahead of the one being written.
     fn run(
         &self,
-        progress: &dyn Progress,
+        fill: &Fill<'_>,
         mut write: impl FnMut(&[(u64, u64)], &[u8]) -> Result<(), Fault>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         let mut ready: Option<(Vec<(u64, u64)>, Buffer)> = None;
         let mut spare: Option<Buffer> = None;
         let mut blocks = self.blocks();
@@ -143,13 +176,13 @@ impl Export<'_> {
             let writing = ready.take();
             let reuse = spare.take();
             let (read, written) = crate::writer::in_place_join(
-                || next.map(|block| self.read_block(block, reuse, progress)).transpose(),
+                || next.map(|block| self.make_block(block, reuse, fill)).transpose(),
                 || match &writing {
                     Some((block, bytes)) => write(block, &bytes[..self.block_bytes(block)]),
                     None => Ok(()),
                 },
             );
-            written.map_err(|fault| self.dataset.file.error(fault))?;
+            written?;
             spare = writing.map(|(_, bytes)| bytes);
             ready = read?;
         }
@@ -174,27 +207,26 @@ impl Export<'_> {
         usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(size)
     }
 
-    fn read_block(
+    fn make_block(
         &self,
         block: Vec<(u64, u64)>,
         reuse: Option<Buffer>,
-        progress: &dyn Progress,
-    ) -> Result<(Vec<(u64, u64)>, Buffer), Error> {
+        fill: &Fill<'_>,
+    ) -> Result<(Vec<(u64, u64)>, Buffer), Fault> {
         let axes = self.selection.axes().iter().zip(&block);
         let slices = axes.map(|(slice, &(first, count))| AxisSlice {
             start: slice.start + first * slice.step,
             stop: slice.start + (first + count - 1) * slice.step + 1,
             step: slice.step,
         });
-        let file = self.dataset.file;
-        let selection = Selection::new(slices.collect(), self.dataset.shape());
-        let selection = selection.map_err(|error| file.error(error.into()))?;
+        let selection = Selection::new(slices.collect(), self.dataset.shape())?;
+        let origin: Vec<u64> = block.iter().map(|&(first, _)| first).collect();
         let len = self.block_bytes(&block);
         let mut buffer = match reuse {
             Some(buffer) if buffer.len() >= len => buffer,
-            _ => Buffer::zeroed(len).map_err(|error| file.error(error.into()))?,
+            _ => Buffer::zeroed(len)?,
         };
-        self.dataset.read_into(&selection, &mut buffer[..len], progress)?;
+        fill(&selection, &origin, &mut buffer[..len])?;
         Ok((block, buffer))
     }
 }
@@ -255,6 +287,7 @@ mod tests {
         fn blocks_of_any_size_make_the_same_array(
             axes in prop::collection::vec((1u64..12, 1u64..6, 0u64..12, 1u64..12, 1u64..4), 1..4),
             block_bytes in 1u64..200,
+            split: bool,
         ) {
             let shape: Vec<u64> = axes.iter().map(|a| a.0).collect();
             let chunks: Vec<u64> = axes.iter().map(|a| a.1).collect();
@@ -266,7 +299,7 @@ mod tests {
             let file = file(&shape, &chunks);
             let dataset = file.dataset("a").unwrap();
             let expected = dataset.read(&selection).unwrap();
-            let export = dataset.plan_export(&selection, block_bytes).unwrap();
+            let export = dataset.plan_export(&selection, block_bytes, split).unwrap();
             prop_assert_eq!(export.bytes(), expected.bytes().len() as u64);
             let mut out = Cursor::new(vec![7; 3]);
             export.write_at(&mut out, 3, &Silent).unwrap();
@@ -286,8 +319,8 @@ mod tests {
         let file = file(&[8, 8], &[2, 3]);
         let dataset = file.dataset("a").unwrap();
         let all = Selection::full(&[8, 8]);
-        assert!(dataset.plan_export(&all, 36).unwrap().is_sequential());
-        assert!(!dataset.plan_export(&all, 35).unwrap().is_sequential());
+        assert!(dataset.plan_export(&all, 36, false).unwrap().is_sequential());
+        assert!(!dataset.plan_export(&all, 35, false).unwrap().is_sequential());
         assert!(dataset.export(&all).unwrap().is_sequential());
     }
 }

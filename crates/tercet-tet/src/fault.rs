@@ -140,6 +140,61 @@ pub enum Fault {
     #[cfg(any(unix, windows))]
     #[error(transparent)]
     Publish(#[from] tercet_core::publish::PublishError),
+    /// A cell that is NaN or infinite where only numbers make sense.
+    #[error(
+        "dataset `{}`: the cell {} of the selection is not finite, and covariances need finite ones",
+        escape::name(dataset),
+        Coords(position)
+    )]
+    NotFinite {
+        /// The dataset.
+        dataset: Box<str>,
+        /// Its position in the selection.
+        position: Box<[u64]>,
+    },
+    /// The query cannot be answered as it is written.
+    #[error(transparent)]
+    Query(Box<crate::query::error::QueryError>),
+    /// A result cannot be written where it was asked to.
+    #[error("cannot write to `{}`: {why}", escape::name(path))]
+    Target {
+        /// The path as given.
+        path: Box<str>,
+        /// What is wrong with it.
+        why: TargetWhy,
+    },
+    /// A result does not fit into the memory that a query may use.
+    #[error("the result has {elements} elements, {bytes} bytes, but the memory budget is {budget} bytes")]
+    OverBudget {
+        /// Cells of the result.
+        elements: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Bytes that may be used.
+        budget: u64,
+    },
+    /// Only floats can be transformed.
+    #[error(
+        "dataset `{}` holds {dtype} numbers, but only f16, f32 and f64 can be transformed",
+        escape::name(dataset)
+    )]
+    TransformType {
+        /// The dataset.
+        dataset: Box<str>,
+        /// The type of its elements.
+        dtype: tercet_core::DType,
+    },
+    /// Cells that a filter leaves out have no value to stand for them.
+    #[error(
+        "dataset `{}` holds {dtype} numbers and has no fill value for the cells that the filter leaves out",
+        escape::name(dataset)
+    )]
+    NoFill {
+        /// The dataset.
+        dataset: Box<str>,
+        /// The type of its elements.
+        dtype: tercet_core::DType,
+    },
     /// The work was asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
@@ -152,6 +207,43 @@ impl From<LayoutError> for Fault {
     fn from(error: LayoutError) -> Self {
         Self::Layout(Box::new(error))
     }
+}
+
+/// Why a result cannot be written to a path.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TargetWhy {
+    /// It lies in none of the allowed folders.
+    #[error("the path lies outside the folders that results may go to")]
+    Outside,
+    /// It is a symbolic link.
+    #[error("the path is a symbolic link")]
+    Link,
+    /// It names the file that is read.
+    #[error("the path names the file that is read")]
+    Source,
+    /// It names something that a file cannot replace.
+    #[cfg(any(unix, windows))]
+    #[error("the path is {0}, not a file")]
+    NotAFile(tercet_core::publish::Kind),
+    /// It does not end in a name.
+    #[error("the path does not end in a file name")]
+    NoName,
+    /// It leads up from a folder that does not exist.
+    #[error("the path has `..` behind a folder that does not exist")]
+    Dots,
+    /// It is relative, but what is read is not a file in a folder.
+    #[error("the path is relative, but the data has no folder")]
+    NoBase,
+    /// There is no cache folder for a file without a name.
+    #[error("there is no cache folder: neither `HOME` nor `XDG_CACHE_HOME` nor `TMPDIR` is set")]
+    NoCache,
+    /// This platform has no files.
+    #[error("there are no files on this platform")]
+    NoFiles,
+    /// The answer of the system.
+    #[error("{0}")]
+    Io(std::io::Error),
 }
 
 /// How a stale block is noticed.
@@ -252,9 +344,17 @@ impl Diagnose for Fault {
             },
             Self::Limit(_) | Self::OutOfMemory(_) | Self::Copy(_) => Class::Limit,
             Self::NoSuchDataset { .. } | Self::NoSuchChunk { .. } | Self::BufferSize { .. } => Class::Request,
-            Self::FillValue { .. } => Class::Request,
+            Self::FillValue { .. } | Self::NoFill { .. } => Class::Request,
+            Self::Target { why: TargetWhy::Io(_), .. } => Class::Io,
+            Self::Target { .. } => Class::Request,
+            Self::OverBudget { .. } => Class::Limit,
+            Self::TransformType { .. } => Class::Request,
             Self::Selection(error) => error.class(),
-            Self::Layout(_) | Self::OntoItself | Self::Cancelled(_) => Class::Request,
+            Self::Query(_)
+            | Self::NotFinite { .. }
+            | Self::Layout(_)
+            | Self::OntoItself
+            | Self::Cancelled(_) => Class::Request,
             Self::Write(_) => Class::Io,
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.class(),
@@ -290,6 +390,15 @@ impl Diagnose for Fault {
                 Some("the file has no datasets".into())
             }
             Self::NoSuchDataset { available, .. } => Some(format!("datasets are: {available}").into()),
+            Self::Query(error) => error.hint(),
+            Self::Target { why: TargetWhy::Outside, .. } => Some(
+                "results go to the folder of the `.tet` file, or to one named with `--spill-allow`".into(),
+            ),
+            Self::OverBudget { .. } => Some(
+                "set `write` to `switch`, `spill` or `sidecar`, or raise `execution.memory_budget_bytes`"
+                    .into(),
+            ),
+            Self::NoFill { .. } => Some("set the attribute `_FillValue`, or leave the filter out".into()),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,

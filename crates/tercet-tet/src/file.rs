@@ -1,7 +1,6 @@
 //! An open file and its datasets.
 
-#[cfg(any(unix, windows))]
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet_core::{ByteSource, DType, Limits, Selection, Span};
@@ -87,7 +86,9 @@ impl OpenOptions {
                 Err(error) => return Err(Error::new(name(), error.into())),
             },
         };
-        self.open_source(source)
+        let mut file = self.open_source(source)?;
+        file.path = Some(path.to_owned());
+        Ok(file)
     }
 
     /// Opens a file whose bytes come from elsewhere.
@@ -110,6 +111,8 @@ pub struct File {
     pub(crate) rows: Rows,
     pub(crate) guard: Option<Guard>,
     protection: Protection,
+    /// Where it is, if it is a file on disk.
+    path: Option<PathBuf>,
 }
 
 impl File {
@@ -137,7 +140,7 @@ impl File {
         let (guard, protection) = guard::open(&catalog, &source, &options)?;
         let grids = catalog.grids();
         let rows = Rows::new(&catalog, &grids);
-        Ok(Self { source, options, catalog, grids, rows, guard, protection })
+        Ok(Self { source, options, catalog, grids, rows, guard, protection, path: None })
     }
 
     /// Opens a file whose footer is damaged, as if it had none.
@@ -150,12 +153,26 @@ impl File {
         let grids = catalog.grids();
         let rows = Rows::new(&catalog, &grids);
         let source = Arc::new(source);
-        Ok(Self { source, options, catalog, grids, rows, guard: None, protection: Protection::Absent })
+        Ok(Self {
+            source,
+            options,
+            catalog,
+            grids,
+            rows,
+            guard: None,
+            protection: Protection::Absent,
+            path: None,
+        })
     }
 
     /// The name of the file, as it was opened.
     pub fn name(&self) -> &str {
         self.source.name()
+    }
+
+    /// The path of the file, as it was opened; `None` for bytes from elsewhere.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// The length of the file in bytes.

@@ -113,6 +113,25 @@ impl Grid {
         (low, low.saturating_add(self.chunk_shape[axis]).min(self.shape[axis]))
     }
 
+    /// The extents of tiles of at most `bytes` bytes, or of one element, that follow each other in a whole tile: each
+    /// is some of its rows.
+    pub(crate) fn rows_within(&self, bytes: u64) -> Vec<u64> {
+        let mut extents = self.chunk_shape.clone();
+        for (extent, &most) in extents.iter_mut().zip(&self.shape) {
+            *extent = most.min(*extent);
+        }
+        for axis in 0..extents.len() {
+            // Cannot overflow: it stays below the bytes of the array.
+            let below = extents[axis + 1..].iter().product::<u64>() * self.dtype.size() as u64;
+            if below <= bytes {
+                extents[axis] = extents[axis].min(bytes / below);
+                break;
+            }
+            extents[axis] = 1;
+        }
+        extents
+    }
+
     /// How many tiles a selection touches, unless it overflows.
     pub fn touched_count(&self, selection: &Selection) -> Option<u64> {
         let mut per_axis = selection.axes().iter().zip(&self.chunk_shape).map(|(slice, &chunk)| {
@@ -159,6 +178,17 @@ mod tests {
         assert_eq!(lengths, [24, 24, 12, 24, 24, 12, 8, 8, 4]);
         let grid = Grid::new(DType::I32, &[3, 5], &[8, 16]).unwrap();
         assert_eq!((grid.tiles(), grid.tile_bytes(&[0, 0])), (1, 60));
+    }
+
+    #[test]
+    fn rows_of_a_tile_fit() {
+        let grid = Grid::new(DType::F32, &[10, 6, 5], &[4, 8, 3]).unwrap();
+        for (bytes, rows) in
+            [(1 << 20, [4, 6, 3]), (287, [3, 6, 3]), (72, [1, 6, 3]), (71, [1, 5, 3]), (11, [1, 1, 2])]
+        {
+            assert_eq!(grid.rows_within(bytes), rows, "{bytes}");
+        }
+        assert_eq!(grid.rows_within(0), [1, 1, 1]);
     }
 
     #[test]

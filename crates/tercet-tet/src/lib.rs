@@ -40,6 +40,7 @@
 //! | `catalog`, `guard`, `rows` | open: catalogue, integrity block, row lookup |
 //! | `file`, `chunk`, `read`, `export` | chunks and selections → values |
 //! | `layout`, `writer`, `zones`, `seal` | values → file |
+//! | `query`, `plan`, `exec` | a question → chunks to read → an answer |
 //! | `rewrite` | append, drop |
 //! | `verify`, `repair`, `outline`, `summary` | what a file is, whether it is well, and what to do |
 #![deny(clippy::disallowed_methods)]
@@ -51,6 +52,12 @@
 mod bounds;
 mod catalog;
 mod chunk;
+#[expect(
+    clippy::inline_always,
+    reason = "kernels are compiled for each instruction set only where they are inlined"
+)]
+#[expect(clippy::float_cmp, reason = "equal is what is meant")]
+mod exec;
 mod export;
 mod fault;
 mod file;
@@ -59,6 +66,8 @@ mod guard;
 mod layout;
 mod metadata;
 mod outline;
+mod plan;
+mod query;
 mod read;
 mod region;
 #[cfg(any(unix, windows))]
@@ -77,12 +86,21 @@ mod zones;
 pub use bounds::Breach;
 pub use chunk::Chunk;
 pub use export::Export;
-pub use fault::{ChunkWhy, DatasetWhy, Error, Fault, StaleWhy};
+pub use fault::{ChunkWhy, DatasetWhy, Error, Fault, StaleWhy, TargetWhy};
 pub use file::{Access, ChunkPlace, Dataset, File, OpenOptions};
 pub use grid::Grid;
 pub use guard::Protection;
 pub use layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 pub use metadata::{Coord, DatasetInfo, FileInfo, HistoryRow, Metadata, unix_seconds};
+pub use plan::{PlannedChunk, ReadPlan};
+pub use query::alignment::{Alignment, AxisAlignment};
+pub use query::answer::{Answer, Catalog, Execution, Explain, Found, Preview, Value};
+pub use query::document::{Device, Gpus, UnknownDevice};
+pub use query::error::{QueryError, QueryWhy};
+pub use query::operation::{Kind, Method, Scalar};
+pub use query::run::RunOptions;
+pub use query::tree::Syntax;
+pub use query::{Query, Target};
 pub use region::Region;
 #[cfg(any(unix, windows))]
 pub use repair::{

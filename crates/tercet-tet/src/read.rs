@@ -94,7 +94,7 @@ impl Dataset<'_> {
         Ok(())
     }
 
-    fn fill(
+    pub(crate) fn fill(
         &self,
         grid: &Grid,
         selection: &Selection,
@@ -202,14 +202,14 @@ impl Dataset<'_> {
 }
 
 /// Consecutive tiles whose part of the result is contiguous.
-struct Band {
-    tiles: std::ops::Range<usize>,
-    bytes: usize,
+pub(crate) struct Band {
+    pub(crate) tiles: std::ops::Range<usize>,
+    pub(crate) bytes: usize,
 }
 
 impl Band {
     /// Where the band starts in the result, and its extents there.
-    fn origin_and_counts(
+    pub(crate) fn origin_and_counts(
         &self,
         grid: &Grid,
         selection: &Selection,
@@ -233,7 +233,7 @@ impl Band {
 ///
 /// Tiles with equal coordinates on the leading axes are contiguous in the result as long as all but the last of
 /// those axes have one selected position in each tile.
-fn bands(grid: &Grid, selection: &Selection, tiles: &[Coordinates]) -> Vec<Band> {
+pub(crate) fn bands(grid: &Grid, selection: &Selection, tiles: &[Coordinates]) -> Vec<Band> {
     let single = |axis: usize| grid.chunk_shape()[axis] == 1 || selection.axes()[axis].count() == 1;
     let leading = 1 + (0..grid.rank() - 1).take_while(|&axis| single(axis)).count();
     let mut bands = Vec::new();

@@ -85,6 +85,27 @@ impl Stats {
         Self { count: u64::from_le_bytes(word(0)), nan_count: u64::from_le_bytes(word(8)), range }
     }
 
+    /// The statistics of two parts of a tile, taken together.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn join(&self, other: &Self) -> Self {
+        let range = match (self.range, other.range) {
+            (Range::Float { min, max, sum }, Range::Float { min: min2, max: max2, sum: sum2 }) => {
+                let known = |number: f64| if number.is_nan() { NAN } else { number };
+                // A range is NaN only where there is no other number.
+                Range::Float { min: known(min.min(min2)), max: known(max.max(max2)), sum: known(sum + sum2) }
+            }
+            (Range::Signed { min, max, sum }, Range::Signed { min: min2, max: max2, sum: sum2 }) => {
+                Range::Signed { min: min.min(min2), max: max.max(max2), sum: sum + sum2 }
+            }
+            (Range::Unsigned { min, max, sum }, Range::Unsigned { min: min2, max: max2, sum: sum2 }) => {
+                Range::Unsigned { min: min.min(min2), max: max.max(max2), sum: sum + sum2 }
+            }
+            // Parts of a tile are of one type.
+            (range, _) => range,
+        };
+        Self { count: self.count + other.count, nan_count: self.nan_count + other.nan_count, range }
+    }
+
     /// Whether two statistics of the same tile are the same; float sums may differ by the order of addition, which
     /// `magnitude`, the sum of absolute values, bounds.
     pub(crate) fn agrees(&self, other: &Self, magnitude: f64) -> bool {

@@ -19,6 +19,8 @@ use crate::wire::index::{Row, index_len};
 use crate::wire::superblock::Superblock;
 use crate::zones::ZoneMaps;
 
+#[cfg(any(unix, windows))]
+mod dense;
 mod encode;
 
 use encode::UNWRITTEN;

@@ -3,6 +3,7 @@
 //! Each tile is looked at once, while it is encoded; what is kept of it does not grow with its size. The texts are
 //! made while they are written, because those of a large file are larger than what should be held in memory.
 
+pub(crate) mod read;
 mod text;
 mod tile;
 mod values;

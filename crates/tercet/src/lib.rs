@@ -42,4 +42,6 @@ mod documents {
     struct OpenAndInspect;
     #[doc = include_str!("../../../docs/guide/mmap-read-patterns.md")]
     struct MmapReadPatterns;
+    #[doc = include_str!("../../../docs/guide/query.md")]
+    struct Query;
 }

@@ -40,3 +40,13 @@ pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome
         (Format::Tet, source) => tet::outline::run_on(args, source, out),
     }
 }
+
+pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(path) = &args.tet {
+        must_be_a_file(path, "query")?;
+        match recognise(open(path)?)? {
+            (Format::Tet, _) => {}
+        }
+    }
+    tet::query::run(args, out)
+}

@@ -10,9 +10,12 @@ mod arrays;
 pub(crate) mod create;
 pub(crate) mod drop;
 pub(crate) mod extract;
+mod history;
 pub(crate) mod info;
 pub(crate) mod outline;
 mod output;
+pub(crate) mod qhist;
+pub(crate) mod query;
 pub(crate) mod repair;
 mod report;
 pub(crate) mod verify;
@@ -49,6 +52,14 @@ pub(crate) enum Verb {
     Drop(drop::Args),
     /// Draw a file as a tree of named bytes
     Outline(outline::Args),
+    /// Ask a file: reductions, slices, transforms
+    ///
+    /// A query is a JSON or TOML document that names a dataset, what to take of it, and what to compute.
+    #[command(visible_alias = "q")]
+    Query(query::Args),
+    /// List the queries that were asked, or ask one again
+    #[command(visible_alias = "hist")]
+    Qhist(qhist::Args),
 }
 
 impl Verb {
@@ -62,6 +73,8 @@ impl Verb {
             Self::Append(args) => append::run(args, out),
             Self::Drop(args) => drop::run(args, out),
             Self::Outline(args) => outline::run(args, out),
+            Self::Query(args) => query::run(args, out),
+            Self::Qhist(args) => qhist::run(args, out),
         }
     }
 }

@@ -57,6 +57,7 @@ fn create_and_extract() {
         let script = format!("exec 2>&1; tet() {{ \"$0\" \"$@\"; }}; {line}");
         let mut command = assert_cmd::Command::new("bash");
         command.current_dir(folder.0.path()).env("SOURCE_DATE_EPOCH", "1700000000");
+        command.env("TET_NO_QUERY_HISTORY", "1");
         let output = said(command.args(["-c", &script, env!("CARGO_BIN_EXE_tet")])).out;
         let lines: Vec<&str> = output.lines().collect();
         let shown_text = shown.join("\n");

@@ -62,6 +62,7 @@ impl Folder {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tet"));
         command.current_dir(self.0.path()).env("SOURCE_DATE_EPOCH", "1700000000");
+        command.env("TET_NO_QUERY_HISTORY", "1");
         command
     }
 

@@ -91,6 +91,11 @@ fn verify_and_repair() {
 }
 
 #[test]
+fn query() {
+    check("query.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }

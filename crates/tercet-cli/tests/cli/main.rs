@@ -3,10 +3,12 @@
 mod demo;
 mod errors;
 mod guides;
+mod history;
 mod info;
 mod outline;
 mod paths;
 mod protection;
+mod query;
 mod repair;
 mod shell;
 mod streams;

@@ -12,6 +12,8 @@ fn help_of_both_programs() {
     assert_snapshot!("help_info", folder.tet("info --help").shot());
     assert_snapshot!("help_verify", folder.tet("verify --help").shot());
     assert_snapshot!("help_repair", folder.tet("repair --help").shot());
+    assert_snapshot!("help_query", folder.tet("query --help").shot());
+    assert_snapshot!("help_qhist", folder.tet("qhist --help").shot());
 }
 
 #[test]
@@ -30,7 +32,7 @@ fn completions_for_every_shell() {
             [folder.tet(&format!("completions {shell}")), folder.tercet(&format!("completions {shell}"))]
         {
             assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
-            assert!(ran.stdout.contains("outline") && ran.stdout.contains("verify"), "{shell}");
+            assert!(ran.stdout.contains("outline") && ran.stdout.contains("qhist"), "{shell}");
         }
     }
 }
@@ -43,7 +45,14 @@ fn manual_pages() {
     assert!(page.stdout.contains(".TH tet 1") && page.stdout.contains("Exit codes"), "{}", page.stdout);
     let all = folder.tercet("man --dir pages");
     assert_eq!(all.code, Some(0), "{}", all.stderr);
-    for name in ["tercet.1", "tercet-info.1", "tercet-tet.1", "tercet-tet-verify.1"] {
+    for name in [
+        "tercet.1",
+        "tercet-info.1",
+        "tercet-query.1",
+        "tercet-tet.1",
+        "tercet-tet-verify.1",
+        "tercet-tet-qhist-run.1",
+    ] {
         assert!(folder.path("pages").join(name).exists(), "{name}");
     }
 }

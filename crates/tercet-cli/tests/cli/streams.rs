@@ -26,7 +26,7 @@ fn standard_input_is_a_file_too() {
 /// Starts a command whose output is read by this test.
 fn start(folder: &Folder, args: &[&str], stdin: Stdio) -> std::process::Child {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tet"));
-    command.current_dir(folder.path("")).args(args);
+    command.current_dir(folder.path("")).args(args).env("TET_NO_QUERY_HISTORY", "1");
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
@@ -116,15 +116,17 @@ fn wait_until_listening(pid: u32) {
 #[test]
 fn an_interrupt_is_130() {
     let folder = Folder::new();
-    // Nobody writes to the pipe, so the command waits.
-    let child = start(&folder, &["info", "-"], Stdio::piped());
-    wait_until_listening(child.id());
-    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-    // `wait_with_output` would close the pipe: keep it open until the process has ended.
-    let mut child = child;
-    let stdin = child.stdin.take();
-    let status = child.wait().unwrap();
-    drop(stdin);
-    assert_eq!(status.code(), Some(130));
+    for args in [&["info", "-"][..], &["query"]] {
+        // Nobody writes to the pipe, so the command waits.
+        let mut child = start(&folder, args, Stdio::piped());
+        wait_until_listening(child.id());
+        let sent =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        // `wait_with_output` would close the pipe: keep it open until the process has ended.
+        let stdin = child.stdin.take();
+        let status = child.wait().unwrap();
+        drop(stdin);
+        assert_eq!(status.code(), Some(130), "{args:?}");
+    }
 }

@@ -9,6 +9,9 @@ use tempfile::TempDir;
 use tercet::core::{DType, TensorView};
 use tercet::tet::{File, HistoryRow, Layout, WriterOptions};
 
+/// The name of the query history in a folder.
+pub(crate) const HISTORY: &str = ".query_history.jsonl";
+
 /// A temporary folder that commands run in, so that their output names no path of this machine.
 pub(crate) struct Folder {
     dir: TempDir,
@@ -88,6 +91,11 @@ impl Folder {
     fn prepare(&self, mut command: assert_cmd::Command) -> assert_cmd::Command {
         command.current_dir(self.dir.path()).timeout(Duration::from_mins(2));
         command.env("SOURCE_DATE_EPOCH", "1700000000");
+        // Queries are noted here, never in the cache of whoever runs the tests.
+        command.env("TET_QUERY_HISTORY_FILE", self.path(HISTORY));
+        for variable in ["TET_NO_QUERY_HISTORY", "TET_QUERY_HISTORY_MAX"] {
+            command.env_remove(variable);
+        }
         for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
             command.env_remove(variable);
         }

@@ -87,7 +87,12 @@ impl Exclusive {
     /// Publishing it fails with [`PublishError::Replaced`] when a program that ignores locks has replaced or
     /// removed the file meanwhile.
     pub fn replace(self) -> Result<Staged, PublishError> {
-        Staged::succeed(self)
+        Staged::succeed(self, None)
+    }
+
+    /// Like [`replace`](Self::replace), but the successor is for its owner alone (mode `0600`).
+    pub fn replace_private(self) -> Result<Staged, PublishError> {
+        Staged::succeed(self, Some(super::staged::PRIVATE))
     }
 
     pub(super) fn disk(&self) -> &Arc<dyn Disk> {

@@ -58,8 +58,19 @@ impl Disk for RealDisk {
     }
 }
 
+#[cfg(unix)]
+pub(super) use system::{entry_of, is_unsyncable, mode_of_new};
+
 #[derive(Debug)]
-struct RealFile(File);
+pub(super) struct RealFile(File);
+
+#[cfg(unix)]
+impl RealFile {
+    /// A file that was opened in some other way.
+    pub(super) fn new(file: File) -> Self {
+        Self(file)
+    }
+}
 
 impl Drop for RealFile {
     fn drop(&mut self) {
@@ -131,9 +142,39 @@ mod system {
     }
 
     pub(super) fn open(options: &mut OpenOptions, path: &Path, like: Option<&Access>) -> io::Result<File> {
+        options.mode(mode_of_new(like)).open(path)
+    }
+
+    /// The mode of a new file, before the umask.
+    pub(in super::super) fn mode_of_new(like: Option<&Access>) -> u32 {
         // The owner can always read and write an unfinished file, or a later writer could not lock and clear it.
-        let mode = like.map_or(0o666, |access| (access.mode & 0o777) | 0o600);
-        options.mode(mode).open(path)
+        like.map_or(0o666, |access| (access.mode & 0o777) | 0o600)
+    }
+
+    /// What a file is, by the answer of `fstat` and its kin.
+    #[expect(clippy::allow_attributes, reason = "the types of the numbers differ between systems")]
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, reason = "device numbers are bit patterns")]
+    pub(in super::super) fn entry_of(stat: &rustix::fs::Stat) -> Entry {
+        use rustix::fs::FileType;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Folder,
+            FileType::Symlink => Kind::Link,
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket => Kind::Socket,
+            FileType::CharacterDevice | FileType::BlockDevice => Kind::Device,
+            FileType::Unknown => Kind::Other,
+        };
+        Entry {
+            kind,
+            id: FileId(stat.st_dev as u64, stat.st_ino as u64),
+            access: Access { mode: stat.st_mode as u32 & 0o777, owner: Some((stat.st_uid, stat.st_gid)) },
+        }
+    }
+
+    /// The answer of file systems that cannot sync a folder (some FUSE and SMB mounts).
+    pub(in super::super) fn is_unsyncable(error: &io::Error) -> bool {
+        matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
     }
 
     pub(super) fn try_lock(file: &File) -> io::Result<bool> {
@@ -176,12 +217,7 @@ mod system {
             opened => opened?,
         };
         match handle.sync_all() {
-            // The answer of file systems that cannot sync a folder (some FUSE and SMB mounts).
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
-            {
-                Ok(())
-            }
+            Err(error) if is_unsyncable(&error) => Ok(()),
             synced => synced,
         }
     }

@@ -12,6 +12,9 @@ use crate::sink::Sink;
 /// Writes of a few bytes are collected up to this length; longer ones go straight to the file.
 const BUFFER_LEN: usize = 256 * 1024;
 
+/// The rights of a file that is for its owner alone.
+pub(super) const PRIVATE: Access = Access { mode: 0o600, owner: None };
+
 /// A file in the making. It gets its name, whole and durable, by [`publish`](Staged::publish).
 ///
 /// Dropping it leaves no trace: the bytes so far are removed and a file that was there is unchanged. A symbolic
@@ -29,7 +32,7 @@ pub struct Staged {
     /// The lock of the file that will be replaced.
     lock: Option<Exclusive>,
     replaces: Replaces,
-    /// The rights of the file that will be replaced.
+    /// The rights of the file that will be replaced, or those asked for.
     access: Option<Access>,
     buffer: Vec<u8>,
     /// Where the next byte goes; the file itself is behind by the length of the buffer.
@@ -61,20 +64,29 @@ impl Staged {
         Self::create_on(Arc::new(RealDisk), target)
     }
 
+    /// Starts a file that is for its owner alone (mode `0600`), whatever the rights of the file it replaces.
+    pub fn create_private(target: &Path) -> Result<Self, PublishError> {
+        Self::create_as(Arc::new(RealDisk), target, Some(PRIVATE))
+    }
+
     /// Starts a file on another disk.
     pub fn create_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
+        Self::create_as(disk, target, None)
+    }
+
+    fn create_as(disk: Arc<dyn Disk>, target: &Path, access: Option<Access>) -> Result<Self, PublishError> {
         let target = Target::resolve(disk.as_ref(), target)?;
         let lock = match target.existing {
             Some(_) => Exclusive::lock_if_possible(&disk, &target)?,
             None => None,
         };
-        Self::start(disk, target, lock, Replaces::Anything)
+        Self::start(disk, target, lock, Replaces::Anything, access)
     }
 
-    /// Starts the successor of a locked file.
-    pub(super) fn succeed(lock: Exclusive) -> Result<Self, PublishError> {
+    /// Starts the successor of a locked file, with other rights if some are given.
+    pub(super) fn succeed(lock: Exclusive, access: Option<Access>) -> Result<Self, PublishError> {
         let (disk, target) = (Arc::clone(lock.disk()), lock.target().clone());
-        Self::start(disk, target, Some(lock), Replaces::TheLocked)
+        Self::start(disk, target, Some(lock), Replaces::TheLocked, access)
     }
 
     fn start(
@@ -82,9 +94,10 @@ impl Staged {
         target: Target,
         lock: Option<Exclusive>,
         replaces: Replaces,
+        access: Option<Access>,
     ) -> Result<Self, PublishError> {
         let existing = target.existing.as_ref().map(|entry| entry.access);
-        let access = lock.as_ref().map(Exclusive::access).or(existing);
+        let access = access.or(lock.as_ref().map(Exclusive::access)).or(existing);
         temporary::clear_leftovers(disk.as_ref(), &target);
         let (temporary, file) = temporary::create(disk.as_ref(), &target, access.as_ref())?;
         let (buffer, position, state) = (Vec::new(), 0, State::Writing);

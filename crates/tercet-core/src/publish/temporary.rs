@@ -107,7 +107,7 @@ fn refused_by_folder(target: &Target, source: io::Error) -> PublishError {
     }
 }
 
-fn unfinished_name(target: &OsStr) -> OsString {
+pub(super) fn unfinished_name(target: &OsStr) -> OsString {
     let mut name = prefix(target);
     name.push(format!("{:016x}", random()));
     name.push(END);

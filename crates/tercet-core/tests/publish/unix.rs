@@ -43,6 +43,25 @@ fn the_mode_of_a_replaced_file_is_kept_and_its_successor_is_never_more_open() {
 }
 
 #[test]
+fn a_private_file_is_for_its_owner_alone_from_its_first_moment() {
+    let dir = folder();
+    let path = dir.path().join("a");
+    let check = |staged: Staged| {
+        assert_eq!(mode(&dir.path().join(&others(dir.path())[0])), 0o600);
+        write(staged, NEW).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(fs::read(&path).unwrap(), NEW);
+    };
+    check(Staged::create_private(&path).unwrap());
+    for open in [0o644, 0o666, 0o640] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
+        check(Staged::create_private(&path).unwrap());
+        fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
+        check(Exclusive::acquire(&path).unwrap().replace_private().unwrap());
+    }
+}
+
+#[test]
 fn links_are_kept_and_what_they_point_to_is_replaced() {
     let dir = folder();
     fs::create_dir(dir.path().join("data")).unwrap();

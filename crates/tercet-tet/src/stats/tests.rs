@@ -108,3 +108,19 @@ proptest! {
         prop_assert_eq!(Stats::decode(DType::U16, &stats.encode()), stats);
     }
 }
+
+#[test]
+fn parts_make_the_whole() {
+    let numbers = [1.5, f32::NAN, -0.0, 2.25, f32::NAN, f32::INFINITY, -7.0, f32::NEG_INFINITY];
+    for end in 1..=numbers.len() {
+        for cut in 1..end {
+            let bytes =
+                |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+            let stats = |values: &[f32]| Stats::of(DType::F32, &bytes(values));
+            let joined = stats(&numbers[..cut]).join(&stats(&numbers[cut..end]));
+            assert_eq!(joined.encode(), stats(&numbers[..end]).encode(), "{cut} {end}");
+        }
+    }
+    let stats = |values: &[u8]| Stats::of(DType::U8, values);
+    assert_eq!(stats(&[3, 9]).join(&stats(&[1])), stats(&[3, 9, 1]));
+}

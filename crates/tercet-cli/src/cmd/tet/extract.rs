@@ -50,10 +50,20 @@ enum Format {
     Raw,
 }
 
+/// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Access {
+pub(crate) enum Access {
     Mmap,
     Pread,
+}
+
+impl From<Access> for tet::Access {
+    fn from(access: Access) -> Self {
+        match access {
+            Access::Mmap => Self::Mmap,
+            Access::Pread => Self::Pread,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {

@@ -1,0 +1,132 @@
+//! Where the text of a query comes from.
+
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal as _, Read};
+use std::path::Path;
+
+use tercet::core::{Class, escape};
+use tercet::tet::{Query, QueryError, QueryWhy, Syntax};
+
+use crate::failure::Failure;
+use crate::ui::{DIM, Ui, exit_at_once_if_interrupted, paint};
+
+/// The longest text that is read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The text of a query.
+pub(in crate::cmd::tet) struct Document {
+    text: String,
+    syntax: Syntax,
+    /// Where it was read from, if it is not in the command line.
+    name: Option<String>,
+}
+
+impl Document {
+    /// A text in JSON that was not typed.
+    pub(in crate::cmd::tet) fn json(name: String, text: String) -> Self {
+        Self { text, syntax: Syntax::Json, name: Some(name) }
+    }
+
+    /// Reads a file, standard input, or takes the argument itself.
+    pub(super) fn read(arg: Option<&OsStr>, out: &mut Ui) -> Result<Self, Failure> {
+        let Some(arg) = arg.filter(|arg| *arg != "-") else {
+            if io::stdin().is_terminal() {
+                out.note(paint(DIM, "reading the query from the terminal; Ctrl-D ends it"))?;
+            }
+            return Self::from_reader("standard input", Path::new(""), io::stdin().lock());
+        };
+        let path = Path::new(arg);
+        if is_path(path) {
+            let name = path.to_string_lossy();
+            // A query may come through a pipe, as in `tet query <(…)`: that has no positions to read from.
+            #[expect(clippy::disallowed_methods, reason = "not only regular files are meant")]
+            let opened = exit_at_once_if_interrupted(|| std::fs::File::open(path));
+            let said = |error| Failure::io(&format!("{}: cannot open", escape::name(&name)), &error);
+            return Self::from_reader(&name, path, opened.map_err(said)?);
+        }
+        match arg.to_str() {
+            Some(text) => Ok(Self { text: text.to_owned(), syntax: Syntax::guess(text), name: None }),
+            None => Err(Failure::request("the query is not UTF-8 text, and no file has that name")),
+        }
+    }
+
+    fn from_reader(name: &str, path: &Path, reader: impl Read) -> Result<Self, Failure> {
+        let shown = escape::name(name);
+        let mut bytes = Vec::new();
+        let read = exit_at_once_if_interrupted(|| reader.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        read.map_err(|error| Failure::io(&format!("{shown}: cannot read"), &error))?;
+        if bytes.len() as u64 > MOST_BYTES {
+            let said = format!("{shown}: is longer than {MOST_BYTES} bytes, the most that a query may have");
+            return Err(Failure::new(Class::Request, said));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Failure::request(format!("{shown}: is not UTF-8 text (byte {at}), so it is no query"))
+        })?;
+        let syntax = syntax_of(path).unwrap_or_else(|| Syntax::guess(&text));
+        Ok(Self { text, syntax, name: Some(name.to_owned()) })
+    }
+
+    /// The query, or what is wrong with the text.
+    pub(super) fn parse(&self) -> Result<Query, Failure> {
+        Query::parse(&self.text, self.syntax).map_err(|wrong| {
+            let mut failure = Failure::of(&wrong);
+            if let (Failure::Error(report), Some(name)) = (&mut failure, &self.name) {
+                report.message.insert_str(0, &format!("{name}: "));
+            }
+            self.point_at(&wrong, failure)
+        })
+    }
+
+    /// Shows the place in the text that an error is about.
+    pub(super) fn point_at(&self, wrong: &QueryError, failure: Failure) -> Failure {
+        // A text that is too long was not looked into.
+        match wrong.why() {
+            QueryWhy::TooLong { .. } => failure,
+            _ => failure.with_excerpt(&self.text, &wrong.at()),
+        }
+    }
+}
+
+/// Whether an argument is a path: something is there, or it can be nothing else.
+fn is_path(path: &Path) -> bool {
+    let is_text = |text: &str| text.contains(['{', '=', '\n', '"']);
+    std::fs::metadata(path).is_ok() || (syntax_of(path).is_some() && !path.to_str().is_some_and(is_text))
+}
+
+fn syntax_of(path: &Path) -> Option<Syntax> {
+    let ending = path.extension()?;
+    if ending.eq_ignore_ascii_case("json") {
+        return Some(Syntax::Json);
+    }
+    ending.eq_ignore_ascii_case("toml").then_some(Syntax::Toml)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_texts_are_told_apart() {
+        for path in ["missing.json", "missing/query.TOML", "."] {
+            assert!(is_path(Path::new(path)), "{path}");
+        }
+        for text in
+            ["", "{}", "{\"dataset\":\"a.json", "dataset=\"x\"\nspill=\"y.toml", "dataset", "a\0b.json="]
+        {
+            assert!(!is_path(Path::new(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_refused_without_being_kept() {
+        let read = |text: &[u8], name: &str| Document::from_reader(name, Path::new(name), text);
+        let long = vec![b' '; 1 << 20];
+        assert!(read(&long, "a").is_ok());
+        assert!(Document::from_reader("a", Path::new("a"), io::repeat(b' ')).is_err());
+        assert!(read(b"\xff", "a").is_err());
+        assert_eq!(read(b"", "a.json").unwrap().syntax, Syntax::Json);
+        assert_eq!(read(b"{}", "a.toml").unwrap().syntax, Syntax::Toml);
+        assert_eq!(read(b" {}", "a").unwrap().syntax, Syntax::Json);
+    }
+}

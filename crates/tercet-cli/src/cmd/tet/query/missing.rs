@@ -1,0 +1,59 @@
+//! Datasets that a file does not have.
+
+use tercet::core::escape;
+use tercet::tet::{Answer, File};
+
+use crate::failure::Failure;
+use crate::ui::{GOOD, Ui, paint};
+
+/// Names that are shown.
+const SHOWN: usize = 8;
+/// Names and letters of them that are compared: enough for people, and quick for any file.
+const NAMES_COMPARED: usize = 10_000;
+const CHARS_COMPARED: usize = 64;
+
+/// Whether the file has no dataset of the name asked for.
+pub(super) fn is_missing(answer: &Answer) -> bool {
+    answer.catalog.as_ref().is_some_and(|catalog| catalog.found.is_none())
+}
+
+/// Tells which datasets there are, the ones of a similar name first.
+pub(super) fn hint(answer: &Answer, file: &File, out: &mut Ui) -> Result<(), Failure> {
+    let names = answer.catalog.as_ref().map_or(&[][..], |catalog| &catalog.available_datasets);
+    let (file, asked) = (escape::name(file.name()), escape::name(&answer.dataset));
+    let there = match names {
+        [] => "it has none".to_owned(),
+        names => format!("it has {}", listed(&answer.dataset, names)),
+    };
+    out.note(format_args!("{} {file} has no dataset `{asked}`; {there}", paint(GOOD, "hint:")))
+}
+
+fn listed(asked: &str, names: &[String]) -> String {
+    let asked: String = asked.chars().take(CHARS_COMPARED).collect::<String>().to_lowercase();
+    let far = |name: &String| {
+        let name: String = name.chars().take(CHARS_COMPARED).collect();
+        strsim::osa_distance(&asked, &name.to_lowercase())
+    };
+    let mut nearest: Vec<&String> = names.iter().take(NAMES_COMPARED).collect();
+    nearest.sort_by_cached_key(|name| far(name));
+    let shown: Vec<String> =
+        nearest.iter().take(SHOWN).map(|name| format!("`{}`", escape::name(name))).collect();
+    let more = names.len() - shown.len();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first() {
+        let names: Vec<String> = ["pressure", "T2M", "wind", "t2"].map(str::to_owned).to_vec();
+        assert_eq!(listed("t2m", &names), "`T2M`, `t2`, `wind`, `pressure`");
+        let many: Vec<String> = (0..20_000).map(|n| format!("dataset {n}")).collect();
+        assert!(listed("dataset 7", &many).starts_with("`dataset 7`, "));
+        assert!(listed("x", &many).ends_with(" and 19992 more"));
+        assert_eq!(listed(&"é".repeat(1000), &["a\n".to_owned()]), "`a\\n`");
+    }
+}

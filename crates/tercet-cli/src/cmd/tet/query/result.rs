@@ -1,0 +1,185 @@
+//! What an answer says, in the words of its formats.
+
+use serde_json::{Map, Value as Json};
+use tercet::core::tensor::f16;
+use tercet::core::{DType, Tensor};
+use tercet::tet::{Answer, Dataset, Execution, File, Query, Value};
+
+/// An answer, what was asked, and the file that it is about.
+pub(super) struct Scene<'a> {
+    pub(super) query: &'a Query,
+    pub(super) answer: &'a Answer,
+    pub(super) file: Option<&'a File>,
+}
+
+impl<'a> Scene<'a> {
+    /// The dataset, if the file has it.
+    pub(super) fn dataset(&self) -> Option<Dataset<'a>> {
+        self.answer.catalog.as_ref()?.found.as_ref()?;
+        self.file?.dataset(&self.answer.dataset).ok()
+    }
+}
+
+/// Whether a query has a key, by itself or as a step of its pipeline.
+pub(super) fn asks(query: &Query, key: &str) -> bool {
+    member(query, key).is_some()
+}
+
+/// The value of a key of a query, by itself or in a step of its pipeline.
+pub(super) fn member<'q>(query: &'q Query, key: &str) -> Option<&'q Json> {
+    let document = query.to_json();
+    let steps = document.get("pipeline").and_then(Json::as_array);
+    document.get(key).or_else(|| steps?.iter().find_map(|step| step.get(key)))
+}
+
+/// The operation as an answer echoes it.
+pub(super) struct Operation<'a> {
+    pub(super) name: &'a str,
+    members: Option<&'a Map<String, Json>>,
+}
+
+impl<'a> Operation<'a> {
+    pub(super) fn of(answer: &'a Answer) -> Option<Self> {
+        let (name, members) = answer.operation.as_ref()?.as_object()?.iter().next()?;
+        Some(Self { name, members: members.as_object() })
+    }
+
+    /// The axes, as they stand in the answer: numbers, or the words of the query where no file knows them.
+    pub(super) fn axes(&self) -> Vec<String> {
+        let axes = self.members.and_then(|members| members.get("axes")).and_then(Json::as_array);
+        axes.into_iter()
+            .flatten()
+            .map(|axis| axis.as_str().map_or_else(|| axis.to_string(), str::to_owned))
+            .collect()
+    }
+
+    /// The numbers of the axes.
+    pub(super) fn axis_numbers(&self) -> Vec<usize> {
+        self.axes().iter().filter_map(|axis| axis.parse().ok()).collect()
+    }
+
+    /// A parameter: `q`, `bins`, `fill`, `method`.
+    pub(super) fn parameter(&self, name: &str) -> Option<&'a Json> {
+        self.members?.get(name).filter(|value| !value.is_null())
+    }
+}
+
+/// The results of an execution.
+pub(super) struct Results<'a> {
+    /// The cells that were computed from.
+    pub(super) elements: Option<u64>,
+    /// The extents of the results; none if each is one number.
+    pub(super) shape: Option<&'a [u64]>,
+    /// The results that are there, without `operation_` and `operation_reduced_`.
+    pub(super) values: Vec<(&'a str, &'a Value)>,
+}
+
+impl<'a> Results<'a> {
+    pub(super) fn of(execution: &'a Execution) -> Self {
+        let mut results = Self { elements: None, shape: None, values: Vec::new() };
+        for (name, value) in &execution.results {
+            match (*name, value) {
+                ("operation_element_count", Value::Count(count)) => results.elements = Some(*count),
+                ("operation_reduced_shape", Value::Shape(shape)) => results.shape = Some(shape),
+                _ => {
+                    let name = name.strip_prefix("operation_").unwrap_or("");
+                    let name = name.strip_prefix("reduced_").unwrap_or(name);
+                    let is_there = !name.is_empty() && List::of(value).is_none_or(|list| list.len() > 0);
+                    results.values.extend(is_there.then_some((name, value)));
+                }
+            }
+        }
+        results
+    }
+
+    /// A result by its name.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.values.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+    }
+}
+
+/// How a number is written.
+pub(super) type Write = fn(f64) -> String;
+
+/// One number of an answer as text.
+pub(super) fn scalar(value: &Value, write: Write) -> String {
+    match value {
+        Value::Flag(flag) => flag.to_string(),
+        Value::Count(count) => count.to_string(),
+        Value::Number(number) => write(*number),
+        Value::Index(index) => index_text(*index),
+        Value::Text(text) => text.clone(),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+fn index_text(index: Option<u64>) -> String {
+    index.map_or_else(|| "none".to_owned(), |index| index.to_string())
+}
+
+/// Many numbers.
+#[derive(Clone, Copy)]
+pub(super) enum List<'a> {
+    Numbers(&'a [f64]),
+    Flags(&'a [Option<bool>]),
+    Indices(&'a [Option<u64>]),
+    Cells(&'a Tensor),
+}
+
+impl<'a> List<'a> {
+    pub(super) fn of(value: &'a Value) -> Option<Self> {
+        match value {
+            Value::Numbers(numbers) => Some(Self::Numbers(numbers)),
+            Value::Flags(flags) => Some(Self::Flags(flags)),
+            Value::Indices(indices) => Some(Self::Indices(indices)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Flags(flags) => flags.len(),
+            Self::Indices(indices) => indices.len(),
+            Self::Cells(cells) => cells.bytes().len() / cells.dtype().size(),
+        }
+    }
+
+    /// The number at a position, as text.
+    pub(super) fn text(self, at: usize, write: Write) -> Option<String> {
+        match self {
+            Self::Numbers(numbers) => numbers.get(at).map(|number| write(*number)),
+            Self::Flags(flags) => {
+                flags.get(at).map(|flag| flag.map_or_else(|| "none".to_owned(), |flag| flag.to_string()))
+            }
+            Self::Indices(indices) => indices.get(at).map(|index| index_text(*index)),
+            Self::Cells(cells) => cell(cells, at, write),
+        }
+    }
+}
+
+/// A cell of an array as text. Whole numbers have all their digits.
+fn cell(cells: &Tensor, at: usize, write: Write) -> Option<String> {
+    macro_rules! whole {
+        ($type:ty) => {
+            cells.as_slice::<$type>()?.get(at).map(ToString::to_string)
+        };
+    }
+    match cells.dtype() {
+        DType::F16 => cells.as_slice::<f16>()?.get(at).map(|half| write(half.to_f64())),
+        DType::F32 => cells.as_slice::<f32>()?.get(at).map(|single| write(f64::from(*single))),
+        DType::F64 => cells.as_slice::<f64>()?.get(at).map(|double| write(*double)),
+        DType::I16 => whole!(i16),
+        DType::I32 => whole!(i32),
+        DType::I64 => whole!(i64),
+        DType::U8 => whole!(u8),
+        DType::U16 => whole!(u16),
+        DType::U32 => whole!(u32),
+        DType::U64 => whole!(u64),
+    }
+}
+
+/// Extents, or numbers of one kind: `6×5`.
+pub(super) fn extents(shape: &[u64]) -> String {
+    shape.iter().map(u64::to_string).collect::<Vec<_>>().join("×")
+}

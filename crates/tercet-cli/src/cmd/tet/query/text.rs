@@ -1,0 +1,336 @@
+//! An answer as text, for people.
+
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+use tercet::core::escape;
+use tercet::tet::{Answer, Execution, Found, ReadPlan, Value};
+
+use super::arrays::{Drawn, Head, axis_name, draw, places, result_heads, selection_heads};
+use super::result::{List, Operation, Results, Scene, Write, extents, scalar};
+use crate::failure::Failure;
+use crate::render::{Table, exact, significant, size_and_bytes};
+use crate::ui::{DIM, HEADING, Ui, WARN, paint};
+
+/// The widest bar of a histogram.
+const BAR: f64 = 24.0;
+
+/// The whole answer. Values that a fold starts from are shown only if they were asked for.
+pub(super) fn print(scene: &Scene<'_>, preview_asked: bool, out: &mut Ui) -> Result<(), Failure> {
+    let answer = scene.answer;
+    let operation = Operation::of(answer);
+    let Some(catalog) = &answer.catalog else {
+        field("dataset", escape::name(&answer.dataset), out)?;
+        if let Some(operation) = &operation {
+            field("operation", sentence(scene, operation), out)?;
+        }
+        out.line("the query is valid")?;
+        return out.line(paint(DIM, "`-t FILE` tells what it would read there, `-x` answers it"));
+    };
+    let Some(found) = &catalog.found else {
+        return field("dataset", format_args!("{} (not in the file)", escape::name(&answer.dataset)), out);
+    };
+    field("dataset", described(scene, found), out)?;
+    if let Some(plan) = &answer.read_plan {
+        print_selection(scene, plan, found, out)?;
+    }
+    match (&answer.execution, &answer.read_plan) {
+        (Some(execution), _) => print_execution(scene, operation.as_ref(), execution, preview_asked, out)?,
+        (None, Some(plan)) => print_plan(plan, out)?,
+        (None, None) => {}
+    }
+    explanation(answer).into_iter().try_for_each(|line| out.line(line))
+}
+
+fn field(name: &str, value: impl std::fmt::Display, out: &mut Ui) -> Result<(), Failure> {
+    out.line(format_args!("{} {value}", paint(HEADING, format_args!("{name}:"))))
+}
+
+/// `temp, f32 6×5 (time×station)`
+fn described(scene: &Scene<'_>, found: &Found) -> String {
+    let mut text =
+        format!("{}, {} {}", escape::name(&scene.answer.dataset), found.dtype, extents(&found.shape));
+    let dataset = scene.dataset();
+    let axis = |axis| dataset.as_ref().and_then(|dataset| dataset.axis_name(axis));
+    let names: Vec<_> = (0..found.shape.len()).filter_map(axis).map(escape::name).collect();
+    if !names.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " ({})", names.join("×"));
+    }
+    text
+}
+
+fn print_selection(scene: &Scene<'_>, plan: &ReadPlan, found: &Found, out: &mut Ui) -> Result<(), Failure> {
+    let selection = plan.selection();
+    if selection.is_full(&found.shape) {
+        return Ok(());
+    }
+    let dataset = scene.dataset();
+    let mut parts = Vec::new();
+    for ((axis, slice), extent) in selection.axes().iter().enumerate().zip(&found.shape) {
+        if (slice.start, slice.stop, slice.step) == (0, *extent, 1) {
+            continue;
+        }
+        let step = if slice.step == 1 { String::new() } else { format!(":{}", slice.step) };
+        let name = axis_name(dataset.as_ref(), axis);
+        parts.push(format!("{name} {}:{}{step}", slice.start, slice.stop));
+    }
+    field("selection", format_args!("{} ({})", extents(&selection.shape()), parts.join(", ")), out)
+}
+
+fn print_plan(plan: &ReadPlan, out: &mut Ui) -> Result<(), Failure> {
+    let (chunks, bytes) = (plan.chunks().len(), size_and_bytes(plan.total_stored_bytes()));
+    field("cells", plan.element_count(), out)?;
+    let scan = if plan.contiguous().is_some() { ", in one piece" } else { "" };
+    field("would read", format_args!("{}, {bytes}{scan}", counted(chunks as u64, "chunk")), out)?;
+    out.line(paint(DIM, "`-x` reads them"))
+}
+
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn print_execution(
+    scene: &Scene<'_>,
+    operation: Option<&Operation<'_>>,
+    execution: &Execution,
+    preview_asked: bool,
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    if let Some(operation) = operation {
+        print_result(scene, operation, execution, out)?;
+    }
+    if let Some(Value::Json(alignment)) = execution.get("alignment") {
+        print_alignment(alignment, out)?;
+    }
+    let is_fold = operation.is_some_and(|operation| operation.name != "transform");
+    if !is_fold || preview_asked {
+        print_preview(scene, operation.is_some() && !is_fold, execution, significant, out)?;
+    }
+    print_remarks(execution, out)?;
+    let read = size_and_bytes(execution.total_bytes_read_from_disk);
+    out.line(paint(DIM, format_args!("read: {read} of chunks ({})", execution.memory_strategy)))
+}
+
+/// What is computed, in words: `mean over station`.
+fn sentence(scene: &Scene<'_>, operation: &Operation<'_>) -> String {
+    let dataset = scene.dataset();
+    let name = |axis: &String| match axis.parse() {
+        Ok(number) => axis_name(dataset.as_ref(), number),
+        Err(_) => escape::name(axis).into_owned(),
+    };
+    let axes: Vec<String> = operation.axes().iter().map(name).collect();
+    let mut text = match operation.parameter("method").and_then(Json::as_str) {
+        Some(method) => escape::name(method).into_owned(),
+        None => operation.name.to_owned(),
+    };
+    for (parameter, word) in [("q", ""), ("bins", " bins"), ("fill", " as fill")] {
+        if let Some(value) = operation.parameter(parameter) {
+            let value = value.as_f64().map_or_else(|| escape::name(&value.to_string()).into_owned(), exact);
+            let between = if parameter == "bins" { " of " } else { " " };
+            let _ = write!(text, "{between}{value}{word}");
+        }
+    }
+    if !axes.is_empty() {
+        let _ = write!(text, " over {}", axes.join(", "));
+    }
+    text
+}
+
+fn print_result(
+    scene: &Scene<'_>,
+    operation: &Operation<'_>,
+    execution: &Execution,
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    let results = Results::of(execution);
+    let mut said = sentence(scene, operation);
+    let selected = scene.answer.read_plan.as_ref().map(ReadPlan::element_count);
+    if let Some(elements) = results.elements {
+        let part = selected.filter(|selected| elements < *selected).map(|all| format!(" of {all} selected"));
+        let _ = write!(said, ", {}{}", counted(elements, "cell"), part.unwrap_or_default());
+    }
+    for (name, word) in [("group_count", "group"), ("window_count", "window")] {
+        if let Some(Value::Count(count)) = execution.get(name) {
+            let _ = write!(said, ", {}", counted(*count, word));
+        }
+    }
+    let said = paint(HEADING, said);
+    let drawn = drawn(scene, operation, &results, significant);
+    if !drawn.is_empty() {
+        out.line(format_args!("{said}:"))?;
+        return drawn.into_iter().try_for_each(|part| print_drawn(part, out));
+    }
+    match &results.values[..] {
+        [] => out.line(format_args!("{said}: {}", results.elements.unwrap_or(0))),
+        [(_, value)] => {
+            let at = place(scene, value).map(|place| format!(" ({place})")).unwrap_or_default();
+            out.line(format_args!("{said}: {}{at}", scalar(value, exact)))
+        }
+        values => {
+            out.line(format_args!("{said}:"))?;
+            values
+                .iter()
+                .try_for_each(|(name, value)| out.line(format_args!("  {name}: {}", scalar(value, exact))))
+        }
+    }
+}
+
+/// Where an index of the selection is: `time=2024-01-03, station=B`.
+fn place(scene: &Scene<'_>, value: &Value) -> Option<String> {
+    let Value::Index(Some(index)) = value else { return None };
+    let heads = selection_heads(scene);
+    let labels = places(&heads, usize::try_from(*index).ok()?);
+    let parts = heads.iter().zip(labels).map(|(head, label)| format!("{}={label}", head.name));
+    (!heads.is_empty()).then(|| parts.collect::<Vec<_>>().join(", "))
+}
+
+/// The results that are arrays, as tables.
+pub(super) fn drawn(
+    scene: &Scene<'_>,
+    operation: &Operation<'_>,
+    results: &Results<'_>,
+    write: Write,
+) -> Vec<Drawn> {
+    let list = |name: &str| results.get(name).and_then(List::of);
+    match (operation.name, results.shape) {
+        ("histogram", None) => match (list("histogram_counts"), list("histogram_edges")) {
+            (Some(counts), Some(edges)) => vec![histogram(counts, edges, write)],
+            _ => Vec::new(),
+        },
+        ("histogram", Some(shape)) => {
+            let Some(counts) = list("histogram_counts") else { return Vec::new() };
+            let cells = shape.iter().product::<u64>().max(1);
+            let mut heads = result_heads(scene, operation, shape);
+            heads.push(Head::numbered("bin", counts.len() as u64 / cells));
+            draw(&heads, &[("count", counts)], write)
+        }
+        (name @ ("covariance" | "correlation"), _) => {
+            let (Some(values), Some(Value::Count(order))) =
+                (list(name), results.get(&format!("{name}_order")))
+            else {
+                return Vec::new();
+            };
+            let mut heads = result_heads(scene, operation, &[*order]);
+            heads.extend(result_heads(scene, operation, &[*order]));
+            draw(&heads, &[(name, values)], write)
+        }
+        (_, Some(shape)) => {
+            let lists: Vec<_> =
+                results.values.iter().filter_map(|(name, value)| Some((*name, List::of(value)?))).collect();
+            draw(&result_heads(scene, operation, shape), &lists, write)
+        }
+        (_, None) => Vec::new(),
+    }
+}
+
+fn histogram(counts: List<'_>, edges: List<'_>, write: Write) -> Drawn {
+    let number = |at| match counts {
+        List::Numbers(numbers) => numbers.get(at).copied().unwrap_or(0.0),
+        _ => 0.0,
+    };
+    let most = (0..counts.len()).map(number).fold(1.0, f64::max);
+    let mut table = Table::new(&[">from", ">to", ">count", ""]);
+    for bin in 0..counts.len() {
+        let text = |list: List<'_>, at| list.text(at, write).unwrap_or_default();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most the width of a bar"
+        )]
+        let bar = "▇".repeat((number(bin) / most * BAR).round() as usize);
+        table.row([text(edges, bin), text(edges, bin + 1), text(counts, bin), bar]);
+    }
+    Drawn { title: None, table, left_out: None }
+}
+
+pub(super) fn print_drawn(drawn: Drawn, out: &mut Ui) -> Result<(), Failure> {
+    if let Some(title) = drawn.title {
+        out.line(format_args!("{title}:"))?;
+    }
+    out.line(drawn.table)?;
+    match drawn.left_out {
+        Some(part) => out.line(paint(DIM, format_args!("({part}; `--format json` has all)"))),
+        None => Ok(()),
+    }
+}
+
+/// The first cells.
+pub(super) fn print_preview(
+    scene: &Scene<'_>,
+    of_result: bool,
+    execution: &Execution,
+    write: Write,
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    let Some(preview) = &execution.preview else { return Ok(()) };
+    let Some(cells) = &preview.cells else { return Ok(()) };
+    let list = List::Cells(cells);
+    let what = if of_result { "result" } else { "values" };
+    let total = scene.answer.read_plan.as_ref().map(ReadPlan::element_count);
+    let part = match total.filter(|_| preview.truncated) {
+        Some(total) => format!("{what}, the first {} of {total}:", list.len()),
+        None => format!("{what}:"),
+    };
+    out.line(paint(HEADING, part))?;
+    let heads = selection_heads(scene);
+    draw(&heads, &[("value", list)], write).into_iter().try_for_each(|part| {
+        // How many there are was said before.
+        let left_out = part.left_out.filter(|_| !preview.truncated);
+        print_drawn(Drawn { left_out, ..part }, out)
+    })
+}
+
+fn print_alignment(alignment: &Json, out: &mut Ui) -> Result<(), Failure> {
+    let word = |value: &Json| escape::name(value.as_str().unwrap_or_default()).into_owned();
+    let aligned = if alignment["aligned"] == true { "aligned" } else { "not aligned" };
+    out.line(paint(HEADING, format_args!("{aligned} with {}:", word(&alignment["with"]))))?;
+    let mut table = Table::new(&["axis", "ok", ">extent", ">extent there", "labels", "reason"]);
+    for axis in alignment["axes"].as_array().into_iter().flatten() {
+        let flag = |name: &str| if axis[name] == true { "yes" } else { "no" }.to_owned();
+        table.row([
+            axis["axis"]
+                .as_str()
+                .map_or_else(|| axis["axis"].to_string(), |text| escape::name(text).into_owned()),
+            flag("ok"),
+            axis["extent_left"].to_string(),
+            axis["extent_right"].to_string(),
+            flag("labels_ok"),
+            word(&axis["reason"]),
+        ]);
+    }
+    out.line(table)
+}
+
+/// What else the user should know.
+fn print_remarks(execution: &Execution, out: &mut Ui) -> Result<(), Failure> {
+    let text = |name: &str| execution.get(name).map(|value| escape::name(&scalar(value, exact)).into_owned());
+    if let Some(path) = text("spill_f32_path") {
+        let bytes = match execution.get("spill_f32_bytes") {
+            Some(Value::Count(bytes)) => format!(" ({})", size_and_bytes(*bytes)),
+            _ => String::new(),
+        };
+        field("written", format_args!("{path}{bytes}"), out)?;
+    }
+    if let Some(count) = text("transform_div_by_zero_count") {
+        out.line(paint(WARN, format_args!("{count} cells are NaN: they were divided by zero")))?;
+    }
+    if let Some(reason) = text("device_fallback_reason") {
+        out.line(paint(DIM, format_args!("device: computed on the CPU ({reason})")))?;
+    }
+    Ok(())
+}
+
+/// How an answer is computed, one line after the other.
+pub(super) fn explanation(answer: &Answer) -> Vec<String> {
+    let Some(explain) = &answer.explain else { return Vec::new() };
+    let mut lines = vec![paint(HEADING, "explain:")];
+    let steps = explain.steps.iter().enumerate();
+    lines.extend(steps.map(|(number, step)| format!("  {}. {}", number + 1, escape::name(step))));
+    lines.push(format!(
+        "  chunks: {} by their statistics, {} by their values, {} left out",
+        explain.chunks_by_statistics, explain.chunks_by_payload, explain.chunks_skipped
+    ));
+    lines.push(format!("  threads: {}", explain.threads));
+    lines
+}

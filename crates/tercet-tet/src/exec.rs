@@ -1,0 +1,36 @@
+//! Answers: a plan is visited once or a few times, and what its chunks hold is folded, sorted or transformed.
+
+mod canvas;
+mod cut;
+mod drive;
+pub(crate) mod explain;
+mod fold;
+mod histogram;
+pub(crate) mod job;
+pub(crate) mod locate;
+mod matrix;
+pub(crate) mod memory;
+mod number;
+mod order;
+mod predicate;
+mod preview;
+mod reach;
+pub(crate) mod reduce;
+mod rolling;
+mod scan;
+mod simd;
+mod sizes;
+mod spill;
+#[cfg(any(unix, windows))]
+mod target;
+#[cfg(not(any(unix, windows)))]
+#[path = "exec/target/none.rs"]
+mod target;
+mod task;
+mod transform;
+mod walk;
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,480 @@
+//! Chunks on their way to their places in a dense result: copied, or transformed as they go.
+//!
+//! The result is cut into bands, contiguous pieces that whole chunks go into, and each band is made by one thread:
+//! the values of a chunk are read once, while its checksum has just brought them into the cache. Where bands are few
+//! (one wide row of chunks, one large chunk) all threads work on one band, each on some of its rows.
+
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use pulp::Arch;
+use rayon::prelude::*;
+use tercet_core::tensor::CopyError;
+use tercet_core::{ByteSource as _, Selection, checksum};
+
+use super::drive::as_values;
+use super::job::Job;
+use super::number::Number;
+use super::predicate::Predicate;
+use crate::fault::Fault;
+use crate::grid::Grid;
+use crate::query::resolved::Role;
+use crate::read::{Band, bands};
+use crate::wire::ids::{Codec, MAX_RANK};
+
+mod lanes;
+
+use lanes::{At, Lane, Space, Window};
+
+/// Values that are brought together at a time.
+const GATHERED: usize = 16 << 10;
+/// Indices of divisions by zero that are told.
+const TOLD: usize = 256;
+/// A chunk larger than this is checked by several threads.
+const LARGE_CHUNK: u64 = 8 << 20;
+const PIECE_BYTES: usize = 2 << 20;
+/// Chunks that are held at once where bands are too few to give every thread one.
+const BATCH_BYTES: u64 = 16 << 20;
+/// Rows are handed to threads in pieces of at least this many cells.
+const PIECE_CELLS: u64 = 64 << 10;
+
+/// The numbers of the cells that statistics are taken of.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(crate) shift: Vec<f64>,
+    /// NaN where a division is impossible; empty if nothing is divided.
+    pub(crate) divisor: Vec<f64>,
+}
+
+/// Rows of values that are worked on one after the other; all in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plane {
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    /// From one row to the next.
+    pub(crate) from_row: usize,
+    pub(crate) to_row: usize,
+    pub(crate) cell_row: usize,
+    /// From one value to the next: 0 or 1.
+    pub(crate) cell_column: usize,
+}
+
+/// The numbers of all cells, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CellNumbers<'a> {
+    pub(crate) shift: &'a [f64],
+    pub(crate) divisor: &'a [f64],
+}
+
+/// What is done to rows of values; the last number is the cell of the first value.
+pub(crate) type Kernel<T> = fn(Arch, (&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
+
+/// The selection as a dense array that chunks are put into, changed or as they are.
+pub(crate) struct Canvas<'a> {
+    job: &'a Job<'a>,
+    numbers: &'a Numbers,
+    /// Whether there is a cell that cannot be divided.
+    has_bad: bool,
+    space: Space<'a>,
+    /// The tile numbers of the plan's chunks, ascending.
+    linear: Vec<u64>,
+    /// Chunks whose bytes were checked already.
+    checked: Vec<AtomicBool>,
+    bad: Bad,
+}
+
+type Coordinates = [u64; MAX_RANK];
+
+/// What the threads share while they work on cells of one type.
+struct Brush<'s, T> {
+    arch: Arch,
+    kernel: Kernel<T>,
+    predicate: Option<&'s Predicate<T>>,
+    /// What stands for values that do not count.
+    blank: T,
+}
+
+impl<'a> Canvas<'a> {
+    /// A canvas for values that belong to the cells of `roles`.
+    pub(crate) fn new(job: &'a Job<'a>, numbers: &'a Numbers, roles: &[Role]) -> Self {
+        let (grid, rank) = (&job.plan.grid, job.plan.grid.rank());
+        let linear: Vec<u64> = job
+            .plan
+            .chunks
+            .iter()
+            .map(|chunk| grid.linear(&chunk.tile[..rank]).unwrap_or(u64::MAX))
+            .collect();
+        let checked = linear.iter().map(|_| AtomicBool::new(false)).collect();
+        let has_bad = numbers.divisor.iter().any(|divisor| divisor.is_nan());
+        let space = Space::new(job.plan, roles, job.resolved.positions.as_ref(), has_bad);
+        Self { job, numbers, has_bad, space, linear, checked, bad: Bad::default() }
+    }
+
+    /// Whether chunks can be looked at several times without decoding them each time.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn can_split(&self) -> bool {
+        let raw = self.job.plan.chunks.iter().all(|chunk| chunk.place.codec == Codec::Raw);
+        raw && self.job.dataset.file.source.is_zero_copy()
+    }
+
+    /// How many finite values could not be divided, and the first of them.
+    pub(crate) fn into_bad(self) -> (u64, Vec<u64>) {
+        let first = self.bad.first.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (self.bad.count.into_inner(), first.into_sorted_vec())
+    }
+
+    /// Puts `part`, whose first position is number `origin` of the selection, into a dense buffer of its size.
+    /// Values that do not count become `blank` before the kernel sees them.
+    pub(crate) fn paint<T: Number>(
+        &self,
+        kernel: Kernel<T>,
+        blank: T,
+        (part, origin): (&Selection, &[u64]),
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        let resolved = self.job.resolved;
+        let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fill));
+        let brush = Brush { arch: Arch::new(), kernel, predicate: predicate.as_ref(), blank };
+        let grid = &self.job.plan.grid;
+        let tiles = grid.touched(part);
+        let out = bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)?;
+        // Cut the result into one slice for each band; they follow each other without gaps.
+        let mut work = Vec::new();
+        let mut rest = &mut *out;
+        for band in bands(grid, part, &tiles) {
+            let (mine, others) = rest.split_at_mut_checked(band.bytes / size_of::<T>()).ok_or(CopyError)?;
+            let place = Place::of(&band, grid, (part, origin), &tiles);
+            work.push((place, &tiles[band.tiles], mine));
+            rest = others;
+        }
+        if self.job.parallel && work.len() < 2 * rayon::current_num_threads() {
+            for (place, tiles, out) in work {
+                self.together(&brush, &place, tiles, out)?;
+            }
+        } else {
+            let one = |scratch: &mut Vec<T>, (place, tiles, out): (Place<'_>, &[Coordinates], &mut [T])| {
+                for tile in tiles {
+                    self.put(&brush, &place, (tile, self.load(tile)?.as_ref()), out, scratch);
+                }
+                Ok(())
+            };
+            self.spread(work, one)?;
+        }
+        if cfg!(target_endian = "big") {
+            for value in out {
+                *value = value.swap_le();
+            }
+        }
+        Ok(())
+    }
+
+    /// A band that all threads work on: some of its chunks are fetched, then its rows are handed out.
+    fn together<T: Number>(
+        &self,
+        brush: &Brush<'_, T>,
+        place: &Place<'_>,
+        tiles: &[Coordinates],
+        out: &mut [T],
+    ) -> Result<(), Fault> {
+        let grid = &self.job.plan.grid;
+        let axis = place.counts.iter().position(|&count| count > 1).unwrap_or(0);
+        let row: u64 = place.counts[axis + 1..].iter().product();
+        let threads = rayon::current_num_threads().max(1) as u64;
+        let rows = place.counts[axis].div_ceil(4 * threads).max(PIECE_CELLS / row.max(1)).max(1);
+        let piece_len = usize::try_from(rows.saturating_mul(row)).unwrap_or(usize::MAX);
+        // The first tile is the largest of a band, or not much smaller.
+        let tile_bytes = tiles.first().map_or(1, |tile| grid.tile_bytes(&tile[..grid.rank()])).max(1);
+        let batch = usize::try_from((BATCH_BYTES / tile_bytes).max(threads)).unwrap_or(usize::MAX);
+        for tiles in tiles.chunks(batch) {
+            let loaded: Vec<Option<Loaded<T>>> =
+                tiles.par_iter().with_max_len(1).map(|tile| self.load(tile)).collect::<Result<_, Fault>>()?;
+            let pieces: Vec<(u64, &mut [T])> =
+                (0..).step_by(usize_of(rows)).zip(out.chunks_mut(piece_len)).collect();
+            self.spread(pieces, |scratch, (first, out)| {
+                let place = place.rows(axis, first, rows);
+                for (tile, raw) in tiles.iter().zip(&loaded) {
+                    self.put(brush, &place, (tile, raw.as_ref()), out, scratch);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Does every task, on all threads if the job is parallel.
+    fn spread<T: Number, I: Send>(
+        &self,
+        tasks: Vec<I>,
+        work: impl Fn(&mut Vec<T>, I) -> Result<(), Fault> + Sync + Send,
+    ) -> Result<(), Fault> {
+        if self.job.parallel && tasks.len() > 1 {
+            return tasks.into_par_iter().with_max_len(1).try_for_each_init(Vec::new, work);
+        }
+        let mut scratch = Vec::new();
+        tasks.into_iter().try_for_each(|task| work(&mut scratch, task))
+    }
+
+    /// The values of a chunk; `None` if the plan leaves it out because no cell of it counts.
+    fn load<T: Number>(&self, tile: &Coordinates) -> Result<Option<Loaded<T>>, Fault> {
+        Ok(self.fetch(tile)?.map(Loaded::new))
+    }
+
+    fn fetch(&self, tile: &Coordinates) -> Result<Option<Bytes>, Fault> {
+        let (job, plan) = (self.job, self.job.plan);
+        let number = plan.grid.linear(&tile[..plan.grid.rank()]);
+        let Some(number) = number.and_then(|number| self.linear.binary_search(&number).ok()) else {
+            return Ok(None);
+        };
+        let place = &plan.chunks[number].place;
+        let in_place = place.codec == Codec::Raw && job.dataset.file.source.is_zero_copy();
+        if in_place && self.checked[number].load(Ordering::Relaxed) {
+            return Ok(Some(job.dataset.file.source.read_at(place.span)?));
+        }
+        if in_place && job.parallel && place.raw_len > LARGE_CHUNK {
+            job.progress.check()?;
+            let stored = job.dataset.file.source.read_at(place.span)?;
+            if let Some(expected) = job.dataset.expected_crc(place)? {
+                let pieces: Vec<(u32, usize)> = stored
+                    .par_chunks(PIECE_BYTES)
+                    .map(|piece| (checksum::crc32c(piece), piece.len()))
+                    .collect();
+                let join = |crc, (next, len)| checksum::crc32c_combine(crc, next, len as u64);
+                let crc = pieces.into_iter().fold(0, join);
+                job.dataset.check_crc(&tile[..plan.grid.rank()], place, expected, crc)?;
+            }
+            job.count(place.span.len());
+            self.checked[number].store(true, Ordering::Relaxed);
+            return Ok(Some(stored));
+        }
+        let raw = job.tile(number)?;
+        self.checked[number].store(true, Ordering::Relaxed);
+        Ok(Some(raw))
+    }
+
+    /// Transforms the part of a chunk that lies in a place.
+    fn put<T: Number>(
+        &self,
+        brush: &Brush<'_, T>,
+        place: &Place<'_>,
+        (tile, loaded): (&Coordinates, Option<&Loaded<T>>),
+        out: &mut [T],
+        scratch: &mut Vec<T>,
+    ) {
+        let Some((mut lanes, at)) = self.space.lanes(tile, &place.window(), &place.strides) else { return };
+        self.space.join(&mut lanes);
+        Space::finish(&mut lanes);
+        let values = loaded.map(Loaded::values);
+        Stroke { canvas: self, brush, values, out, row: scratch }.descend(&lanes, at);
+    }
+}
+
+/// A chunk in memory.
+struct Loaded<T> {
+    bytes: Bytes,
+    /// Its values, if they could not be used in place.
+    copy: Vec<T>,
+}
+
+impl<T: Number> Loaded<T> {
+    fn new(bytes: Bytes) -> Self {
+        let mut copy = Vec::new();
+        let _ = as_values::<T>(&bytes, &mut copy);
+        Self { bytes, copy }
+    }
+
+    fn values(&self) -> &[T] {
+        if self.copy.is_empty() {
+            bytemuck::try_cast_slice(&self.bytes).unwrap_or_default()
+        } else {
+            &self.copy
+        }
+    }
+}
+
+/// A contiguous piece of the result, and where it lies.
+struct Place<'p> {
+    part: &'p Selection,
+    /// The number of the part's first position, in the selection.
+    origin: &'p [u64],
+    /// The first position of the piece, in the part, and how many there are.
+    first: Coordinates,
+    counts: Vec<u64>,
+    /// Elements from one position to the next.
+    strides: Vec<usize>,
+}
+
+impl<'p> Place<'p> {
+    fn of(
+        band: &Band,
+        grid: &Grid,
+        (part, origin): (&'p Selection, &'p [u64]),
+        tiles: &[Coordinates],
+    ) -> Self {
+        let mut first = [0; MAX_RANK];
+        let counts = band.origin_and_counts(grid, part, tiles, &mut first);
+        let strides = crate::read::dense_strides(&counts, 1);
+        Self { part, origin, first, counts, strides }
+    }
+
+    /// Some positions of an axis that has only single positions before it.
+    fn rows(&self, axis: usize, from: u64, count: u64) -> Self {
+        let mut rows = Self { counts: self.counts.clone(), strides: self.strides.clone(), ..*self };
+        rows.counts[axis] = count.min(self.counts[axis].saturating_sub(from));
+        rows.first[axis] += from;
+        rows
+    }
+
+    fn window(&self) -> Window<'_> {
+        let positions =
+            self.first.iter().zip(&self.counts).map(|(&first, &count)| first..first + count).collect();
+        Window { part: self.part, origin: self.origin, positions }
+    }
+}
+
+/// One chunk on its way into one piece of the result.
+struct Stroke<'p, T> {
+    canvas: &'p Canvas<'p>,
+    brush: &'p Brush<'p, T>,
+    /// `None`: no cell counts.
+    values: Option<&'p [T]>,
+    out: &'p mut [T],
+    row: &'p mut Vec<T>,
+}
+
+impl<T: Number> Stroke<'_, T> {
+    fn descend(&mut self, lanes: &[Lane<'_>], at: At) {
+        match lanes {
+            [] => {}
+            [row] => self.rows(&Lane::SINGLE, row, at),
+            [rows, row] if rows.keep.is_none() => self.rows(rows, row, at),
+            [outer, rest @ ..] => {
+                for i in 0..outer.count {
+                    let mut at = at.step(outer, i);
+                    at.dead |= outer.keep.is_some_and(|keep| !keep[i]);
+                    self.descend(rest, at);
+                }
+            }
+        }
+    }
+
+    /// Rows whose cells lie one beside the other in the result.
+    fn rows(&mut self, rows: &Lane<'_>, row: &Lane<'_>, at: At) {
+        let Some(values) = self.values.filter(|_| !at.dead) else {
+            for i in 0..rows.count {
+                let to = at.step(rows, i).to;
+                self.out[to..to + row.count].fill(self.brush.blank);
+            }
+            return;
+        };
+        let numbers = self.canvas.cell_numbers();
+        let plane = Plane {
+            rows: rows.count,
+            width: row.count,
+            from_row: rows.from,
+            to_row: rows.to,
+            cell_row: rows.cell,
+            cell_column: row.cell,
+        };
+        if row.from == 1 && row.keep.is_none() && self.brush.predicate.is_none() {
+            let from = &values[at.from..];
+            (self.brush.kernel)(self.brush.arch, (from, &mut self.out[at.to..]), plane, numbers, at.cell);
+            if self.canvas.has_bad {
+                for i in 0..rows.count {
+                    let at = at.step(rows, i);
+                    self.canvas.note_bad(&values[at.from..at.from + row.count], row, at);
+                }
+            }
+            return;
+        }
+        for i in 0..rows.count {
+            for start in (0..row.count).step_by(GATHERED) {
+                let at = at.step(rows, i).step(row, start);
+                let end = row.count.min(start + GATHERED);
+                let row = Lane { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
+                self.gather(&values[at.from..], &row);
+                let plane = Plane { rows: 1, width: row.count, ..plane };
+                let to = &mut self.out[at.to..];
+                (self.brush.kernel)(self.brush.arch, (self.row, to), plane, numbers, at.cell);
+                if self.canvas.has_bad {
+                    self.canvas.note_bad(self.row, &row, at);
+                }
+            }
+        }
+    }
+
+    /// Brings the values of a row together. Those that do not count become blank.
+    fn gather(&mut self, values: &[T], row: &Lane<'_>) {
+        self.row.clear();
+        self.row.extend(values.iter().step_by(row.from.max(1)).take(row.count));
+        if let Some(predicate) = self.brush.predicate {
+            for value in &mut *self.row {
+                *value = if predicate.passes(*value) { *value } else { self.brush.blank };
+            }
+        }
+        if let Some(keep) = row.keep {
+            for (value, &keep) in self.row.iter_mut().zip(keep) {
+                *value = if keep { *value } else { self.brush.blank };
+            }
+        }
+    }
+}
+
+impl Canvas<'_> {
+    fn cell_numbers(&self) -> CellNumbers<'_> {
+        let shift = &self.numbers.shift[..];
+        // Without a division the second number is not looked at.
+        let divisor = if self.numbers.divisor.is_empty() { shift } else { &self.numbers.divisor[..] };
+        CellNumbers { shift, divisor }
+    }
+
+    /// Counts the finite values of a row that could not be divided.
+    fn note_bad<T: Number>(&self, values: &[T], row: &Lane<'_>, at: At) {
+        let bad = |i: usize| self.numbers.divisor[at.cell + i * row.cell].is_nan();
+        if row.cell == 0 && !bad(0) {
+            return;
+        }
+        let finite = |value: T| !value.is_nan() && !value.is_infinite();
+        let mut count = 0;
+        for (i, _) in values.iter().enumerate().filter(|&(i, &value)| finite(value) && bad(i)) {
+            count += 1;
+            self.bad.note(at.index + i as u64 * row.index);
+        }
+        self.bad.count.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Cells that could not be divided. The lowest indices are kept, so it does not matter who finds which first.
+struct Bad {
+    count: AtomicU64,
+    first: Mutex<BinaryHeap<u64>>,
+    /// Only lower indices are wanted.
+    below: AtomicU64,
+}
+
+impl Default for Bad {
+    fn default() -> Self {
+        Self { count: AtomicU64::new(0), first: Mutex::default(), below: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Bad {
+    fn note(&self, index: u64) {
+        if index >= self.below.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.push(index);
+        if first.len() > TOLD {
+            first.pop();
+        }
+        if let (TOLD, Some(&highest)) = (first.len(), first.peek()) {
+            self.below.store(highest, Ordering::Relaxed);
+        }
+    }
+}
+
+fn usize_of(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}

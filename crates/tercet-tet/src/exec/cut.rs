@@ -1,0 +1,193 @@
+//! Cutting the work of a fold into tasks: boxes of output cells that fit in memory.
+//!
+//! The cuts depend on the plan and on nothing else, least of all on the number of threads: partial results are
+//! merged in the order of the plan, so the answer is the same, bit for bit, however many threads there are.
+
+use std::ops::Range;
+
+use super::sizes::{LARGE_BLOCK, SMALL_BLOCK};
+use crate::plan::ReadPlan;
+use crate::query::resolved::{Groups, Role, Rolling};
+
+/// A part of one axis: selected positions, and the output cells they go into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) positions: Range<u64>,
+    /// For windows: their numbers; for reduced axes `0..1`.
+    pub(crate) cells: Range<u64>,
+}
+
+/// The parts of every axis; a task is one part of each.
+pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], cell_bytes: usize) -> Vec<Vec<Part>> {
+    let mut axes: Vec<Axis<'_>> =
+        roles.iter().enumerate().map(|(axis, role)| Axis::new(plan, axis, role)).collect();
+    let small = SMALL_BLOCK / cell_bytes.max(1);
+    let large = (LARGE_BLOCK / cell_bytes.max(1)).max(1) as u64;
+    for axis in (0..axes.len()).rev() {
+        while states(&axes) < small as u64 / 2 && axes[axis].grow() {}
+    }
+    for axis in 0..axes.len() {
+        while states(&axes) > large && axes[axis].shrink() {}
+    }
+    axes.iter().map(Axis::parts).collect()
+}
+
+/// The states a task holds, at most.
+fn states(axes: &[Axis<'_>]) -> u64 {
+    axes.iter().map(Axis::states).fold(1, u64::saturating_mul)
+}
+
+struct Axis<'a> {
+    role: &'a Role,
+    /// Selected positions.
+    extent: u64,
+    /// The first position of each touched tile.
+    edges: Vec<u64>,
+    /// The most positions of a tile.
+    tile: u64,
+    /// Tiles in one part, for axes that keep positions apart.
+    tiles: u64,
+    /// A tile is cut into parts of so many positions.
+    positions: Option<u64>,
+    /// Windows in one part.
+    windows: u64,
+}
+
+impl<'a> Axis<'a> {
+    fn new(plan: &ReadPlan, axis: usize, role: &'a Role) -> Self {
+        let slice = plan.selection.axes()[axis];
+        let chunk = plan.grid.chunk_shape()[axis];
+        let extent = slice.count();
+        let mut edges = Vec::new();
+        let mut position = 0;
+        while position < extent && matches!(role, Role::Kept | Role::Grouped(_)) {
+            edges.push(position);
+            let (_, high) = plan.grid.window(axis, (slice.start + position * slice.step) / chunk);
+            position = (high.saturating_sub(slice.start)).div_ceil(slice.step).max(position + 1);
+        }
+        let tile = (chunk.div_ceil(slice.step)).min(extent);
+        let windows = match role {
+            Role::Rolling(rolling) => (rolling.size.max(tile) / rolling.step).max(1).min(rolling.count),
+            _ => 0,
+        };
+        Self { role, extent, edges, tile, tiles: 1, positions: None, windows }
+    }
+
+    /// States that a task holds for this axis.
+    fn states(&self) -> u64 {
+        match self.role {
+            Role::Reduced => 1,
+            Role::Kept => self.positions.unwrap_or(self.tile.saturating_mul(self.tiles)).min(self.extent),
+            Role::Grouped(groups) if is_sorted(groups) && groups.size > 0 => {
+                let groups_of_tile = self.tile.saturating_mul(self.tiles).div_ceil(groups.size) + 1;
+                groups_of_tile.min(u64::from(groups.count))
+            }
+            Role::Grouped(groups) => u64::from(groups.count),
+            // Positions, prefixes, suffixes.
+            Role::Rolling(rolling) => {
+                3 * (rolling.size + (self.windows - 1).saturating_mul(rolling.step)).min(self.extent)
+            }
+        }
+    }
+
+    fn grow(&mut self) -> bool {
+        match self.role {
+            Role::Kept | Role::Grouped(_) if self.tiles < self.edges.len() as u64 => {
+                self.tiles *= 2;
+                true
+            }
+            Role::Rolling(rolling) if self.windows < rolling.count => {
+                self.windows = (self.windows * 2).min(rolling.count);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn shrink(&mut self) -> bool {
+        match self.role {
+            Role::Kept | Role::Grouped(_) if self.tiles > 1 => {
+                self.tiles /= 2;
+                true
+            }
+            Role::Kept if self.states() > 1 => {
+                self.positions = Some(self.states().div_ceil(2));
+                true
+            }
+            Role::Rolling(_) if self.windows > 1 => {
+                self.windows = self.windows.div_ceil(2);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        match self.role {
+            Role::Reduced => vec![Part { positions: 0..self.extent, cells: 0..1 }],
+            Role::Kept => {
+                let parts = self.tile_ranges().into_iter().flat_map(|range| self.split(range));
+                parts.map(|positions| Part { cells: positions.clone(), positions }).collect()
+            }
+            Role::Grouped(groups) if is_sorted(groups) => group_parts(groups, &self.tile_ranges()),
+            Role::Grouped(groups) => {
+                vec![Part { positions: 0..self.extent, cells: 0..u64::from(groups.count) }]
+            }
+            Role::Rolling(rolling) => (0..rolling.count)
+                .step_by(usize::try_from(self.windows).unwrap_or(usize::MAX))
+                .map(|first| {
+                    window_part(rolling, first..(first + self.windows).min(rolling.count), self.extent)
+                })
+                .collect(),
+        }
+    }
+
+    /// Ranges of positions of so many tiles each.
+    fn tile_ranges(&self) -> Vec<Range<u64>> {
+        let step = usize::try_from(self.tiles).unwrap_or(usize::MAX);
+        let starts: Vec<u64> = self.edges.iter().copied().step_by(step).collect();
+        let ends = starts.iter().skip(1).copied().chain([self.extent]);
+        starts.iter().zip(ends).map(|(&start, end)| start..end).collect()
+    }
+
+    fn split(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let Some(positions) = self.positions else { return vec![range] };
+        let step = usize::try_from(positions).unwrap_or(usize::MAX);
+        let starts = range.clone().step_by(step);
+        starts.map(|start| start..(start + positions).min(range.end)).collect()
+    }
+}
+
+/// Whether groups follow each other along the axis, as bins do.
+pub(crate) fn is_sorted(groups: &Groups) -> bool {
+    groups.size > 0
+}
+
+/// Bins go to the range of positions that holds their first one.
+fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
+    let cells = &groups.cells;
+    let first_position = |group: u64| cells.partition_point(|&cell| u64::from(cell) < group) as u64;
+    let mut parts = Vec::new();
+    let mut group = 0;
+    for range in ranges {
+        // The groups that start before the end of the range.
+        let at = usize::try_from(range.end).unwrap_or(usize::MAX).min(cells.len());
+        let end = cells[..at].last().map_or(0, |&cell| u64::from(cell) + 1);
+        if end > group {
+            parts.push(Part { positions: first_position(group)..first_position(end), cells: group..end });
+            group = end;
+        }
+    }
+    parts
+}
+
+/// The positions that some windows cover.
+fn window_part(rolling: &Rolling, windows: Range<u64>, extent: u64) -> Part {
+    let start = |window: u64| i128::from(rolling.first) + i128::from(window) * i128::from(rolling.step);
+    let clip = |position: i128| u64::try_from(position.max(0)).unwrap_or(u64::MAX).min(extent);
+    let last = windows.end.saturating_sub(1);
+    Part {
+        positions: clip(start(windows.start))..clip(start(last) + i128::from(rolling.size)),
+        cells: windows,
+    }
+}

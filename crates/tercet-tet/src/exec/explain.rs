@@ -1,0 +1,76 @@
+//! How an answer was computed, in words.
+
+use std::sync::atomic::Ordering;
+
+use super::job::Job;
+use super::reduce;
+use crate::query::answer::{Execution, Explain};
+use crate::query::operation::Kind;
+use crate::wire::ids::Codec;
+
+/// Tells how a job was done.
+pub(crate) fn explain(job: &Job<'_>, execution: &Execution) -> Explain {
+    let plan = job.plan;
+    let skipped = plan.zone_filter_skipped + plan.index_filter_skipped;
+    let by_statistics = job.by_statistics.load(Ordering::Relaxed).min(plan.chunks.len() as u64);
+    let by_payload = plan.chunks.len() as u64 - by_statistics;
+    let mut steps = Vec::new();
+    steps.push(format!(
+        "the selection is {} cells ({} bytes) in {} of {} chunks",
+        plan.element_count(),
+        plan.selection_bytes(),
+        plan.chunks.len() as u64 + skipped,
+        plan.grid.tiles()
+    ));
+    if plan.zone_filter_skipped > 0 {
+        steps.push(format!(
+            "{} chunks left out: their statistics rule the filter out",
+            plan.zone_filter_skipped
+        ));
+    }
+    if plan.index_filter_skipped > 0 {
+        steps.push(format!(
+            "{} chunks left out: no position or value of theirs counts",
+            plan.index_filter_skipped
+        ));
+    }
+    if by_statistics > 0 {
+        steps.push(format!("{by_statistics} chunks answered by their statistics, payloads not read"));
+    }
+    if reduce::is_linear_scan(job) {
+        let len = plan.contiguous.map_or(0, tercet_core::Span::len);
+        steps.push(format!("the dataset is read as one span of {len} raw bytes"));
+    } else if by_payload > 0 {
+        let zstd = plan.chunks.iter().any(|chunk| chunk.place.codec == Codec::Zstd);
+        let how = if zstd { "decompressed" } else { "read in place" };
+        steps.push(format!("{by_payload} chunks {how}"));
+    }
+    steps.push(match job.dataset.file.protection() {
+        crate::Protection::Checked { .. } => {
+            "every payload that is read is checked against its checksum".to_owned()
+        }
+        crate::Protection::Partial { .. } => {
+            "payloads are checked as far as the file has checksums".to_owned()
+        }
+        _ => "payloads are not checked: the file has no checksums, or they are ignored".to_owned(),
+    });
+    if let Some(operation) = &job.resolved.operation {
+        steps.push(match operation.kind {
+            Kind::Transform { .. } => "statistics first, then every cell".to_owned(),
+            kind if reduce::is_streaming(kind) => "one visit of the chunks, merged in their order".to_owned(),
+            _ => format!("several visits of the chunks, within {} bytes", job.budget),
+        });
+    }
+    steps.push(format!(
+        "{} stored bytes read, strategy {}",
+        execution.total_bytes_read_from_disk, execution.memory_strategy
+    ));
+    let threads = if job.parallel { rayon::current_num_threads() } else { 1 };
+    Explain {
+        steps,
+        chunks_by_statistics: by_statistics,
+        chunks_by_payload: by_payload,
+        chunks_skipped: skipped,
+        threads,
+    }
+}

@@ -1,0 +1,77 @@
+//! One execution: what to read, how much memory it may take, and who is watching.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use rayon::prelude::*;
+use tercet_core::Progress;
+
+use crate::fault::Fault;
+use crate::file::Dataset;
+use crate::plan::{PlannedChunk, ReadPlan};
+use crate::query::resolved::Resolved;
+use crate::stats::Stats;
+use crate::wire::ids::Codec;
+
+/// An execution of a plan.
+pub(crate) struct Job<'a> {
+    pub(crate) dataset: Dataset<'a>,
+    pub(crate) plan: &'a ReadPlan,
+    pub(crate) resolved: &'a Resolved,
+    /// Bytes of dense buffers that may be held at once.
+    pub(crate) budget: u64,
+    /// Whether chunks are worked on by several threads. The answer is the same, bit for bit.
+    pub(crate) parallel: bool,
+    /// Whether the selection is larger than most of the memory of this machine.
+    pub(crate) out_of_core: bool,
+    /// Whether statistics of chunks may stand for their values.
+    pub(crate) statistics: bool,
+    pub(crate) progress: &'a dyn Progress,
+    /// Chunks whose statistics stood for their values.
+    pub(crate) by_statistics: AtomicU64,
+    /// Stored bytes of chunks read so far.
+    pub(crate) bytes_read: AtomicU64,
+}
+
+impl Job<'_> {
+    /// The decoded bytes of a chunk of the plan, checked. A raw chunk of a mapped file is not copied.
+    pub(crate) fn tile(&self, number: usize) -> Result<Bytes, Fault> {
+        self.progress.check()?;
+        let chunk = &self.plan.chunks[number];
+        let tile = &chunk.tile[..self.plan.grid.rank()];
+        let stored = self.dataset.fetch(tile, &chunk.place)?;
+        self.count(chunk.place.span.len());
+        if chunk.place.codec == Codec::Raw {
+            return Ok(stored);
+        }
+        let mut raw = self.dataset.room(&chunk.place)?;
+        self.dataset.decode(tile, &chunk.place, &stored, &mut raw)?;
+        Ok(raw.into())
+    }
+
+    /// The statistics of a chunk, checked, if the file has them.
+    pub(crate) fn stats(&self, chunk: &PlannedChunk) -> Result<Option<Stats>, Fault> {
+        let file = self.dataset.file;
+        let Some(guard) = &file.guard else { return Ok(None) };
+        let bytes = guard.row_stats(&file.source, chunk.place.row)?;
+        Ok(bytes.map(|bytes| Stats::decode(self.plan.grid.dtype(), &bytes)))
+    }
+
+    /// Notes that stored bytes were read.
+    pub(crate) fn count(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.progress.advance(bytes);
+    }
+
+    /// Does every task, on all threads if the job is parallel; the results come in the order of the tasks.
+    pub(crate) fn each<I: Sync, R: Send>(
+        &self,
+        tasks: &[I],
+        work: impl Fn(&I) -> Result<R, Fault> + Sync + Send,
+    ) -> Result<Vec<R>, Fault> {
+        if self.parallel && tasks.len() > 1 {
+            return tasks.par_iter().with_max_len(1).map(work).collect();
+        }
+        tasks.iter().map(work).collect()
+    }
+}

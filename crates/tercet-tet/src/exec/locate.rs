@@ -1,0 +1,131 @@
+//! From a resolved query to its plan: which chunks are touched, where they are, and which can be left out.
+
+use tercet_core::{Element as _, with_element};
+
+use super::predicate::{Predicate, fill_value};
+use crate::fault::Fault;
+use crate::file::Dataset;
+use crate::plan::{PlannedChunk, ReadPlan};
+use crate::query::resolved::{Filter, Positions, Resolved};
+use crate::stats::Stats;
+use crate::zones::read::Hints;
+
+/// Plans the reads of a query. Statistics and zone maps leave chunks out only if they may be used.
+pub(crate) fn locate(
+    dataset: &Dataset<'_>,
+    resolved: &Resolved,
+    statistics: bool,
+) -> Result<ReadPlan, Fault> {
+    let grid = dataset.checked_grid()?;
+    let selection = &resolved.selection;
+    dataset.check_touched(grid, selection)?;
+    let rank = grid.rank();
+    let mut by_label = 0;
+    let mut chunks = Vec::new();
+    for tile in grid.touched(selection) {
+        if resolved.positions.as_ref().is_some_and(|positions| !touches(positions, resolved, dataset, &tile))
+        {
+            by_label += 1;
+            continue;
+        }
+        let place = dataset.place(&tile[..rank])?;
+        chunks.push(PlannedChunk { tile, place, zone: None });
+    }
+    let chosen = resolved.filter.is_some() || resolved.positions.is_some();
+    let (mut by_zone, mut by_index) = (0, 0);
+    if chosen && statistics {
+        (by_zone, by_index) = leave_out(dataset, resolved, &mut chunks)?;
+    }
+    let mut plan = ReadPlan::new(grid, selection, chunks);
+    plan.zone_filter_skipped = by_zone;
+    plan.index_filter_skipped = by_index + by_label;
+    if chosen {
+        plan.contiguous = None;
+    }
+    Ok(plan)
+}
+
+/// Whether a tile has a position that counts.
+fn touches(positions: &Positions, resolved: &Resolved, dataset: &Dataset<'_>, tile: &[u64]) -> bool {
+    let Ok(grid) = dataset.checked_grid() else { return true };
+    let (low, high) = grid.window(positions.axis, tile[positions.axis]);
+    let Some((first, count)) = resolved.selection.axes()[positions.axis].hits(low, high) else {
+        return false;
+    };
+    let range = usize::try_from(first).and_then(|first| Ok(first..first + usize::try_from(count)?));
+    range.is_ok_and(|range| positions.counts[range].iter().any(|&counts| counts))
+}
+
+/// Leaves out the chunks in which no cell can pass the filter.
+fn leave_out(
+    dataset: &Dataset<'_>,
+    resolved: &Resolved,
+    chunks: &mut Vec<PlannedChunk>,
+) -> Result<(u64, u64), Fault> {
+    let hints = Hints::of(dataset);
+    let grid = dataset.checked_grid()?;
+    let rank = grid.rank();
+    for chunk in chunks.iter_mut() {
+        let zone = grid.linear(&chunk.tile[..rank]).and_then(|tile| hints.zone(tile));
+        chunk.zone = zone.map(|zone| zone.entry.clone());
+    }
+    let Some(filter) = &resolved.filter else { return Ok((0, 0)) };
+    let (mut by_zone, mut by_index) = (0, 0);
+    with_element!(grid.dtype(), |T| {
+        let predicate = Predicate::<T>::new(filter, resolved.fill);
+        let wanted = filter.eq.and_then(fill_value::<T>).map(|value| {
+            let bytes = |value: T| hex(bytemuck::bytes_of(&value.swap_le()));
+            // Both zeros are equal to zero.
+            let other = if value == T::default() { negative_zero::<T>() } else { value };
+            [bytes(value), bytes(other)]
+        });
+        let mut kept = Vec::with_capacity(chunks.len());
+        for chunk in chunks.drain(..) {
+            let tile = grid.linear(&chunk.tile[..rank]).unwrap_or(0);
+            let stats = stats(dataset, &chunk)?;
+            let zone = hints.zone(tile).filter(|_| compares(filter));
+            if stats.is_some_and(|stats| !predicate.may_match(&stats))
+                || zone.is_some_and(|zone| zone.stats.is_none_or(|stats| !predicate.may_match(&stats)))
+            {
+                by_zone += 1;
+            } else if wanted.as_ref().is_some_and(|values| !hints.may_hold(tile, values)) {
+                by_index += 1;
+            } else {
+                kept.push(chunk);
+            }
+        }
+        *chunks = kept;
+    });
+    Ok((by_zone, by_index))
+}
+
+fn stats(dataset: &Dataset<'_>, chunk: &PlannedChunk) -> Result<Option<Stats>, Fault> {
+    let file = dataset.file;
+    let (Some(guard), Some(dtype)) = (&file.guard, dataset.dtype()) else { return Ok(None) };
+    let bytes = guard.row_stats(&file.source, chunk.place.row)?;
+    Ok(bytes.map(|bytes| Stats::decode(dtype, &bytes)))
+}
+
+/// Whether null cells cannot pass: zone maps tell of the other cells only.
+fn compares(filter: &Filter) -> bool {
+    [filter.eq, filter.lt, filter.le, filter.gt, filter.ge].iter().any(Option::is_some)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
+    }
+    text
+}
+
+/// The other zero, for types that have one.
+fn negative_zero<T: super::number::Number>() -> T {
+    let mut bytes = vec![0u8; size_of::<T>()];
+    if T::FLOAT
+        && let Some(last) = bytes.last_mut()
+    {
+        *last = 0x80;
+    }
+    bytemuck::pod_read_unaligned::<T>(&bytes).swap_le()
+}

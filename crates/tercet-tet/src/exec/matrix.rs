@@ -1,0 +1,203 @@
+//! Covariances and correlations of the columns of a table, in one visit.
+
+use tercet_core::tensor::{AxisSlice, OutOfMemory};
+use tercet_core::{Selection, with_element};
+
+use super::drive::as_values;
+use super::job::Job;
+use super::number::Number;
+use super::simd::vectorized;
+use super::task::to_usize;
+use crate::fault::Fault;
+use crate::query::resolved::Operation;
+
+/// A square of numbers, one for each pair of variables.
+#[derive(Debug)]
+pub(crate) struct Matrix {
+    /// Row-major.
+    pub(crate) values: Vec<f64>,
+    /// The number of variables.
+    pub(crate) order: usize,
+    pub(crate) elements: u64,
+}
+
+/// Bytes of the observations that are worked on at once, as f64.
+const BAND: u64 = if cfg!(test) { 256 } else { 8 << 20 };
+/// The most partial results.
+const SEGMENTS: usize = 8;
+
+/// Covariances of the variables, or their correlations. `operation` reduces the axis of the observations.
+pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) -> Result<Matrix, Fault> {
+    let axis = operation.axes.first().copied().unwrap_or(0);
+    let axes = job.plan.selection.axes();
+    let (observations, variables) = (axes[axis].count(), axes[1 - axis].count());
+    let order = to_usize(variables);
+    let bands = bands(job, axis, observations, variables);
+    let each = bands.len().div_ceil(SEGMENTS).max(1);
+    let segments: Vec<&[(u64, u64)]> = bands.chunks(each).collect();
+    let partials = with_element!(job.plan.grid.dtype(), |T| job.each(&segments, |bands| {
+        let mut total = Moments::new(order);
+        for band in *bands {
+            job.progress.check()?;
+            total.merge(&band_moments::<T>(job, axis, *band, order)?);
+        }
+        Ok(total)
+    }))?;
+    let mut total = Moments::new(order);
+    for partial in &partials {
+        total.merge(partial);
+    }
+    job.count(job.plan.total_stored_bytes());
+    let values = if correlation { total.correlations() } else { total.covariances() };
+    Ok(Matrix { values, order, elements: job.plan.element_count() })
+}
+
+/// Ranges of observations that fit in memory; whole chunks where they do.
+fn bands(job: &Job<'_>, axis: usize, observations: u64, variables: u64) -> Vec<(u64, u64)> {
+    let most = (BAND.min(job.budget.max(1)) / (variables * 8)).max(1);
+    let slice = job.plan.selection.axes()[axis];
+    let chunk = job.plan.grid.chunk_shape()[axis];
+    let mut bands = Vec::new();
+    let mut start = 0;
+    while start < observations {
+        let mut end = (start + most).min(observations);
+        // Back to the edge of a chunk, if one is passed.
+        let last_chunk = (slice.start + (end - 1) * slice.step) / chunk * chunk;
+        let edge = last_chunk.saturating_sub(slice.start).div_ceil(slice.step);
+        if end < observations && edge > start {
+            end = edge;
+        }
+        bands.push((start, end));
+        start = end;
+    }
+    bands
+}
+
+/// The moments of a band of observations.
+fn band_moments<T: Number>(
+    job: &Job<'_>,
+    axis: usize,
+    (start, end): (u64, u64),
+    order: usize,
+) -> Result<Moments, Fault> {
+    let mut axes: Vec<AxisSlice> = job.plan.selection.axes().to_vec();
+    axes[axis] = super::task::clip(axes[axis], &(start..end));
+    let grid = &job.plan.grid;
+    let selection = Selection::new(axes, grid.shape())?;
+    let rows = to_usize(end - start);
+    let mut bytes = vec![0; rows * order * size_of::<T>()];
+    job.dataset.fill(grid, &selection, &mut bytes, &tercet_core::progress::Silent)?;
+    let mut aligned = Vec::new();
+    let values = as_values::<T>(&bytes, &mut aligned);
+    // Observations one after the other.
+    let mut table: Vec<f64> = Vec::new();
+    table.try_reserve_exact(values.len()).map_err(|_| OutOfMemory { bytes: values.len() * 8 })?;
+    if axis == 0 {
+        table.extend(values.iter().map(|value| value.to_f64()));
+    } else {
+        table.extend((0..rows).flat_map(|row| (0..order).map(move |of| values[of * rows + row].to_f64())));
+    }
+    if let Some(at) = table.iter().position(|value| !value.is_finite()) {
+        let (row, of) = (start + (at / order) as u64, (at % order) as u64);
+        let position = if axis == 0 { [row, of] } else { [of, row] };
+        return Err(Fault::NotFinite { dataset: job.dataset.name().into(), position: position.into() });
+    }
+    Ok(Moments::of(table, order))
+}
+
+/// Means and sums of products of distances from them.
+struct Moments {
+    n: f64,
+    means: Vec<f64>,
+    /// Only the half on and above the diagonal.
+    products: Vec<f64>,
+}
+
+impl Moments {
+    fn new(order: usize) -> Self {
+        Self { n: 0.0, means: vec![0.0; order], products: vec![0.0; order * order] }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 observations")]
+    fn of(mut table: Vec<f64>, order: usize) -> Self {
+        let n = (table.len() / order) as f64;
+        let mut moments = Self { n, ..Self::new(order) };
+        vectorized(|| {
+            for row in table.chunks_exact(order) {
+                moments.means.iter_mut().zip(row).for_each(|(mean, value)| *mean += value);
+            }
+            moments.means.iter_mut().for_each(|mean| *mean /= n);
+            for row in table.chunks_exact_mut(order) {
+                row.iter_mut().zip(&moments.means).for_each(|(value, mean)| *value -= mean);
+            }
+            let mut four = table.chunks_exact(4 * order);
+            for rows in &mut four {
+                let [first, second, third, fourth] =
+                    [0, 1, 2, 3].map(|row| &rows[row * order..(row + 1) * order]);
+                for i in 0..order {
+                    let products = &mut moments.products[i * order + i..(i + 1) * order];
+                    let others = first[i..].iter().zip(&second[i..]).zip(third[i..].iter().zip(&fourth[i..]));
+                    for (product, ((x, y), (z, w))) in products.iter_mut().zip(others) {
+                        *product += (first[i] * x + second[i] * y) + (third[i] * z + fourth[i] * w);
+                    }
+                }
+            }
+            for row in four.remainder().chunks_exact(order) {
+                for i in 0..order {
+                    let products = &mut moments.products[i * order + i..(i + 1) * order];
+                    products
+                        .iter_mut()
+                        .zip(&row[i..])
+                        .for_each(|(product, other)| *product += row[i] * other);
+                }
+            }
+        });
+        moments
+    }
+
+    /// Chan's rule.
+    fn merge(&mut self, later: &Self) {
+        if later.n == 0.0 {
+            return;
+        }
+        let order = self.means.len();
+        let n = self.n + later.n;
+        let distances: Vec<f64> =
+            later.means.iter().zip(&self.means).map(|(later, mean)| later - mean).collect();
+        let weight = self.n * later.n / n;
+        for i in 0..order {
+            for j in i..order {
+                let at = i * order + j;
+                self.products[at] += later.products[at] + distances[i] * distances[j] * weight;
+            }
+        }
+        self.means.iter_mut().zip(&distances).for_each(|(mean, distance)| *mean += distance * (later.n / n));
+        self.n = n;
+    }
+
+    /// Both halves of a square, given the upper one.
+    fn square(&self, value: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+        let order = self.means.len();
+        let cells = (0..order).flat_map(|i| (0..order).map(move |j| (i.min(j), i.max(j))));
+        cells.map(|(i, j)| value(i, j) + 0.0).collect()
+    }
+
+    fn covariances(&self) -> Vec<f64> {
+        let order = self.means.len();
+        self.square(|i, j| self.products[i * order + j] / self.n)
+    }
+
+    /// 1 on the diagonal; 0 for a variable that does not vary.
+    fn correlations(&self) -> Vec<f64> {
+        let order = self.means.len();
+        let deviation = |i: usize| self.products[i * order + i].sqrt();
+        self.square(|i, j| {
+            let scale = deviation(i) * deviation(j);
+            match (i == j, scale == 0.0) {
+                (true, _) => 1.0,
+                (_, true) => 0.0,
+                _ => (self.products[i * order + j] / deviation(i) / deviation(j)).clamp(-1.0, 1.0),
+            }
+        })
+    }
+}

@@ -1,0 +1,79 @@
+#![expect(clippy::cast_precision_loss, reason = "test values are small")]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::exec::sample::{Cell, Sample, samples};
+
+/// The definition, word for word.
+fn naive<T: Ordinal>(cell: &Cell<T>, min_count: u64, q: f64) -> f64 {
+    let Some(mut values) = cell.all(min_count) else { return f64::NAN };
+    if values.is_empty() || values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    let position = q * (values.len() - 1) as f64;
+    let (low, high) = (values[position.floor() as usize], values[position.ceil() as usize]);
+    let fraction = position - position.floor();
+    if !T::FLOAT {
+        let (low, high) = (low.to_i128(), high.to_i128());
+        return if q == 0.5 {
+            (low + high) as f64 / 2.0
+        } else {
+            low as f64 + (high - low) as f64 * fraction
+        };
+    }
+    let (low, high) = (low.to_f64(), high.to_f64());
+    match fraction {
+        0.0 => low,
+        _ if low == high => low,
+        0.5 => low / 2.0 + high / 2.0,
+        _ => low * (1.0 - fraction) + high * fraction,
+    }
+}
+
+fn is_close(a: f64, b: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
+}
+
+fn check(sample: &Sample, q: f64, rooms: &[Room]) {
+    let (expected, entered) = with_element!(sample.dtype, |T| {
+        let (cells, entered) = sample.cells::<T>();
+        let min_count = sample.min_count();
+        (cells.iter().map(|cell| naive(cell, min_count, q)).collect::<Vec<f64>>(), entered)
+    });
+    let file = sample.file();
+    let mut first: Option<Vec<u64>> = None;
+    for (number, room) in rooms.iter().enumerate() {
+        let ordered = sample
+            .run(&file, 1 << 30, number % 2 == 0, |job| quantile_in(job, &sample.operation, q, room))
+            .unwrap();
+        assert_eq!(ordered.elements, entered, "{room:?}");
+        assert_eq!(ordered.values.len(), expected.len());
+        for (cell, (&found, &expected)) in ordered.values.iter().zip(&expected).enumerate() {
+            assert!(is_close(found, expected), "cell {cell}: {found} is not {expected}; {room:?}");
+        }
+        let bits: Vec<u64> = ordered.values.iter().map(|value| value.to_bits()).collect();
+        assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits, "{room:?}");
+    }
+}
+
+/// Enough for all at once, a few cells at a time, counting that ends with collecting, counting to the last digit.
+const ROOMS: [Room; 5] = [
+    Room { task: 32 << 20, collected: 1 << 20, cells: 16 },
+    Room { task: 600, collected: 1 << 20, cells: 4 },
+    Room { task: 150, collected: 0, cells: 3 },
+    Room { task: 0, collected: 16, cells: 2 },
+    Room { task: 0, collected: 0, cells: 1 },
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn every_way_gives_the_quantiles_of_the_definition(
+        sample in samples(),
+        q in prop_oneof![Just(0.5), Just(0.0), Just(1.0), 0.0..1.0f64],
+    ) {
+        check(&sample, q, &ROOMS);
+    }
+}

@@ -1,0 +1,71 @@
+//! The first cells of a selection.
+
+use tercet_core::tensor::AxisSlice;
+use tercet_core::{Selection, Tensor};
+
+use super::job::Job;
+use crate::fault::Fault;
+use crate::query::answer::Preview;
+
+/// The first `most` cells of the selection, row-major.
+pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, Fault> {
+    let grid = &job.plan.grid;
+    let count = job.plan.element_count();
+    let truncated = count > most;
+    let most = most.min(count);
+    if most == 0 {
+        return Ok(Preview { cells: None, dtype: grid.dtype(), truncated });
+    }
+    let head = head(&job.plan.selection, most);
+    let bytes = job.dataset.selection_bytes(grid, &head)?;
+    tercet_core::limits::within("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
+    let mut tensor = Tensor::zeros(grid.dtype(), head.shape())?;
+    job.dataset.fill(grid, &head, tensor.bytes_mut(), job.progress)?;
+    if job.resolved.operation.is_none() {
+        let ranges: Vec<_> = head.axes().iter().map(|slice| 0..slice.count()).collect();
+        let chunks = super::reach::chunks_of(job.plan, &ranges).into_iter();
+        job.count(chunks.map(|chunk| job.plan.chunks[chunk].place.span.len()).sum());
+        super::spill::blank(job, &head, tensor.bytes_mut())?;
+    }
+    first(&tensor, most).map(|cells| Preview { cells: Some(cells), dtype: grid.dtype(), truncated })
+}
+
+/// The first cells of an array, in one dimension.
+pub(crate) fn first(tensor: &Tensor, most: u64) -> Result<Tensor, Fault> {
+    let mut cells = Tensor::zeros(tensor.dtype(), [most].into())?;
+    let len = cells.bytes().len();
+    cells.bytes_mut().copy_from_slice(&tensor.bytes()[..len]);
+    Ok(cells)
+}
+
+/// The smallest leading part of a selection that has `most` cells.
+fn head(selection: &Selection, most: u64) -> Selection {
+    let mut axes: Vec<AxisSlice> = selection.axes().to_vec();
+    let mut wanted = most;
+    // From the innermost axis: whole as long as more is wanted than it has.
+    for slice in axes.iter_mut().rev() {
+        let count = slice.count();
+        let take = wanted.min(count).max(1);
+        slice.stop = slice.start + (take - 1) * slice.step + 1;
+        wanted = wanted.div_ceil(count);
+    }
+    let shape: Vec<u64> = axes.iter().map(|slice| slice.stop).collect();
+    Selection::new(axes, &shape).unwrap_or_else(|_| selection.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_hold_enough_and_little_more() {
+        let selection = Selection::parse("1:9:2,0:6,2:5", &[10, 6, 8]).unwrap();
+        let shape = |most| head(&selection, most).shape().to_vec();
+        assert_eq!(shape(1), [1, 1, 1]);
+        assert_eq!(shape(3), [1, 1, 3]);
+        assert_eq!(shape(4), [1, 2, 3]);
+        assert_eq!(shape(18), [1, 6, 3]);
+        assert_eq!(shape(19), [2, 6, 3]);
+        assert_eq!(shape(72), [4, 6, 3]);
+    }
+}

@@ -1,0 +1,120 @@
+//! Files that hold a selection, written block after block.
+
+use std::io::{Seek, SeekFrom, Write};
+
+use pulp::Arch;
+use tercet_core::{Selection, Tensor, with_element};
+
+use super::{Spilled, blank_value, is_masked};
+use crate::exec::canvas::{Canvas, CellNumbers, Numbers, Plane};
+use crate::exec::job::Job;
+use crate::exec::number::Number;
+use crate::exec::target::Outputs;
+use crate::export::{BLOCK_BYTES, Export};
+use crate::fault::Fault;
+use crate::query::resolved::Role;
+
+/// The least a block may be cut to, whatever the budget is.
+const LEAST_BLOCK: u64 = 64 << 10;
+
+/// Writes the selection to a file. Gives where, and the first cells.
+pub(crate) fn spill(
+    job: &Job<'_>,
+    path: &str,
+    outputs: &Outputs,
+) -> Result<(Spilled, Option<Tensor>), Fault> {
+    let output = outputs.open(outputs.spot(std::path::Path::new(path))?)?;
+    let numbers = Numbers { shift: vec![0.0], divisor: Vec::new() };
+    let roles = vec![Role::Reduced; job.plan.grid.rank()];
+    let canvas = Canvas::new(job, &numbers, &roles);
+    let export = plan(job, &canvas)?;
+    let mut head = Head::new(job, outputs.preview)?;
+    let path = with_element!(job.plan.grid.dtype(), |T| {
+        let blank = if is_masked(job) { blank_value::<T>(job)? } else { T::default() };
+        let mut placed = Placed::new(output.stage()?);
+        let fill = |part: &Selection, origin: &[u64], out: &mut [u8]| {
+            canvas.paint::<T>(copy, blank, (part, origin), out)
+        };
+        export.each_run(&fill, |at, run| {
+            head.look(at, run);
+            placed.put(at, run)
+        })?;
+        placed.into_inner().publish()?
+    });
+    output.keep();
+    let path = Some(path.to_string_lossy().into_owned());
+    Ok((Spilled { path, bytes: export.bytes() }, head.into_cells()))
+}
+
+/// Rows as they are.
+fn copy<T: Number>(_: Arch, (from, to): (&[T], &mut [T]), plane: Plane, _: CellNumbers<'_>, _: usize) {
+    for row in 0..plane.rows {
+        let from = &from[row * plane.from_row..][..plane.width];
+        to[row * plane.to_row..][..plane.width].copy_from_slice(from);
+    }
+}
+
+/// Cuts the selection into blocks that leave room for others in the budget.
+pub(crate) fn plan<'a>(job: &Job<'a>, canvas: &Canvas<'_>) -> Result<Export<'a>, Fault> {
+    let block = (job.budget / 4).clamp(LEAST_BLOCK, BLOCK_BYTES);
+    job.dataset.plan_export(&job.plan.selection, block, canvas.can_split())
+}
+
+/// Bytes that go to their places in a file; seeks only where it must.
+#[derive(Debug)]
+pub(crate) struct Placed<W> {
+    out: W,
+    at: u64,
+}
+
+impl<W: Write + Seek> Placed<W> {
+    /// An empty file.
+    pub(crate) fn new(out: W) -> Self {
+        Self { out, at: 0 }
+    }
+
+    pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+        if self.at != at {
+            self.out.seek(SeekFrom::Start(at)).map_err(crate::writer::write_fault)?;
+        }
+        self.out.write_all(bytes).map_err(crate::writer::write_fault)?;
+        self.at = at + bytes.len() as u64;
+        Ok(())
+    }
+
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+/// The first cells of a result that passes by.
+#[derive(Debug)]
+pub(crate) struct Head {
+    cells: Option<Tensor>,
+}
+
+impl Head {
+    /// Room for the first `most` cells.
+    pub(crate) fn new(job: &Job<'_>, most: u64) -> Result<Self, Fault> {
+        let most = most.min(job.plan.element_count());
+        let dtype = job.plan.grid.dtype();
+        let bytes = most.saturating_mul(dtype.size() as u64);
+        tercet_core::limits::within("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
+        let cells = (most > 0).then(|| Tensor::zeros(dtype, [most].into())).transpose()?;
+        Ok(Self { cells })
+    }
+
+    /// Takes what belongs to the first cells out of bytes of the result.
+    pub(crate) fn look(&mut self, at: u64, bytes: &[u8]) {
+        let Some(cells) = &mut self.cells else { return };
+        let wanted = usize::try_from(at).ok().and_then(|at| cells.bytes_mut().get_mut(at..));
+        if let Some(wanted) = wanted {
+            let len = wanted.len().min(bytes.len());
+            wanted[..len].copy_from_slice(&bytes[..len]);
+        }
+    }
+
+    pub(crate) fn into_cells(self) -> Option<Tensor> {
+        self.cells
+    }
+}

@@ -1,0 +1,116 @@
+#![cfg(any(unix, windows))]
+#![expect(clippy::disallowed_methods, reason = "these tests look at real files")]
+
+use std::fs;
+
+use tercet_core::progress::Silent;
+use tercet_core::{Class, Diagnose as _};
+
+use super::*;
+use crate::File;
+use crate::exec::testing::{job, layout, plan, resolved};
+use crate::query::operation::{Method, Scalar};
+use crate::query::resolved::{Filter, Positions};
+
+fn cells<T: Number>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks(size_of::<T>()).map(|cell| bytemuck::pod_read_unaligned::<T>(cell).swap_le()).collect()
+}
+
+#[test]
+fn plain_spills_hold_the_selection_of_every_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("obs.tet");
+    for dtype in DType::ALL {
+        with_element!(dtype, |T| {
+            let bytes: Vec<u8> = (0..60 * size_of::<T>()).map(|n| n as u8).collect();
+            let values: Vec<T> = bytes.chunks(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect();
+            fs::write(&path, layout(&[6, 10], &[4, 3], &values, true)).unwrap();
+        });
+        let file = File::open(&path).unwrap();
+        let dataset = file.dataset("a").unwrap();
+        for text in [":", "::2,1:9:3", "5,9"] {
+            let resolved = resolved(&dataset.select(text).unwrap(), &[], Method::Center);
+            let plan = plan(&dataset, &resolved.selection);
+            let job = job(dataset, &plan, &resolved, 1, &Silent);
+            let outputs = Outputs::new(Some(&path), &[], 3).unwrap();
+            let (spilled, head) = spill(&job, "out.bin", &outputs).unwrap();
+            let expected = dataset.read(&resolved.selection).unwrap();
+            assert_eq!(fs::read(spilled.path.unwrap()).unwrap(), expected.bytes(), "{dtype} {text}");
+            assert_eq!(spilled.bytes, expected.bytes().len() as u64);
+            let head = head.unwrap();
+            assert_eq!(head.bytes(), &expected.bytes()[..head.bytes().len()]);
+            assert!(spill(&job, "obs.tet", &outputs).is_err());
+        }
+    }
+}
+
+#[test]
+fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("obs.tet");
+    let values: Vec<i32> = (0..24).collect();
+    fs::write(&path, layout(&[4, 6], &[3, 4], &values, false)).unwrap();
+    let file = File::open(&path).unwrap();
+    let dataset = file.dataset("a").unwrap();
+    let mut resolved = resolved(&dataset.select("::2,1:").unwrap(), &[], Method::Center);
+    resolved.filter = Some(Filter { gt: Some(Scalar::Whole(2)), ..Filter::default() });
+    resolved.positions = Some(Positions { axis: 1, counts: [true, true, false, true, true].into() });
+    let outputs = Outputs::new(Some(&path), &[], 4).unwrap();
+    let plan = plan(&dataset, &resolved.selection);
+    let error = spill(&job(dataset, &plan, &resolved, 1 << 20, &Silent), "out", &outputs).unwrap_err();
+    assert_eq!(error.class(), Class::Request);
+    assert!(matches!(error, Fault::NoFill { .. }), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left");
+
+    resolved.fill = Some(Scalar::Whole(-9));
+    let expected = [-9, -9, -9, 4, 5, 13, 14, -9, 16, 17];
+    let job = job(dataset, &plan, &resolved, 1 << 20, &Silent);
+    let (spilled, head) = spill(&job, "out", &outputs).unwrap();
+    let bytes = fs::read(spilled.path.unwrap()).unwrap();
+    assert_eq!(cells::<i32>(&bytes), expected);
+    assert_eq!(head.unwrap().to_vec::<i32>().unwrap(), expected[..4]);
+
+    let mut dense = dataset.read(&resolved.selection).unwrap();
+    blank(&job, &resolved.selection, dense.bytes_mut()).unwrap();
+    assert_eq!(dense.to_vec::<i32>().unwrap(), expected);
+    // A part of the selection keeps the places of the labels.
+    let part = dataset.select("2:3,2:5").unwrap();
+    let mut dense = dataset.read(&part).unwrap();
+    blank(&job, &part, dense.bytes_mut()).unwrap();
+    assert_eq!(dense.to_vec::<i32>().unwrap(), expected[6..9]);
+}
+
+#[test]
+fn floats_are_blanked_with_nan() {
+    let file = File::from_bytes("m", layout(&[4], &[3], &[1.0f32, 5.0, f32::INFINITY, 2.0], false)).unwrap();
+    let dataset = file.dataset("a").unwrap();
+    let mut resolved = resolved(&dataset.select("0:4").unwrap(), &[], Method::Center);
+    let plan = plan(&dataset, &resolved.selection);
+    resolved.filter = Some(Filter { gt: Some(Scalar::Whole(4)), ..Filter::default() });
+    let mut dense = dataset.read(&resolved.selection).unwrap();
+    blank(&job(dataset, &plan, &resolved, 1, &Silent), &resolved.selection, dense.bytes_mut()).unwrap();
+    let cells = dense.to_vec::<f32>().unwrap();
+    assert!(cells[0].is_nan() && cells[3].is_nan());
+    assert_eq!(cells[1..3], [5.0, f32::INFINITY]);
+}
+
+#[test]
+fn chunks_that_the_plan_leaves_out_are_blank() {
+    let values: Vec<f64> = (0..12).map(f64::from).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("obs.tet");
+    fs::write(&path, layout(&[12], &[4], &values, true)).unwrap();
+    let file = File::open(&path).unwrap();
+    let dataset = file.dataset("a").unwrap();
+    let mut resolved = resolved(&dataset.select(":").unwrap(), &[], Method::Center);
+    resolved.filter = Some(Filter { gt: Some(Scalar::Whole(9)), ..Filter::default() });
+    let mut plan = plan(&dataset, &resolved.selection);
+    plan.chunks.drain(..2);
+    let job = job(dataset, &plan, &resolved, 1 << 20, &Silent);
+    let outputs = Outputs::new(Some(&path), &[], 0).unwrap();
+    let (spilled, _) = spill(&job, "out", &outputs).unwrap();
+    let cells = cells::<f64>(&fs::read(spilled.path.unwrap()).unwrap());
+    assert!(cells[..10].iter().all(|cell| cell.is_nan()));
+    assert_eq!(cells[10..], [10.0, 11.0]);
+    assert_eq!(job.bytes_read.into_inner(), plan.total_stored_bytes(), "they are not read");
+}

@@ -1,0 +1,307 @@
+//! Where results may be written: paths are checked first, then walked by folder handles that follow no link.
+//!
+//! ```text
+//! "sub/x.bin" ──canonical──▶ /data/sub/x.bin ──inside a root?──▶ Spot       nothing was written so far
+//! Spot ──from the root's handle, folder by folder, no links──▶ Output       missing folders are made
+//! Output ──temporary name, sync, rename──▶ the file                         or nothing, and no new folder either
+//! ```
+//!
+//! What is checked and what is used can differ only if somebody changes folders in between; then the walk meets a
+//! link, or another folder of the same root, but never leaves the root.
+
+use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use tercet_core::publish::{Disk as _, FileId, Folder, Kind, RealDisk, Staged};
+
+use crate::fault::{Fault, TargetWhy};
+
+#[cfg(test)]
+mod tests;
+
+/// What writers of results need to know: where they may write, and what they must not write over.
+#[derive(Clone, Debug)]
+pub(crate) struct Outputs {
+    /// The file that is read, as it was opened; `None` for bytes in memory.
+    file: Option<PathBuf>,
+    /// Its folder.
+    folder: Option<Folder>,
+    source: Option<FileId>,
+    /// Folders that the user allows.
+    allowed: Vec<PathBuf>,
+    /// Folders for files that nobody named, best first; they need not exist.
+    cache: Vec<PathBuf>,
+    /// How many cells of the result are shown.
+    pub(crate) preview: u64,
+}
+
+impl Outputs {
+    /// The results of queries on a file go to its folder, to the cache, or to the folders `allowed`.
+    pub(crate) fn new(file: Option<&Path>, allowed: &[PathBuf], preview: u64) -> Result<Self, Fault> {
+        let refuse = |path: &Path, error: io::Error| fault(path, TargetWhy::Io(error));
+        let (mut folder, mut source) = (None, None);
+        if let Some(file) = file {
+            folder = Some(Folder::open(folder_of(file)).map_err(|error| refuse(file, error))?);
+            let real = std::fs::canonicalize(file).and_then(|real| RealDisk.entry(&real));
+            source = Some(real.map_err(|error| refuse(file, error))?.id);
+        }
+        let file = file.map(Path::to_owned);
+        Ok(Self { file, folder, source, allowed: allowed.to_vec(), cache: cache_folders(), preview })
+    }
+
+    /// The file that is read, if it has a path.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Checks a path of a query. Nothing is written.
+    pub(crate) fn spot(&self, path: &Path) -> Result<Spot, Fault> {
+        let refuse = |why| fault(path, why);
+        let name = own_name(path).ok_or_else(|| refuse(TargetWhy::NoName))?;
+        let full = match (&self.folder, path.is_absolute()) {
+            (_, true) => path.to_owned(),
+            (Some(folder), false) => folder.path().join(path),
+            (None, false) => return Err(refuse(TargetWhy::NoBase)),
+        };
+        let parent = Resolved::of(folder_of(&full)).map_err(refuse)?;
+        let root = self.root_of(&parent, path)?.ok_or_else(|| refuse(TargetWhy::Outside))?;
+        let spot = Spot::walk(root, &parent, name, path)?;
+        if let (Some(folder), []) = (&spot.folder, &spot.missing[..]) {
+            let there = folder.look(name).map_err(|error| refuse(TargetWhy::Io(error)))?;
+            match there {
+                Some(entry) if self.source == Some(entry.id) => return Err(refuse(TargetWhy::Source)),
+                Some(entry) if entry.kind == Kind::Link => return Err(refuse(TargetWhy::Link)),
+                Some(entry) if entry.kind != Kind::File => {
+                    return Err(refuse(TargetWhy::NotAFile(entry.kind)));
+                }
+                _ => {}
+            }
+        }
+        Ok(spot)
+    }
+
+    /// The allowed folder that a path lies in: the folder to start from, and whether new folders are private.
+    fn root_of(&self, parent: &Resolved, shown: &Path) -> Result<Option<Root>, Fault> {
+        if let Some(folder) = self.folder.as_ref().filter(|folder| parent.is_in(folder.path())) {
+            return Ok(Some(Root { folder: folder.clone(), private: false }));
+        }
+        for allowed in &self.allowed {
+            let open = Folder::open(allowed).map_err(|error| fault(allowed, TargetWhy::Io(error)))?;
+            if parent.is_in(open.path()) {
+                return Ok(Some(Root { folder: open, private: false }));
+            }
+        }
+        for cache in &self.cache {
+            // A cache folder that cannot be had is none.
+            let Ok(root) = Resolved::of(cache) else { continue };
+            if parent.is_in(&root.full()) {
+                let open =
+                    Folder::open(&root.existing).map_err(|error| fault(shown, TargetWhy::Io(error)))?;
+                return Ok(Some(Root { folder: open, private: true }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A place in the cache for a file that is kept, under a name that nobody else has.
+    pub(crate) fn automatic(&self) -> Result<Output, Fault> {
+        let name = format!("spill-{}-{:016x}.bin", std::process::id(), random());
+        let mut last = TargetWhy::NoCache;
+        for cache in &self.cache {
+            let made = self.spot(&cache.join(&name)).and_then(|spot| self.open(spot));
+            match made {
+                Ok(output) => return Ok(output),
+                Err(Fault::Target { why, .. }) => last = why,
+                Err(other) => return Err(other),
+            }
+        }
+        Err(fault(Path::new(&name), last))
+    }
+
+    /// A file without a name in the cache, which is gone when it is closed.
+    pub(crate) fn temporary(&self) -> Result<std::fs::File, Fault> {
+        let in_cache = self.cache.iter().find_map(|cache| {
+            let output = self.spot(&cache.join("spill")).and_then(|spot| self.open(spot)).ok()?;
+            let file = output.folder.temporary().ok()?;
+            output.keep();
+            Some(file)
+        });
+        let anywhere = || {
+            let folder = std::env::temp_dir();
+            Folder::open(&folder)
+                .and_then(|open| open.temporary())
+                .map_err(|error| fault(&folder, TargetWhy::Io(error)))
+        };
+        in_cache.map_or_else(anywhere, Ok)
+    }
+
+    /// Opens a place that was checked, and makes the folders it lacks.
+    pub(crate) fn open(&self, spot: Spot) -> Result<Output, Fault> {
+        let Spot { root, folder, missing, name, shown, private } = spot;
+        let refuse = |error: io::Error| fault(&shown, TargetWhy::Io(error));
+        let mut output = Output { folder: folder.unwrap_or(root), name, made: Vec::new() };
+        for part in missing {
+            if output.folder.make(&part, private).map_err(refuse)? {
+                output.made.push((output.folder.clone(), part.clone()));
+            }
+            output.folder = output.folder.enter(&part).map_err(refuse)?;
+        }
+        // Another name of the source may have appeared meanwhile.
+        let there = output.folder.look(&output.name).map_err(refuse)?;
+        if there.is_some_and(|entry| self.source == Some(entry.id)) {
+            return Err(fault(&shown, TargetWhy::Source));
+        }
+        Ok(output)
+    }
+}
+
+struct Root {
+    folder: Folder,
+    private: bool,
+}
+
+/// A place that was checked.
+#[derive(Debug)]
+pub(crate) struct Spot {
+    root: Folder,
+    /// The deepest folder that exists; `None` is the root itself.
+    folder: Option<Folder>,
+    /// Folders that are not there yet.
+    missing: Vec<OsString>,
+    name: OsString,
+    shown: PathBuf,
+    private: bool,
+}
+
+impl Spot {
+    /// Walks from the root to the folder of the file, without following links.
+    fn walk(root: Root, parent: &Resolved, name: &OsStr, shown: &Path) -> Result<Self, Fault> {
+        let refuse = |error: io::Error| fault(shown, TargetWhy::Io(error));
+        let mut folder = root.folder.clone();
+        let below = parent.existing.strip_prefix(root.folder.path());
+        // Without folders below, what is missing starts inside the root.
+        for part in below.unwrap_or(Path::new("")).components() {
+            folder = folder.enter(part.as_os_str()).map_err(refuse)?;
+        }
+        Ok(Self {
+            root: root.folder,
+            folder: Some(folder),
+            missing: parent.missing.clone(),
+            name: name.to_owned(),
+            shown: shown.to_owned(),
+            private: root.private,
+        })
+    }
+}
+
+/// An open place for a file.
+#[derive(Debug)]
+pub(crate) struct Output {
+    folder: Folder,
+    name: OsString,
+    /// Folders that were made for it.
+    made: Vec<(Folder, OsString)>,
+}
+
+impl Output {
+    /// Starts the file. It appears, whole, when it is published.
+    pub(crate) fn stage(&self) -> Result<Staged, Fault> {
+        Ok(self.folder.stage(&self.name)?)
+    }
+
+    /// The path of the file, behind all links.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
+    }
+
+    /// The file was published: its folders stay.
+    pub(crate) fn keep(mut self) {
+        self.made.clear();
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        for (folder, name) in self.made.drain(..).rev() {
+            // One that somebody else uses by now is not empty and stays.
+            let _ = folder.remove_folder(&name);
+        }
+    }
+}
+
+/// A path behind all links, as far as it exists.
+#[derive(Debug)]
+struct Resolved {
+    existing: PathBuf,
+    missing: Vec<OsString>,
+}
+
+impl Resolved {
+    fn of(path: &Path) -> Result<Self, TargetWhy> {
+        let mut missing = Vec::new();
+        let mut parts: Vec<Component<'_>> = path.components().collect();
+        loop {
+            let known: PathBuf = parts.iter().collect();
+            match std::fs::canonicalize(&known) {
+                Ok(existing) => {
+                    missing.reverse();
+                    return Ok(Self { existing, missing });
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => match parts.pop() {
+                    Some(Component::Normal(name)) => missing.push(name.to_owned()),
+                    // What is above a folder that does not exist cannot be known.
+                    Some(Component::ParentDir) => return Err(TargetWhy::Dots),
+                    _ => return Err(TargetWhy::Io(error)),
+                },
+                Err(error) => return Err(TargetWhy::Io(error)),
+            }
+        }
+    }
+
+    fn full(&self) -> PathBuf {
+        self.existing.join(self.missing.iter().collect::<PathBuf>())
+    }
+
+    fn is_in(&self, root: &Path) -> bool {
+        self.full().starts_with(root)
+    }
+}
+
+/// The folder of a path; that of a bare name is the working directory.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
+    }
+}
+
+/// The last name of a path, unless the path insists on a folder: `Path` drops the end of `a/` and `a/.`.
+fn own_name(path: &Path) -> Option<&OsStr> {
+    let name = path.file_name()?;
+    path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()).then_some(name)
+}
+
+/// The folders for files that nobody named, best first.
+fn cache_folders() -> Vec<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = absolute("HOME").or_else(|| absolute("USERPROFILE"));
+    let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| below_home(".cache"));
+    let temporary = ["TMPDIR", "TEMP", "TMP"].into_iter().find_map(absolute);
+    let folders = [cache, below_home(".local/cache"), temporary];
+    folders.into_iter().flatten().map(|folder| folder.join("tetration")).collect()
+}
+
+fn fault(path: &Path, why: TargetWhy) -> Fault {
+    Fault::Target { path: path.to_string_lossy().into(), why }
+}
+
+/// A number that no other process draws; the keys of `RandomState` come from the system.
+fn random() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.finish()
+}

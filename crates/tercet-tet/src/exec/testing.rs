@@ -1,0 +1,78 @@
+//! Small files and jobs for the tests of results that keep the shape of the selection.
+
+use std::io::Cursor;
+use std::sync::atomic::AtomicU64;
+
+use tercet_core::{Element, Progress, Selection, TensorView};
+
+use super::job::Job;
+use crate::plan::{PlannedChunk, ReadPlan};
+use crate::query::operation::{Kind, Method};
+use crate::query::resolved::{Operation, Resolved, Role};
+use crate::{Compression, Dataset, Layout, WriterOptions};
+
+/// A file with one dataset `a` of these values.
+pub(super) fn layout<T: Element>(shape: &[u64], chunks: &[u64], values: &[T], zstd: bool) -> Vec<u8> {
+    let mut layout = Layout::new();
+    let id = layout.dataset("a", T::DTYPE, shape, chunks).unwrap();
+    if zstd {
+        layout.compress(id, Compression::Zstd { level: 1 }).unwrap();
+    }
+    layout.attr(id, "units", "K").unwrap();
+    let names: Vec<String> = (0..shape.len()).map(|axis| format!("d{axis}")).collect();
+    layout.dims(id, names.iter().map(String::as_str)).unwrap();
+    for (name, &extent) in names.iter().zip(shape) {
+        layout.labels(id, name, (0..extent).map(|n| format!("{name}-{n}")).collect()).unwrap();
+    }
+    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::of(shape, values).unwrap()).unwrap();
+    writer.seal().unwrap()
+}
+
+pub(super) fn plan(dataset: &Dataset<'_>, selection: &Selection) -> ReadPlan {
+    let grid = dataset.grid().unwrap();
+    let tiles = grid.touched(selection).into_iter();
+    let chunk = |tile: [u64; 8]| {
+        let place = dataset.place(&tile[..grid.rank()]).unwrap();
+        PlannedChunk { tile, place, zone: None }
+    };
+    ReadPlan::new(grid, selection, tiles.map(chunk).collect())
+}
+
+pub(super) fn resolved(selection: &Selection, axes: &[usize], method: Method) -> Resolved {
+    let rank = selection.axes().len();
+    let role = |axis: usize| if axes.is_empty() || axes.contains(&axis) { Role::Reduced } else { Role::Kept };
+    let roles = (0..rank).map(role).collect();
+    Resolved {
+        selection: selection.clone(),
+        operation: Some(Operation { kind: Kind::Transform { method }, axes: axes.to_vec(), roles }),
+        filter: None,
+        positions: None,
+        fill: None,
+        spill: None,
+        write: None,
+        group_count: None,
+        window_count: None,
+    }
+}
+
+pub(super) fn job<'a>(
+    dataset: Dataset<'a>,
+    plan: &'a ReadPlan,
+    resolved: &'a Resolved,
+    budget: u64,
+    progress: &'a dyn Progress,
+) -> Job<'a> {
+    Job {
+        dataset,
+        plan,
+        resolved,
+        budget,
+        out_of_core: false,
+        parallel: true,
+        statistics: false,
+        progress,
+        by_statistics: AtomicU64::new(0),
+        bytes_read: AtomicU64::new(0),
+    }
+}

@@ -1,0 +1,113 @@
+//! Results that go to files, block after block.
+
+use std::path::Path;
+
+use tercet_core::Tensor;
+use tercet_core::publish::Staged;
+
+use super::{Made, sidecar};
+use crate::exec::canvas::Canvas;
+use crate::exec::job::Job;
+use crate::exec::spill::{Head, Placed, Spilled, plan};
+use crate::exec::target::{Output, Outputs};
+use crate::export::Fill;
+use crate::fault::{Error, Fault};
+use crate::layout::{DatasetId, WriterOptions};
+use crate::query::Target;
+use crate::query::operation::Method;
+use crate::query::resolved::Operation;
+use crate::writer::Writer;
+
+/// A file that is ready to be written. Dropping it leaves nothing behind.
+pub(super) enum Goal {
+    /// Gone when the answer is told.
+    Temporary(std::fs::File),
+    // The file first: when both are dropped, the folders made for it must be empty.
+    Raw(Box<Staged>, Output),
+    Sidecar(Box<Writer<Staged>>, DatasetId, Output),
+}
+
+impl Goal {
+    /// Checks where the result goes, and opens it.
+    pub(super) fn prepare(
+        job: &Job<'_>,
+        operation: &Operation,
+        method: Method,
+        outputs: &Outputs,
+        target: Target,
+    ) -> Result<Self, Fault> {
+        let write = job.resolved.write.as_ref();
+        let path = write.and_then(|write| write.path.as_deref());
+        match target {
+            Target::Sidecar => {
+                let (layout, id) = sidecar::layout(job, method, &operation.axes)?;
+                let timestamp = write.and_then(|write| write.timestamp).unwrap_or(true);
+                let path = match path {
+                    Some(path) => path.into(),
+                    None => sidecar::path(outputs, method, timestamp)?,
+                };
+                let output = outputs.open(outputs.spot(&path)?)?;
+                let staged = output.stage()?;
+                let name = output.path();
+                let writer = layout.write_to(&name.to_string_lossy(), staged, WriterOptions::new());
+                Ok(Self::Sidecar(Box::new(writer.map_err(Error::into_fault)?), id, output))
+            }
+            Target::Spill => {
+                let output = match path {
+                    Some(path) => outputs.open(outputs.spot(Path::new(path))?)?,
+                    None => outputs.automatic()?,
+                };
+                Ok(Self::Raw(Box::new(output.stage()?), output))
+            }
+            Target::Ram | Target::Switch => Ok(Self::Temporary(outputs.temporary()?)),
+        }
+    }
+
+    /// Writes the result that `fill` makes.
+    pub(super) fn write(
+        self,
+        job: &Job<'_>,
+        canvas: &Canvas<'_>,
+        preview: u64,
+        fill: &Fill<'_>,
+    ) -> Result<Made, Fault> {
+        let export = plan(job, canvas)?;
+        let bytes = export.bytes();
+        let mut head = Head::new(job, preview)?;
+        let (path, strategy) = match self {
+            Self::Temporary(file) => {
+                let mut placed = Placed::new(std::io::BufWriter::with_capacity(1 << 18, file));
+                export.each_run(fill, |at, run| {
+                    head.look(at, run);
+                    placed.put(at, run)
+                })?;
+                placed.into_inner().into_inner().map_err(|error| Fault::Write(error.into_error()))?;
+                (None, "transform_spill")
+            }
+            Self::Raw(staged, output) => {
+                let mut placed = Placed::new(*staged);
+                export.each_run(fill, |at, run| {
+                    head.look(at, run);
+                    placed.put(at, run)
+                })?;
+                let path = placed.into_inner().publish()?;
+                output.keep();
+                (Some(path), "transform_spill")
+            }
+            Self::Sidecar(mut writer, id, output) => {
+                let mut dense = writer.dense(id);
+                export.each_run(fill, |at, run| {
+                    head.look(at, run);
+                    writer.put_dense(&mut dense, at, run)
+                })?;
+                writer.end_dense(&dense)?;
+                let path = writer.seal().map_err(Error::into_fault)?;
+                output.keep();
+                (Some(path), "transform_sidecar")
+            }
+        };
+        let path = path.map(|path| path.to_string_lossy().into_owned());
+        let preview: Option<Tensor> = head.into_cells();
+        Ok(Made { tensor: None, preview, spill: Some(Spilled { path, bytes }), strategy })
+    }
+}

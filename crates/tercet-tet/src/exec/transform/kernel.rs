@@ -1,0 +1,320 @@
+//! The arithmetic of transforms: computed in f64, rounded once to the type of the cells.
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined is compiled for the instruction set of the dispatch"
+)]
+
+use std::marker::PhantomData;
+
+use pulp::{Arch, NullaryFnOnce};
+use tercet_core::tensor::f16;
+
+use crate::exec::canvas::{CellNumbers, Plane};
+use crate::exec::number::Number;
+
+/// What is made of a number, given two numbers of its cell.
+pub(super) trait Formula: Copy + Send + Sync + 'static {
+    fn of(x: f64, shift: f64, divisor: f64) -> f64;
+}
+
+/// x − shift
+#[derive(Clone, Copy)]
+pub(super) struct Shift;
+/// (x − shift) / divisor
+#[derive(Clone, Copy)]
+pub(super) struct Divide;
+/// ln(1 + (x − shift))
+#[derive(Clone, Copy)]
+pub(super) struct Ln1p;
+/// √(x − shift)
+#[derive(Clone, Copy)]
+pub(super) struct Sqrt;
+/// exp(x − shift) / divisor
+#[derive(Clone, Copy)]
+pub(super) struct Softmax;
+
+impl Formula for Shift {
+    #[inline(always)]
+    fn of(x: f64, shift: f64, _: f64) -> f64 {
+        x - shift
+    }
+}
+
+impl Formula for Divide {
+    #[inline(always)]
+    fn of(x: f64, shift: f64, divisor: f64) -> f64 {
+        (x - shift) / divisor
+    }
+}
+
+impl Formula for Ln1p {
+    #[inline(always)]
+    fn of(x: f64, shift: f64, _: f64) -> f64 {
+        (x - shift).ln_1p()
+    }
+}
+
+impl Formula for Sqrt {
+    #[inline(always)]
+    fn of(x: f64, shift: f64, _: f64) -> f64 {
+        (x - shift).sqrt()
+    }
+}
+
+impl Formula for Softmax {
+    #[inline(always)]
+    fn of(x: f64, shift: f64, divisor: f64) -> f64 {
+        exp(x - shift) / divisor
+    }
+}
+
+/// The exponential of a number that is not large, to about one unit in the last place. Unlike that of the standard
+/// library it is plain arithmetic, which compilers turn into vectors; the same on every machine.
+#[inline(always)]
+fn exp(y: f64) -> f64 {
+    /// Added to a small number it leaves the nearest whole number in the last bits.
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    /// ln 2 in two parts: products of the first with small whole numbers are exact.
+    const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
+    /// 1/n!, highest first.
+    const TERMS: [f64; 14] = [
+        1.0 / 6_227_020_800.0,
+        1.0 / 479_001_600.0,
+        1.0 / 39_916_800.0,
+        1.0 / 3_628_800.0,
+        1.0 / 362_880.0,
+        1.0 / 40_320.0,
+        1.0 / 5040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+        1.0,
+    ];
+    // Lower ones are zero as well, higher ones do not occur.
+    let y = if y > -746.0 { y } else { -746.0 };
+    let y = if y < 709.0 { y } else { 709.0 };
+    let n = (y * std::f64::consts::LOG2_E + MAGIC) - MAGIC;
+    let rest = (y - n * LN_2[0]) - n * LN_2[1];
+    let mut sum = 0.0;
+    for term in TERMS {
+        sum = sum * rest + term;
+    }
+    // 2ⁿ by its bits; where that has none, the result is made larger and then smaller again.
+    let is_tiny = y < -690.0;
+    let lift = if is_tiny { 200.0 } else { 0.0 };
+    let power = f64::from_bits((n + lift + MAGIC).to_bits().wrapping_add(1023) << 52);
+    let lower = if is_tiny { f64::from_bits((1023 - 200) << 52) } else { 1.0 };
+    sum * power * lower
+}
+
+/// The numbers of the cells of one row.
+#[derive(Clone, Copy)]
+pub(super) enum RowCells<'a> {
+    /// All values belong to one cell.
+    One { shift: f64, divisor: f64 },
+    /// Each value belongs to a cell of its own.
+    Each { shift: &'a [f64], divisor: &'a [f64] },
+}
+
+/// A type that can be transformed.
+pub(super) trait Real: Number {
+    /// Transforms a row. Values that are not finite stay as they are, bit for bit.
+    fn row<F: Formula>(from: &[Self], to: &mut [Self], cells: RowCells<'_>);
+}
+
+/// Transforms the rows of a plane; `cell` is that of the first value.
+pub(super) fn plane<T: Real, F: Formula>(
+    arch: Arch,
+    (from, to): (&[T], &mut [T]),
+    plane: Plane,
+    numbers: CellNumbers<'_>,
+    cell: usize,
+) {
+    arch.dispatch(Rows { from, to, plane, numbers, cell, formula: PhantomData::<F> });
+}
+
+/// The work of [`plane`]. A closure in its place would be called, not inlined, and so miss the instruction set.
+struct Rows<'r, T, F> {
+    from: &'r [T],
+    to: &'r mut [T],
+    plane: Plane,
+    numbers: CellNumbers<'r>,
+    cell: usize,
+    formula: PhantomData<F>,
+}
+
+impl<T: Real, F: Formula> NullaryFnOnce for Rows<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let plane = self.plane;
+        for row in 0..plane.rows {
+            let from = &self.from[row * plane.from_row..][..plane.width];
+            let to = &mut self.to[row * plane.to_row..][..plane.width];
+            T::row::<F>(from, to, RowCells::of(self.numbers, self.cell + row * plane.cell_row, plane));
+        }
+    }
+}
+
+impl<'a> RowCells<'a> {
+    #[inline(always)]
+    fn of(numbers: CellNumbers<'a>, cell: usize, plane: Plane) -> Self {
+        if plane.cell_column == 0 {
+            return Self::One { shift: numbers.shift[cell], divisor: numbers.divisor[cell] };
+        }
+        let cells = cell..cell + plane.width;
+        Self::Each { shift: &numbers.shift[cells.clone()], divisor: &numbers.divisor[cells] }
+    }
+}
+
+macro_rules! wide_floats {
+    ($($type:ty, $round:expr;)*) => {$(
+        impl Real for $type {
+            #[inline(always)]
+            fn row<F: Formula>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
+                match cells {
+                    RowCells::One { shift, divisor } => {
+                        for (to, &x) in to.iter_mut().zip(from) {
+                            let y = $round(F::of(f64::from(x), shift, divisor));
+                            *to = if x.is_finite() { y } else { x };
+                        }
+                    }
+                    RowCells::Each { shift, divisor } => {
+                        let cells = shift.iter().zip(divisor);
+                        for ((to, &x), (&shift, &divisor)) in to.iter_mut().zip(from).zip(cells) {
+                            let y = $round(F::of(f64::from(x), shift, divisor));
+                            *to = if x.is_finite() { y } else { x };
+                        }
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
+fn to_f32(x: f64) -> f32 {
+    x as f32
+}
+
+wide_floats! {
+    f32, to_f32;
+    f64, |x: f64| x;
+}
+
+/// Half floats that are converted at a time.
+const HALVES: usize = 256;
+
+impl Real for f16 {
+    #[inline(always)]
+    fn row<F: Formula>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
+        use half::slice::HalfFloatSliceExt as _;
+        let mut wide = [0f32; HALVES];
+        for (number, (from, to)) in from.chunks(HALVES).zip(to.chunks_mut(HALVES)).enumerate() {
+            let wide = &mut wide[..from.len()];
+            from.convert_to_f32_slice(wide); // by hardware where there is some
+            match cells {
+                RowCells::One { shift, divisor } => {
+                    for x in &mut *wide {
+                        *x = to_odd_f32(F::of(f64::from(*x), shift, divisor));
+                    }
+                }
+                RowCells::Each { shift, divisor } => {
+                    let at = number * HALVES..number * HALVES + from.len();
+                    for (x, (&shift, &divisor)) in
+                        wide.iter_mut().zip(shift[at.clone()].iter().zip(&divisor[at]))
+                    {
+                        *x = to_odd_f32(F::of(f64::from(*x), shift, divisor));
+                    }
+                }
+            }
+            to.convert_from_f32_slice(wide);
+            for (to, &x) in to.iter_mut().zip(from) {
+                *to = if x.is_finite() { *to } else { x };
+            }
+        }
+    }
+}
+
+/// Rounds to f32 in such a way that rounding the result to f16 is as good as rounding the number itself: towards
+/// zero, and odd if anything was lost.
+#[inline(always)]
+fn to_odd_f32(x: f64) -> f32 {
+    const LOST: u64 = (1 << 29) - 1;
+    let bits = x.to_bits();
+    let odd = u64::from(bits & LOST != 0) << 29;
+    // Exact but for numbers that are infinite or zero as f16 anyway.
+    to_f32(f64::from_bits(bits & !LOST | odd))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The nearest half float, by looking at all that come into question; of two equally near the even one.
+    pub(in super::super) fn nearest_half(x: f64) -> f16 {
+        if x.is_nan() || x.is_infinite() {
+            return f16::from_f64_const(x);
+        }
+        // One beyond the largest stands for infinity.
+        let value = |bits: u16| if bits == 0x7c00 { 65_536.0 } else { f64::from(f16::from_bits(bits)) };
+        let near = f16::from_f64_const(x.abs()).to_bits();
+        let candidates = near.saturating_sub(1)..=(near + 1).min(0x7c00);
+        let key = |bits: &u16| ((value(*bits) - x.abs()).abs(), bits & 1);
+        let best = candidates.min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap()).unwrap();
+        f16::from_bits(best | if x.is_sign_negative() { 0x8000 } else { 0 })
+    }
+
+    proptest! {
+        #[test]
+        fn halves_are_rounded_once(x in any::<f64>(), near in any::<u16>(), off in -3i64..4) {
+            // Numbers near halves and near the middle between two of them.
+            let half = f16::from_bits(near);
+            let next = f16::from_bits(near.wrapping_add(1));
+            let middle = f64::midpoint(f64::from(half), f64::from(next));
+            let close = |x: f64| f64::from_bits(x.to_bits().wrapping_add_signed(off));
+            for x in [x, x.signum() * (x.abs() % 70_000.0), close(f64::from(half)), close(middle)] {
+                let expected = nearest_half(x);
+                let found = f16::from_f32_const(to_odd_f32(x));
+                prop_assert!(expected == found || expected.is_nan() && found.is_nan(), "{x:e}: {expected} {found}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn exponentials_are_those_of_the_library(y in -750.0..1.0f64, small in -1.0..1.0f64) {
+            for y in [y, small, small * 1e-9, -y.abs() / 1000.0] {
+                let (found, expected) = (exp(y), y.exp());
+                prop_assert!((found - expected).abs() <= 4.5e-16 * expected + 5e-324, "{y:e}: {found:e} {expected:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn exponentials_at_the_ends() {
+        let bits = |numbers: [f64; 4]| numbers.map(f64::to_bits);
+        let ends = [0.0, -0.0, -746.0, f64::NEG_INFINITY].map(exp);
+        assert_eq!(bits(ends), bits([1.0, 1.0, 0.0, 0.0]));
+        assert!(exp(-744.4) > 0.0);
+    }
+
+    #[test]
+    fn what_is_not_finite_stays_bit_for_bit() {
+        let values = [f32::NAN, f32::from_bits(0x7f80_0001), f32::INFINITY, f32::NEG_INFINITY];
+        let mut out = [0.0; 4];
+        f32::row::<Softmax>(&values, &mut out, RowCells::One { shift: 1.0, divisor: 2.0 });
+        assert_eq!(values.map(f32::to_bits), out.map(f32::to_bits));
+        let values = [0x7e00, 0x7c01, 0x7c00, 0xfc00].map(f16::from_bits);
+        let mut out = [f16::ZERO; 4];
+        f16::row::<Shift>(&values, &mut out, RowCells::Each { shift: &[1.0; 4], divisor: &[1.0; 4] });
+        assert_eq!(values.map(f16::to_bits), out.map(f16::to_bits));
+    }
+}

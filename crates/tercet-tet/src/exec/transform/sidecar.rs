@@ -1,0 +1,149 @@
+//! The `.tet` file that a transform is written to: what it tells of where it comes from.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::bounds;
+use crate::exec::job::Job;
+use crate::exec::target::Outputs;
+use crate::fault::{Fault, TargetWhy};
+use crate::grid::Grid;
+use crate::layout::{DatasetId, Layout, LayoutError, WriterOptions};
+use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata, unix_seconds};
+use crate::query::operation::Method;
+
+/// The path of a sidecar that the query does not name: beside the source, `{stem}.{method}[.{time}].tet`.
+pub(super) fn path(outputs: &Outputs, method: Method, timestamp: bool) -> Result<PathBuf, Fault> {
+    let no_base = || Fault::Target { path: "sidecar".into(), why: TargetWhy::NoBase };
+    let stem = outputs.file().and_then(|file| file.file_stem()).ok_or_else(no_base)?;
+    let mut name = OsString::from(stem);
+    name.push(format!(".{}", method.name()));
+    if timestamp {
+        name.push(format!(".{}", basic_time(unix_seconds())));
+    }
+    name.push(".tet");
+    Ok(PathBuf::from(name))
+}
+
+/// What the sidecar will hold, checked.
+pub(super) fn layout(job: &Job<'_>, method: Method, axes: &[usize]) -> Result<(Layout, DatasetId), Fault> {
+    let source = job.dataset.name();
+    let name = format!("{source}-{}", method.name());
+    let shape = job.plan.selection.shape();
+    let dtype = job.plan.grid.dtype();
+    let mut layout = Layout::new();
+    // One chunk, unless readers would refuse one that large.
+    let most = job.dataset.file.options.limits.chunk_bytes;
+    let whole = Grid::new(dtype, &shape, &shape)
+        .map_err(|why| LayoutError::Dataset { dataset: name.clone(), why })?;
+    let id = layout.dataset(&name, dtype, &shape, whole.rows_within(most))?;
+    let mut metadata = Metadata::default();
+    metadata.datasets.insert(name.clone(), info(job));
+    layout.metadata(metadata)?;
+    layout.file_info("tet query transform", env!("CARGO_PKG_VERSION"), unix_seconds());
+    layout.history(history(job, method, axes, &name))?;
+    layout.check(WriterOptions::new())?;
+    Ok((layout, id))
+}
+
+/// What is known of the source, for the selected positions.
+fn info(job: &Job<'_>) -> DatasetInfo {
+    let dataset = &job.dataset;
+    let mut info = dataset.info().cloned().unwrap_or_default();
+    info.attrs.insert("derived_from".to_owned(), dataset.name().to_owned());
+    let slices = job.plan.selection.axes();
+    let whole = job.plan.selection.is_full(dataset.shape());
+    if !whole {
+        // Labels of positions that are not selected would belong to others now.
+        info.coords.clear();
+    }
+    for (axis, slice) in slices.iter().enumerate() {
+        let Some(labels) = dataset.labels(axis) else { continue };
+        let key = dataset.axis_name(axis).map_or_else(|| axis.to_string(), str::to_owned);
+        if whole && info.labels(axis, slices.len(), slice.count()).is_some() {
+            continue;
+        }
+        let position = |n: u64| usize::try_from(slice.start + n * slice.step).unwrap_or(usize::MAX);
+        let selected = (0..slice.count()).filter_map(|n| labels.get(position(n)).cloned()).collect();
+        info.coords.insert(key, Coord::new(selected));
+    }
+    info
+}
+
+fn history(job: &Job<'_>, method: Method, axes: &[usize], output: &str) -> HistoryRow {
+    let slices = job.plan.selection.axes();
+    let numbers = |of: &dyn Fn(usize) -> u64| {
+        (0..slices.len()).map(|axis| of(axis).to_string()).collect::<Vec<_>>().join("x")
+    };
+    let file = source_name(job.dataset.file.name());
+    let mut row = HistoryRow::now("transform", &file)
+        .with_param("method", method.name())
+        .with_param("dataset", job.dataset.name())
+        .with_param("output_dataset", output)
+        .with_param("logical_selection_shape", numbers(&|axis| slices[axis].count()));
+    row.parents = vec![file];
+    if !axes.is_empty() {
+        let axes: Vec<String> = axes.iter().map(usize::to_string).collect();
+        row = row.with_param("axes", axes.join(","));
+    }
+    if !job.plan.selection.is_full(job.dataset.shape()) {
+        row = row
+            .with_param("selection_box_start", numbers(&|axis| slices[axis].start))
+            .with_param("selection_box_stop_exclusive", numbers(&|axis| slices[axis].stop))
+            .with_param("selection_step", numbers(&|axis| slices[axis].step));
+    }
+    row
+}
+
+/// The name of the source, as far as a footer can hold it.
+fn source_name(name: &str) -> String {
+    if name.len() <= bounds::STRING_BYTES {
+        return name.to_owned();
+    }
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last[last.ceil_char_boundary(last.len().saturating_sub(bounds::STRING_BYTES))..].to_owned()
+}
+
+/// `20240229T235959Z`
+fn basic_time(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    // Years that start in March end with the leap day: 146097 days are 400 of them.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, year) = if month < 10 { (month + 3, year) } else { (month - 9, year + 1) };
+    format!("{:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z", era * 400 + year)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "19700101T000000Z"),
+            (951_782_399, "20000228T235959Z"),
+            (951_782_400, "20000229T000000Z"),
+            (951_868_800, "20000301T000000Z"),
+            (1_709_251_199, "20240229T235959Z"),
+            (1_735_689_599, "20241231T235959Z"),
+            (4_107_542_400, "21000301T000000Z"),
+        ] {
+            assert_eq!(basic_time(seconds), expected);
+        }
+        assert!(basic_time(u64::MAX).ends_with('Z'));
+    }
+
+    #[test]
+    fn long_paths_are_told_by_their_last_name() {
+        assert_eq!(source_name("a/b.tet"), "a/b.tet");
+        assert_eq!(source_name(&format!("{}/b.tet", "x".repeat(1030))), "b.tet");
+        let long = source_name(&"é".repeat(600));
+        assert!(long.len() <= bounds::STRING_BYTES, "{}", long.len());
+    }
+}

@@ -1,0 +1,251 @@
+//! Where results go, and what is left when they do not get there.
+
+#![expect(clippy::disallowed_methods, reason = "these tests look at real files")]
+
+use std::fs;
+use std::path::Path;
+
+use tercet_core::progress::{Counter, Silent};
+use tercet_core::{Class, Diagnose as _};
+
+use super::*;
+use crate::query::Write;
+use crate::{VerifyOptions, verify};
+
+/// A file on disk: 6 rows of 5 numbers, and a folder that holds nothing else.
+fn on_disk() -> (tempfile::TempDir, std::path::PathBuf, Vec<f32>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("obs.tet");
+    let values: Vec<f32> = (0..30u8).map(|n| f32::from(n * 7 % 11) - 3.5).collect();
+    fs::write(&path, layout(&[6, 5], &[4, 2], &values, false)).unwrap();
+    (folder, path, values)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|item| item.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+fn write_to(target: Target, path: Option<&str>, timestamp: Option<bool>) -> Write {
+    Write { target, path: path.map(str::to_owned), timestamp }
+}
+
+fn bytes_of(transformed: &Transformed) -> Vec<u8> {
+    transformed.tensor.as_ref().unwrap().bytes().to_vec()
+}
+
+#[test]
+fn a_raw_file_holds_the_result() {
+    let (folder, path, _) = on_disk();
+    let file = File::open(&path).unwrap();
+    for (text, axes) in [(":", &[][..]), ("1:6:2,1:", &[0]), ("::5,:", &[1])] {
+        let selection = Selection::parse(text, &[6, 5]).unwrap();
+        let mut resolved = resolved(&selection, axes, Method::Zscore);
+        let settings = Settings { preview: 4, file: Some(&path), ..SETTINGS };
+        let expected = bytes_of(&run(&file, &resolved, &settings).unwrap());
+        resolved.write = Some(write_to(Target::Spill, Some("sub/out.bin"), None));
+        let made = run(&file, &resolved, &settings).unwrap();
+        let spilled = made.spill.unwrap();
+        assert_eq!(fs::read(spilled.path.unwrap()).unwrap(), expected);
+        assert_eq!(spilled.bytes, expected.len() as u64);
+        assert_eq!(made.preview.unwrap().bytes(), &expected[..16]);
+        assert_eq!((made.strategy, made.tensor.is_none()), ("transform_spill", true));
+    }
+    assert_eq!(names(folder.path()), ["obs.tet", "sub"]);
+    assert_eq!(names(&folder.path().join("sub")), ["out.bin"]);
+}
+
+#[test]
+fn a_sidecar_is_a_sound_file_that_tells_where_it_comes_from() {
+    let (folder, path, _) = on_disk();
+    let file = File::open(&path).unwrap();
+    let selection = Selection::parse("1:6:2,1:", &[6, 5]).unwrap();
+    let mut resolved = resolved(&selection, &[0], Method::Softmax);
+    let settings = Settings { preview: 4, file: Some(&path), ..SETTINGS };
+    let expected = bytes_of(&run(&file, &resolved, &settings).unwrap());
+    resolved.write = Some(write_to(Target::Sidecar, None, Some(false)));
+    let made = run(&file, &resolved, &settings).unwrap();
+    assert_eq!(made.preview.unwrap().bytes(), &expected[..16]);
+    assert_eq!(made.strategy, "transform_sidecar");
+    let spilled = made.spill.unwrap();
+    assert_eq!(
+        (spilled.bytes, names(folder.path())),
+        (48, vec!["obs.softmax.tet".to_owned(), "obs.tet".to_owned()])
+    );
+
+    let sidecar = folder.path().join("obs.softmax.tet");
+    assert_eq!(fs::canonicalize(spilled.path.unwrap()).unwrap(), fs::canonicalize(&sidecar).unwrap());
+    let report = verify(&sidecar, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+    assert!(report.ok, "{report:?}");
+    let sidecar = File::open(&sidecar).unwrap();
+    let dataset = sidecar.dataset("a-softmax").unwrap();
+    assert_eq!((dataset.shape(), dataset.chunk_shape()), (&[3, 4][..], &[3, 4][..]));
+    assert_eq!(dataset.read_all().unwrap().bytes(), expected);
+    assert!(dataset.chunk_stats(&[0, 0]).unwrap().is_some());
+    assert_eq!(dataset.labels(0).unwrap(), ["d0-1", "d0-3", "d0-5"]);
+    assert_eq!(dataset.labels(1).unwrap(), ["d1-1", "d1-2", "d1-3", "d1-4"]);
+    let attrs = &dataset.info().unwrap().attrs;
+    assert_eq!((attrs["units"].as_str(), attrs["derived_from"].as_str()), ("K", "a"));
+    let row = &sidecar.history()[0];
+    assert_eq!((row.op.as_str(), row.source.as_str()), ("transform", file.name()));
+    assert_eq!(row.parents, [file.name()]);
+    let params = row.params.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    assert_eq!(
+        params.collect::<Vec<_>>(),
+        [
+            ("axes", "0"),
+            ("dataset", "a"),
+            ("logical_selection_shape", "3x4"),
+            ("method", "softmax"),
+            ("output_dataset", "a-softmax"),
+            ("selection_box_start", "1x1"),
+            ("selection_box_stop_exclusive", "6x5"),
+            ("selection_step", "2x1"),
+        ]
+    );
+}
+
+#[test]
+fn names_of_sidecars_tell_the_time_unless_asked_not_to() {
+    let (folder, path, _) = on_disk();
+    let file = File::open(&path).unwrap();
+    let mut resolved = resolved(&Selection::full(&[6, 5]), &[], Method::L2);
+    let settings = Settings { file: Some(&path), ..SETTINGS };
+    resolved.write = Some(write_to(Target::Sidecar, None, None));
+    run(&file, &resolved, &settings).unwrap();
+    let name = names(folder.path()).remove(0);
+    let time = name.strip_prefix("obs.l2.").and_then(|rest| rest.strip_suffix("Z.tet")).unwrap();
+    let digits: Vec<&str> = time.split('T').collect();
+    assert!(matches!(digits[..], [date, time] if date.len() == 8 && time.len() == 6), "{name}");
+    resolved.write = Some(write_to(Target::Sidecar, Some("deep/er/x.tet"), None));
+    run(&file, &resolved, &settings).unwrap();
+    assert_eq!(names(&folder.path().join("deep/er")), ["x.tet"]);
+}
+
+#[test]
+fn a_sidecar_larger_than_the_budget_is_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("obs.tet");
+    let shape = [300, 700];
+    let values: Vec<f32> = (0..210_000u32).map(|n| f32::from((n % 1013) as u16) / 7.0).collect();
+    for (chunks, zstd) in [([300, 700], false), ([64, 50], true), ([1, 700], false)] {
+        fs::write(&path, layout(&shape, &chunks, &values, zstd)).unwrap();
+        let file = File::open(&path).unwrap();
+        let mut resolved = resolved(&Selection::full(&shape), &[0], Method::Minmax);
+        resolved.write = Some(write_to(Target::Sidecar, Some("out.tet"), None));
+        let mut files = Vec::new();
+        for (budget, parallel) in [(1 << 30, true), (1, true), (1, false)] {
+            let settings = Settings { budget, parallel, file: Some(&path), ..SETTINGS };
+            run(&file, &resolved, &settings).unwrap();
+            let out = folder.path().join("out.tet");
+            assert!(verify(&out, VerifyOptions::default().with_deep(true), &Silent).unwrap().ok);
+            files.push(
+                File::open(&out).unwrap().dataset("a-minmax").unwrap().read_all().unwrap().bytes().to_vec(),
+            );
+        }
+        assert!(files[0] == files[1] && files[1] == files[2]);
+        let expected = bytes_of(&{
+            resolved.write = None;
+            run(&file, &resolved, &SETTINGS).unwrap()
+        });
+        assert!(files[0] == expected);
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let values: Vec<f64> = (0..5000u32).map(|n| f64::from(n * 7919 % 4001) / 3.0).collect();
+    for chunks in [[50, 100], [7, 9], [1, 100]] {
+        let file = File::from_bytes("m", layout(&[50, 100], &chunks, &values, false)).unwrap();
+        for axes in [&[][..], &[0], &[1]] {
+            let resolved = resolved(&Selection::full(&[50, 100]), axes, Method::Softmax);
+            let serial = run(&file, &resolved, &Settings { parallel: false, ..SETTINGS }).unwrap();
+            let parallel = run(&file, &resolved, &SETTINGS).unwrap();
+            assert_eq!(bytes_of(&serial), bytes_of(&parallel));
+        }
+    }
+}
+
+#[test]
+fn statistics_have_the_names_of_the_answer() {
+    let (_folder, path, _) = on_disk();
+    let file = File::open(&path).unwrap();
+    let all = Selection::full(&[6, 5]);
+    let told =
+        |method, axes: &[usize]| run(&file, &resolved(&all, axes, method), &SETTINGS).unwrap().statistics;
+    let scalar = |method| told(method, &[]).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    assert_eq!(scalar(Method::Zscore), ["operation_mean", "operation_std"]);
+    assert_eq!(scalar(Method::Center), ["operation_mean"]);
+    assert_eq!(scalar(Method::Scale), ["operation_std"]);
+    assert_eq!(scalar(Method::Minmax), ["operation_min", "operation_max"]);
+    assert_eq!(scalar(Method::L1), ["operation_norm_l1"]);
+    assert_eq!(scalar(Method::L2), ["operation_norm_l2"]);
+    assert_eq!(scalar(Method::Log1p), ["operation_min"]);
+    assert_eq!(scalar(Method::Sqrt), ["operation_min"]);
+    assert_eq!(scalar(Method::Softmax), ["operation_max"]);
+    let axis = told(Method::Softmax, &[1]);
+    let names: Vec<&str> = axis.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names,
+        ["mean", "min", "max", "std", "norm_l1", "norm_l2"].map(|name| format!("operation_reduced_{name}"))
+    );
+    let lengths =
+        axis.iter().map(|(_, value)| if let Value::Numbers(numbers) = value { numbers.len() } else { 99 });
+    assert_eq!(lengths.collect::<Vec<_>>(), [0, 0, 6, 0, 0, 0]);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_before_anything_is_written() {
+    let (folder, path, _) = on_disk();
+    let file = File::open(&path).unwrap();
+    let source = fs::read(&path).unwrap();
+    let mut resolved = resolved(&Selection::full(&[6, 5]), &[], Method::Center);
+    let settings = Settings { budget: 8, file: Some(&path), ..SETTINGS };
+    resolved.write = Some(write_to(Target::Ram, None, None));
+    let error = run(&file, &resolved, &settings).unwrap_err();
+    assert_eq!(error.class(), Class::Limit);
+    assert_eq!(error.to_string(), "the result has 30 elements, 120 bytes, but the memory budget is 8 bytes");
+    for target in [Target::Spill, Target::Sidecar] {
+        for name in ["obs.tet", "../obs.bin", "/nowhere/x", "new/../../x", "new/"] {
+            resolved.write = Some(write_to(target, Some(name), None));
+            let error = run(&file, &resolved, &settings).unwrap_err();
+            assert!(matches!(error, Fault::Target { .. }), "{name}: {error}");
+        }
+    }
+    assert_eq!(names(folder.path()), ["obs.tet"]);
+    assert_eq!(fs::read(&path).unwrap(), source);
+
+    let file = File::from_bytes("m", layout(&[4], &[2], &[1i32, 2, 3, 4], false)).unwrap();
+    resolved = self::resolved(&Selection::full(&[4]), &[], Method::Center);
+    let error = run(&file, &resolved, &SETTINGS).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "dataset `a` holds i32 numbers, but only f16, f32 and f64 can be transformed"
+    );
+}
+
+#[test]
+fn damage_and_cancellation_leave_nothing() {
+    let (folder, path, _) = on_disk();
+    let clean = fs::read(&path).unwrap();
+    let file = File::open(&path).unwrap();
+    let spot = file.dataset("a").unwrap().chunk_place(&[1, 2]).unwrap().span.start() as usize;
+    let mut damaged = clean;
+    damaged[spot] ^= 1;
+    drop(file);
+    fs::write(&path, damaged).unwrap();
+    let file = File::open(&path).unwrap();
+    let mut resolved = resolved(&Selection::full(&[6, 5]), &[], Method::Center);
+    let cancelled = Counter::default();
+    cancelled.cancel();
+    for target in [Target::Spill, Target::Sidecar] {
+        resolved.write = Some(write_to(target, Some("new/out"), None));
+        let settings = Settings { file: Some(&path), ..SETTINGS };
+        assert_eq!(run(&file, &resolved, &settings).unwrap_err().class(), Class::Corrupt);
+        let settings = Settings { progress: &cancelled, ..settings };
+        assert!(matches!(run(&file, &resolved, &settings), Err(Fault::Cancelled(_))));
+        assert_eq!(names(folder.path()), ["obs.tet"]);
+    }
+}

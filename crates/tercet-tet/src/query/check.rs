@@ -1,0 +1,189 @@
+//! Rules between the keys of a query that need no file.
+
+mod features;
+
+#[cfg(test)]
+mod tests;
+
+use super::document::{Document, MAX_AXES, NAME_BYTES, Slice, Specified};
+use super::error::{QueryError, QueryWhy, shown};
+use super::flat::{At, Flat};
+use super::operation::Kind;
+use super::source::Source;
+use super::{Target, Write};
+
+/// The most bins of a histogram.
+const MAX_BINS: u32 = 4096;
+
+/// Checks everything that can be checked without a file.
+pub(crate) fn check(document: &Document, flat: &Flat, source: &Source) -> Result<(), QueryError> {
+    check_dataset(&document.dataset, source)?;
+    features::check_align(&document.dataset, flat, source)?;
+    if let Some(selection) = &flat.selection {
+        check_selection(selection, source)?;
+    }
+    if let Some(operation) = &flat.operation {
+        check_operation(operation, source)?;
+    }
+    check_output(flat, source)?;
+    features::check_filters(flat, source)?;
+    features::check_group_by(flat, source)?;
+    features::check_window(flat, source)
+}
+
+fn check_dataset(name: &str, source: &Source) -> Result<(), QueryError> {
+    if name.trim().is_empty() {
+        return Err(source.error("dataset", QueryWhy::invalid("is blank, but must name a dataset")));
+    }
+    if name.len() > NAME_BYTES {
+        let detail = format!("has {} bytes, at most {NAME_BYTES} are allowed", name.len());
+        return Err(source.error("dataset", QueryWhy::invalid(detail)));
+    }
+    Ok(())
+}
+
+fn check_selection(selection: &At<Vec<Slice>>, source: &Source) -> Result<(), QueryError> {
+    if selection.value.len() > MAX_AXES {
+        let detail = format!("has {} slices, at most {MAX_AXES} are allowed", selection.value.len());
+        return Err(source.error(&selection.key, QueryWhy::invalid(detail)));
+    }
+    for (number, slice) in selection.value.iter().enumerate() {
+        let member = |name: &str| format!("{}.{name}", selection.element(number));
+        let both = |number: &str, label: &str| {
+            let detail = format!("`{number}` is there already: a number or a label, not both");
+            Err(source.key_error(&member(label), QueryWhy::invalid(detail)))
+        };
+        let Slice { start, stop, step, start_label, stop_label } = slice;
+        if start.0.is_some() && start_label.0.is_some() {
+            return both("start", "start_label");
+        }
+        if stop.0.is_some() && stop_label.0.is_some() {
+            return both("stop", "stop_label");
+        }
+        if step.0 == Some(0) {
+            return Err(source.error(&member("step"), QueryWhy::invalid("is 0, but must be at least 1")));
+        }
+        check_order(start.0, stop.0, &member("stop"), source)?;
+        check_step(start.0.unwrap_or(0), step.0.unwrap_or(1), &member("step"), source)?;
+    }
+    Ok(())
+}
+
+/// `start` must lie before `stop`.
+pub(crate) fn check_order(
+    start: Option<u64>,
+    stop: Option<u64>,
+    way: &str,
+    source: &Source,
+) -> Result<(), QueryError> {
+    match (start.unwrap_or(0), stop) {
+        (start, Some(stop)) if start >= stop => {
+            let detail = format!("selects nothing: it starts at {start} and ends before {stop}");
+            Err(source.error(way, QueryWhy::invalid(detail)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The position after the first must be a number.
+pub(crate) fn check_step(start: u64, step: u64, way: &str, source: &Source) -> Result<(), QueryError> {
+    if start.checked_add(step).is_some() {
+        return Ok(());
+    }
+    let detail = format!("is {step}, too much to be added to the start {start}");
+    Err(source.error(way, QueryWhy::invalid(detail)))
+}
+
+fn check_operation(operation: &At<Specified>, source: &Source) -> Result<(), QueryError> {
+    let Specified { kind, axes, .. } = &operation.value;
+    let refuse =
+        |name: &str, detail: String| Err(source.error(&operation.member(name), QueryWhy::Invalid { detail }));
+    let written = |name: &str| source.is_written(&operation.member(name));
+    if written("axis") && written("axes") {
+        let why = QueryWhy::invalid("has both `axis` and `axes`, but they mean the same");
+        return Err(source.error(&operation.key, why));
+    }
+    match *kind {
+        Kind::Quantile { q } if !(0.0..=1.0).contains(&q) => {
+            refuse("q", format!("is {q:?}, but must be from 0 to 1"))
+        }
+        Kind::Histogram { bins, .. } if !(1..=MAX_BINS).contains(&bins) => {
+            refuse("bins", format!("is {bins}, but must be from 1 to {MAX_BINS}"))
+        }
+        Kind::Histogram { range: None, .. } => match (written("min"), written("max")) {
+            (true, false) => refuse("min", "needs `max`".to_owned()),
+            (false, true) => refuse("max", "needs `min`".to_owned()),
+            _ => Ok(()),
+        },
+        Kind::Histogram { range: Some((min, max)), .. } => {
+            let end = if min.is_finite() { "max" } else { "min" };
+            if !min.is_finite() || !max.is_finite() {
+                return refuse(end, "must be finite".to_owned());
+            }
+            if min >= max {
+                return refuse("max", format!("is {max:?}, but must be greater than `min`, {min:?}"));
+            }
+            if !(max - min).is_finite() {
+                return refuse("max", format!("is {max:?}, too far from `min`, {min:?}"));
+            }
+            Ok(())
+        }
+        Kind::Covariance | Kind::Correlation if axes.len() != 1 => {
+            let detail = format!("has {} axes, but must have one: that of the observations", axes.len());
+            Err(source.error(&operation.key, QueryWhy::Invalid { detail }))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_output(flat: &Flat, source: &Source) -> Result<(), QueryError> {
+    let kind = flat.operation.as_ref().map(|operation| operation.value.kind);
+    if let Some(spill) = &flat.spill {
+        check_path(&spill.value, &spill.key, source)?;
+        if let Some(kind) = kind {
+            let detail = format!("is for a selection without an operation, but there is `{}`", kind.key());
+            let why = match kind {
+                Kind::Transform { .. } => {
+                    QueryWhy::refused(detail, "use `write` for the result of a transform")
+                }
+                _ => QueryWhy::Invalid { detail },
+            };
+            return Err(source.key_error(&spill.key, why));
+        }
+    }
+    let Some(write) = &flat.write else { return Ok(()) };
+    if !matches!(kind, Some(Kind::Transform { .. })) {
+        let why = match kind {
+            Some(_) => QueryWhy::invalid("is only for the result of a `transform`"),
+            None => QueryWhy::refused(
+                "is only for the result of a `transform`",
+                "use `spill` for a selection without an operation",
+            ),
+        };
+        return Err(source.key_error(&write.key, why));
+    }
+    let Write { target, path, timestamp } = &write.value;
+    if let Some(path) = path {
+        if !matches!(target, Target::Spill | Target::Sidecar) {
+            let why = QueryWhy::invalid("is only for the targets `spill` and `sidecar`");
+            return Err(source.key_error(&write.member("path"), why));
+        }
+        check_path(path, &write.member("path"), source)?;
+    }
+    if timestamp.is_some() && *target != Target::Sidecar {
+        let why = QueryWhy::invalid("is only for the target `sidecar`");
+        return Err(source.key_error(&write.member("timestamp"), why));
+    }
+    Ok(())
+}
+
+fn check_path(path: &str, way: &str, source: &Source) -> Result<(), QueryError> {
+    if path.trim().is_empty() {
+        return Err(source.error(way, QueryWhy::invalid("is blank, but must be the path of a file")));
+    }
+    if path.contains('\0') {
+        let detail = format!("`{}` has a zero character, which no path can have", shown(path));
+        return Err(source.error(way, QueryWhy::Invalid { detail }));
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! From a tree with places to typed values: serde does the typing, errors keep the place.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{self, DeserializeSeed, IntoDeserializer as _, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+
+use super::error::{QueryError, QueryWhy, nearest, shown};
+use super::tree::{Entry, Node, Tree};
+
+/// Reads a typed value out of a tree.
+pub(crate) fn from_node<'de, T: Deserialize<'de>>(node: &'de Node, text: &str) -> Result<T, QueryError> {
+    T::deserialize(node).map_err(|error| error.finish(node.at.clone(), text))
+}
+
+/// An error on its way up: it learns its place and its key on the way.
+#[derive(Debug)]
+pub(crate) struct DeError {
+    why: QueryWhy,
+    /// The way to the value, innermost part first.
+    path: Vec<Part>,
+    at: Option<Range<usize>>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Key(String),
+    Number(usize),
+}
+
+impl DeError {
+    fn new(why: QueryWhy) -> Self {
+        Self { why, path: Vec::new(), at: None }
+    }
+
+    fn at(mut self, at: &Range<usize>) -> Self {
+        self.at.get_or_insert_with(|| at.clone());
+        self
+    }
+
+    fn inside(mut self, part: Part) -> Self {
+        self.path.push(part);
+        self
+    }
+
+    fn finish(self, root: Range<usize>, text: &str) -> QueryError {
+        let mut key = String::new();
+        for part in self.path.iter().rev() {
+            match part {
+                Part::Key(name) if key.is_empty() => key.push_str(name),
+                Part::Key(name) => key = format!("{key}.{name}"),
+                Part::Number(number) => key = format!("{key}[{number}]"),
+            }
+        }
+        QueryError::new(self.why, key, self.at.unwrap_or(root), text)
+    }
+}
+
+impl fmt::Display for DeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
+impl std::error::Error for DeError {}
+
+impl de::Error for DeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(QueryWhy::Invalid { detail: message.to_string() })
+    }
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let found = match found {
+            Unexpected::Unit | Unexpected::Option => return Self::new(QueryWhy::Null),
+            Unexpected::Bool(value) => format!("`{value}`"),
+            Unexpected::Unsigned(value) => format!("`{value}`"),
+            Unexpected::Signed(value) => format!("`{value}`"),
+            // With its fraction, so that `3.0` does not look like a whole number.
+            Unexpected::Float(value) => format!("`{value:?}`"),
+            Unexpected::Str(value) => format!("`\"{}\"`", shown(value)),
+            Unexpected::Seq => "a list".to_owned(),
+            Unexpected::Map => "an object".to_owned(),
+            other => other.to_string(),
+        };
+        Self::new(QueryWhy::WrongType { found, expected: in_words(&expected.to_string()) })
+    }
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let nearest = nearest(field, expected.iter().copied());
+        Self::new(QueryWhy::UnknownKey { key: shown(field), nearest })
+    }
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(QueryWhy::not_there("choice", variant, expected.iter().copied()))
+    }
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(QueryWhy::MissingKey { key: field.to_owned() })
+    }
+}
+
+/// What serde calls a type, in words for people.
+fn in_words(expected: &str) -> String {
+    match expected {
+        "u64" | "usize" => "a whole number from 0 up".to_owned(),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "f64" => "a number".to_owned(),
+        "a string" => "a text".to_owned(),
+        "a boolean" => "`true` or `false`".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        other if other.starts_with("struct ") => "an object".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+impl<'de> de::Deserializer<'de> for &'de Node {
+    type Error = DeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        let value = match &self.value {
+            Tree::Null => visitor.visit_unit(),
+            Tree::Bool(value) => visitor.visit_bool(*value),
+            Tree::Unsigned(value) => visitor.visit_u64(*value),
+            Tree::Signed(value) => visitor.visit_i64(*value),
+            Tree::Float(value) => visitor.visit_f64(*value),
+            Tree::Text(value) => visitor.visit_borrowed_str(value),
+            Tree::List(list) => visitor.visit_seq(List { rest: list.iter().enumerate() }),
+            Tree::Table(entries) => visitor.visit_map(Table { rest: entries.iter(), current: None }),
+        };
+        value.map_err(|error| error.at(&self.at))
+    }
+
+    /// A key is there or not: null is not a way to leave it out. Where it is one, the type says so
+    /// ([`Nullable`](super::document::Nullable)).
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match self.value {
+            Tree::Null => Err(DeError::new(QueryWhy::Null).at(&self.at)),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        match &self.value {
+            Tree::Text(text) => {
+                let deserializer = text.as_str().into_deserializer();
+                visitor.visit_enum(deserializer).map_err(|error: DeError| error.at(&self.at))
+            }
+            Tree::Null => Err(DeError::new(QueryWhy::Null).at(&self.at)),
+            other => {
+                let why =
+                    QueryWhy::WrongType { found: other.kind().to_owned(), expected: "a text".to_owned() };
+                Err(DeError::new(why).at(&self.at))
+            }
+        }
+    }
+
+    /// A list is not a structure, although serde would take one.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        if let Tree::List(_) = self.value {
+            let why = QueryWhy::WrongType { found: "a list".to_owned(), expected: "an object".to_owned() };
+            return Err(DeError::new(why).at(&self.at));
+        }
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq
+        tuple tuple_struct map identifier ignored_any
+    }
+}
+
+struct List<'de> {
+    rest: std::iter::Enumerate<std::slice::Iter<'de, Node>>,
+}
+
+impl<'de> SeqAccess<'de> for List<'de> {
+    type Error = DeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
+        let Some((number, node)) = self.rest.next() else { return Ok(None) };
+        seed.deserialize(node).map(Some).map_err(|error| error.inside(Part::Number(number)))
+    }
+}
+
+struct Table<'de> {
+    rest: std::slice::Iter<'de, Entry>,
+    current: Option<&'de Entry>,
+}
+
+impl<'de> MapAccess<'de> for Table<'de> {
+    type Error = DeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DeError> {
+        self.current = self.rest.next();
+        let Some(entry) = self.current else { return Ok(None) };
+        // An unknown key is pointed at itself, not at the object that holds it.
+        let key = seed.deserialize(entry.key.as_str().into_deserializer());
+        key.map(Some).map_err(|error: DeError| error.at(&entry.key_at).inside(Part::Key(shown(&entry.key))))
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DeError> {
+        // serde asks for a value only after a key.
+        let Some(entry) = self.current.take() else { return Err(de::Error::custom("a value without a key")) };
+        seed.deserialize(&entry.node).map_err(|error| error.inside(Part::Key(entry.key.clone())))
+    }
+}

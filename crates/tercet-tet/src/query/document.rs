@@ -1,0 +1,210 @@
+//! The query document: what may be written.
+//!
+//! These types are the one definition of the document: the parser and the JSON Schema both come from them. They know
+//! types and closed sets of keys; rules between keys are in [`check`](super::check).
+
+mod axes;
+mod execution;
+mod features;
+mod nullable;
+mod operations;
+
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) use axes::{Axes, AxisToken};
+pub(crate) use execution::ExecutionOptions;
+pub use execution::{Device, Gpus, UnknownDevice};
+pub(crate) use features::{Align, BinAlign, Filter, GroupBy, LabelFilter, Mode, Pad, Window};
+pub(crate) use nullable::Nullable;
+use nullable::without_null;
+pub(crate) use operations::{Histogram, NullCount, Quantile, Specified, Transform, parse_scalar};
+
+use super::Write;
+use super::operation::Kind;
+
+/// The most axes of a selection, of an operation, of `group_by` and of `align`.
+pub(crate) const MAX_AXES: usize = 8;
+/// The most steps of a pipeline.
+pub(crate) const MAX_STEPS: usize = 8;
+/// The longest name of a dataset, in bytes.
+pub(crate) const NAME_BYTES: usize = 1024;
+
+/// A closed object that may hold operations.
+macro_rules! with_operations {
+    (
+        $(#[$attribute:meta])*
+        struct $name:ident { $($(#[$field_attribute:meta])* $field:ident: $type:ty,)* }
+        $($operation:ident: $value:ty = $description:literal,)*
+    ) => {
+        #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+        $(#[$attribute])*
+        #[serde(deny_unknown_fields)]
+        #[schemars(transform = without_null)]
+        pub(crate) struct $name {
+            $($(#[$field_attribute])* pub(crate) $field: $type,)*
+            $(#[doc = $description] $operation: Option<$value>,)*
+        }
+
+        impl $name {
+            /// The keys of the operations.
+            pub(crate) const OPERATIONS: &'static [&'static str] = &[$(stringify!($operation)),*];
+
+            /// The operations that are written.
+            pub(crate) fn operations(&self) -> Vec<Specified> {
+                let mut written = Vec::new();
+                $(written.extend(self.$operation.as_ref().map(|value| value.specify(stringify!($operation))));)*
+                written
+            }
+        }
+    };
+}
+
+/// The operations, of the document and of a step of a pipeline.
+macro_rules! operations {
+    ($($rest:tt)*) => {
+        with_operations! {
+            $($rest)*
+            sum: Axes = "Σx",
+            mean: Axes = "Σx/n",
+            min: Axes = "The least cell that is not NaN.",
+            max: Axes = "The greatest cell that is not NaN.",
+            count: Axes = "The number of cells.",
+            var: Axes = "Population variance.",
+            std: Axes = "Population standard deviation.",
+            product: Axes = "Πx",
+            norm_l1: Axes = "Σ|x|",
+            norm_l2: Axes = "√Σx²",
+            all_finite: Axes = "Whether no cell is NaN or infinite.",
+            any_nan: Axes = "Whether a cell is NaN.",
+            any_inf: Axes = "Whether a cell is infinite.",
+            nan_count: Axes = "The number of cells that are NaN.",
+            inf_count: Axes = "The number of infinite cells.",
+            nan_mean: Axes = "The mean of the cells that are not NaN.",
+            nan_std: Axes = "The standard deviation of the cells that are not NaN.",
+            null_count: NullCount = "The number of cells that equal the fill value.",
+            arg_min: Axes = "The position of the least cell.",
+            arg_max: Axes = "The position of the greatest cell.",
+            median: Axes = "The middle cell, or the mean of the two middle ones.",
+            quantile: Quantile = "A quantile by linear interpolation.",
+            histogram: Histogram = "Counts in bins of equal width.",
+            covariance: Axes = "Covariances of the columns of a table; the axis is that of the observations.",
+            correlation: Axes = "Correlations of the columns of a table; the axis is that of the observations.",
+            transform: Transform = "A new array of the same shape.",
+        }
+    };
+}
+
+operations! {
+    /// A question to one dataset of a `.tet` file.
+    #[schemars(title = "tet query")]
+    struct Document {
+        /// The name of the dataset.
+        #[schemars(length(min = 1, max = NAME_BYTES), regex(pattern = r"\S"))]
+        dataset: String,
+        /// Echoed in the answer.
+        #[schemars(range(max = u32::MAX))]
+        layout_version: Option<u32>,
+        /// One slice for each axis; without it the whole array.
+        #[schemars(length(max = MAX_AXES))]
+        selection: Option<Vec<Slice>>,
+        /// A file for the selection: row-major, little-endian, no header.
+        #[schemars(regex(pattern = r"\S"))]
+        spill: Option<String>,
+        /// Where the result of a transform goes.
+        write: Option<Write>,
+        /// How to execute.
+        execution: Option<ExecutionOptions>,
+        /// Which cells count.
+        filter: Option<Filter>,
+        /// Which positions of an axis count, by label.
+        label_filter: Option<LabelFilter>,
+        /// One result for each position, or for each label.
+        group_by: Option<GroupBy>,
+        /// One result for each window of positions.
+        window: Option<Window>,
+        /// Compare the axes of two datasets.
+        align: Option<Align>,
+        /// The same as steps in order: `select`, `filter`, an operation, `spill` or `write`.
+        #[schemars(length(min = 1, max = MAX_STEPS))]
+        pipeline: Option<Vec<Step>>,
+    }
+}
+
+operations! {
+    /// One step of a pipeline: one key, or an operation with `group_by` or `window`.
+    struct Step {
+        /// One slice for each axis.
+        #[schemars(length(max = MAX_AXES))]
+        select: Option<Vec<Slice>>,
+        /// Which cells count.
+        filter: Option<Filter>,
+        /// One result for each position, or for each label.
+        group_by: Option<GroupBy>,
+        /// One result for each window of positions.
+        window: Option<Window>,
+        /// A file for the selection.
+        #[schemars(regex(pattern = r"\S"))]
+        spill: Option<String>,
+        /// Where the result of a transform goes.
+        write: Option<Write>,
+    }
+}
+
+/// A slice of one axis.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Slice {
+    /// The first position; without it 0.
+    #[serde(default)]
+    pub(crate) start: Nullable<u64>,
+    /// The end, exclusive; without it the end of the axis.
+    #[serde(default)]
+    pub(crate) stop: Nullable<u64>,
+    /// The distance between positions, at least 1; without it 1.
+    #[serde(default)]
+    #[schemars(extend("minimum" = 1))]
+    pub(crate) step: Nullable<u64>,
+    /// The label of the first position, instead of `start`.
+    #[serde(default)]
+    pub(crate) start_label: Nullable<String>,
+    /// The label of the end, exclusive, instead of `stop`.
+    #[serde(default)]
+    pub(crate) stop_label: Nullable<String>,
+}
+
+/// The kind that a key without parameters means.
+fn plain_kind(key: &str) -> Option<Kind> {
+    use Kind::{
+        AllFinite, AnyInf, AnyNan, ArgMax, ArgMin, Correlation, Count, Covariance, InfCount, Max, Mean,
+        Median, Min, NanCount, NanMean, NanStd, NormL1, NormL2, Product, Std, Sum, Var,
+    };
+    let kinds = [
+        Sum,
+        Mean,
+        Min,
+        Max,
+        Count,
+        Var,
+        Std,
+        Product,
+        NormL1,
+        NormL2,
+        AllFinite,
+        AnyNan,
+        AnyInf,
+        NanCount,
+        InfCount,
+        NanMean,
+        NanStd,
+        ArgMin,
+        ArgMax,
+        Median,
+        Covariance,
+        Correlation,
+    ];
+    kinds.into_iter().find(|kind| kind.key() == key)
+}

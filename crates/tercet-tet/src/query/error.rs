@@ -1,0 +1,257 @@
+//! What is wrong with a query, and where in its text.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use tercet_core::{Class, Diagnose, escape};
+
+/// A query that cannot be answered as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryError(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Inner {
+    why: QueryWhy,
+    /// The way to the key: `selection[0].step`; empty for the document.
+    key: String,
+    at: Range<usize>,
+    line: usize,
+    column: usize,
+}
+
+/// What is wrong with a query.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are the words of the message")]
+pub enum QueryWhy {
+    TooLong {
+        found: usize,
+        allowed: usize,
+    },
+    TooDeep {
+        allowed: usize,
+    },
+    Syntax {
+        detail: String,
+    },
+    UnknownKey {
+        key: String,
+        nearest: Option<String>,
+    },
+    MissingKey {
+        key: String,
+    },
+    WrongType {
+        found: String,
+        expected: String,
+    },
+    Null,
+    NotThere {
+        what: Cow<'static, str>,
+        name: String,
+        there: String,
+    },
+    Invalid {
+        detail: String,
+    },
+    /// Not allowed, and what to do instead.
+    Refused {
+        detail: String,
+        hint: String,
+    },
+}
+
+/// The most characters of somebody else's text that a message repeats.
+const SHOWN: usize = 64;
+/// The most names a hint lists.
+const LISTED: usize = 8;
+/// The most names that are compared with a wrong one.
+const COMPARED: usize = 10_000;
+
+/// A text for a message: not longer than a line.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl QueryWhy {
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::Invalid { detail: detail.into() }
+    }
+
+    pub(crate) fn refused(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused { detail: detail.into(), hint: hint.into() }
+    }
+
+    /// A name that is not there; `known` are those that are.
+    pub(crate) fn not_there<'k>(
+        what: impl Into<Cow<'static, str>>,
+        name: &str,
+        known: impl IntoIterator<Item = &'k str, IntoIter: Clone>,
+    ) -> Self {
+        let known = known.into_iter();
+        let there = nearest(name, known.clone().take(COMPARED)).map_or_else(
+            || {
+                let mut names: Vec<String> = known.clone().take(LISTED).map(shown).collect();
+                if known.clone().nth(LISTED).is_some() {
+                    names.push("…".to_owned());
+                }
+                names.join(", ")
+            },
+            |near| shown(&near),
+        );
+        Self::NotThere { what: what.into(), name: shown(name), there }
+    }
+}
+
+impl QueryError {
+    pub(crate) fn new(why: QueryWhy, key: String, at: Range<usize>, text: &str) -> Self {
+        let before = text.get(..at.start).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+        Self(Box::new(Inner { why, key, at, line, column }))
+    }
+
+    /// What is wrong.
+    pub fn why(&self) -> &QueryWhy {
+        &self.0.why
+    }
+
+    /// The way to the key: `selection[0].step`; empty for the document itself.
+    pub fn key(&self) -> &str {
+        &self.0.key
+    }
+
+    /// The bytes of the text it is about.
+    pub fn at(&self) -> Range<usize> {
+        self.0.at.clone()
+    }
+
+    /// The line, counted from 1.
+    pub fn line(&self) -> usize {
+        self.0.line
+    }
+
+    /// The column in characters, counted from 1.
+    pub fn column(&self) -> usize {
+        self.0.column
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { why, key, line, column, .. } = &*self.0;
+        write!(f, "query")?;
+        if !key.is_empty() {
+            write!(f, " › {}", escape::name(key))?;
+        }
+        write!(f, " (line {line}, column {column}): {why}")
+    }
+}
+
+impl fmt::Display for QueryWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { found, allowed } => write!(f, "has {found} bytes, at most {allowed} are allowed"),
+            Self::TooDeep { allowed } => write!(f, "is nested deeper than {allowed} levels"),
+            Self::Syntax { detail } => write!(f, "does not parse: {}", escape::name(detail)),
+            Self::UnknownKey { key, .. } => write!(f, "unknown key `{}`", escape::name(key)),
+            Self::MissingKey { key } => write!(f, "needs the key `{key}`"),
+            Self::WrongType { found, expected } => {
+                write!(f, "is {}, but must be {expected}", escape::name(found))
+            }
+            Self::Null => write!(f, "must not be null"),
+            Self::NotThere { what, name, .. } => write!(f, "there is no {what} `{}`", escape::name(name)),
+            Self::Invalid { detail } | Self::Refused { detail, .. } => f.write_str(&escape::name(detail)),
+        }
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+impl Diagnose for QueryError {
+    fn class(&self) -> Class {
+        Class::Request
+    }
+
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        match self.why() {
+            QueryWhy::UnknownKey { .. } if self.key() == "operation" => {
+                Some("an operation is a key of its own: `\"mean\": []`".into())
+            }
+            QueryWhy::UnknownKey { .. } if self.key() == "output" => {
+                Some("use `spill` for a selection, `write` for the result of a transform".into())
+            }
+            QueryWhy::UnknownKey { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean `{nearest}`?").into())
+            }
+            QueryWhy::NotThere { name, there, .. } if !there.is_empty() => {
+                let hint = match nearest(name, [there.as_str()]) {
+                    Some(_) => format!("did you mean `{}`?", escape::name(there)),
+                    None => format!("there are: {}", escape::name(there)),
+                };
+                Some(hint.into())
+            }
+            QueryWhy::Refused { hint, .. } => Some(hint.clone().into()),
+            _ => None,
+        }
+    }
+}
+
+/// The known word nearest to a wrong one, if one is near.
+pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
+    let length = word.chars().count();
+    // Words are short; the time this takes grows with the square of the length.
+    if length > SHOWN {
+        return None;
+    }
+    let most = (length / 3).max(1);
+    let similar = known.into_iter().filter(|other| other.chars().count().abs_diff(length) <= most);
+    let distances = similar.map(|other| (distance(word, other), other));
+    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, word)| word.to_owned())
+}
+
+/// How many letters must be put in, taken out, changed or swapped with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let same = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + same);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_words_are_found() {
+        let known = ["mean", "median", "selection", "dataset"];
+        assert_eq!(nearest("maen", known), Some("mean".to_owned()));
+        assert_eq!(nearest("datasett", known), Some("dataset".to_owned()));
+        assert_eq!(nearest("selction", known), Some("selection".to_owned()));
+        assert_eq!(nearest("fancy", known), None);
+    }
+
+    #[test]
+    fn places_are_lines_and_columns() {
+        let text = "{\n  \"é\": 1,\n  \"x\": 2\n}";
+        let at = text.find("\"x\"").unwrap();
+        let error = QueryError::new(QueryWhy::Null, "x".to_owned(), at..at + 3, text);
+        assert_eq!((error.line(), error.column()), (3, 3));
+        assert_eq!(error.to_string(), "query › x (line 3, column 3): must not be null");
+    }
+}

@@ -1,0 +1,149 @@
+//! What a query can compute.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is computed of the selected cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are those of the query document")]
+pub enum Kind {
+    Sum,
+    Mean,
+    Min,
+    Max,
+    Count,
+    Var,
+    Std,
+    Product,
+    NormL1,
+    NormL2,
+    AllFinite,
+    AnyNan,
+    AnyInf,
+    NanCount,
+    InfCount,
+    NanMean,
+    NanStd,
+    /// `fill`: what the query says; without it the dataset's own.
+    NullCount {
+        fill: Option<Scalar>,
+    },
+    ArgMin,
+    ArgMax,
+    Median,
+    Quantile {
+        q: f64,
+    },
+    /// `range`: lower and upper end; without it that of the data.
+    Histogram {
+        bins: u32,
+        range: Option<(f64, f64)>,
+    },
+    Covariance,
+    Correlation,
+    Transform {
+        method: Method,
+    },
+}
+
+impl Kind {
+    /// The key of the query document.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Count => "count",
+            Self::Var => "var",
+            Self::Std => "std",
+            Self::Product => "product",
+            Self::NormL1 => "norm_l1",
+            Self::NormL2 => "norm_l2",
+            Self::AllFinite => "all_finite",
+            Self::AnyNan => "any_nan",
+            Self::AnyInf => "any_inf",
+            Self::NanCount => "nan_count",
+            Self::InfCount => "inf_count",
+            Self::NanMean => "nan_mean",
+            Self::NanStd => "nan_std",
+            Self::NullCount { .. } => "null_count",
+            Self::ArgMin => "arg_min",
+            Self::ArgMax => "arg_max",
+            Self::Median => "median",
+            Self::Quantile { .. } => "quantile",
+            Self::Histogram { .. } => "histogram",
+            Self::Covariance => "covariance",
+            Self::Correlation => "correlation",
+            Self::Transform { .. } => "transform",
+        }
+    }
+}
+
+/// A transform of an array to one of the same shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// x − mean
+    Center,
+    /// (x − mean) / std
+    Zscore,
+    /// x / std
+    Scale,
+    /// (x − min) / (max − min)
+    Minmax,
+    /// x / Σ|x|
+    L1,
+    /// x / √Σx²
+    L2,
+    /// ln(1 + (x − min))
+    Log1p,
+    /// √(x − min)
+    Sqrt,
+    /// exp(x − max) / Σexp(x − max)
+    Softmax,
+}
+
+impl Method {
+    /// The word of the query document.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Center => "center",
+            Self::Zscore => "zscore",
+            Self::Scale => "scale",
+            Self::Minmax => "minmax",
+            Self::L1 => "l1",
+            Self::L2 => "l2",
+            Self::Log1p => "log1p",
+            Self::Sqrt => "sqrt",
+            Self::Softmax => "softmax",
+        }
+    }
+}
+
+/// A number of a query or an attribute: whole numbers are exact, so that 64-bit cells can be compared with them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// A whole number.
+    Whole(i128),
+    /// Any other number, NaN and infinities included.
+    Float(f64),
+}
+
+impl Scalar {
+    /// The nearest f64.
+    #[expect(clippy::cast_precision_loss, reason = "the nearest is what is asked for")]
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::Whole(number) => number as f64,
+            Self::Float(number) => number,
+        }
+    }
+}
+
+impl Serialize for Scalar {
+    /// As an f64, the way answers show every number.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.to_f64())
+    }
+}

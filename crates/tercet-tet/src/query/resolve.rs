@@ -1,0 +1,300 @@
+//! From a query to a dataset: names become numbers, labels become positions, and everything must fit.
+
+mod fill;
+mod roles;
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::sync::Arc;
+
+use tercet_core::tensor::AxisSlice;
+use tercet_core::{DType, Selection, escape};
+
+use super::Query;
+use super::check::{check_order, check_step};
+use super::document::{AxisToken, Slice};
+use super::error::{QueryError, QueryWhy};
+use super::operation::{Kind, Scalar};
+use super::resolved::{Filter, Operation, Positions, Resolved};
+use crate::file::Dataset;
+use fill::Fill;
+
+/// The most variables of a covariance.
+const MAX_VARIABLES: u64 = 1024;
+
+impl Query {
+    /// Binds the query to a dataset.
+    pub(crate) fn resolve(&self, dataset: &Dataset<'_>) -> Result<Resolved, QueryError> {
+        let selection = self.resolve_selection(dataset)?;
+        let fill = Fill::of(dataset);
+        let operation = self.resolve_operation(dataset, &selection, &fill)?;
+        let positions = self.resolve_label_filter(dataset, &selection)?;
+        let group_count = self.flat.group_by.as_ref().and(operation.as_ref()).map(|operation| {
+            let cells = operation.output_shape(&selection.shape());
+            cells.into_iter().fold(1, u64::saturating_mul)
+        });
+        let window_count = operation.as_ref().and_then(|operation| self.window_count(operation, &selection));
+        let filter = self.flat.filter.as_ref().map(|filter| filter_of(&filter.value));
+        Ok(Resolved {
+            filter,
+            fill: self.needed_fill(&fill, dataset)?,
+            selection,
+            operation,
+            positions,
+            spill: self.flat.spill.as_ref().map(|spill| spill.value.clone()),
+            write: self.flat.write.as_ref().map(|write| write.value.clone()),
+            group_count,
+            window_count,
+        })
+    }
+
+    /// The fill value of the dataset. What cannot be read as a number is an error only where it matters.
+    fn needed_fill(&self, fill: &Fill<'_>, dataset: &Dataset<'_>) -> Result<Option<Scalar>, QueryError> {
+        let dense = self.operation_kind().is_none_or(|kind| matches!(kind, Kind::Transform { .. }));
+        let masks_whole_numbers = dense && dataset.dtype().is_some_and(|dtype| !is_float(dtype));
+        let by_labels = self.flat.label_filter.as_ref().filter(|_| masks_whole_numbers);
+        let filter = self.flat.filter.as_ref().map(|filter| &filter.key);
+        match filter.or(by_labels.map(|filter| &filter.key)) {
+            Some(key) => fill.value().map_err(|why| self.source.error(key, why)),
+            None => Ok(fill.value().ok().flatten()),
+        }
+    }
+
+    fn resolve_selection(&self, dataset: &Dataset<'_>) -> Result<Selection, QueryError> {
+        let shape = dataset.shape();
+        let Some(selection) = &self.flat.selection else { return Ok(Selection::full(shape)) };
+        if selection.value.len() != shape.len() {
+            let (found, rank) = (selection.value.len(), shape.len());
+            let detail = format!("has {found} slices, but the dataset has {rank} axes: one slice for each");
+            return Err(self.source.error(&selection.key, QueryWhy::Invalid { detail }));
+        }
+        let slices = selection.value.iter().enumerate();
+        let axes =
+            slices.map(|(axis, slice)| self.resolve_slice(dataset, axis, slice, &selection.element(axis)));
+        let axes = axes.collect::<Result<Vec<_>, _>>()?;
+        Selection::new(axes, shape)
+            .map_err(|error| self.source.error(&selection.key, QueryWhy::invalid(error.to_string())))
+    }
+
+    fn resolve_slice(
+        &self,
+        dataset: &Dataset<'_>,
+        axis: usize,
+        slice: &Slice,
+        way: &str,
+    ) -> Result<AxisSlice, QueryError> {
+        let extent = dataset.shape()[axis];
+        let label = |name: &str, label: &Option<String>| {
+            let find = |label: &String| self.position_of(dataset, axis, label, &format!("{way}.{name}"));
+            label.as_ref().map(find).transpose()
+        };
+        let start = label("start_label", &slice.start_label.0)?;
+        let stop = label("stop_label", &slice.stop_label.0)?;
+        let start_key = if start.is_some() { "start_label" } else { "start" };
+        let stop_key = if stop.is_some() { "stop_label" } else { "stop" };
+        let start = start.or(slice.start.0).unwrap_or(0);
+        let stop = stop.or(slice.stop.0);
+        let beyond = |name: &str, detail: String| {
+            Err(self.source.error(&format!("{way}.{name}"), QueryWhy::Invalid { detail }))
+        };
+        if start >= extent {
+            return beyond(start_key, format!("is {start}, but axis {axis} has {extent} positions"));
+        }
+        if let Some(stop) = stop.filter(|stop| *stop > extent) {
+            return beyond(stop_key, format!("is {stop}, but axis {axis} has {extent} positions"));
+        }
+        check_order(Some(start), stop, &format!("{way}.{stop_key}"), &self.source)?;
+        let step = slice.step.0.unwrap_or(1);
+        check_step(start, step, &format!("{way}.step"), &self.source)?;
+        Ok(AxisSlice { start, stop: stop.unwrap_or(extent), step })
+    }
+
+    /// The first position with this label.
+    fn position_of(
+        &self,
+        dataset: &Dataset<'_>,
+        axis: usize,
+        label: &str,
+        way: &str,
+    ) -> Result<u64, QueryError> {
+        let labels = self.labels(dataset, axis, way)?;
+        let position = labels.iter().position(|other| other == label);
+        position.map(|position| position as u64).ok_or_else(|| self.no_such_label(dataset, axis, label, way))
+    }
+
+    /// The labels of an axis, which must be there.
+    fn labels<'d>(&self, dataset: &Dataset<'d>, axis: usize, way: &str) -> Result<&'d [String], QueryError> {
+        dataset.labels(axis).ok_or_else(|| {
+            let detail = format!("needs labels, but {} has none", axis_words(dataset, axis));
+            self.source.error(way, QueryWhy::Invalid { detail })
+        })
+    }
+
+    fn no_such_label(&self, dataset: &Dataset<'_>, axis: usize, label: &str, way: &str) -> QueryError {
+        let labels = dataset.labels(axis).unwrap_or_default().iter().map(String::as_str);
+        let what = match dataset.axis_name(axis) {
+            Some(name) => format!("label on axis {axis}, `{}`:", escape::name(name)),
+            None => format!("label on axis {axis}:"),
+        };
+        self.source.error(way, QueryWhy::not_there(what, label, labels))
+    }
+
+    fn resolve_label_filter(
+        &self,
+        dataset: &Dataset<'_>,
+        selection: &Selection,
+    ) -> Result<Option<Positions>, QueryError> {
+        let Some(filter) = &self.flat.label_filter else { return Ok(None) };
+        let axis = self.resolve_axis(dataset, &filter.value.axis, &filter.member("axis"))?;
+        let label = &filter.value.eq;
+        let labels = self.labels(dataset, axis, &filter.member("axis"))?;
+        if !labels.contains(label) {
+            return Err(self.no_such_label(dataset, axis, label, &filter.member("eq")));
+        }
+        let counts: Arc<[bool]> =
+            selected(labels, selection.axes()[axis]).map(|other| other == label).collect();
+        Ok(Some(Positions { axis, counts }))
+    }
+
+    /// The number of an axis.
+    fn resolve_axis(&self, dataset: &Dataset<'_>, token: &AxisToken, way: &str) -> Result<usize, QueryError> {
+        let rank = dataset.shape().len();
+        let number = match token {
+            AxisToken::Number(number) => Some(*number),
+            AxisToken::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                // More digits than a number holds are beyond every rank.
+                Some(text.parse().unwrap_or(u64::MAX))
+            }
+            AxisToken::Text(_) => None,
+        };
+        let Some(number) = number else { return self.axis_by_name(dataset, &token.to_string(), way) };
+        usize::try_from(number).ok().filter(|axis| *axis < rank).ok_or_else(|| {
+            let name = escape::name(dataset.name());
+            let detail = format!("is {token}, but dataset `{name}` has {rank} axes, counted from 0");
+            self.source.error(way, QueryWhy::Invalid { detail })
+        })
+    }
+
+    fn axis_by_name(&self, dataset: &Dataset<'_>, name: &str, way: &str) -> Result<usize, QueryError> {
+        let of = escape::name(dataset.name());
+        let names = (0..dataset.shape().len()).filter_map(|axis| dataset.axis_name(axis));
+        let mut found = names.clone().enumerate().filter(|(_, other)| *other == name).map(|(axis, _)| axis);
+        match (found.next(), found.next()) {
+            (Some(axis), None) => Ok(axis),
+            (Some(first), Some(second)) => {
+                let detail =
+                    format!("axes {first} and {second} of dataset `{of}` both have the name `{name}`");
+                Err(self.source.error(way, QueryWhy::refused(detail, "use the number of the axis")))
+            }
+            (None, _) if names.clone().next().is_none() => {
+                let detail = format!("`{name}` is a name, but the axes of dataset `{of}` have none");
+                Err(self.source.error(way, QueryWhy::refused(detail, "use the number of the axis")))
+            }
+            (None, _) => {
+                let what = format!("axis of dataset `{of}` with the name");
+                Err(self.source.error(way, QueryWhy::not_there(what, name, names)))
+            }
+        }
+    }
+
+    /// The numbers of several axes, each of which may be listed once. `way` is that of the list.
+    pub(super) fn resolve_axes(
+        &self,
+        dataset: &Dataset<'_>,
+        tokens: &[AxisToken],
+        way: &str,
+    ) -> Result<Vec<usize>, QueryError> {
+        let mut axes = Vec::with_capacity(tokens.len());
+        for (number, token) in tokens.iter().enumerate() {
+            let way = self.source.axis_way(way, number);
+            let axis = self.resolve_axis(dataset, token, &way)?;
+            if axes.contains(&axis) {
+                let detail = format!("{} is listed twice", axis_words(dataset, axis));
+                return Err(self.source.error(&way, QueryWhy::Invalid { detail }));
+            }
+            axes.push(axis);
+        }
+        Ok(axes)
+    }
+
+    fn resolve_operation(
+        &self,
+        dataset: &Dataset<'_>,
+        selection: &Selection,
+        fill: &Fill<'_>,
+    ) -> Result<Option<Operation>, QueryError> {
+        let Some(written) = &self.flat.operation else { return Ok(None) };
+        let kind = match written.value.kind {
+            Kind::NullCount { fill: None } => {
+                let value = fill.value().map_err(|why| self.source.error(&written.key, why))?;
+                let value = value.ok_or_else(|| {
+                    let detail = "needs a fill value, but the dataset has none";
+                    self.source.error(&written.key, QueryWhy::refused(detail, "add `\"fill\": …`"))
+                })?;
+                Kind::NullCount { fill: Some(value) }
+            }
+            kind => kind,
+        };
+        if let Kind::Transform { .. } = kind
+            && let Some(dtype) = dataset.dtype().filter(|dtype| !is_float(*dtype))
+        {
+            let detail = format!("needs a dataset of type `f16`, `f32` or `f64`, but this one is `{dtype}`");
+            return Err(self.source.key_error(&written.key, QueryWhy::Invalid { detail }));
+        }
+        let listed = self.resolve_axes(dataset, &written.value.axes, &written.key)?;
+        if let Kind::Covariance | Kind::Correlation = kind {
+            self.check_table(selection, &listed, &written.key)?;
+        }
+        let (axes, roles) = self.resolve_roles(dataset, selection, listed, fill)?;
+        Ok(Some(Operation { kind, axes, roles }))
+    }
+
+    /// Covariances are those of a table of observations.
+    fn check_table(&self, selection: &Selection, listed: &[usize], way: &str) -> Result<(), QueryError> {
+        let shape = selection.shape();
+        if shape.len() != 2 {
+            let detail = format!("needs a dataset of 2 axes, but this one has {}", shape.len());
+            return Err(self.source.key_error(way, QueryWhy::Invalid { detail }));
+        }
+        let variables = (0..2).filter(|axis| !listed.contains(axis)).map(|axis| shape[axis]).product::<u64>();
+        if variables > MAX_VARIABLES {
+            let detail = format!("has {variables} variables, at most {MAX_VARIABLES} are allowed");
+            return Err(self.source.error(way, QueryWhy::refused(detail, "select some of them")));
+        }
+        Ok(())
+    }
+}
+
+/// The labels of the selected positions.
+fn selected(labels: &[String], slice: AxisSlice) -> impl Iterator<Item = &String> {
+    let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let labels = labels.get(position(slice.start)..position(slice.stop)).unwrap_or_default();
+    labels.iter().step_by(position(slice.step))
+}
+
+/// An axis in words.
+fn axis_words(dataset: &Dataset<'_>, axis: usize) -> String {
+    match dataset.axis_name(axis) {
+        Some(name) => format!("axis {axis}, `{name}`,"),
+        None => format!("axis {axis}"),
+    }
+}
+
+pub(super) fn is_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::F32 | DType::F64)
+}
+
+fn filter_of(filter: &super::document::Filter) -> Filter {
+    let super::document::Filter { eq, ne, lt, le, gt, ge, is_null, is_not_null } = *filter;
+    Filter {
+        eq: eq.map(|number| number.0),
+        ne: ne.map(|number| number.0),
+        lt: lt.map(|number| number.0),
+        le: le.map(|number| number.0),
+        gt: gt.map(|number| number.0),
+        ge: ge.map(|number| number.0),
+        is_null: is_null.is_some(),
+        is_not_null: is_not_null.is_some(),
+    }
+}

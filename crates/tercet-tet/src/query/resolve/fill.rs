@@ -1,0 +1,34 @@
+//! The fill value of a dataset.
+
+use crate::file::Dataset;
+use crate::query::document::parse_scalar;
+use crate::query::error::{QueryWhy, shown};
+use crate::query::operation::Scalar;
+
+/// Attributes that tell the fill value; the first one that is there counts.
+const ATTRIBUTES: [&str; 3] = ["_FillValue", "missing_value", "fill_value"];
+
+/// Where a fill value comes from.
+pub(super) const HOW: &str = "the attributes `_FillValue`, `missing_value` and `fill_value` tell it";
+
+/// An attribute that tells the fill value, if there is one.
+pub(super) struct Fill<'a>(Option<(&'static str, &'a str)>);
+
+impl<'a> Fill<'a> {
+    pub(super) fn of(dataset: &Dataset<'a>) -> Self {
+        let attrs = dataset.info().map(|info| &info.attrs);
+        let named = |name: &'static str| Some((name, attrs?.get(name)?.as_str()));
+        Self(ATTRIBUTES.into_iter().find_map(named))
+    }
+
+    /// The fill value, or why the attribute is none.
+    pub(super) fn value(&self) -> Result<Option<Scalar>, QueryWhy> {
+        let Some((name, text)) = self.0 else { return Ok(None) };
+        parse_scalar(text).map(Some).ok_or_else(|| {
+            let text = shown(text);
+            QueryWhy::invalid(format!(
+                "the attribute `{name}` of the dataset is `{text}`, which is not a number"
+            ))
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! What happens to each axis: reduced, kept, grouped or rolled over.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tercet_core::Selection;
+
+use super::fill::{self, Fill};
+use super::{axis_words, is_float, selected};
+use crate::file::Dataset;
+use crate::query::Query;
+use crate::query::document::{BinAlign, GroupBy, Mode, Pad, Window};
+use crate::query::error::{QueryError, QueryWhy};
+use crate::query::flat::At;
+use crate::query::operation::Scalar;
+use crate::query::resolved::{Groups, Operation, Padding, Role, Rolling};
+
+impl Query {
+    /// The reduced axes, for the echo, and the role of each axis. `listed` are the axes of the operation.
+    pub(super) fn resolve_roles(
+        &self,
+        dataset: &Dataset<'_>,
+        selection: &Selection,
+        listed: Vec<usize>,
+        fill: &Fill<'_>,
+    ) -> Result<(Vec<usize>, Vec<Role>), QueryError> {
+        if let Some(group_by) = &self.flat.group_by {
+            return self.grouped(dataset, selection, listed, group_by);
+        }
+        if let Some(window) = &self.flat.window {
+            return self.windowed(dataset, selection, listed, window, fill);
+        }
+        let rank = dataset.shape().len();
+        if listed.len() == rank {
+            let why = QueryWhy::refused("lists every axis of the dataset", "use `[]` to reduce all of them");
+            return Err(self.source.error(self.operation_key(), why));
+        }
+        let reduced = |axis: usize| listed.is_empty() || listed.contains(&axis);
+        let roles = (0..rank).map(|axis| if reduced(axis) { Role::Reduced } else { Role::Kept }).collect();
+        Ok((listed, roles))
+    }
+
+    fn operation_key(&self) -> &str {
+        self.flat.operation.as_ref().map_or("", |operation| &operation.key)
+    }
+
+    fn grouped(
+        &self,
+        dataset: &Dataset<'_>,
+        selection: &Selection,
+        listed: Vec<usize>,
+        group_by: &At<GroupBy>,
+    ) -> Result<(Vec<usize>, Vec<Role>), QueryError> {
+        let rank = dataset.shape().len();
+        let way = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
+        let groups = self.resolve_axes(dataset, &group_by.value.axes, &way)?;
+        if groups.len() == rank {
+            let why = QueryWhy::invalid("lists every axis, but must leave one for the operation");
+            return Err(self.source.error(&way, why));
+        }
+        if let Some(number) = listed.iter().position(|axis| groups.contains(axis)) {
+            let detail = format!("{} is in `group_by` as well", axis_words(dataset, listed[number]));
+            let way = self.source.axis_way(self.operation_key(), number);
+            return Err(self.source.error(&way, QueryWhy::Invalid { detail }));
+        }
+        let others: Vec<usize> = (0..rank).filter(|axis| !groups.contains(axis)).collect();
+        if !listed.is_empty() && listed.len() != others.len() {
+            let detail = "must list every axis that is not in `group_by`";
+            return Err(self
+                .source
+                .error(self.operation_key(), QueryWhy::refused(detail, "or none of them, `[]`")));
+        }
+        let mut roles = vec![Role::Reduced; rank];
+        for (number, &axis) in groups.iter().enumerate() {
+            roles[axis] = if group_by.value.by_labels {
+                let labels = self.labels(dataset, axis, &self.source.axis_way(&way, number))?;
+                Role::Grouped(by_labels(selected(labels, selection.axes()[axis])))
+            } else {
+                Role::Kept
+            };
+        }
+        Ok((if listed.is_empty() { others } else { listed }, roles))
+    }
+
+    fn windowed(
+        &self,
+        dataset: &Dataset<'_>,
+        selection: &Selection,
+        listed: Vec<usize>,
+        window: &At<Window>,
+        fill: &Fill<'_>,
+    ) -> Result<(Vec<usize>, Vec<Role>), QueryError> {
+        let axis = self.resolve_axis(dataset, &window.value.axis, &window.member("axis"))?;
+        if !listed.is_empty() && !listed.contains(&axis) {
+            let detail = format!("must list the axis of the window, {axis}");
+            let why = QueryWhy::refused(detail, "`[]` means that axis alone");
+            return Err(self.source.error(self.operation_key(), why));
+        }
+        let extent = selection.axes()[axis].count();
+        let size = window.value.size;
+        if size > extent {
+            let detail = format!("is {size}, but only {extent} positions of axis {axis} are selected");
+            return Err(self.source.error(&window.member("size"), QueryWhy::Invalid { detail }));
+        }
+        let value = self.pad_value(dataset, window, fill)?;
+        let padding = Padding { value, min_count: window.value.min_count.unwrap_or(1) };
+        let role = match window.value.mode {
+            Mode::Bins => {
+                // The bin of each position is a table, and the file says how long it is.
+                let most = (dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());
+                if extent > most {
+                    let detail = format!("has {extent} positions, at most {most} can be cut into bins");
+                    let why = QueryWhy::refused(detail, "select some of them");
+                    return Err(self.source.error(&window.member("axis"), why));
+                }
+                let align = window.value.align.unwrap_or_default();
+                Role::Grouped(bins(extent, size, align, padding))
+            }
+            Mode::Rolling => Role::Rolling(rolling(extent, &window.value, padding)),
+        };
+        let axes = if listed.is_empty() { vec![axis] } else { listed };
+        let plain = |other: usize| if axes.contains(&other) { Role::Reduced } else { Role::Kept };
+        let mut roles: Vec<Role> = (0..dataset.shape().len()).map(plain).collect();
+        roles[axis] = role;
+        Ok((axes, roles))
+    }
+
+    fn pad_value(
+        &self,
+        dataset: &Dataset<'_>,
+        window: &At<Window>,
+        fill: &Fill<'_>,
+    ) -> Result<Option<Scalar>, QueryError> {
+        let way = window.member("pad");
+        match window.value.pad.unwrap_or_default() {
+            Pad::None => Ok(None),
+            Pad::Zero => Ok(Some(Scalar::Whole(0))),
+            Pad::Nan => match dataset.dtype().filter(|dtype| !is_float(*dtype)) {
+                None => Ok(Some(Scalar::Float(f64::NAN))),
+                Some(dtype) => {
+                    let detail = format!("is `nan`, but cells of type `{dtype}` cannot be NaN");
+                    Err(self.source.error(&way, QueryWhy::Invalid { detail }))
+                }
+            },
+            Pad::Fill => {
+                let value = fill.value().map_err(|why| self.source.error(&way, why))?;
+                value.map(Some).ok_or_else(|| {
+                    let why = QueryWhy::refused("is `fill`, but the dataset has no fill value", fill::HOW);
+                    self.source.error(&way, why)
+                })
+            }
+        }
+    }
+
+    /// The number of windows.
+    pub(super) fn window_count(&self, operation: &Operation, selection: &Selection) -> Option<u64> {
+        self.flat.window.as_ref()?;
+        let windowed = |role: &Role| matches!(role, Role::Grouped(_) | Role::Rolling(_));
+        let axis = operation.roles.iter().position(windowed)?;
+        operation.roles[axis].cells(selection.axes()[axis].count())
+    }
+}
+
+/// One group for each label, in the order in which they are seen first.
+fn by_labels<'l>(labels: impl Iterator<Item = &'l String>) -> Groups {
+    let mut seen = HashMap::new();
+    let cells: Arc<[u32]> = labels
+        .map(|label| {
+            // Labels are held in memory: there are not 2³² of them.
+            let next = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+            *seen.entry(label).or_insert(next)
+        })
+        .collect();
+    let count = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+    Groups { cells, count, padding: None, size: 0 }
+}
+
+/// Bins side by side; the short one is the last, or the first where they are aligned with the end.
+fn bins(extent: u64, size: u64, align: BinAlign, padding: Padding) -> Groups {
+    let count = extent.div_ceil(size);
+    let missing = match align {
+        BinAlign::Start => 0,
+        BinAlign::End => count * size - extent,
+    };
+    // The caller checked that the numbers of bins fit.
+    let number = |bin: u64| u32::try_from(bin).unwrap_or(u32::MAX);
+    let cells = (0..extent).map(|position| number((position + missing) / size)).collect();
+    Groups { cells, count: number(count), padding: Some(padding), size }
+}
+
+/// Windows that stay inside the axis, or with padding reach over the start or the end of it.
+fn rolling(extent: u64, window: &Window, padding: Padding) -> Rolling {
+    let (size, step) = (window.size, window.step.unwrap_or(1));
+    let starts = if padding.value.is_some() { extent } else { extent - size + 1 };
+    let over_start = padding.value.is_some() && window.align.unwrap_or_default() == BinAlign::Start;
+    // A window has at most 2²⁰ positions.
+    let first = if over_start { 1 - i64::try_from(size).unwrap_or(i64::MAX) } else { 0 };
+    Rolling { size, step, first, count: starts.div_ceil(step), padding }
+}

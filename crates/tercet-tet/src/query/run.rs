@@ -1,0 +1,280 @@
+//! From a query and a file to an answer.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tercet_core::Progress;
+
+use super::Query;
+use super::answer::{Answer, Catalog, Execution, Found, Value};
+use super::document::Device;
+use super::error::QueryError;
+use super::error::QueryWhy;
+use super::operation::Kind;
+use super::resolved::Resolved;
+use crate::exec::job::Job;
+use crate::exec::memory::{self, Memory};
+use crate::exec::{explain, locate, reduce};
+use crate::fault::{Error, Fault};
+use crate::file::{Dataset, File};
+use crate::plan::ReadPlan;
+
+/// How to answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// How many cells the preview shows.
+    pub preview: u64,
+    /// Whether statistics of chunks may stand for their values and leave chunks out. Answers are the same.
+    pub statistics: bool,
+    /// Whether the answer tells how it was computed.
+    pub explain: bool,
+    /// Folders, beside those that are allowed anyway, that files may be written to.
+    pub spill_allow: Vec<PathBuf>,
+    /// The device to compute on, in the place of the query's.
+    pub device: Option<Device>,
+    /// Whether chunks are worked on by several threads, in the place of the query's `fold_parallel`.
+    pub parallel: Option<bool>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            preview: 64,
+            statistics: true,
+            explain: false,
+            spill_allow: Vec::new(),
+            device: None,
+            parallel: None,
+        }
+    }
+}
+
+impl RunOptions {
+    /// Previews of 64 cells, with statistics.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many cells the preview shows.
+    pub fn with_preview(mut self, cells: u64) -> Self {
+        self.preview = cells;
+        self
+    }
+
+    /// Sets whether statistics may be used.
+    pub fn with_statistics(mut self, statistics: bool) -> Self {
+        self.statistics = statistics;
+        self
+    }
+
+    /// Sets whether the answer tells how it was computed.
+    pub fn with_explain(mut self, explain: bool) -> Self {
+        self.explain = explain;
+        self
+    }
+
+    /// Sets whether chunks are worked on by several threads.
+    pub fn with_parallel(mut self, parallel: Option<bool>) -> Self {
+        self.parallel = parallel;
+        self
+    }
+}
+
+/// Selections smaller than this are worked on by one thread, unless the query says otherwise.
+const PARALLEL_BYTES: u64 = 1 << 20;
+
+impl Query {
+    /// The answer without a file: the query is well formed.
+    pub fn check(&self) -> Answer {
+        self.answer("query accepted".to_owned())
+    }
+
+    /// Looks the dataset up and plans the reads. Nothing is computed.
+    ///
+    /// A dataset that is not in the file is not an error: the answer says which ones there are.
+    pub fn plan(&self, file: &File, options: &RunOptions) -> Result<Answer, Error> {
+        self.prepare(file, options).map(|(answer, _)| answer).map_err(|fault| file.error(fault))
+    }
+
+    /// Answers the query.
+    ///
+    /// ```no_run
+    /// use tercet_core::progress::Silent;
+    /// use tercet_tet::{File, Query, RunOptions, Syntax};
+    ///
+    /// let file = File::open("era5.tet")?;
+    /// let query = Query::parse(r#"{"dataset": "t2m", "mean": "time"}"#, Syntax::Json)?;
+    /// let answer = query.run(&file, &RunOptions::new(), &Silent)?;
+    /// println!("{:?}", answer.execution.and_then(|execution| execution.get("operation_reduced_mean").cloned()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn run(&self, file: &File, options: &RunOptions, progress: &dyn Progress) -> Result<Answer, Error> {
+        self.execute(file, options, progress).map_err(|fault| file.error(fault))
+    }
+
+    fn answer(&self, message: String) -> Answer {
+        Answer {
+            status: "planned",
+            accepted: true,
+            layout_version: self.layout_version(),
+            dataset: self.dataset().to_owned(),
+            selection_axes: self.selection_axes(),
+            operation: self.echo(None),
+            message,
+            tet_file: None,
+            catalog: None,
+            read_plan: None,
+            execution: None,
+            explain: None,
+        }
+    }
+
+    /// The answer as far as it goes without execution, and the query bound to its dataset.
+    fn prepare<'f>(
+        &self,
+        file: &'f File,
+        options: &RunOptions,
+    ) -> Result<(Answer, Option<(Dataset<'f>, Resolved)>), Fault> {
+        let mut answer = self.answer("query accepted".to_owned());
+        answer.tet_file = Some(file.name().to_owned());
+        let mut catalog = Catalog { file_execution: file.memory_budget(), ..Catalog::default() };
+        let Some(dataset) = file.datasets().find(|dataset| dataset.name() == self.dataset()) else {
+            answer.message += "; dataset name not found in this file (see catalog.available_datasets)";
+            catalog.available_datasets = file.datasets().map(|dataset| dataset.name().to_owned()).collect();
+            answer.catalog = Some(catalog);
+            return Ok((answer, None));
+        };
+        let grid = dataset.checked_grid()?;
+        catalog.found = Some(Found {
+            dataset_index: dataset.id(),
+            dtype: grid.dtype(),
+            dtype_tag: dataset.dtype_tag(),
+            shape: grid.shape().to_vec(),
+            chunk_shape: grid.chunk_shape().to_vec(),
+            chunk_index_rows: grid.tiles(),
+            bytes: grid.bytes(),
+        });
+        answer.catalog = Some(catalog);
+        answer.message += "; dataset matched";
+        if let Some(alignment) = self.alignment(file, &dataset)? {
+            let with = &alignment.with;
+            let found = if alignment.aligned { "ok" } else { "reported mismatch" };
+            answer.message = format!("{}; alignment check {found} with {with:?}", answer.message);
+            let value = serde_json::to_value(&alignment).unwrap_or_default();
+            answer.execution = Some(Execution {
+                memory_strategy: "alignment_check",
+                details: vec![("alignment", Value::Json(value))],
+                ..Execution::default()
+            });
+            return Ok((answer, None));
+        }
+        let resolved = self.resolve(&dataset)?;
+        answer.operation = self.echo(Some(&resolved));
+        let plan = locate::locate(&dataset, &resolved, options.statistics)?;
+        answer.message += "; read_plan lists mmap payload regions for touched chunks";
+        if resolved.filter.is_some() {
+            answer.message += "; cell filter applied to kept chunks";
+        }
+        if resolved.positions.is_some() {
+            answer.message += "; label filter applied to kept chunks";
+        }
+        if plan.index_filter_skipped > 0 {
+            answer.message =
+                format!("{}; index filter skipped {}", answer.message, plan.index_filter_skipped);
+        }
+        answer.read_plan = Some(plan);
+        Ok((answer, Some((dataset, resolved))))
+    }
+
+    fn execute(&self, file: &File, options: &RunOptions, progress: &dyn Progress) -> Result<Answer, Fault> {
+        let (mut answer, bound) = self.prepare(file, options)?;
+        let (Some((dataset, resolved)), Some(plan)) = (&bound, &answer.read_plan) else { return Ok(answer) };
+        if options.preview == 0 && resolved.operation.is_none() && resolved.spill.is_none() {
+            return Err(self.nothing_to_do().into());
+        }
+        let memory = Memory::new(self.execution(), file.memory_budget(), memory::available());
+        let bytes = plan.selection_bytes();
+        let parallel = options.parallel.or(self.execution().fold_parallel);
+        let job = Job {
+            dataset: *dataset,
+            plan,
+            resolved,
+            budget: memory.budget,
+            parallel: parallel.unwrap_or(plan.chunks.len() > 1 && bytes >= PARALLEL_BYTES),
+            out_of_core: memory.is_out_of_core(bytes),
+            statistics: options.statistics,
+            progress,
+            by_statistics: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+        };
+        let mut execution = reduce::execute(&job, options)?;
+        execution.total_bytes_read_from_disk = job.bytes_read.load(Ordering::Relaxed);
+        self.details(&job, &memory, options, &mut execution);
+        let explained = options.explain.then(|| explain::explain(&job, &execution));
+        answer.message += match resolved.operation {
+            Some(_) => "; operation executed (see execution.memory_strategy and operation_*)",
+            None => "; mmap f32 preview attached (see execution)",
+        };
+        if let Some(groups) = resolved.group_count {
+            answer.message = format!("{}; group_count={groups}", answer.message);
+        }
+        answer.explain = explained;
+        answer.execution = Some(execution);
+        Ok(answer)
+    }
+
+    fn nothing_to_do(&self) -> QueryError {
+        let why = QueryWhy::refused(
+            "asks for nothing: no operation, no `spill`, and a preview of 0 cells",
+            "ask for a preview, or for an operation such as `\"mean\": []`",
+        );
+        self.source.error("", why)
+    }
+
+    /// The members that tell how it was computed.
+    fn details(&self, job: &Job<'_>, memory: &Memory, options: &RunOptions, execution: &mut Execution) {
+        let plan: &ReadPlan = job.plan;
+        let mut put = |name, value| execution.details.push((name, value));
+        put("memory_budget_bytes", Value::Count(memory.budget));
+        if let Some(available) = memory.available {
+            put("host_available_ram_bytes", Value::Count(available));
+        }
+        if plan.grid.dtype() == tercet_core::DType::F32 {
+            put("logical_selection_f32_bytes", Value::Count(plan.selection_bytes()));
+        }
+        put("logical_selection_bytes", Value::Count(plan.selection_bytes()));
+        let kind = job.resolved.operation.as_ref().map(|operation| operation.kind);
+        if kind.is_some_and(is_fold) {
+            put("fold_parallel", Value::Flag(job.parallel));
+            let regime = if job.out_of_core { "out_of_core" } else { "in_core" };
+            put("io_regime", Value::Text(regime.to_owned()));
+            put("fold_linear_scan", Value::Flag(reduce::is_linear_scan(job)));
+        }
+        let device = options.device.as_ref().unwrap_or(&self.execution().device);
+        if let Some(reason) = device.fallback_reason() {
+            put("device_requested", Value::Text(device.to_string()));
+            put("device_used", Value::Text("cpu".to_owned()));
+            put("device_fallback_reason", Value::Text(reason.to_owned()));
+        } else {
+            put("device_used", Value::Text("cpu".to_owned()));
+        }
+        for name in ["device_gpu_reduce", "device_gpu_pipeline", "device_gpu_multi"] {
+            put(name, Value::Flag(false));
+        }
+    }
+}
+
+/// Whether an operation streams: everything but what sorts or needs several values at once.
+fn is_fold(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Median | Kind::Quantile { .. } | Kind::Histogram { .. } | Kind::Covariance | Kind::Correlation
+    )
+}
+
+impl From<QueryError> for Fault {
+    fn from(error: QueryError) -> Self {
+        Self::Query(Box::new(error))
+    }
+}

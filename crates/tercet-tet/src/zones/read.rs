@@ -1,0 +1,165 @@
+//! Zone maps and value postings of a file, for a planner.
+//!
+//! They only ever leave chunks out, and only where every reader agrees on what they say; whatever does not parse or
+//! does not fit the catalogue is as if it were not there.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tercet_core::ByteSource as _;
+
+use crate::file::{Dataset, File};
+use crate::stats::Stats;
+
+/// Texts longer than this are not worth their parsing.
+const LONGEST: u64 = 64 << 20;
+
+/// What a footer of version 2 tells of the chunks of one dataset.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    /// By tile number.
+    zones: HashMap<u64, ZoneHint>,
+    /// Tile numbers by the hexadecimal bytes of a value, if every value is listed.
+    postings: Option<HashMap<String, Vec<u64>>>,
+}
+
+/// What is told of one chunk.
+#[derive(Debug)]
+pub(crate) struct ZoneHint {
+    /// As it stands in the file.
+    pub(crate) entry: Value,
+    /// Count and range of the cells that are not null; `None` if all are.
+    pub(crate) stats: Option<Stats>,
+}
+
+#[derive(Deserialize)]
+struct ZoneMaps {
+    version: u64,
+    chunks: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    dataset_id: u64,
+    chunk_index: Vec<u64>,
+    element_count: u64,
+    null_count: u64,
+    min_le: Option<String>,
+    max_le: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Indexes {
+    version: u64,
+    indexes: Vec<Index>,
+}
+
+#[derive(Deserialize)]
+struct Index {
+    kind: String,
+    dataset_id: Option<u64>,
+    #[serde(default)]
+    postings: Vec<Posting>,
+}
+
+#[derive(Deserialize)]
+struct Posting {
+    value_le: Option<String>,
+    #[serde(default)]
+    chunks: Vec<Vec<u64>>,
+}
+
+impl Hints {
+    /// Reads what the footer tells of a dataset.
+    pub(crate) fn of(dataset: &Dataset<'_>) -> Self {
+        let mut hints = Self::default();
+        let file = dataset.file;
+        let Some(text) = spill(file, "zone_maps") else { return hints };
+        hints.read_zones(dataset, &text);
+        if let Some(text) = spill(file, "secondary_indexes") {
+            hints.read_postings(dataset, &text);
+        }
+        hints
+    }
+
+    /// What is told of a chunk.
+    pub(crate) fn zone(&self, tile: u64) -> Option<&ZoneHint> {
+        self.zones.get(&tile)
+    }
+
+    /// Whether a chunk may hold one of some values, told by their hexadecimal bytes.
+    pub(crate) fn may_hold(&self, tile: u64, values: &[String]) -> bool {
+        let Some(postings) = &self.postings else { return true };
+        values.iter().any(|value| postings.get(value).is_some_and(|tiles| tiles.contains(&tile)))
+    }
+
+    fn read_zones(&mut self, dataset: &Dataset<'_>, text: &[u8]) {
+        let Ok(maps) = serde_json::from_slice::<ZoneMaps>(text) else { return };
+        let Ok(grid) = dataset.checked_grid() else { return };
+        if maps.version != 1 {
+            return;
+        }
+        for value in maps.chunks {
+            let Ok(entry) = Entry::deserialize(&value) else { continue };
+            if entry.dataset_id != dataset.id() as u64 {
+                continue;
+            }
+            let Some(tile) = grid.linear(&entry.chunk_index) else { continue };
+            let size = grid.dtype().size();
+            if entry.element_count != grid.tile_bytes(&entry.chunk_index) / size as u64 {
+                continue;
+            }
+            let stats = match (&entry.min_le, &entry.max_le) {
+                (None, None) if entry.null_count == entry.element_count => None,
+                (Some(min), Some(max)) => {
+                    let Some((mut bytes, max)) = unhex(min, size).zip(unhex(max, size)) else { continue };
+                    bytes.extend(max);
+                    let range = Stats::of(grid.dtype(), &bytes).range;
+                    Some(Stats { count: entry.element_count, nan_count: entry.null_count, range })
+                }
+                _ => continue,
+            };
+            self.zones.insert(tile, ZoneHint { entry: value, stats });
+        }
+    }
+
+    fn read_postings(&mut self, dataset: &Dataset<'_>, text: &[u8]) {
+        let Ok(indexes) = serde_json::from_slice::<Indexes>(text) else { return };
+        let Ok(grid) = dataset.checked_grid() else { return };
+        if indexes.version != 1 {
+            return;
+        }
+        let own =
+            |index: &Index| index.kind == "value_postings" && index.dataset_id == Some(dataset.id() as u64);
+        let Some(index) = indexes.indexes.into_iter().find(own) else { return };
+        let mut postings = HashMap::new();
+        for posting in index.postings {
+            let Some(value) = posting.value_le else { return };
+            let tiles: Option<Vec<u64>> = posting.chunks.iter().map(|tile| grid.linear(tile)).collect();
+            let Some(tiles) = tiles else { return };
+            postings.insert(value, tiles);
+        }
+        self.postings = Some(postings);
+    }
+}
+
+/// The text of a spill of a footer of version 2.
+fn spill(file: &File, name: &str) -> Option<bytes::Bytes> {
+    let footer = file.catalog.footer.as_ref()?;
+    if footer.tail.history_version != 2 {
+        return None;
+    }
+    let places = footer.json.zone_spills(file.catalog.head_end(), footer.json_span);
+    let (_, place) = places.into_iter().find(|(other, _)| *other == name)?;
+    let span = place.filter(|span| span.len() <= LONGEST.min(file.options.limits.metadata_bytes))?;
+    file.source.read_at(span).ok()
+}
+
+/// The bytes of lowercase hexadecimal text.
+fn unhex(text: &str, size: usize) -> Option<Vec<u8>> {
+    if text.len() != 2 * size {
+        return None;
+    }
+    (0..size).map(|at| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()).collect()
+}
