@@ -48,3 +48,10 @@ pub fn on_threads<R: Send>(threads: u64, work: impl FnOnce() -> R + Send) -> R {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build().expect("a thread pool");
     pool.install(work)
 }
+
+/// Limits anonymous memory of this process: what `malloc` and private maps take.
+pub fn limit_data(bytes: u64) {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    setrlimit(Resource::Data, limit).expect("a limit may be lowered");
+}

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use tercet_bench::{field, flag, number, on_threads, option, report};
+use tercet_bench::{field, flag, limit_data, number, on_threads, option, report};
 use tercet_core::progress::Silent;
 use tercet_core::{DType, Selection};
 use tercet_tet::{Access, Compression, Dataset, Error, File, Layout, OpenOptions, WriterOptions};
@@ -158,13 +158,6 @@ fn stats(dtype: DType) -> Outcome {
         std::hint::black_box(tercet_tet::Stats::of(dtype, std::hint::black_box(&chunk)));
     });
     Ok(())
-}
-
-/// Limits anonymous memory of this process: what `malloc` and private maps take.
-fn limit_data(bytes: u64) {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
-    setrlimit(Resource::Data, limit).expect("a limit may be lowered");
 }
 
 fn bounded_write(path: &Path, bytes: u64, limit: u64) -> Outcome {

@@ -1,0 +1,100 @@
+//! Queries of `.tet` files, timed in process. `bench/measure_query.py` runs this beside numpy and the reference.
+//!
+//! ```text
+//! query make DIR SIDE                    SIDE × SIDE of f32: raw.tet (rows), tiles.tet (512×512), zstd.tet
+//! query dtypes DIR BYTES                 f64.tet, i32.tet, f16.tet, u8.tet: BYTES of each, raw, 1 MiB rows
+//! query run FILE DOCUMENT [--threads N] [--no-verify] [--stats] [--repeat K] [--limit BYTES]
+//! ```
+
+use std::path::Path;
+
+use tercet_bench::{field, flag, number, on_threads, option, report};
+use tercet_core::DType;
+use tercet_core::progress::Silent;
+use tercet_tet::{Compression, Error, File, Layout, OpenOptions, Query, RunOptions, Syntax, WriterOptions};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["make", dir, side, ..] => make(Path::new(dir), side.parse()?),
+        ["dtypes", dir, bytes, ..] => dtypes(Path::new(dir), bytes.parse()?),
+        ["run", file, document, ..] => run(Path::new(file), document),
+        _ => Err("see the first lines of bench/src/bin/query.rs".into()),
+    }
+}
+
+fn make(dir: &Path, side: u64) -> Outcome {
+    let all = [
+        ("raw.tet", [(1 << 18) / side, side], Compression::Raw),
+        ("tiles.tet", [512, 512], Compression::Raw),
+        ("zstd.tet", [512, 512], Compression::Zstd { level: 3 }),
+    ];
+    for (name, chunk, compression) in all {
+        write(&dir.join(name), DType::F32, [side, side], chunk, compression)?;
+    }
+    Ok(())
+}
+
+fn dtypes(dir: &Path, bytes: u64) -> Outcome {
+    for dtype in [DType::F32, DType::F64, DType::I32, DType::F16, DType::U8] {
+        let width = 1 << 12;
+        let rows = bytes / width / dtype.size() as u64;
+        let chunk = (1 << 20) / width / dtype.size() as u64;
+        write(&dir.join(format!("{dtype}.tet")), dtype, [rows, width], [chunk, width], Compression::Raw)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, dtype: DType, shape: [u64; 2], chunk: [u64; 2], compression: Compression) -> Outcome {
+    let mut layout = Layout::new();
+    let id = layout.dataset("a", dtype, shape, chunk)?;
+    layout.compress(id, compression)?;
+    let mut writer = layout.create(path, WriterOptions::new())?;
+    let grid = writer.grid(id).clone();
+    let fill = |tile: &[u64], out: &mut [u8]| {
+        let (row, column) = (grid.window(0, tile[0]).0, grid.window(1, tile[1]).0);
+        let width = grid.tile_shape(tile)[1];
+        for (n, slot) in out.chunks_exact_mut(dtype.size()).enumerate() {
+            let value = field(row + n as u64 / width, column + n as u64 % width);
+            match dtype {
+                DType::F16 => slot.copy_from_slice(&tercet_core::tensor::f16::from_f32(value).to_le_bytes()),
+                DType::F32 => slot.copy_from_slice(&value.to_le_bytes()),
+                DType::F64 => slot.copy_from_slice(&f64::from(value).to_le_bytes()),
+                DType::I32 => slot.copy_from_slice(&((value * 100.0) as i32).to_le_bytes()),
+                _ => slot.fill(value as u8),
+            }
+        }
+        Ok::<(), Error>(())
+    };
+    writer.fill(id, fill, &Silent)?;
+    writer.seal()?;
+    Ok(())
+}
+
+fn run(path: &Path, document: &str) -> Outcome {
+    let query = Query::parse(document, Syntax::guess(document))?;
+    let file: File = OpenOptions::new().with_ignore_checksums(flag("--no-verify")).open(path)?;
+    let dataset = file.dataset(query.dataset())?;
+    let bytes = dataset.grid()?.bytes();
+    let threads = number("--threads", 2);
+    if let Some(limit) = option("--limit") {
+        tercet_bench::limit_data(limit.parse()?);
+    }
+    let options = RunOptions::new()
+        .with_preview(0)
+        .with_statistics(flag("--stats"))
+        .with_parallel(Some(threads > 1));
+    on_threads(threads, || {
+        // The first run maps the file; numpy's map is warm as well.
+        let answer = query.run(&file, &options, &Silent).expect("an answer");
+        let read = answer.execution.map_or(0, |execution| execution.total_bytes_read_from_disk);
+        eprintln!("read {read} of {bytes} bytes");
+        report(number("--repeat", 5), bytes, || {
+            std::hint::black_box(query.run(&file, &options, &Silent).expect("an answer"));
+        });
+    });
+    Ok(())
+}
