@@ -56,6 +56,13 @@ mod chunk;
     clippy::inline_always,
     reason = "kernels are compiled for each instruction set only where they are inlined"
 )]
+#[expect(
+    clippy::explicit_counter_loop,
+    clippy::needless_bitwise_bool,
+    clippy::needless_pass_by_value,
+    clippy::needless_range_loop,
+    reason = "loops over lanes and tests without branches become vector code"
+)]
 #[expect(clippy::float_cmp, reason = "equal is what is meant")]
 mod exec;
 mod export;

@@ -88,7 +88,7 @@ pub(crate) struct Canvas<'a> {
 type Coordinates = [u64; MAX_RANK];
 
 /// What the threads share while they work on cells of one type.
-struct Brush<'s, T> {
+struct Brush<'s, T: Number> {
     arch: Arch,
     kernel: Kernel<T>,
     predicate: Option<&'s Predicate<T>>,
@@ -334,7 +334,7 @@ impl<'p> Place<'p> {
 }
 
 /// One chunk on its way into one piece of the result.
-struct Stroke<'p, T> {
+struct Stroke<'p, T: Number> {
     canvas: &'p Canvas<'p>,
     brush: &'p Brush<'p, T>,
     /// `None`: no cell counts.

@@ -6,7 +6,7 @@ use tercet_core::{Selection, with_element};
 use super::drive::as_values;
 use super::job::Job;
 use super::number::Number;
-use super::simd::vectorized;
+use super::simd::{Work, vectorized};
 use super::task::to_usize;
 use crate::fault::Fault;
 use crate::query::resolved::Operation;
@@ -105,6 +105,59 @@ fn band_moments<T: Number>(
     Ok(Moments::of(table, order))
 }
 
+/// Makes the moments of observations that stand one after the other; distances from the means take their place.
+struct Distances<'t> {
+    table: &'t mut [f64],
+    order: usize,
+}
+
+impl Work for Distances<'_> {
+    type Output = Moments;
+
+    #[inline(always)]
+    #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 observations")]
+    fn work(self) -> Moments {
+        let Self { table, order } = self;
+        let n = (table.len() / order) as f64;
+        let mut moments = Moments { n, ..Moments::new(order) };
+        for row in table.chunks_exact(order) {
+            for (mean, value) in moments.means.iter_mut().zip(row) {
+                *mean += value;
+            }
+        }
+        for mean in &mut moments.means {
+            *mean /= n;
+        }
+        for row in table.chunks_exact_mut(order) {
+            for (value, mean) in row.iter_mut().zip(&moments.means) {
+                *value -= mean;
+            }
+        }
+        // Four observations at a time: the matrix is larger than they are.
+        let mut four = table.chunks_exact(4 * order);
+        for rows in &mut four {
+            let [first, second, third, fourth] =
+                [0, 1, 2, 3].map(|row| &rows[row * order..(row + 1) * order]);
+            for i in 0..order {
+                let products = &mut moments.products[i * order + i..(i + 1) * order];
+                let others = first[i..].iter().zip(&second[i..]).zip(third[i..].iter().zip(&fourth[i..]));
+                for (product, ((x, y), (z, w))) in products.iter_mut().zip(others) {
+                    *product += (first[i] * x + second[i] * y) + (third[i] * z + fourth[i] * w);
+                }
+            }
+        }
+        for row in four.remainder().chunks_exact(order) {
+            for i in 0..order {
+                let products = &mut moments.products[i * order + i..(i + 1) * order];
+                for (product, other) in products.iter_mut().zip(&row[i..]) {
+                    *product += row[i] * other;
+                }
+            }
+        }
+        moments
+    }
+}
+
 /// Means and sums of products of distances from them.
 struct Moments {
     n: f64,
@@ -118,41 +171,8 @@ impl Moments {
         Self { n: 0.0, means: vec![0.0; order], products: vec![0.0; order * order] }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 observations")]
     fn of(mut table: Vec<f64>, order: usize) -> Self {
-        let n = (table.len() / order) as f64;
-        let mut moments = Self { n, ..Self::new(order) };
-        vectorized(|| {
-            for row in table.chunks_exact(order) {
-                moments.means.iter_mut().zip(row).for_each(|(mean, value)| *mean += value);
-            }
-            moments.means.iter_mut().for_each(|mean| *mean /= n);
-            for row in table.chunks_exact_mut(order) {
-                row.iter_mut().zip(&moments.means).for_each(|(value, mean)| *value -= mean);
-            }
-            let mut four = table.chunks_exact(4 * order);
-            for rows in &mut four {
-                let [first, second, third, fourth] =
-                    [0, 1, 2, 3].map(|row| &rows[row * order..(row + 1) * order]);
-                for i in 0..order {
-                    let products = &mut moments.products[i * order + i..(i + 1) * order];
-                    let others = first[i..].iter().zip(&second[i..]).zip(third[i..].iter().zip(&fourth[i..]));
-                    for (product, ((x, y), (z, w))) in products.iter_mut().zip(others) {
-                        *product += (first[i] * x + second[i] * y) + (third[i] * z + fourth[i] * w);
-                    }
-                }
-            }
-            for row in four.remainder().chunks_exact(order) {
-                for i in 0..order {
-                    let products = &mut moments.products[i * order + i..(i + 1) * order];
-                    products
-                        .iter_mut()
-                        .zip(&row[i..])
-                        .for_each(|(product, other)| *product += row[i] * other);
-                }
-            }
-        });
-        moments
+        vectorized(Distances { table: &mut table, order })
     }
 
     /// Chan's rule.

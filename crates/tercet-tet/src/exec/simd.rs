@@ -1,10 +1,27 @@
 //! One source, compiled for each instruction set, chosen at run time.
 
-/// Runs plain loops compiled for the best instruction set of this machine.
+/// Work that is compiled for several instruction sets.
 ///
-/// The number of lanes stands in the source and no operation is contracted, so that results are the same on every
-/// machine. What `work` calls must be inlined to profit.
-#[inline]
-pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+/// Closures and functions will not do: the compiler need not inline them, and what is not inlined stays compiled for
+/// the oldest machine. So `work` and what it calls in its loops must be `#[inline(always)]`.
+pub(crate) trait Work {
+    type Output;
+    fn work(self) -> Self::Output;
+}
+
+/// Does work by the best instruction set of this machine. The number of lanes stands in the source and nothing is
+/// contracted, so that results are the same on every machine.
+#[inline(always)]
+pub(crate) fn vectorized<W: Work>(work: W) -> W::Output {
+    pulp::Arch::new().dispatch(Task(work))
+}
+
+struct Task<W>(W);
+
+impl<W: Work> pulp::NullaryFnOnce for Task<W> {
+    type Output = W::Output;
+    #[inline(always)]
+    fn call(self) -> W::Output {
+        self.0.work()
+    }
 }

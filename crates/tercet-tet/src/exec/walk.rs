@@ -188,10 +188,20 @@ impl<T: Number, F: Fold> Walker<'_, T, F> {
 
     /// A row of which not every value enters.
     fn chosen(&mut self, lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
+        let one_cell = matches!(lane.cells, CellStep::Same) && !F::INDEXED;
+        if let (Some(predicate), None, 1, true) = (self.predicate, lane.keep, lane.stride, one_cell) {
+            self.scratch.clear();
+            predicate.compact(&self.values[offset..offset + lane.count], self.scratch);
+            if !self.scratch.is_empty() {
+                self.fold.run(self.cells, cell, self.scratch, index);
+            }
+            self.entered += self.scratch.len() as u64;
+            return;
+        }
         let row = (0..lane.count).filter(|&i| lane.keep.is_none_or(|keep| keep[i]));
         let row = row.map(|i| (i, self.values[offset + i * lane.stride]));
         let row = row.filter(|(_, value)| self.predicate.is_none_or(|predicate| predicate.passes(*value)));
-        if matches!(lane.cells, CellStep::Same) && !F::INDEXED {
+        if one_cell {
             self.scratch.clear();
             self.scratch.extend(row.map(|(_, value)| value));
             if !self.scratch.is_empty() {

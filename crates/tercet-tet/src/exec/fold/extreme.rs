@@ -1,118 +1,227 @@
 //! The least and the greatest value.
 
+use super::lanes::{self, Gather, Kernel, Panel, SHORT, Strand, Target, disjoint, with_lanes};
 use super::{Block, Fold, Rows};
 use crate::exec::number::{Number, Rank};
-use crate::exec::simd::vectorized;
+use crate::exec::simd::{Work, vectorized};
 use crate::stats::{self, Stats};
 
-/// The least or the greatest value that is not NaN; NaN if there is none.
+/// The least or greatest value that is not NaN; NaN if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extreme {
-    /// The least.
     Min,
-    /// The greatest.
     Max,
 }
 
-/// The best value of each cell, and whether there was one.
+/// Least or greatest values of cells.
 #[derive(Clone, Debug)]
 pub(crate) struct ExtremeCells<R> {
+    /// What no value is beyond, where there is no value.
     best: Vec<R>,
-    seen: Vec<bool>,
+    /// Whether there is a value.
+    filled: Vec<bool>,
 }
 
-/// Independent partial results.
-const LANES: usize = 32;
-/// Rows that are folded in registers before the cells are touched.
-const ROWS: usize = 64;
-
-/// A direction, known when the loop is compiled.
-trait Direction {
+/// Which of two values is wanted.
+pub(super) trait Direction: Copy {
+    /// What any value is at least as good as.
     fn worst<R: Rank>() -> R;
-    /// The better of two; NaN never is.
-    fn better<R: Rank>(new: R, old: R) -> R;
+    /// Whether `a` is better than `b`. No NaN is.
+    fn is_better<R: Rank>(a: R, b: R) -> bool;
 }
 
-struct Down;
-struct Up;
+#[derive(Clone, Copy)]
+pub(super) struct Least;
+#[derive(Clone, Copy)]
+pub(super) struct Greatest;
 
-impl Direction for Down {
+impl Direction for Least {
+    #[inline(always)]
     fn worst<R: Rank>() -> R {
         R::HIGHEST
     }
     #[inline(always)]
-    fn better<R: Rank>(new: R, old: R) -> R {
-        if new < old { new } else { old }
+    fn is_better<R: Rank>(a: R, b: R) -> bool {
+        a < b
     }
 }
 
-impl Direction for Up {
+impl Direction for Greatest {
+    #[inline(always)]
     fn worst<R: Rank>() -> R {
         R::LOWEST
     }
     #[inline(always)]
-    fn better<R: Rank>(new: R, old: R) -> R {
-        if new > old { new } else { old }
+    fn is_better<R: Rank>(a: R, b: R) -> bool {
+        a > b
     }
 }
 
-/// The best of some values. The worst value of all may be one of them, or stand for none.
-#[inline(always)]
-fn best_of<T: Number, D: Direction>(values: &[T]) -> T::Rank {
-    let mut best = [D::worst::<T::Rank>(); LANES];
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
-        for lane in 0..LANES {
-            best[lane] = D::better(chunk[lane].rank(), best[lane]);
-        }
-    }
-    let best = best.into_iter().reduce(|a, b| D::better(b, a)).unwrap_or(D::worst());
-    rest.iter().fold(best, |best, value| D::better(value.rank(), best))
-}
-
-fn run<T: Number, D: Direction>(cells: &mut ExtremeCells<T::Rank>, at: usize, values: &[T]) {
-    let best =
-        if values.len() < LANES { best_of::<T, D>(values) } else { vectorized(|| best_of::<T, D>(values)) };
-    cells.best[at] = D::better(best, cells.best[at]);
-    if !cells.seen[at] {
-        cells.seen[at] = best != D::worst() || values.iter().any(|value| !value.is_nan());
-    }
-}
-
-fn rows<T: Number, D: Direction>(cells: &mut ExtremeCells<T::Rank>, at: usize, rows: &Rows<'_, T>) {
-    let best = &mut cells.best[at..at + rows.width];
-    vectorized(|| {
-        for first in (0..rows.count).step_by(ROWS) {
-            let last = (first + ROWS).min(rows.count);
-            for (chunk, best) in best.chunks_mut(LANES).enumerate() {
-                let column = chunk * LANES;
-                if let Ok(best) = <&mut [T::Rank; LANES]>::try_from(&mut *best) {
-                    let mut lanes = *best;
-                    for row in first..last {
-                        let values = &rows.values[row * rows.stride + column..];
-                        let Some(values) = values.first_chunk::<LANES>() else { break };
-                        for lane in 0..LANES {
-                            lanes[lane] = D::better(values[lane].rank(), lanes[lane]);
-                        }
-                    }
-                    *best = lanes;
-                    continue;
-                }
-                for row in first..last {
-                    let values = &rows.values[row * rows.stride + column..];
-                    for (best, value) in best.iter_mut().zip(values) {
-                        *best = D::better(value.rank(), *best);
-                    }
-                }
+/// Runs code for the direction of an extreme.
+macro_rules! with_direction {
+    ($extreme:expr, |$direction:ident| $body:expr) => {
+        match $extreme {
+            Extreme::Min => {
+                let $direction = Least;
+                $body
+            }
+            Extreme::Max => {
+                let $direction = Greatest;
+                $body
             }
         }
-    });
-    for column in 0..rows.width {
-        if !cells.seen[at + column] {
-            let mut values = (0..rows.count).map(|row| rows.values[row * rows.stride + column]);
-            cells.seen[at + column] =
-                cells.best[at + column] != D::worst() || values.any(|value| !value.is_nan());
+    };
+}
+
+/// Keeps the best value of each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Best<D>(pub(super) D);
+
+impl<T: Number, D: Direction, const N: usize> Kernel<T, N> for Best<D> {
+    type Lanes = [T::Rank; N];
+    #[inline(always)]
+    fn start(&self) -> [T::Rank; N] {
+        [D::worst(); N]
+    }
+    #[inline(always)]
+    fn step(&self, best: &mut [T::Rank; N], values: &[T; N]) {
+        for lane in 0..N {
+            best[lane] = better::<D, _>(values[lane].rank(), best[lane]);
         }
+    }
+}
+
+/// The better of two values: `b` if `a` is NaN.
+#[inline(always)]
+pub(super) fn better<D: Direction, R: Rank>(a: R, b: R) -> R {
+    if D::is_better(a, b) { a } else { b }
+}
+
+/// The best of all lanes. Not inlined, or the compiler fits the loop that fills the lanes to this one.
+#[inline(never)]
+pub(super) fn best_of<D: Direction, R: Rank>(lanes: &[R]) -> R {
+    lanes.iter().fold(D::worst(), |best, &value| better::<D, _>(value, best))
+}
+
+/// Whether a value is not NaN, if the best of all values is `best`. Only the worst possible one leaves a doubt.
+#[inline(always)]
+fn is_filled<'a, D: Direction, T: Number>(best: T::Rank, mut values: impl Iterator<Item = &'a T>) -> bool {
+    !T::FLOAT || best != D::worst() || values.any(|value| !value.is_nan())
+}
+
+impl<R: Rank> ExtremeCells<R> {
+    #[inline(always)]
+    fn put<D: Direction>(&mut self, at: usize, value: R, filled: bool) {
+        self.best[at] = better::<D, _>(value, self.best[at]);
+        self.filled[at] |= filled;
+    }
+
+    #[inline]
+    fn run<T: Number<Rank = R>, D: Direction>(&mut self, direction: D, at: usize, values: &[T]) {
+        let mut rest = values;
+        if values.len() >= SHORT {
+            let mut keeper = Keeper { cells: self, direction };
+            rest = with_lanes!(T, |N| lanes::run::<T, _, N>(&mut keeper, at, values));
+        }
+        for &value in rest {
+            self.put::<D>(at, value.rank(), !value.is_nan());
+        }
+    }
+
+    fn rows<T: Number<Rank = R>, D: Direction>(&mut self, direction: D, at: usize, rows: &Rows<'_, T>) {
+        let mut keeper = Keeper { cells: self, direction };
+        let done = with_lanes!(T, |N| lanes::rows::<T, _, N>(&mut keeper, at, rows));
+        lanes::columns(rows, done, |column, _, values| self.run(direction, at + column, values));
+    }
+
+    fn finish(&self, cell: usize) -> f64 {
+        // Adding +0.0 turns a negative zero into a positive one.
+        if self.filled[cell] { self.best[cell].to_f64() + 0.0 } else { f64::NAN }
+    }
+}
+
+/// Keeps the best of lanes and cells.
+struct Keeper<'a, R, D> {
+    cells: &'a mut ExtremeCells<R>,
+    direction: D,
+}
+
+impl<T: Number, D: Direction, const N: usize> Gather<T, N> for Keeper<'_, T::Rank, D> {
+    type Kernel = Best<D>;
+    const STEPS: usize = 1024;
+    const NARROW: bool = true;
+
+    #[inline(always)]
+    fn kernel(&self, _: Target, _: &[T; N]) -> Best<D> {
+        Best(self.direction)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, at: usize, lanes: &[T::Rank; N], groups: &[[T; N]], _: usize) {
+        let best = best_of::<D, _>(lanes);
+        self.cells.put::<D>(at, best, is_filled::<D, T>(best, groups.as_flattened().iter()));
+    }
+
+    #[inline(always)]
+    fn take_panel(&mut self, at: usize, lanes: &[T::Rank; N], rows: &Rows<'_, T>, panel: Panel) {
+        let range = panel.cells::<N>(at);
+        let (best, filled) = (&mut self.cells.best[range.clone()], &mut self.cells.filled[range]);
+        if let (Some(best), Some(filled)) = (best.first_chunk_mut::<N>(), filled.first_chunk_mut::<N>()) {
+            for lane in 0..N {
+                best[lane] = better::<D, _>(lanes[lane], best[lane]);
+            }
+            if lanes.iter().all(|&lane| !T::FLOAT || lane != D::worst()) {
+                *filled = [true; N];
+                return;
+            }
+        }
+        for lane in panel.skip..N {
+            let column = rows.values[panel.row * rows.stride + panel.column + lane..].iter();
+            let column = column.step_by(rows.stride.max(1)).take(panel.rows);
+            let filled = is_filled::<D, T>(lanes[lane], column);
+            self.cells.put::<D>(at + panel.column + lane, lanes[lane], filled);
+        }
+    }
+
+    #[inline(always)]
+    fn take_strand(&mut self, at: usize, lanes: &[T::Rank; N], strand: &Strand<'_, T, N>) {
+        for lane in 0..N {
+            let values = strand.groups.iter().step_by(strand.width).map(|values| &values[lane]);
+            let filled = is_filled::<D, T>(lanes[lane], values);
+            self.cells.put::<D>(at + strand.column(lane), lanes[lane], filled);
+        }
+    }
+}
+
+/// Merges values of cells.
+struct Merge<'a, R, D> {
+    direction: D,
+    into: &'a mut [R],
+    later: &'a [R],
+}
+
+impl<R: Rank, D: Direction> Work for Merge<'_, R, D> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        let _ = self.direction;
+        for (into, &later) in self.into.iter_mut().zip(self.later) {
+            *into = better::<D, _>(later, *into);
+        }
+    }
+}
+
+impl Extreme {
+    #[inline(always)]
+    fn merge_slices<R: Rank>(self, best: (&mut [R], &[R]), filled: (&mut [bool], &[bool])) {
+        let (into, later) = best;
+        for (into, later) in filled.0.iter_mut().zip(filled.1) {
+            *into |= later;
+        }
+        with_direction!(self, |direction| {
+            let merge = Merge { direction, into, later };
+            if merge.later.len() < SHORT { merge.work() } else { vectorized(merge) }
+        });
     }
 }
 
@@ -123,152 +232,151 @@ impl Fold for Extreme {
         size_of::<T::Rank>() + 1
     }
 
-    fn start<T: Number>(&self, block: &Block) -> Self::Cells<T> {
-        let worst = match self {
-            Self::Min => T::Rank::HIGHEST,
-            Self::Max => T::Rank::LOWEST,
-        };
-        ExtremeCells { best: vec![worst; block.len()], seen: vec![false; block.len()] }
+    fn start<T: Number>(&self, block: &Block) -> ExtremeCells<T::Rank> {
+        let worst = with_direction!(self, |direction| Kernel::<T, 1>::start(&Best(direction))[0]);
+        ExtremeCells { best: vec![worst; block.len()], filled: vec![false; block.len()] }
     }
 
-    fn run<T: Number>(&self, cells: &mut Self::Cells<T>, at: usize, values: &[T], _: u64) {
-        match self {
-            Self::Min => run::<T, Down>(cells, at, values),
-            Self::Max => run::<T, Up>(cells, at, values),
-        }
+    #[inline]
+    fn run<T: Number>(&self, cells: &mut ExtremeCells<T::Rank>, at: usize, values: &[T], _: u64) {
+        with_direction!(self, |direction| cells.run(direction, at, values));
     }
 
-    fn rows<T: Number>(&self, cells: &mut Self::Cells<T>, at: usize, values: &Rows<'_, T>) {
-        match self {
-            Self::Min => rows::<T, Down>(cells, at, values),
-            Self::Max => rows::<T, Up>(cells, at, values),
-        }
+    fn rows<T: Number>(&self, cells: &mut ExtremeCells<T::Rank>, at: usize, rows: &Rows<'_, T>) {
+        with_direction!(self, |direction| cells.rows(direction, at, rows));
     }
 
-    fn one<T: Number>(&self, cells: &mut Self::Cells<T>, at: usize, value: T, index: u64) {
+    #[inline]
+    fn one<T: Number>(&self, cells: &mut ExtremeCells<T::Rank>, at: usize, value: T, index: u64) {
         self.run(cells, at, &[value], index);
     }
 
     fn merge<T: Number>(
         &self,
-        (into, at): (&mut Self::Cells<T>, usize),
-        (later, from): (&Self::Cells<T>, usize),
+        (into, at): (&mut ExtremeCells<T::Rank>, usize),
+        (later, from): (&ExtremeCells<T::Rank>, usize),
         count: usize,
     ) {
-        for i in 0..count {
-            let best = &mut into.best[at + i];
-            *best = match self {
-                Self::Min => Down::better(later.best[from + i], *best),
-                Self::Max => Up::better(later.best[from + i], *best),
-            };
-            into.seen[at + i] |= later.seen[from + i];
-        }
+        let (to, from) = (at..at + count, from..from + count);
+        let best = (&mut into.best[to.clone()], &later.best[from.clone()]);
+        self.merge_slices(best, (&mut into.filled[to], &later.filled[from]));
     }
 
-    fn merge_within<T: Number>(&self, cells: &mut Self::Cells<T>, at: usize, from: usize, count: usize) {
-        for i in 0..count {
-            let (later, best) = (cells.best[from + i], cells.best[at + i]);
-            cells.best[at + i] = match self {
-                Self::Min => Down::better(later, best),
-                Self::Max => Up::better(later, best),
-            };
-            cells.seen[at + i] |= cells.seen[from + i];
-        }
+    fn merge_within<T: Number>(
+        &self,
+        cells: &mut ExtremeCells<T::Rank>,
+        at: usize,
+        from: usize,
+        count: usize,
+    ) {
+        let best = disjoint(&mut cells.best, at, from, count);
+        self.merge_slices(best, disjoint(&mut cells.filled, at, from, count));
     }
 
     fn takes_stats(&self) -> bool {
         true
     }
 
-    fn absorb<T: Number>(&self, cells: &mut Self::Cells<T>, at: usize, stats: &Stats) {
-        let bound = match (stats.range, self) {
-            (stats::Range::Float { min, .. }, Self::Min) => Bound::Float(min),
-            (stats::Range::Float { max, .. }, Self::Max) => Bound::Float(max),
-            (stats::Range::Signed { min, .. }, Self::Min) => Bound::Whole(min.into()),
-            (stats::Range::Signed { max, .. }, Self::Max) => Bound::Whole(max.into()),
-            (stats::Range::Unsigned { min, .. }, Self::Min) => Bound::Whole(min.into()),
-            (stats::Range::Unsigned { max, .. }, Self::Max) => Bound::Whole(max.into()),
-        };
-        if let Some(value) = bound.value::<T>() {
-            self.one(cells, at, value, 0);
+    fn absorb<T: Number>(&self, cells: &mut ExtremeCells<T::Rank>, at: usize, stats: &Stats) {
+        if stats.nan_count < stats.count {
+            let (min, max) = range_of::<T>(stats);
+            match self {
+                Self::Min => cells.put::<Least>(at, min, true),
+                Self::Max => cells.put::<Greatest>(at, max, true),
+            }
         }
     }
 
-    fn finish<T: Number>(&self, cells: Self::Cells<T>) -> Vec<f64> {
-        let cells = cells.best.iter().zip(cells.seen);
-        // Adding +0.0 turns a negative zero into a positive one.
-        cells.map(|(best, seen)| if seen { best.to_f64() + 0.0 } else { f64::NAN }).collect()
+    fn finish<T: Number>(&self, cells: ExtremeCells<T::Rank>) -> Vec<f64> {
+        (0..cells.best.len()).map(|cell| cells.finish(cell)).collect()
     }
 }
 
-/// A minimum or maximum of statistics.
-enum Bound {
-    Float(f64),
-    Whole(i128),
-}
-
-impl Bound {
-    /// As an element, which it was.
-    fn value<T: Number>(self) -> Option<T> {
-        use crate::query::operation::Scalar;
-        match self {
-            Self::Float(value) if value.is_nan() => None,
-            Self::Float(value) => crate::exec::predicate::fill_value(Scalar::Float(value)),
-            Self::Whole(value) => crate::exec::predicate::fill_value(Scalar::Whole(value)),
-        }
+/// The least and greatest value of a chunk, by its statistics.
+fn range_of<T: Number>(stats: &Stats) -> (T::Rank, T::Rank) {
+    // What no value of the type is cannot be the statistics of one.
+    let whole = |value| T::Rank::nearest_i128(value).unwrap_or_default();
+    match stats.range {
+        stats::Range::Signed { min, max, .. } => (whole(i128::from(min)), whole(i128::from(max))),
+        stats::Range::Unsigned { min, max, .. } => (whole(i128::from(min)), whole(i128::from(max))),
+        stats::Range::Float { min, max, .. } => (T::Rank::nearest_f64(min), T::Rank::nearest_f64(max)),
     }
 }
 
-/// `[min, max]`.
-#[derive(Clone, Copy, Debug)]
+/// The least and the greatest value that are not NaN: two numbers for each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range;
 
+/// Least and greatest values of cells.
+#[derive(Clone, Debug)]
+pub(crate) struct RangeCells<R> {
+    min: ExtremeCells<R>,
+    max: ExtremeCells<R>,
+}
+
+impl Range {
+    /// How many values are looked at twice in a row, so that they are still in the nearest cache.
+    const PIECE: usize = 2048;
+}
+
 impl Fold for Range {
-    type Cells<T: Number> = [ExtremeCells<T::Rank>; 2];
+    type Cells<T: Number> = RangeCells<T::Rank>;
 
     fn cell_bytes<T: Number>(&self) -> usize {
         2 * Extreme::Min.cell_bytes::<T>()
     }
-    fn start<T: Number>(&self, block: &Block) -> Self::Cells<T> {
-        [Extreme::Min.start::<T>(block), Extreme::Max.start::<T>(block)]
+
+    fn start<T: Number>(&self, block: &Block) -> RangeCells<T::Rank> {
+        RangeCells { min: Extreme::Min.start::<T>(block), max: Extreme::Max.start::<T>(block) }
     }
-    fn run<T: Number>(&self, [min, max]: &mut Self::Cells<T>, at: usize, values: &[T], index: u64) {
-        Extreme::Min.run(min, at, values, index);
-        Extreme::Max.run(max, at, values, index);
+
+    #[inline]
+    fn run<T: Number>(&self, cells: &mut RangeCells<T::Rank>, at: usize, values: &[T], _: u64) {
+        for piece in values.chunks(Self::PIECE) {
+            cells.min.run(Least, at, piece);
+            cells.max.run(Greatest, at, piece);
+        }
     }
-    fn rows<T: Number>(&self, [min, max]: &mut Self::Cells<T>, at: usize, rows: &Rows<'_, T>) {
-        Extreme::Min.rows(min, at, rows);
-        Extreme::Max.rows(max, at, rows);
+
+    fn rows<T: Number>(&self, cells: &mut RangeCells<T::Rank>, at: usize, rows: &Rows<'_, T>) {
+        cells.min.rows(Least, at, rows);
+        cells.max.rows(Greatest, at, rows);
     }
-    fn one<T: Number>(&self, [min, max]: &mut Self::Cells<T>, at: usize, value: T, index: u64) {
-        Extreme::Min.one(min, at, value, index);
-        Extreme::Max.one(max, at, value, index);
+
+    #[inline]
+    fn one<T: Number>(&self, cells: &mut RangeCells<T::Rank>, at: usize, value: T, index: u64) {
+        self.run(cells, at, &[value], index);
     }
+
     fn merge<T: Number>(
         &self,
-        ([min, max], at): (&mut Self::Cells<T>, usize),
-        ([later_min, later_max], from): (&Self::Cells<T>, usize),
+        (into, at): (&mut RangeCells<T::Rank>, usize),
+        (later, from): (&RangeCells<T::Rank>, usize),
         count: usize,
     ) {
-        Extreme::Min.merge::<T>((min, at), (later_min, from), count);
-        Extreme::Max.merge::<T>((max, at), (later_max, from), count);
+        Extreme::Min.merge::<T>((&mut into.min, at), (&later.min, from), count);
+        Extreme::Max.merge::<T>((&mut into.max, at), (&later.max, from), count);
     }
-    fn merge_within<T: Number>(&self, [min, max]: &mut Self::Cells<T>, at: usize, from: usize, count: usize) {
-        Extreme::Min.merge_within::<T>(min, at, from, count);
-        Extreme::Max.merge_within::<T>(max, at, from, count);
+
+    fn merge_within<T: Number>(&self, cells: &mut RangeCells<T::Rank>, at: usize, from: usize, count: usize) {
+        Extreme::Min.merge_within::<T>(&mut cells.min, at, from, count);
+        Extreme::Max.merge_within::<T>(&mut cells.max, at, from, count);
     }
+
     fn takes_stats(&self) -> bool {
         true
     }
-    fn absorb<T: Number>(&self, [min, max]: &mut Self::Cells<T>, at: usize, stats: &Stats) {
-        Extreme::Min.absorb::<T>(min, at, stats);
-        Extreme::Max.absorb::<T>(max, at, stats);
+
+    fn absorb<T: Number>(&self, cells: &mut RangeCells<T::Rank>, at: usize, stats: &Stats) {
+        Extreme::Min.absorb::<T>(&mut cells.min, at, stats);
+        Extreme::Max.absorb::<T>(&mut cells.max, at, stats);
     }
+
     fn width(&self) -> usize {
         2
     }
-    fn finish<T: Number>(&self, [min, max]: Self::Cells<T>) -> Vec<f64> {
-        let (min, max) = (Extreme::Min.finish::<T>(min), Extreme::Max.finish::<T>(max));
-        min.into_iter().zip(max).flat_map(|(min, max)| [min, max]).collect()
+
+    fn finish<T: Number>(&self, cells: RangeCells<T::Rank>) -> Vec<f64> {
+        (0..cells.min.best.len()).flat_map(|cell| [cells.min.finish(cell), cells.max.finish(cell)]).collect()
     }
 }

@@ -1,226 +1,334 @@
-//! Mean and variance in one visit, without the loss of digits of Σx² − n·mean².
+//! Mean and variance.
 
+use super::lanes::{self, Gather, Kernel, Panel, SHORT, Strand, Target, disjoint};
+use super::sum::across;
 use super::{Block, Fold, Rows};
 use crate::exec::number::Number;
-use crate::exec::simd::vectorized;
+use crate::exec::simd::{Work, vectorized};
 
-/// `[n, mean, variance]` of the population; with `skip_nan` of the values that are not NaN.
-#[derive(Clone, Copy, Debug)]
+/// Mean and variance: three numbers for each cell, the number of values, their mean and their variance (the mean of
+/// the squared differences from it). Without values the latter are NaN, with infinities the variance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moments {
+    /// Whether NaN is left out; else one makes all of its cell NaN.
     pub(crate) skip_nan: bool,
 }
 
-/// Values that are looked at twice while they are in the first-level cache: for their mean, then for their distances.
-const BLOCK: usize = 2048;
-/// Independent partial results.
-const LANES: usize = 16;
-/// Rows of such a block.
-const ROWS: usize = 64;
-
-/// The moments of the cells: `n` values with this mean and this sum of squared distances from it. Means count from a
-/// pivot, a value of the cell where values are wider than the digits of a float, else 0.
+/// Moments of cells.
 #[derive(Clone, Debug)]
 pub(crate) struct MomentCells<T> {
-    n: Vec<f64>,
+    number: Vec<f64>,
     mean: Vec<f64>,
+    /// The sum of squared differences from the mean.
     squares: Vec<f64>,
+    /// What `mean` is counted from, for types whose values are no f64; empty for others.
     pivot: Vec<T>,
 }
 
-/// The moments of some values.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    n: f64,
+const LANES: usize = 16;
+/// Squared differences are taken from a value of the block; how many times their true sum they may be before they are
+/// taken again from the mean.
+const CANCELLED: f64 = 64.0;
+
+/// What one block of values has.
+#[derive(Clone, Copy)]
+struct Found {
+    number: f64,
     mean: f64,
     squares: f64,
+    /// Whether too many digits cancelled out.
+    cancelled: bool,
 }
 
-impl Part {
-    /// Chan's rule.
+impl Found {
+    /// From the number of values and the sums of differences from `shift` and of their squares.
     #[inline(always)]
-    fn and(self, later: Self) -> Self {
-        if later.n == 0.0 {
-            return self;
-        }
-        if self.n == 0.0 {
-            return later;
-        }
-        let n = self.n + later.n;
-        let distance = later.mean - self.mean;
-        let mean = self.mean + distance * (later.n / n);
-        let squares = self.squares + later.squares + distance * distance * (self.n * later.n / n);
-        Self { n, mean, squares }
+    fn new(number: f64, shift: f64, sum: f64, squares: f64) -> Self {
+        let mean = sum / number;
+        let about_mean = squares - sum * mean;
+        let cancelled = about_mean * CANCELLED < squares;
+        let about_mean = if about_mean < 0.0 { 0.0 } else { about_mean };
+        Self { number, mean: shift + mean, squares: about_mean, cancelled }
     }
 }
 
-/// Σ over lanes, in a fixed order.
-#[inline(always)]
-fn across(lanes: [f64; LANES]) -> f64 {
-    lanes.chunks(4).map(|four| (four[0] + four[1]) + (four[2] + four[3])).sum()
+/// Sums of differences from `pivot + shift`, and of their squares; counts values if NaN is skipped.
+#[derive(Clone, Copy)]
+struct Spread<T, const N: usize, const SKIP: bool> {
+    pivot: [T; N],
+    shift: [f64; N],
 }
 
-/// The moments of a block of values, counted from a pivot.
-#[inline(always)]
-fn block<T: Number, const SKIP: bool>(values: &[T], pivot: T) -> Part {
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    let distance = |value: T| if T::WIDE { value.minus(pivot) } else { value.to_f64() };
-    let (mut sum, mut n) = ([0.0; LANES], [0.0; LANES]);
-    for chunk in chunks {
-        for lane in 0..LANES {
-            let x = distance(chunk[lane]);
-            let skip = SKIP && x.is_nan();
-            sum[lane] += if skip { 0.0 } else { x };
+impl<T: Number, const N: usize, const SKIP: bool> Kernel<T, N> for Spread<T, N, SKIP> {
+    type Lanes = [[f64; N]; 3];
+    #[inline(always)]
+    fn start(&self) -> [[f64; N]; 3] {
+        [[0.0; N]; 3]
+    }
+    #[inline(always)]
+    fn step(&self, [sum, squares, number]: &mut [[f64; N]; 3], values: &[T; N]) {
+        for lane in 0..N {
+            let x = if T::WIDE { values[lane].minus(self.pivot[lane]) } else { values[lane].to_f64() };
+            let difference = x - self.shift[lane];
             if SKIP {
-                n[lane] += if skip { 0.0 } else { 1.0 };
+                let skip = x.is_nan();
+                let difference = if skip { 0.0 } else { difference };
+                sum[lane] += difference;
+                squares[lane] += difference * difference;
+                number[lane] += if skip { 0.0 } else { 1.0 };
+            } else {
+                sum[lane] += difference;
+                squares[lane] += difference * difference;
             }
         }
     }
-    let (mut total, mut count) = (across(sum), across(n));
-    for &value in rest {
-        let x = distance(value);
-        if !(SKIP && x.is_nan()) {
-            total += x;
-            count += 1.0;
-        }
-    }
-    if !SKIP {
-        #[expect(clippy::cast_precision_loss, reason = "a block is small")]
-        let len = values.len() as f64;
-        count = len;
-    }
-    if count == 0.0 {
-        return Part { n: 0.0, mean: 0.0, squares: 0.0 };
-    }
-    let mean = total / count;
-    let (mut squares, mut drift) = ([0.0; LANES], [0.0; LANES]);
-    for chunk in chunks {
-        for lane in 0..LANES {
-            let x = distance(chunk[lane]) - mean;
-            let x = if SKIP && x.is_nan() { 0.0 } else { x };
-            squares[lane] += x * x;
-            drift[lane] += x;
-        }
-    }
-    let (mut squares, mut drift) = (across(squares), across(drift));
-    for &value in rest {
-        let x = distance(value) - mean;
-        if !(SKIP && x.is_nan()) {
-            squares += x * x;
-            drift += x;
-        }
-    }
-    // An infinite mean makes every distance NaN; skipped cells must not hide that.
-    let squares =
-        if mean.is_finite() { (squares - drift * drift / count).max(0.0) + squares * 0.0 } else { f64::NAN };
-    Part { n: count, mean, squares }
 }
 
-/// The moments of columns of at most `ROWS` rows.
+impl<T: Number, const N: usize> Spread<T, N, false> {
+    #[inline(always)]
+    fn skipping(self) -> Spread<T, N, true> {
+        Spread { pivot: self.pivot, shift: self.shift }
+    }
+}
+
+/// Merges moments (number, mean, squares) of the same pivot; `difference` is that of the means.
 #[inline(always)]
-fn columns<T: Number, const SKIP: bool>(
-    rows: &Rows<'_, T>,
-    first: usize,
-    last: usize,
-    column: usize,
-) -> [Part; LANES] {
-    let distance = |value: T| value.to_f64();
-    let (mut sum, mut n) = ([0.0; LANES], [0.0; LANES]);
-    for row in first..last {
-        let Some(values) = rows.values[row * rows.stride + column..].first_chunk::<LANES>() else { break };
-        for lane in 0..LANES {
-            let x = distance(values[lane]);
-            let skip = SKIP && x.is_nan();
-            sum[lane] += if skip { 0.0 } else { x };
-            n[lane] += if skip { 0.0 } else { 1.0 };
-        }
-    }
-    let mut mean = [0.0; LANES];
-    for lane in 0..LANES {
-        mean[lane] = if n[lane] == 0.0 { 0.0 } else { sum[lane] / n[lane] };
-    }
-    let (mut squares, mut drift) = ([0.0; LANES], [0.0; LANES]);
-    for row in first..last {
-        let Some(values) = rows.values[row * rows.stride + column..].first_chunk::<LANES>() else { break };
-        for lane in 0..LANES {
-            let x = distance(values[lane]) - mean[lane];
-            let x = if SKIP && x.is_nan() { 0.0 } else { x };
-            squares[lane] += x * x;
-            drift[lane] += x;
-        }
-    }
-    std::array::from_fn(|lane| {
-        let (n, mean, squares, drift) = (n[lane], mean[lane], squares[lane], drift[lane]);
-        let known = mean.is_finite();
-        let squares =
-            if known { (squares - drift * drift / n.max(1.0)).max(0.0) + squares * 0.0 } else { f64::NAN };
-        Part { n, mean, squares }
-    })
+fn join(into: (&mut f64, &mut f64, &mut f64), later: (f64, f64, f64), difference: f64) {
+    let number = *into.0 + later.0;
+    let weight = later.0 / number;
+    let square = difference * (difference * (*into.0 * weight));
+    // Infinite means add up as infinities do.
+    let mean = if difference.is_finite() { *into.1 + difference * weight } else { *into.1 + later.1 };
+    let is_some = later.0 > 0.0;
+    *into.1 = if is_some { mean } else { *into.1 };
+    *into.2 = if is_some { *into.2 + later.2 + square } else { *into.2 };
+    *into.0 = number;
 }
 
 impl<T: Number> MomentCells<T> {
     #[inline(always)]
-    fn part(&self, at: usize) -> Part {
-        Part { n: self.n[at], mean: self.mean[at], squares: self.squares[at] }
+    fn put(&mut self, at: usize, found: Found) {
+        let into = (&mut self.number[at], &mut self.mean[at], &mut self.squares[at]);
+        let difference = found.mean - *into.1;
+        join(into, (found.number, found.mean, found.squares), difference);
     }
+
+    /// The pivot of a cell that `first` is the first value for, if it has none yet.
+    #[inline(always)]
+    fn pivot(&self, at: usize, first: T) -> T {
+        if T::WIDE && self.number[at] > 0.0 { self.pivot[at] } else { first }
+    }
+
+    /// Sets the pivot of a cell before its first value.
+    #[inline(always)]
+    fn set_pivot(&mut self, at: usize, first: T) {
+        if T::WIDE {
+            self.pivot[at] = self.pivot(at, first);
+        }
+    }
+
+    /// Folds values that are too few for lanes.
+    #[inline(always)]
+    fn short(&mut self, at: usize, values: &[T], skip_nan: bool) {
+        let Some(&first) = values.first() else { return };
+        self.set_pivot(at, first);
+        let pivot = if T::WIDE { self.pivot[at] } else { T::default() };
+        let mut found = about(values, pivot, shift(first, pivot), skip_nan);
+        if found.cancelled {
+            found = about(values, pivot, found.mean, skip_nan);
+        }
+        self.put(at, found);
+    }
+
+    #[inline]
+    fn run(&mut self, at: usize, values: &[T], skip_nan: bool) {
+        let mut rest = values;
+        if values.len() >= SHORT {
+            rest = lanes::run::<T, _, LANES>(&mut Measurer { cells: self, skip_nan }, at, values);
+        }
+        self.short(at, rest, skip_nan);
+    }
+}
+
+/// The moments of a few values, by their differences from `shift`.
+#[inline(always)]
+fn about<T: Number>(values: &[T], pivot: T, shift: f64, skip_nan: bool) -> Found {
+    let (mut number, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for &value in values {
+        let x = if T::WIDE { value.minus(pivot) } else { value.to_f64() };
+        if !(skip_nan && x.is_nan()) {
+            number += 1.0;
+            sum += x - shift;
+            squares += (x - shift) * (x - shift);
+        }
+    }
+    Found::new(number, shift, sum, squares)
+}
+
+/// What differences are taken from: a value itself, unless it is infinite or NaN.
+#[inline(always)]
+fn shift<T: Number>(first: T, pivot: T) -> f64 {
+    let first = if T::WIDE { first.minus(pivot) } else { first.to_f64() };
+    if first.is_finite() { first } else { 0.0 }
+}
+
+/// Takes moments of lanes into cells.
+struct Measurer<'a, T> {
+    cells: &'a mut MomentCells<T>,
+    skip_nan: bool,
+}
+
+impl<T: Number> Measurer<'_, T> {
+    /// The moments of consecutive values.
+    #[inline(always)]
+    fn found<const N: usize>(
+        &self,
+        kernel: &Spread<T, N, false>,
+        lanes: &[[f64; N]; 3],
+        groups: &[[T; N]],
+    ) -> Found {
+        let (mut lanes, mut number) = (*lanes, to_f64(groups.len() * N));
+        if self.skip_nan && across(&lanes[0]).is_nan() {
+            lanes = lanes::strand(&kernel.skipping(), groups, 1);
+            number = across(&lanes[2]);
+        }
+        Found::new(number, kernel.shift[0], across(&lanes[0]), across(&lanes[1]))
+    }
+
+    /// The moments of the columns of a panel, in the order of the lanes; and whether too many digits cancelled out.
+    #[inline(always)]
+    fn found_each<const N: usize>(
+        &self,
+        kernel: &Spread<T, N, false>,
+        lanes: &[[f64; N]; 3],
+        rows: &Rows<'_, T>,
+        panel: Panel,
+    ) -> ([[f64; N]; 3], bool) {
+        let (mut lanes, mut number) = (*lanes, [to_f64(panel.rows); N]);
+        if self.skip_nan && lanes[0].iter().any(|sum| sum.is_nan()) {
+            lanes = lanes::panel(&kernel.skipping(), rows, panel);
+            number = lanes[2];
+        }
+        let (mut mean, mut squares, mut cancelled) = ([0.0; N], [0.0; N], false);
+        for lane in 0..N {
+            let found = Found::new(number[lane], kernel.shift[lane], lanes[0][lane], lanes[1][lane]);
+            mean[lane] = found.mean;
+            squares[lane] = found.squares;
+            cancelled |= found.cancelled;
+        }
+        ([number, mean, squares], cancelled)
+    }
+}
+
+impl<T: Number, const N: usize> Gather<T, N> for Measurer<'_, T> {
+    type Kernel = Spread<T, N, false>;
+    const STEPS: usize = 128;
+    const NARROW: bool = false;
 
     #[inline(always)]
-    fn put(&mut self, at: usize, part: Part) {
-        (self.n[at], self.mean[at], self.squares[at]) = (part.n, part.mean, part.squares);
-    }
-
-    fn run<const SKIP: bool>(&mut self, at: usize, values: &[T]) {
-        for values in values.chunks(BLOCK) {
-            if T::WIDE && self.n[at] == 0.0 {
-                self.pivot[at] = values[0];
-            }
-            let pivot = self.pivot[at];
-            let part = if values.len() < LANES {
-                block::<T, SKIP>(values, pivot)
-            } else {
-                vectorized(|| block::<T, SKIP>(values, pivot))
+    fn kernel(&self, target: Target, first: &[T; N]) -> Spread<T, N, false> {
+        let mut kernel = Spread { pivot: [T::default(); N], shift: [0.0; N] };
+        for lane in 0..N {
+            let (cell, first) = match target {
+                Target::One(at) | Target::Columns(at) => (at, first[0]),
+                Target::Each(at) => (at + lane, first[lane]),
             };
-            self.put(at, self.part(at).and(part));
+            kernel.pivot[lane] = self.cells.pivot(cell, first);
+            kernel.shift[lane] = shift(first, kernel.pivot[lane]);
         }
-    }
-
-    fn rows<const SKIP: bool>(&mut self, at: usize, rows: &Rows<'_, T>) {
-        // Wide values need the pivot of their own cell.
-        let whole = if T::WIDE { 0 } else { rows.width / LANES * LANES };
-        vectorized(|| {
-            for first in (0..rows.count).step_by(ROWS) {
-                let last = (first + ROWS).min(rows.count);
-                for column in (0..whole).step_by(LANES) {
-                    let parts = columns::<T, SKIP>(rows, first, last, column);
-                    for (lane, part) in parts.into_iter().enumerate() {
-                        self.put(at + column + lane, self.part(at + column + lane).and(part));
-                    }
-                }
-            }
-        });
-        let mut gathered = Vec::new();
-        for column in whole..rows.width {
-            for first in (0..rows.count).step_by(BLOCK) {
-                gathered.clear();
-                let range = first..(first + BLOCK).min(rows.count);
-                gathered.extend(range.map(|row| rows.values[row * rows.stride + column]));
-                self.run::<SKIP>(at + column, &gathered);
-            }
-        }
-    }
-
-    /// The moments of a cell of `later`, counted from the pivot of a cell here.
-    #[inline(always)]
-    fn moved(part: Part, own: T, pivot: T) -> Part {
-        if T::WIDE { Part { mean: part.mean + own.minus(pivot), ..part } } else { part }
+        kernel
     }
 
     #[inline(always)]
-    fn merge_cell(&mut self, at: usize, later: Part, pivot: T) {
-        if T::WIDE && self.n[at] == 0.0 {
-            self.pivot[at] = pivot;
+    fn take(&mut self, at: usize, lanes: &[[f64; N]; 3], groups: &[[T; N]], _: usize) {
+        let mut kernel = self.kernel(Target::One(at), &groups[0]);
+        let mut found = self.found(&kernel, lanes, groups);
+        if found.cancelled {
+            kernel.shift = [found.mean; N];
+            found = self.found(&kernel, &lanes::strand(&kernel, groups, 1), groups);
         }
-        let later = Self::moved(later, pivot, self.pivot[at]);
-        self.put(at, self.part(at).and(later));
+        self.cells.set_pivot(at, groups[0][0]);
+        self.cells.put(at, found);
+    }
+
+    #[inline(always)]
+    fn take_panel(&mut self, at: usize, lanes: &[[f64; N]; 3], rows: &Rows<'_, T>, panel: Panel) {
+        let Some(first) = panel.values(rows, 0) else { return };
+        let mut kernel = self.kernel(Target::Each(at + panel.column), first);
+        let (mut found, cancelled) = self.found_each(&kernel, lanes, rows, panel);
+        if cancelled {
+            for lane in 0..N {
+                kernel.shift[lane] = if found[1][lane].is_finite() { found[1][lane] } else { 0.0 };
+            }
+            (found, _) = self.found_each(&kernel, &lanes::panel(&kernel, rows, panel), rows, panel);
+        }
+        for (lane, cell) in (panel.skip..N).zip(panel.cells::<N>(at)) {
+            self.cells.set_pivot(cell, first[lane]);
+        }
+        let range = panel.cells::<N>(at);
+        let into = (
+            &mut self.cells.number[range.clone()],
+            &mut self.cells.mean[range.clone()],
+            &mut self.cells.squares[range],
+        );
+        let later = (&found[0][panel.skip..], &found[1][panel.skip..], &found[2][panel.skip..]);
+        Merge { into, later }.work();
+    }
+
+    #[inline(always)]
+    fn take_strand(&mut self, _: usize, _: &[[f64; N]; 3], _: &Strand<'_, T, N>) {}
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the number of values of a block")]
+#[inline(always)]
+fn to_f64(number: usize) -> f64 {
+    number as f64
+}
+
+/// Merges numbers, means and squares of cells.
+struct Merge<'a> {
+    into: (&'a mut [f64], &'a mut [f64], &'a mut [f64]),
+    later: (&'a [f64], &'a [f64], &'a [f64]),
+}
+
+impl Work for Merge<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        let into = self.into.0.iter_mut().zip(self.into.1).zip(self.into.2);
+        let later = self.later.0.iter().zip(self.later.1).zip(self.later.2);
+        for (((number, mean), squares), ((&later, &later_mean), &later_squares)) in into.zip(later) {
+            let difference = later_mean - *mean;
+            join((number, mean, squares), (later, later_mean, later_squares), difference);
+        }
+    }
+}
+
+impl Merge<'_> {
+    #[inline(always)]
+    fn merge(self) {
+        if self.later.0.len() < SHORT { self.work() } else { vectorized(self) }
+    }
+}
+
+impl<T: Number> MomentCells<T> {
+    /// Merges a cell of a type with pivots.
+    #[inline(always)]
+    fn put_about(&mut self, at: usize, later: (f64, f64, f64), pivot: T) {
+        self.set_pivot(at, pivot);
+        let from_pivot = pivot.minus(self.pivot[at]);
+        let into = (&mut self.number[at], &mut self.mean[at], &mut self.squares[at]);
+        let difference = from_pivot + (later.1 - *into.1);
+        join(into, (later.0, from_pivot + later.1, later.2), difference);
+    }
+
+    fn result(&self, cell: usize) -> [f64; 3] {
+        let number = self.number[cell];
+        if number == 0.0 {
+            return [0.0, f64::NAN, f64::NAN];
+        }
+        let mean = if T::WIDE { self.pivot[cell].to_f64() + self.mean[cell] } else { self.mean[cell] };
+        [number, mean + 0.0, self.squares[cell] / number]
     }
 }
 
@@ -228,33 +336,29 @@ impl Fold for Moments {
     type Cells<T: Number> = MomentCells<T>;
 
     fn cell_bytes<T: Number>(&self) -> usize {
-        24 + size_of::<T>()
+        if T::WIDE { 32 } else { 24 }
     }
 
     fn start<T: Number>(&self, block: &Block) -> MomentCells<T> {
-        let cells = block.len();
-        let zeros = || vec![0.0; cells];
-        MomentCells { n: zeros(), mean: zeros(), squares: zeros(), pivot: vec![T::default(); cells] }
+        let zeros = || vec![0.0; block.len()];
+        let pivot = vec![T::default(); if T::WIDE { block.len() } else { 0 }];
+        MomentCells { number: zeros(), mean: zeros(), squares: zeros(), pivot }
     }
 
+    #[inline]
     fn run<T: Number>(&self, cells: &mut MomentCells<T>, at: usize, values: &[T], _: u64) {
-        if self.skip_nan && T::FLOAT {
-            cells.run::<true>(at, values);
-        } else {
-            cells.run::<false>(at, values);
-        }
+        cells.run(at, values, self.skip_nan);
     }
 
     fn rows<T: Number>(&self, cells: &mut MomentCells<T>, at: usize, rows: &Rows<'_, T>) {
-        if self.skip_nan && T::FLOAT {
-            cells.rows::<true>(at, rows);
-        } else {
-            cells.rows::<false>(at, rows);
-        }
+        let mut measurer = Measurer { cells: &mut *cells, skip_nan: self.skip_nan };
+        let done = lanes::rows::<T, _, LANES>(&mut measurer, at, rows);
+        lanes::columns(rows, done, |column, _, values| cells.run(at + column, values, self.skip_nan));
     }
 
-    fn one<T: Number>(&self, cells: &mut MomentCells<T>, at: usize, value: T, index: u64) {
-        self.run(cells, at, &[value], index);
+    #[inline]
+    fn one<T: Number>(&self, cells: &mut MomentCells<T>, at: usize, value: T, _: u64) {
+        cells.short(at, &[value], self.skip_nan);
     }
 
     fn merge<T: Number>(
@@ -263,16 +367,31 @@ impl Fold for Moments {
         (later, from): (&MomentCells<T>, usize),
         count: usize,
     ) {
-        for i in 0..count {
-            into.merge_cell(at + i, later.part(from + i), later.pivot[from + i]);
+        if T::WIDE {
+            for (at, from) in (at..at + count).zip(from..) {
+                let numbers = (later.number[from], later.mean[from], later.squares[from]);
+                into.put_about(at, numbers, later.pivot[from]);
+            }
+            return;
         }
+        let (to, from) = (at..at + count, from..from + count);
+        let into = (&mut into.number[to.clone()], &mut into.mean[to.clone()], &mut into.squares[to]);
+        let later = (&later.number[from.clone()], &later.mean[from.clone()], &later.squares[from]);
+        Merge { into, later }.merge();
     }
 
     fn merge_within<T: Number>(&self, cells: &mut MomentCells<T>, at: usize, from: usize, count: usize) {
-        for i in 0..count {
-            let (part, pivot) = (cells.part(from + i), cells.pivot[from + i]);
-            cells.merge_cell(at + i, part, pivot);
+        if T::WIDE {
+            for (at, from) in (at..at + count).zip(from..) {
+                let numbers = (cells.number[from], cells.mean[from], cells.squares[from]);
+                cells.put_about(at, numbers, cells.pivot[from]);
+            }
+            return;
         }
+        let (number, later_number) = disjoint(&mut cells.number, at, from, count);
+        let (mean, later_mean) = disjoint(&mut cells.mean, at, from, count);
+        let (squares, later_squares) = disjoint(&mut cells.squares, at, from, count);
+        Merge { into: (number, mean, squares), later: (later_number, later_mean, later_squares) }.merge();
     }
 
     fn width(&self) -> usize {
@@ -280,14 +399,6 @@ impl Fold for Moments {
     }
 
     fn finish<T: Number>(&self, cells: MomentCells<T>) -> Vec<f64> {
-        let cell = |at: usize| {
-            let Part { n, mean, squares } = cells.part(at);
-            if n == 0.0 {
-                return [0.0, f64::NAN, f64::NAN];
-            }
-            let mean = if T::WIDE { cells.pivot[at].to_f64() + mean } else { mean };
-            [n, mean + 0.0, squares / n + 0.0]
-        };
-        (0..cells.n.len()).flat_map(cell).collect()
+        (0..cells.number.len()).flat_map(|cell| cells.result(cell)).collect()
     }
 }

@@ -1,115 +1,249 @@
-//! Products that neither overflow nor underflow on the way.
+//! Products that neither overflow nor vanish on the way.
 
-use super::single::Single;
+use super::lanes::{self, Gather, Kernel, Panel, SHORT, Strand, Target, disjoint};
+use super::{Block, Fold, Rows};
 use crate::exec::number::Number;
+use crate::exec::simd::{Work, vectorized};
 
-/// Πx; 1 for no values. Zero, infinities and NaN by the rules of floats.
-#[derive(Clone, Copy, Debug)]
+/// The product of all values; 1 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Product;
 
-/// `mantissa · 2^exponent`; the mantissa stays near 1.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scaled {
-    mantissa: f64,
-    exponent: i64,
+/// Products of cells: digits · 2^exponent.
+#[derive(Clone, Debug)]
+pub(crate) struct ProductCells {
+    /// At least 1 and below 2 but for the sign; or 0, infinite or NaN, whatever the exponent.
+    digits: Vec<f64>,
+    exponent: Vec<i64>,
 }
 
-impl Scaled {
-    /// Takes the exponent out of the mantissa, unless that is zero or not finite.
+const LANES: usize = 16;
+/// The bits of an exponent, and where they begin.
+const EXPONENT: u64 = 0x7ff << DIGITS;
+const DIGITS: u32 = 52;
+const BIAS: i64 = 1023;
+
+/// The digits and the exponent of a float that is not subnormal. Zero, infinities and NaN are all digits.
+#[inline(always)]
+fn split(x: f64) -> (f64, i64) {
+    let bits = x.to_bits();
+    let exponent = bits & EXPONENT;
+    let is_plain = (exponent != 0) & (exponent != EXPONENT);
+    let digits = f64::from_bits(bits & !EXPONENT | 1023 << DIGITS);
+    let exponent = (exponent >> DIGITS).cast_signed() - BIAS;
+    (if is_plain { digits } else { x }, if is_plain { exponent } else { 0 })
+}
+
+/// The digits and the exponent of any float.
+fn split_any(x: f64) -> (f64, i64) {
+    if x.is_subnormal() {
+        let (digits, exponent) = split(x * f64::from_bits(((1023 + 64) as u64) << DIGITS));
+        (digits, exponent - 64)
+    } else {
+        split(x)
+    }
+}
+
+/// Multiplies the values of each lane, unless they are subnormal, infinite or NaN.
+#[derive(Clone, Copy)]
+struct Multiply;
+
+#[derive(Clone, Copy)]
+struct Products<const N: usize> {
+    digits: [f64; N],
+    exponent: [i64; N],
+    /// Not 0 if a value could not be multiplied this way.
+    special: [u64; N],
+}
+
+impl<T: Number, const N: usize> Kernel<T, N> for Multiply {
+    type Lanes = Products<N>;
+    #[inline(always)]
+    fn start(&self) -> Products<N> {
+        Products { digits: [1.0; N], exponent: [0; N], special: [0; N] }
+    }
+    #[inline(always)]
+    fn step(&self, lanes: &mut Products<N>, values: &[T; N]) {
+        for lane in 0..N {
+            let x = values[lane].to_f64();
+            let bits = x.to_bits();
+            let exponent = bits & EXPONENT;
+            let digits = f64::from_bits(bits & !EXPONENT | 1023 << DIGITS);
+            lanes.digits[lane] *= if x == 0.0 { x } else { digits };
+            lanes.exponent[lane] += (exponent >> DIGITS).cast_signed() - BIAS;
+            let subnormal = (exponent == 0) & (x != 0.0);
+            lanes.special[lane] |= u64::from(subnormal | (exponent == EXPONENT));
+        }
+    }
+}
+
+impl ProductCells {
+    /// Multiplies a cell by digits below 2^512, or 0, an infinity or NaN, times a power of two.
+    #[inline(always)]
+    fn put(&mut self, at: usize, digits: f64, exponent: i64) {
+        times((&mut self.digits[at], &mut self.exponent[at]), (digits, exponent));
+    }
+
+    #[cold]
+    fn put_specials<T: Number>(&mut self, at: usize, values: impl Iterator<Item = T>) {
+        for value in values {
+            let (digits, exponent) = split_any(value.to_f64());
+            self.put(at, digits, exponent);
+        }
+    }
+
     #[inline]
-    fn normalize(&mut self) {
-        const BIAS: i64 = 1023;
-        let bits = self.mantissa.to_bits();
-        let exponent = (bits >> 52 & 0x7ff).cast_signed();
-        if exponent == 0x7ff || self.mantissa == 0.0 {
+    fn run<T: Number>(&mut self, at: usize, values: &[T]) {
+        if !T::FLOAT && self.digits[at] == 0.0 {
             return;
         }
-        if exponent == 0 {
-            // Subnormal.
-            self.mantissa *= 2f64.powi(64);
-            self.exponent -= 64;
-            return self.normalize();
+        let mut rest = values;
+        if values.len() >= SHORT {
+            rest = lanes::run::<T, _, LANES>(&mut Multiplier(self), at, values);
         }
-        self.mantissa = f64::from_bits(bits & !(0x7ff << 52) | BIAS.cast_unsigned() << 52);
-        self.exponent += exponent - BIAS;
-    }
-
-    fn multiply(&mut self, other: Self) {
-        self.mantissa *= other.mantissa;
-        self.exponent += other.exponent;
-        self.normalize();
-    }
-
-    fn value(self) -> f64 {
-        let mut value = self.mantissa;
-        // In steps that a float can hold; the last one rounds.
-        let mut left = self.exponent.clamp(-5000, 5000);
-        if value == 0.0 || !value.is_finite() {
-            return value;
+        for value in rest {
+            let (digits, exponent) = split_any(value.to_f64());
+            self.put(at, digits, exponent);
         }
-        while left > 1000 {
-            value *= 2f64.powi(1000);
-            left -= 1000;
-        }
-        if left < -1000 {
-            // Rounded once: the mantissa is exact until the result is subnormal.
-            let below = left.max(-2200) + 1000;
-            value *= 2f64.powi(i32::try_from(below / 2).unwrap_or(0))
-                * 2f64.powi(i32::try_from(below - below / 2).unwrap_or(0));
-            left = -1000;
-        }
-        value * 2f64.powi(i32::try_from(left).unwrap_or(0))
     }
 }
 
-impl Single for Product {
-    type State<T: Number> = Scaled;
+#[inline(always)]
+fn times(into: (&mut f64, &mut i64), by: (f64, i64)) {
+    let (digits, exponent) = split(*into.0 * by.0);
+    *into.0 = digits;
+    *into.1 += by.1 + exponent;
+}
 
-    fn start<T: Number>(&self) -> Scaled {
-        Scaled { mantissa: 1.0, exponent: 0 }
+/// Multiplies cells by lanes.
+struct Multiplier<'a>(&'a mut ProductCells);
+
+impl<T: Number, const N: usize> Gather<T, N> for Multiplier<'_> {
+    type Kernel = Multiply;
+    // Digits below 2 each: their product stays below 2^256.
+    const STEPS: usize = 256;
+    const NARROW: bool = false;
+
+    #[inline(always)]
+    fn kernel(&self, _: Target, _: &[T; N]) -> Multiply {
+        Multiply
+    }
+
+    #[inline(always)]
+    fn take(&mut self, at: usize, lanes: &Products<N>, groups: &[[T; N]], _: usize) {
+        if lanes.special.iter().any(|&special| special != 0) {
+            return self.0.put_specials(at, groups.as_flattened().iter().copied());
+        }
+        for lane in 0..N {
+            self.0.put(at, lanes.digits[lane], lanes.exponent[lane]);
+        }
+    }
+
+    #[inline(always)]
+    fn take_panel(&mut self, at: usize, lanes: &Products<N>, rows: &Rows<'_, T>, panel: Panel) {
+        for lane in panel.skip..N {
+            let cell = at + panel.column + lane;
+            if lanes.special[lane] == 0 {
+                self.0.put(cell, lanes.digits[lane], lanes.exponent[lane]);
+            } else {
+                let column = rows.values[panel.row * rows.stride + panel.column + lane..].iter();
+                self.0.put_specials(cell, column.step_by(rows.stride.max(1)).take(panel.rows).copied());
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_strand(&mut self, _: usize, _: &Products<N>, _: &Strand<'_, T, N>) {}
+}
+
+/// Multiplies cell by cell.
+struct Merge<'a> {
+    into: (&'a mut [f64], &'a mut [i64]),
+    later: (&'a [f64], &'a [i64]),
+}
+
+impl Work for Merge<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        let into = self.into.0.iter_mut().zip(self.into.1);
+        for (into, (&digits, &exponent)) in into.zip(self.later.0.iter().zip(self.later.1)) {
+            times(into, (digits, exponent));
+        }
+    }
+}
+
+impl Merge<'_> {
+    #[inline(always)]
+    fn merge(self) {
+        if self.later.0.len() < SHORT { self.work() } else { vectorized(self) }
+    }
+}
+
+/// digits · 2^exponent, rounded once; a zero is positive.
+fn join(digits: f64, exponent: i64) -> f64 {
+    let power = |exponent: i64| f64::from_bits((exponent + BIAS).cast_unsigned() << DIGITS);
+    if digits == 0.0 || !digits.is_finite() {
+        return digits + 0.0;
+    }
+    match exponent {
+        1024.. => digits * f64::INFINITY,
+        -1022..1024 => digits * power(exponent),
+        // Subnormal: the first product is exact.
+        -1082..-1022 => digits * power(-1000) * power(exponent + 1000) + 0.0,
+        _ => 0.0,
+    }
+}
+
+impl Fold for Product {
+    type Cells<T: Number> = ProductCells;
+
+    fn cell_bytes<T: Number>(&self) -> usize {
+        16
+    }
+
+    fn start<T: Number>(&self, block: &Block) -> ProductCells {
+        ProductCells { digits: vec![1.0; block.len()], exponent: vec![0; block.len()] }
     }
 
     #[inline]
-    fn add<T: Number>(&self, state: &mut Scaled, value: T, _: u64) {
-        let mut value = Scaled { mantissa: value.to_f64(), exponent: 0 };
-        value.normalize();
-        state.multiply(value);
+    fn run<T: Number>(&self, cells: &mut ProductCells, at: usize, values: &[T], _: u64) {
+        cells.run(at, values);
     }
 
-    fn merge<T: Number>(&self, state: &mut Scaled, later: &Scaled) {
-        state.multiply(*later);
+    fn rows<T: Number>(&self, cells: &mut ProductCells, at: usize, rows: &Rows<'_, T>) {
+        let done = lanes::rows::<T, _, LANES>(&mut Multiplier(cells), at, rows);
+        lanes::columns(rows, done, |column, _, values| cells.run(at + column, values));
     }
 
-    fn finish<T: Number>(&self, state: &Scaled, put: &mut dyn FnMut(f64)) {
-        put(state.value() + 0.0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn product(values: &[f64]) -> f64 {
-        let mut state = Single::start::<f64>(&Product);
-        Product.add_all(&mut state, values, 0);
-        state.value()
+    #[inline]
+    fn one<T: Number>(&self, cells: &mut ProductCells, at: usize, value: T, _: u64) {
+        cells.run(at, &[value]);
     }
 
-    #[test]
-    fn partial_products_do_not_overflow() {
-        assert_eq!(product(&[2f64.powi(1000), 2f64.powi(1000), 2f64.powi(-1000), 2f64.powi(-1000)]), 1.0);
-        assert_eq!(product(&[2f64.powi(-1000), 2f64.powi(-1000), 2f64.powi(1000), 2f64.powi(1000)]), 1.0);
-        assert_eq!(product(&[2.0; 1023]), 2f64.powi(1023));
-        assert_eq!(product(&[2.0; 1024]), f64::INFINITY);
-        assert_eq!(product(&[-2.0; 1025]), f64::NEG_INFINITY);
-        assert_eq!(product(&[0.5; 1074]), f64::from_bits(1));
-        assert_eq!(product(&[0.5; 1060]), f64::from_bits(1 << 14));
-        assert_eq!(product(&[0.5; 1080]), 0.0);
-        assert_eq!(product(&vec![0.5; 100_000]), 0.0);
-        assert_eq!(product(&[f64::from_bits(1), 2f64.powi(1000)]), 2f64.powi(-74));
-        assert_eq!(product(&[3.0, 5.0, -7.0]), -105.0);
-        assert!(product(&[0.0, f64::INFINITY]).is_nan());
-        assert_eq!(product(&[f64::INFINITY, -1.0]), f64::NEG_INFINITY);
-        assert_eq!(product(&[]), 1.0);
+    fn merge<T: Number>(
+        &self,
+        (into, at): (&mut ProductCells, usize),
+        (later, from): (&ProductCells, usize),
+        count: usize,
+    ) {
+        let (to, from) = (at..at + count, from..from + count);
+        let into = (&mut into.digits[to.clone()], &mut into.exponent[to]);
+        Merge { into, later: (&later.digits[from.clone()], &later.exponent[from]) }.merge();
+    }
+
+    fn merge_within<T: Number>(&self, cells: &mut ProductCells, at: usize, from: usize, count: usize) {
+        let (digits, later_digits) = disjoint(&mut cells.digits, at, from, count);
+        let (exponent, later_exponent) = disjoint(&mut cells.exponent, at, from, count);
+        Merge { into: (digits, exponent), later: (later_digits, later_exponent) }.merge();
+    }
+
+    fn finish<T: Number>(&self, cells: ProductCells) -> Vec<f64> {
+        cells
+            .digits
+            .into_iter()
+            .zip(cells.exponent)
+            .map(|(digits, exponent)| join(digits, exponent))
+            .collect()
     }
 }

@@ -2,10 +2,10 @@
 
 use std::ops::AddAssign;
 
-use super::lanes::{self, Kernel, SHORT, disjoint, with_lanes};
+use super::lanes::{self, Gather, Kernel, Panel, SHORT, Strand, Target, disjoint, with_lanes};
 use super::{Block, Fold, Rows};
 use crate::exec::number::{Addend, Number};
-use crate::exec::simd::vectorized;
+use crate::exec::simd::{Work, vectorized};
 use crate::stats::{Range, Stats};
 
 /// A sum: exact for integers, compensated for floats.
@@ -22,6 +22,9 @@ pub(crate) enum Sum {
     /// √Σx²
     NormL2,
 }
+
+/// How many values of a lane are added without compensation: so few that rounding stays far below the tolerance.
+const STEPS: usize = 256;
 
 /// Sums of cells.
 #[derive(Clone, Debug)]
@@ -97,44 +100,20 @@ type Sums<T, M, const N: usize> = [[Lane<T, M>; N]; 2];
 
 impl<T: Number, M: Term, const N: usize> Kernel<T, N> for Add<M> {
     type Lanes = Sums<T, M, N>;
-    const STEPS: usize = <M::Of<T> as Addend>::STEPS;
     #[inline(always)]
-    fn start(self) -> Self::Lanes {
+    fn start(&self) -> Self::Lanes {
         [[Lane::<T, M>::default(); N]; 2]
     }
     #[inline(always)]
-    fn step(self, [low, high]: &mut Self::Lanes, values: &[T; N]) {
+    fn step(&self, [low, high]: &mut Self::Lanes, values: &[T; N]) {
         for lane in 0..N {
             let term = M::of(values[lane]);
             low[lane] += term.low();
-            high[lane] += term.high();
+            if M::Of::<T>::SPLIT {
+                high[lane] += term.high();
+            }
         }
     }
-}
-
-/// The greatest of what tells whether addends are wrong.
-#[derive(Clone, Copy)]
-struct Peak;
-
-impl<T: Number, const N: usize> Kernel<T, N> for Peak {
-    type Lanes = [u16; N];
-    const STEPS: usize = usize::MAX;
-    #[inline(always)]
-    fn start(self) -> [u16; N] {
-        [0; N]
-    }
-    #[inline(always)]
-    fn step(self, peaks: &mut [u16; N], values: &[T; N]) {
-        for lane in 0..N {
-            peaks[lane] = peaks[lane].max(values[lane].peak());
-        }
-    }
-}
-
-/// Whether addends are wrong.
-#[inline(always)]
-fn is_irregular<T: Number, const N: usize>(peaks: &[u16; N]) -> bool {
-    peaks.iter().any(|&peak| peak >= T::IRREGULAR)
 }
 
 /// Adds up floats as they are, without those that are NaN if so wanted, and counts them.
@@ -146,19 +125,39 @@ struct AddFloats<M> {
 
 impl<T: Number, M: Term, const N: usize> Kernel<T, N> for AddFloats<M> {
     type Lanes = [[f64; N]; 2];
-    const STEPS: usize = 256;
     #[inline(always)]
-    fn start(self) -> Self::Lanes {
+    fn start(&self) -> Self::Lanes {
         [[0.0; N]; 2]
     }
     #[inline(always)]
-    fn step(self, [sum, numbers]: &mut Self::Lanes, values: &[T; N]) {
+    fn step(&self, [sum, numbers]: &mut Self::Lanes, values: &[T; N]) {
         for lane in 0..N {
             let value = values[lane].to_f64();
             let skip = self.skip_nan & value.is_nan();
             sum[lane] += if skip { 0.0 } else { M::careful(value) };
             numbers[lane] += if skip { 0.0 } else { 1.0 };
         }
+    }
+}
+
+/// Whether addends are wrong for some of the values.
+#[inline(always)]
+fn is_irregular<T: Number>(values: &[T]) -> bool {
+    T::HALF && vectorized(Peak(values)) >= T::IRREGULAR
+}
+
+/// The greatest of what tells whether addends are wrong.
+struct Peak<'a, T>(&'a [T]);
+
+impl<T: Number> Work for Peak<'_, T> {
+    type Output = u16;
+    #[inline(always)]
+    fn work(self) -> u16 {
+        let mut peak = 0;
+        for value in self.0 {
+            peak = value.peak().max(peak);
+        }
+        peak
     }
 }
 
@@ -180,8 +179,8 @@ fn compensate(sum: &mut [f64], lost: &mut [f64], x: &[f64]) {
     }
 }
 
-/// The sum of lanes, in a fixed order.
-#[inline(always)]
+/// The sum of lanes, in a fixed order. Not inlined, or the compiler fits the loop that fills the lanes to this one.
+#[inline(never)]
 pub(super) fn across<const N: usize>(lanes: &[f64; N]) -> f64 {
     let mut lanes = *lanes;
     let mut half = N / 2;
@@ -194,23 +193,32 @@ pub(super) fn across<const N: usize>(lanes: &[f64; N]) -> f64 {
     lanes[0]
 }
 
-#[inline]
-fn add<N: Copy + AddAssign>(into: &mut [N], later: &[N]) {
+#[inline(always)]
+pub(super) fn add<N: Copy + AddAssign>(into: &mut [N], later: &[N]) {
     for (into, later) in into.iter_mut().zip(later) {
         *into += *later;
     }
 }
 
-#[inline]
-fn merge_floats((sum, lost): (&mut [f64], &mut [f64]), (later_sum, later_lost): (&[f64], &[f64])) {
-    if sum.len() < SHORT {
-        compensate(sum, lost, later_sum);
-        add(lost, later_lost);
-    } else {
-        vectorized(|| {
-            compensate(sum, lost, later_sum);
-            add(lost, later_lost);
-        });
+/// Merges sums of floats.
+struct MergeFloats<'a> {
+    into: (&'a mut [f64], &'a mut [f64]),
+    later: (&'a [f64], &'a [f64]),
+}
+
+impl Work for MergeFloats<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        compensate(self.into.0, self.into.1, self.later.0);
+        add(self.into.1, self.later.1);
+    }
+}
+
+impl MergeFloats<'_> {
+    #[inline(always)]
+    fn merge(self) {
+        if self.later.0.len() < SHORT { self.work() } else { vectorized(self) }
     }
 }
 
@@ -251,118 +259,128 @@ impl SumCells {
 
     #[inline]
     fn run<T: Number, M: Term>(&mut self, term: M, at: usize, values: &[T], skip_nan: bool) {
-        if values.len() < SHORT {
-            return self.short::<T, M>(at, values, skip_nan);
+        let mut rest = values;
+        if values.len() >= SHORT {
+            let careful = is_irregular(values);
+            let mut adder = Adder { cells: self, term, skip_nan, careful };
+            rest = with_lanes!(T, |N| lanes::run::<T, _, N>(&mut adder, at, values));
         }
-        let rest = with_lanes!(T, |N| vectorized(|| self.long::<T, M, N>(term, at, values, skip_nan)));
         self.short::<T, M>(at, rest, skip_nan);
     }
 
-    /// Folds the values that fill `N` lanes and returns the rest.
-    #[inline(always)]
-    fn long<'v, T: Number, M: Term, const N: usize>(
-        &mut self,
-        term: M,
-        at: usize,
-        values: &'v [T],
-        skip_nan: bool,
-    ) -> &'v [T] {
-        lanes::run(Add(term), values, |[low, high]: &Sums<T, M, N>, block: &[[T; N]]| {
-            let mut count = block.len() * N;
-            if M::Of::<T>::EXACT {
-                let totals = low.iter().zip(high);
-                let totals = totals.map(|(&low, &high)| M::Of::<T>::whole(low, high, block.len()));
-                self.whole[at] += totals.sum::<i128>();
-            } else {
-                let mut sum = across(&low.map(M::Of::<T>::float));
-                if skip_nan && sum.is_nan() || T::HALF && is_irregular::<T, N>(&lanes::every(Peak, block, 1))
-                {
-                    let careful = AddFloats { term: std::marker::PhantomData::<M>, skip_nan };
-                    lanes::run(careful, block.as_flattened(), |[sums, numbers]: &[[f64; N]; 2], _| {
-                        sum = across(sums);
-                        count = small(across(numbers));
-                    });
-                }
-                self.add(at, sum);
-            }
-            self.count[at] += count as u64;
-        })
-    }
-
     fn rows<T: Number, M: Term>(&mut self, term: M, at: usize, rows: &Rows<'_, T>, skip_nan: bool) {
-        let mut done = 0;
-        with_lanes!(T, |N| {
-            if rows.width >= N {
-                return vectorized(|| self.panels::<T, M, N>(term, at, rows, skip_nan));
-            }
-            if rows.stride == rows.width && rows.count >= N && !skip_nan {
-                done = vectorized(|| self.ribbon::<T, M, N>(term, at, rows));
-            }
-        });
+        let careful = if rows.stride == rows.width {
+            is_irregular(&rows.values[..rows.count * rows.width])
+        } else {
+            (0..rows.count).any(|row| is_irregular(rows.row(row)))
+        };
+        let mut adder = Adder { cells: self, term, skip_nan, careful };
+        let done = with_lanes!(T, |N| lanes::rows::<T, _, N>(&mut adder, at, rows));
         lanes::columns(rows, done, |column, _, values| self.run(term, at + column, values, skip_nan));
     }
+}
+
+/// Adds lanes to cells.
+struct Adder<'a, M> {
+    cells: &'a mut SumCells,
+    term: M,
+    skip_nan: bool,
+    careful: bool,
+}
+
+impl<T: Number, M: Term, const N: usize> Gather<T, N> for Adder<'_, M> {
+    type Kernel = Add<M>;
+    const STEPS: usize = if M::Of::<T>::STEPS < STEPS { M::Of::<T>::STEPS } else { STEPS };
+    const NARROW: bool = true;
 
     #[inline(always)]
-    fn panels<T: Number, M: Term, const N: usize>(
-        &mut self,
-        term: M,
-        at: usize,
-        rows: &Rows<'_, T>,
-        skip_nan: bool,
-    ) {
-        self.count[at..at + rows.width].iter_mut().for_each(|count| *count += rows.count as u64);
-        lanes::panels(Add(term), rows, |panel, [low, high]: &Sums<T, M, N>| {
-            let cells = at + panel.column + panel.skip..at + panel.column + N;
+    fn kernel(&self, _: Target, _: &[T; N]) -> Add<M> {
+        Add(self.term)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, at: usize, [low, high]: &Sums<T, M, N>, groups: &[[T; N]], _: usize) {
+        let mut count = groups.len() * N;
+        if M::Of::<T>::EXACT {
+            for lane in 0..N {
+                self.cells.whole[at] += M::Of::<T>::whole(low[lane], high[lane], groups.len());
+            }
+        } else {
+            let mut sum = across(&floats::<T, M, N>(low));
+            if self.careful || self.skip_nan && sum.is_nan() {
+                let [sums, numbers] = lanes::strand(&self.add_floats(), groups, 1);
+                sum = across(&sums);
+                count = small(across(&numbers));
+            }
+            self.cells.add(at, sum);
+        }
+        self.cells.count[at] += count as u64;
+    }
+
+    #[inline(always)]
+    fn take_panel(&mut self, at: usize, [low, high]: &Sums<T, M, N>, rows: &Rows<'_, T>, panel: Panel) {
+        let range = panel.cells::<N>(at);
+        for count in &mut self.cells.count[range.clone()] {
+            *count += panel.rows as u64;
+        }
+        if M::Of::<T>::EXACT {
+            for (lane, whole) in (panel.skip..N).zip(&mut self.cells.whole[range]) {
+                *whole += M::Of::<T>::whole(low[lane], high[lane], panel.rows);
+            }
+            return;
+        }
+        let mut totals = floats::<T, M, N>(low);
+        if self.careful || self.skip_nan && totals.iter().any(|sum| sum.is_nan()) {
+            let [sums, numbers] = lanes::panel(&self.add_floats(), rows, panel);
+            totals = sums;
+            for (lane, count) in (panel.skip..N).zip(&mut self.cells.count[range.clone()]) {
+                *count -= (panel.rows - small(numbers[lane])) as u64;
+            }
+        }
+        let (sum, lost) = (&mut self.cells.sum[range.clone()], &mut self.cells.lost[range]);
+        if let (Some(sum), Some(lost)) = (sum.first_chunk_mut::<N>(), lost.first_chunk_mut::<N>()) {
+            compensate(sum, lost, &totals);
+        } else {
+            compensate(sum, lost, &totals[panel.skip..]);
+        }
+    }
+
+    #[inline(always)]
+    fn take_strand(&mut self, at: usize, [low, high]: &Sums<T, M, N>, strand: &Strand<'_, T, N>) {
+        let mut totals = floats::<T, M, N>(low);
+        let mut counts = [strand.steps(); N];
+        if !M::Of::<T>::EXACT && (self.careful || self.skip_nan && totals.iter().any(|sum| sum.is_nan())) {
+            let [sums, numbers] = lanes::strand(&self.add_floats(), strand.groups, strand.width);
+            totals = sums;
+            counts = numbers.map(small);
+        }
+        for lane in 0..N {
+            let cell = at + strand.column(lane);
+            self.cells.count[cell] += counts[lane] as u64;
             if M::Of::<T>::EXACT {
-                for (lane, whole) in (panel.skip..N).zip(&mut self.whole[cells]) {
-                    *whole += M::Of::<T>::whole(low[lane], high[lane], panel.rows);
-                }
-                return;
-            }
-            let mut totals = low.map(M::Of::<T>::float);
-            if skip_nan && totals.iter().any(|sum| sum.is_nan())
-                || T::HALF && is_irregular::<T, N>(&lanes::panel(Peak, rows, panel))
-            {
-                let careful = AddFloats { term: std::marker::PhantomData::<M>, skip_nan };
-                let [sums, numbers]: [[f64; N]; 2] = lanes::panel(careful, rows, panel);
-                totals = sums;
-                for (lane, count) in (panel.skip..N).zip(&mut self.count[cells.clone()]) {
-                    *count -= (panel.rows - small(numbers[lane])) as u64;
-                }
-            }
-            let (sum, lost) = (&mut self.sum[cells.clone()], &mut self.lost[cells]);
-            if let (Some(sum), Some(lost)) = (sum.first_chunk_mut::<N>(), lost.first_chunk_mut::<N>()) {
-                compensate(sum, lost, &totals);
+                self.cells.whole[cell] += M::Of::<T>::whole(low[lane], high[lane], counts[lane]);
             } else {
-                compensate(sum, lost, &totals[panel.skip..]);
+                self.cells.add(cell, totals[lane]);
             }
-        });
+        }
     }
+}
 
-    /// Folds narrow rows without gaps, as many as fill the lanes, and returns how many these are.
+impl<M: Term> Adder<'_, M> {
     #[inline(always)]
-    fn ribbon<T: Number, M: Term, const N: usize>(
-        &mut self,
-        term: M,
-        at: usize,
-        rows: &Rows<'_, T>,
-    ) -> usize {
-        lanes::ribbon(Add(term), rows, |columns, block: &[[T; N]], [low, high]: &Sums<T, M, N>, steps| {
-            let mut totals = low.map(M::Of::<T>::float);
-            if T::HALF && is_irregular::<T, N>(&lanes::every(Peak, block, rows.width)) {
-                let careful = AddFloats { term: std::marker::PhantomData::<M>, skip_nan: false };
-                totals = lanes::every(careful, block, rows.width)[0];
-            }
-            for (lane, column) in columns.enumerate() {
-                self.count[at + column] += steps as u64;
-                if M::Of::<T>::EXACT {
-                    self.whole[at + column] += M::Of::<T>::whole(low[lane], high[lane], steps);
-                } else {
-                    self.add(at + column, totals[lane]);
-                }
-            }
-        })
+    fn add_floats(&self) -> AddFloats<M> {
+        AddFloats { term: std::marker::PhantomData::<M>, skip_nan: self.skip_nan }
     }
+}
+
+/// What lanes of floats add up to.
+#[inline(always)]
+fn floats<T: Number, M: Term, const N: usize>(low: &[Lane<T, M>; N]) -> [f64; N] {
+    let mut totals = [0.0; N];
+    for lane in 0..N {
+        totals[lane] = M::Of::<T>::float(low[lane]);
+    }
+    totals
 }
 
 /// A small whole number that is an f64.
@@ -482,7 +500,7 @@ impl Fold for Sum {
             add(&mut into.whole[to], &later.whole[from]);
         } else {
             let (sum, lost) = (&mut into.sum[to.clone()], &mut into.lost[to]);
-            merge_floats((sum, lost), (&later.sum[from.clone()], &later.lost[from]));
+            MergeFloats { into: (sum, lost), later: (&later.sum[from.clone()], &later.lost[from]) }.merge();
         }
     }
 
@@ -495,7 +513,7 @@ impl Fold for Sum {
         } else {
             let (sum, later_sum) = disjoint(&mut cells.sum, at, from, count);
             let (lost, later_lost) = disjoint(&mut cells.lost, at, from, count);
-            merge_floats((sum, lost), (later_sum, later_lost));
+            MergeFloats { into: (sum, lost), later: (later_sum, later_lost) }.merge();
         }
     }
 

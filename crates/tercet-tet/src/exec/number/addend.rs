@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use tercet_core::tensor::f16;
 
-use super::biased;
+use super::integer::biased;
 
 /// A value to be added up.
 pub(crate) trait Addend: Copy {
@@ -14,9 +14,11 @@ pub(crate) trait Addend: Copy {
     const STEPS: usize;
     /// Whether totals are exact whole numbers.
     const EXACT: bool;
+    /// Whether values are added in two parts.
+    const SPLIT: bool = false;
     /// The part of the value that goes into the lower lane.
     fn low(self) -> Self::Lane;
-    /// The part of the value that goes into the upper lane; 0 for all but words of 64 bits.
+    /// The part of the value that goes into the upper lane; 0 if there is only one.
     fn high(self) -> Self::Lane;
     /// The total of lanes that added up `count` values: exact ones.
     fn whole(low: Self::Lane, high: Self::Lane, count: usize) -> i128;
@@ -64,6 +66,7 @@ macro_rules! words {
             type Lane = u64;
             const STEPS: usize = 65_536;
             const EXACT: bool = true;
+            const SPLIT: bool = true;
             #[inline(always)]
             fn low(self) -> u64 {
                 $word(self) & 0xffff_ffff
@@ -89,9 +92,6 @@ words! {
     i64: biased, (1 << 63);
 }
 
-/// What can be added to any float without a change, so that the compiler leaves the addition out.
-const NOTHING: f64 = -0.0;
-
 macro_rules! floats {
     ($($type:ty),*) => {$(
         impl Addend for $type {
@@ -104,7 +104,7 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn high(self) -> f64 {
-                NOTHING
+                0.0
             }
             #[inline(always)]
             fn whole(_: f64, _: f64, _: usize) -> i128 {
@@ -136,11 +136,6 @@ impl Half {
     pub(super) fn magnitude(value: f16) -> Self {
         Self(f64::from_bits(u64::from(value.to_bits() & 0x7fff) << 42))
     }
-
-    #[inline(always)]
-    pub(super) fn peak(value: f16) -> u16 {
-        value.to_bits() & 0x7fff
-    }
 }
 
 impl Addend for Half {
@@ -153,7 +148,7 @@ impl Addend for Half {
     }
     #[inline(always)]
     fn high(self) -> f64 {
-        NOTHING
+        0.0
     }
     #[inline(always)]
     fn whole(_: f64, _: f64, _: usize) -> i128 {

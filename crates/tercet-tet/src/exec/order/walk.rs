@@ -23,7 +23,7 @@ pub(super) trait Sink<T> {
 }
 
 /// What is the same for all chunks.
-pub(super) struct Walk<'a, T> {
+pub(super) struct Walk<'a, T: Number> {
     pub(super) job: &'a Job<'a>,
     pub(super) positions: Option<&'a Positions>,
     predicate: Option<Predicate<T>>,
@@ -88,7 +88,7 @@ impl<T> Default for Scratch<T> {
 
 static ONE_ROW: Lane = Lane { stride: 0, pieces: Vec::new(), is_one: true };
 
-struct Walker<'w, T, S> {
+struct Walker<'w, T: Number, S> {
     values: &'w [T],
     inner: &'w Lane,
     rows: &'w Lane,
