@@ -9,6 +9,8 @@ pub(crate) mod single;
 pub(crate) mod softmax;
 pub(crate) mod sum;
 pub(crate) mod tally;
+#[cfg(test)]
+mod tests;
 
 use super::number::Number;
 use crate::stats::Stats;

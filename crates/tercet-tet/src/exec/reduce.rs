@@ -25,7 +25,8 @@ pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, 
         Kind::Median | Kind::Quantile { .. } => {
             let q = if let Kind::Quantile { q } = operation.kind { q } else { 0.5 };
             let ordered = order::quantile(job, operation, q)?;
-            put_numbers(job, operation, ordered.values, ordered.elements, &mut execution);
+            let elements = elements_of(job, operation, ordered.elements)?;
+            put_numbers(job, operation, ordered.values, elements, &mut execution);
         }
         Kind::Histogram { bins, range } => {
             let histogram = histogram::histogram(job, operation, bins, range)?;

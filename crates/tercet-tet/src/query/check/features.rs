@@ -125,7 +125,8 @@ fn not_with(kind: Kind, key: &str, source: &Source) -> Result<(), QueryError> {
 pub(super) fn check_group_by(flat: &Flat, source: &Source) -> Result<(), QueryError> {
     let Some(group_by) = &flat.group_by else { return Ok(()) };
     let kind = reduction(flat, &group_by.key, source)?;
-    if matches!(kind, Kind::Transform { .. } | Kind::Covariance | Kind::Correlation) {
+    let whole = matches!(kind, Kind::Histogram { .. });
+    if whole || matches!(kind, Kind::Transform { .. } | Kind::Covariance | Kind::Correlation) {
         return not_with(kind, &group_by.key, source);
     }
     if let Some(window) = &flat.window {
@@ -139,7 +140,8 @@ pub(super) fn check_group_by(flat: &Flat, source: &Source) -> Result<(), QueryEr
 pub(super) fn check_window(flat: &Flat, source: &Source) -> Result<(), QueryError> {
     let Some(at) = &flat.window else { return Ok(()) };
     let kind = reduction(flat, &at.key, source)?;
-    if matches!(kind, Kind::Transform { .. } | Kind::Covariance | Kind::Correlation) {
+    let whole = matches!(kind, Kind::Histogram { .. });
+    if whole || matches!(kind, Kind::Transform { .. } | Kind::Covariance | Kind::Correlation) {
         return not_with(kind, &at.key, source);
     }
     let window = &at.value;
