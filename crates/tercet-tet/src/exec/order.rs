@@ -32,6 +32,7 @@ use super::fold::Block;
 use super::job::Job;
 use super::predicate::fill_value;
 use super::reach::chunks_of;
+use super::task::to_usize;
 use crate::fault::Fault;
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Operation, Padding, Role, Rolling};
@@ -370,11 +371,6 @@ fn put(block: &Block, values: &[f64], output: &Mutex<Vec<f64>>) {
         let at = block.global(number * row);
         output[at..at + values.len()].copy_from_slice(values);
     }
-}
-
-/// Tiles and boxes are in memory, so their sizes fit; whatever would not is refused by the slices it indexes.
-fn to_usize(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use tercet_core::Selection;
 use tercet_core::tensor::AxisSlice;
 
 use crate::plan::ReadPlan;
-use crate::wire::ids::MAX_RANK;
 
 /// The numbers of the chunks that hold selected positions of these ranges, one range for each axis, in the order of
 /// the plan. Chunks that a filter left out are not in the plan.
@@ -17,22 +17,10 @@ pub(crate) fn chunks_of(plan: &ReadPlan, ranges: &[Range<u64>]) -> Vec<usize> {
     if slices.iter().zip(ranges).all(|(slice, range)| *range == (0..slice.count())) {
         return (0..plan.chunks.len()).collect();
     }
-    let mut tiles = vec![[0u64; MAX_RANK]];
-    for (axis, (slice, range)) in slices.iter().zip(ranges).enumerate() {
-        let slice = clip(*slice, range);
-        let chunk = plan.grid.chunk_shape()[axis];
-        let hit: Vec<u64> = if slice.step > chunk {
-            (0..slice.count()).map(|n| (slice.start + n * slice.step) / chunk).collect()
-        } else {
-            (slice.start / chunk..=slice.last() / chunk).collect()
-        };
-        let place = |tile: &[u64; MAX_RANK], coordinate: u64| {
-            let mut tile = *tile;
-            tile[axis] = coordinate;
-            tile
-        };
-        tiles = tiles.iter().flat_map(|tile| hit.iter().map(move |&c| place(tile, c))).collect();
-    }
+    let clipped = slices.iter().zip(ranges).map(|(slice, range)| clip(*slice, range)).collect();
+    // A part of a selection is one.
+    let Ok(part) = Selection::new(clipped, plan.grid.shape()) else { return Vec::new() };
+    let tiles = plan.grid.touched(&part);
     // Tiles are compared axis by axis, which is the order of the grid.
     tiles.iter().filter_map(|tile| plan.chunks.binary_search_by(|chunk| chunk.tile.cmp(tile)).ok()).collect()
 }

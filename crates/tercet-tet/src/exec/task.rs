@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use tercet_core::tensor::AxisSlice;
-
 use super::cut::Part;
 use super::fold::Block;
+use super::reach::chunks_of;
 use super::sizes::{LARGE_CHUNK, PIECE, ROW};
 use super::walk::{CellStep, Lane, Piece};
 use crate::plan::ReadPlan;
@@ -64,8 +63,6 @@ pub(crate) struct Geometry<'a> {
     pub(crate) positions: Option<&'a Positions>,
     /// From one position to the next among the reduced positions, for each axis.
     index: Vec<u64>,
-    /// The tile numbers of the plan's chunks, ascending.
-    linear: Vec<u64>,
 }
 
 impl<'a> Geometry<'a> {
@@ -85,9 +82,7 @@ impl<'a> Geometry<'a> {
             index[axis] = next;
             next = next.saturating_mul(extent);
         }
-        let linear =
-            plan.chunks.iter().map(|chunk| plan.grid.linear(&chunk.tile[..rank]).unwrap_or(0)).collect();
-        Self { plan, roles, positions, index, linear }
+        Self { plan, roles, positions, index }
     }
 
     /// From one position of an axis to the next among the reduced positions.
@@ -121,28 +116,9 @@ impl<'a> Geometry<'a> {
 
     /// The pieces of chunks that go into a task, in the order of the plan.
     pub(crate) fn units(&self, task: &Task, whole_chunks: bool) -> Vec<Unit> {
-        let grid = &self.plan.grid;
-        let mut tiles = vec![[0u64; MAX_RANK]];
-        for (axis, part) in task.parts.iter().enumerate() {
-            let slice = clip(self.plan.selection.axes()[axis], &part.positions);
-            let chunk = grid.chunk_shape()[axis];
-            let hit: Vec<u64> = if slice.step > chunk {
-                (0..slice.count()).map(|n| (slice.start + n * slice.step) / chunk).collect()
-            } else {
-                (slice.start / chunk..=slice.last() / chunk).collect()
-            };
-            let place = |tile: &[u64; MAX_RANK], coordinate: u64| {
-                let mut tile = *tile;
-                tile[axis] = coordinate;
-                tile
-            };
-            tiles = tiles.iter().flat_map(|tile| hit.iter().map(move |&c| place(tile, c))).collect();
-        }
-        let mut units = Vec::with_capacity(tiles.len());
-        for tile in tiles {
-            let number = grid.linear(&tile[..grid.rank()]).and_then(|n| self.linear.binary_search(&n).ok());
-            // Chunks that a filter left out are not in the plan.
-            let Some(chunk) = number else { continue };
+        let ranges: Vec<Range<u64>> = task.parts.iter().map(|part| part.positions.clone()).collect();
+        let mut units = Vec::new();
+        for chunk in chunks_of(self.plan, &ranges) {
             self.push_units(chunk, whole_chunks, &mut units);
         }
         units
@@ -278,13 +254,6 @@ impl<'a> Geometry<'a> {
         }
         Some(piece)
     }
-}
-
-/// The positions `range` of a slice, as a slice of the array.
-pub(crate) fn clip(slice: AxisSlice, range: &Range<u64>) -> AxisSlice {
-    let start = slice.start + range.start * slice.step;
-    let last = slice.start + (range.end.max(range.start + 1) - 1) * slice.step;
-    AxisSlice { start, stop: last + 1, step: slice.step }
 }
 
 /// Tiles and blocks are in memory, so their sizes fit; whatever would not is refused by the slices it indexes.

@@ -6,6 +6,7 @@
 use tercet_core::tensor::AxisSlice;
 
 use super::region::{Lane, Piece, Region, counts_of};
+use crate::exec::drive::as_values;
 use crate::exec::fold::Rows;
 use crate::exec::job::Job;
 use crate::exec::number::Number;
@@ -59,7 +60,7 @@ impl<'a, T: Number> Walk<'a, T> {
         }
         let bytes = self.job.tile(number)?;
         let Scratch { aligned, row } = scratch;
-        let values = values_of(&bytes, aligned);
+        let values = as_values(&bytes, aligned);
         // Rows of values are those of the last axis that has several, and the rows follow an axis above it whose
         // positions all go to one cell.
         let inner = lanes.iter().rposition(|lane| lane.len() > 1).unwrap_or(lanes.len() - 1);
@@ -182,17 +183,4 @@ impl<T: Number, S: Sink<T>> Walker<'_, T, S> {
         }
         self.sink.rows(cell, step, &rows);
     }
-}
-
-/// The values of little-endian bytes: in place, or copied where they are not aligned.
-fn values_of<'v, T: Number>(bytes: &'v [u8], aligned: &'v mut Vec<T>) -> &'v [T] {
-    if cfg!(target_endian = "little")
-        && let Ok(values) = bytemuck::try_cast_slice(bytes)
-    {
-        return values;
-    }
-    aligned.clear();
-    let chunks = bytes.chunks_exact(size_of::<T>());
-    aligned.extend(chunks.map(|chunk| bytemuck::pod_read_unaligned::<T>(chunk).swap_le()));
-    aligned
 }
