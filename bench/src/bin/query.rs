@@ -83,10 +83,8 @@ fn run(path: &Path, document: &str) -> Outcome {
     if let Some(limit) = option("--limit") {
         tercet_bench::limit_data(limit.parse()?);
     }
-    let options = RunOptions::new()
-        .with_preview(0)
-        .with_statistics(flag("--stats"))
-        .with_parallel(Some(threads > 1));
+    let options =
+        RunOptions::new().with_preview(0).with_statistics(flag("--stats")).with_parallel(Some(threads > 1));
     on_threads(threads, || {
         // The first run maps the file; numpy's map is warm as well.
         let answer = query.run(&file, &options, &Silent).expect("an answer");
