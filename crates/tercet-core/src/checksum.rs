@@ -1,6 +1,7 @@
-//! CRC-32C and the one way a mismatch is told.
+//! CRC-32C, xxh3-64 and the one way a mismatch is told.
 
 use std::fmt;
+use std::hash::Hasher as _;
 
 /// CRC-32C (Castagnoli) of `bytes`.
 ///
@@ -38,6 +39,42 @@ pub fn crc32c_combine(crc: u32, rest: u32, rest_len: u64) -> u32 {
     )
 }
 
+/// xxh3-64 (seed 0, default secret) of `bytes`.
+///
+/// ```
+/// assert_eq!(tercet_core::checksum::xxh3(b""), 0x2d06_8005_38d3_94c2);
+/// ```
+pub fn xxh3(bytes: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(bytes)
+}
+
+/// xxh3-64 of bytes that come in pieces.
+#[derive(Clone, Default)]
+pub struct Xxh3(twox_hash::XxHash3_64);
+
+impl Xxh3 {
+    /// The hash of nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    /// The hash of all bytes so far.
+    pub fn digest(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
+impl fmt::Debug for Xxh3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Xxh3({:016x})", self.digest())
+    }
+}
+
 /// A stored checksum that differs from the computed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
@@ -56,6 +93,14 @@ impl Mismatch {
             return Ok(());
         }
         Err(Self { expected: expected.into(), actual: actual.into(), digits: 8 })
+    }
+
+    /// Compares two xxh3-64 values.
+    pub fn check_xxh3(expected: u64, actual: u64) -> Result<(), Self> {
+        if expected == actual {
+            return Ok(());
+        }
+        Err(Self { expected, actual, digits: 16 })
     }
 }
 
@@ -96,6 +141,20 @@ mod tests {
         let whole =
             parts.iter().fold(0, |sum, (part, after)| sum ^ crc32c_combine(crc32c(part), 0, *after as u64));
         assert_eq!(whole, crc32c(text));
+    }
+
+    #[test]
+    fn xxh3_in_pieces_equals_one_pass() {
+        let text: Vec<u8> = (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        for len in [0, 1, 3, 16, 17, 128, 129, 240, 241, 256, 257, 1024, 1025, 5000] {
+            for cut in [0, 1, len / 3, len / 2, len] {
+                let (head, tail) = text[..len].split_at(cut.min(len));
+                let mut hash = Xxh3::new();
+                hash.update(head);
+                hash.update(tail);
+                assert_eq!(hash.digest(), xxh3(&text[..len]), "{len} cut at {cut}");
+            }
+        }
     }
 
     #[test]

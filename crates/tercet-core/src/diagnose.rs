@@ -111,6 +111,11 @@ pub enum Why {
         /// How many.
         len: u64,
     },
+    /// A structure where it must not stand.
+    Misplaced {
+        /// The rule it breaks.
+        rule: &'static str,
+    },
     /// An arithmetic combination of declared sizes that no file can have.
     Overflow {
         /// What was being computed.
@@ -139,6 +144,7 @@ impl fmt::Display for Why {
             Self::Unparsable { detail } => write!(f, "does not parse: {detail}"),
             Self::Leftover { len: 1 } => write!(f, "1 byte is left over"),
             Self::Leftover { len } => write!(f, "{len} bytes are left over"),
+            Self::Misplaced { rule } => write!(f, "does not belong here: {rule}"),
             Self::Overflow { what } => write!(f, "{what} overflows 64 bits"),
         }
     }

@@ -122,6 +122,12 @@ impl<'a, R: Region> Fields<'a, R> {
         u32_le: u32 = from_le_bytes;
         /// A little-endian `u64`.
         u64_le: u64 = from_le_bytes;
+        /// A big-endian `u16`.
+        u16_be: u16 = from_be_bytes;
+        /// A big-endian `u32`.
+        u32_be: u32 = from_be_bytes;
+        /// A big-endian `u64`.
+        u64_be: u64 = from_be_bytes;
     }
 
     /// Ends the region: bytes left over are an error.

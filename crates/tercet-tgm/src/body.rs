@@ -1,0 +1,139 @@
+//! What the frames around the objects say.
+
+use tercet_core::{Budget, Span};
+
+use crate::cbor;
+use crate::check;
+use crate::fault::{Contradiction, Fault};
+use crate::layout::Layout;
+use crate::lists::{HashFrame, IndexFrame};
+use crate::metadata::{Entry, GlobalMetadata, MetadataError, preceder_entry};
+use crate::options::ReadOptions;
+use crate::region::{Part, Region};
+use crate::value::Value;
+use crate::wire::frame::Frame;
+use crate::wire::ids::FrameKind;
+
+/// The body of a frame, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Body {
+    Metadata(GlobalMetadata),
+    Preceder(Entry),
+    Index(IndexFrame),
+    Hashes(HashFrame),
+}
+
+impl Body {
+    /// Understands the body of a frame that is no data object.
+    pub(crate) fn parse(message: u64, frame: &Frame, bytes: &[u8], budget: &Budget) -> Result<Self, Fault> {
+        let (region, span) = (frame.region(message), frame.body());
+        let value = parse_cbor(region, span, bytes, budget)?;
+        let wrong = |error: MetadataError| Fault::Metadata { region, span, error };
+        match frame.kind {
+            FrameKind::HeaderMetadata | FrameKind::FooterMetadata | FrameKind::NTensor => {
+                GlobalMetadata::from_value(value).map(Self::Metadata).map_err(wrong)
+            }
+            FrameKind::PrecederMetadata => preceder_entry(value).map(Self::Preceder).map_err(wrong),
+            FrameKind::HeaderIndex | FrameKind::FooterIndex => {
+                IndexFrame::from_value(value).map(Self::Index).map_err(wrong)
+            }
+            FrameKind::HeaderHash | FrameKind::FooterHash => {
+                HashFrame::from_value(value).map(Self::Hashes).map_err(wrong)
+            }
+        }
+    }
+}
+
+/// Decodes the one CBOR item of a body. Bytes behind it are allowed by the format.
+pub(crate) fn parse_cbor(region: Region, span: Span, bytes: &[u8], budget: &Budget) -> Result<Value, Fault> {
+    match cbor::decode(bytes, budget) {
+        Ok((value, _)) => Ok(value),
+        Err(error) => Err(Fault::Cbor { region, span, error }),
+    }
+}
+
+/// An allowance for the metadata of one message.
+pub(crate) fn budget(options: &ReadOptions) -> Budget {
+    Budget::new("metadata", options.limits.metadata_bytes)
+}
+
+/// Everything that the frames around the objects say, collected while they come by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    first: Option<GlobalMetadata>,
+    last: Option<GlobalMetadata>,
+    /// The frame of the metadata that counts.
+    place: Option<(Region, Span)>,
+    preceders: Vec<(u32, Entry)>,
+    lists: Vec<(Frame, Body)>,
+}
+
+impl Contents {
+    /// Adds what a frame says.
+    pub(crate) fn add(&mut self, message: u64, frame: &Frame, body: Body) {
+        match body {
+            Body::Metadata(metadata) => {
+                if self.first.is_none() {
+                    self.first = Some(metadata.clone());
+                }
+                self.last = Some(metadata);
+                self.place = Some((frame.region(message), frame.body()));
+            }
+            Body::Preceder(entry) => self.preceders.push((frame.object, entry)),
+            list => self.lists.push((*frame, list)),
+        }
+    }
+
+    /// The metadata of the message: the last copy, an entry for each object, what preceded each merged into its entry.
+    pub(crate) fn metadata(&self, layout: &Layout) -> Result<GlobalMetadata, Fault> {
+        let message = layout.number;
+        let Some(mut metadata) = self.last.clone() else {
+            let (region, span) = (Region { message, part: Part::Preamble }, layout.span);
+            return Err(Fault::Contradiction { region, span, what: Contradiction::NoMetadata });
+        };
+        let objects = layout.object_count();
+        let found = metadata.base.len() as u64;
+        if found > objects {
+            let (region, span) =
+                self.place.unwrap_or((Region { message, part: Part::Preamble }, layout.span));
+            let what = Contradiction::Count { what: "base", found, objects };
+            return Err(Fault::Contradiction { region, span, what });
+        }
+        metadata.base.resize_with(usize::try_from(objects).unwrap_or(usize::MAX), Entry::new);
+        for (object, entry) in &self.preceders {
+            metadata.merge_preceder(*object as usize, entry.clone());
+        }
+        Ok(metadata)
+    }
+
+    /// The metadata as the first frame has it: what can be known before the objects came.
+    pub(crate) fn first(&self) -> Option<&GlobalMetadata> {
+        self.first.as_ref()
+    }
+
+    /// Every list whose numbers the frames deny, and everything preamble and postamble say that is not so.
+    pub(crate) fn disagreements(&self, layout: &Layout) -> Vec<check::Disagreement> {
+        let mut found = check::outer(layout);
+        for (frame, body) in &self.lists {
+            found.extend(match body {
+                Body::Index(index) => check::index(layout, frame, index),
+                Body::Hashes(list) => check::hashes(layout, frame, list),
+                Body::Metadata(_) | Body::Preceder(_) => None,
+            });
+        }
+        found
+    }
+
+    /// Refuses a message that contradicts itself, unless the options say otherwise.
+    pub(crate) fn check(&self, layout: &Layout, options: &ReadOptions) -> Result<(), Fault> {
+        if options.verify {
+            check::check_promise(layout)?;
+        }
+        if options.refuse_contradictions
+            && let Some(found) = self.disagreements(layout).into_iter().next()
+        {
+            return Err(found.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! Reading, as lenient as the format asks.
+
+use tercet_core::Budget;
+use tercet_core::tensor::f16;
+
+use super::head::{Head, Reader, major};
+use super::{CborError, CborWhy, MAX_DEPTH};
+use crate::value::Value;
+
+/// Items that a container makes room for before it has read them.
+const FIRST_ROOM: u64 = 8;
+
+/// Reads one item and answers it with the number of its bytes. What follows them is not looked at.
+///
+/// Keys in any order, repeated keys, long forms and indefinite lengths are accepted. `undefined` reads as null, a
+/// bignum as an integer if it fits; other tags are kept. Memory for every item and every string is taken from
+/// `budget`, and given back when the reading fails.
+pub fn decode(bytes: &[u8], budget: &Budget) -> Result<(Value, usize), CborError> {
+    let mut decoder = Decoder { reader: Reader::new(bytes), budget, spent: 0 };
+    match decoder.item(0) {
+        Ok(value) => Ok((value, decoder.reader.at())),
+        Err(error) => {
+            budget.give_back(decoder.spent);
+            Err(error)
+        }
+    }
+}
+
+/// A tag in front of an item, or the integer that both are.
+pub(crate) fn tagged(tag: u64, inner: Value) -> Value {
+    let integer = match (tag, &inner) {
+        (2, Value::Bytes(bytes)) => magnitude(bytes),
+        (3, Value::Bytes(bytes)) => magnitude(bytes).map(|magnitude| -1 - magnitude),
+        _ => None,
+    };
+    integer.map_or_else(|| Value::Tag(tag, Box::new(inner)), Value::Integer)
+}
+
+/// The bytes of a bignum as a number, if it fits.
+fn magnitude(bytes: &[u8]) -> Option<i128> {
+    let mut sum = 0_i128;
+    for &byte in super::encode::without_zeros(bytes) {
+        sum = sum.checked_mul(256)?.checked_add(i128::from(byte))?;
+    }
+    Some(sum)
+}
+
+/// The number that the bits behind a head stand for.
+#[expect(clippy::cast_possible_truncation, reason = "the head says how many bits there are")]
+pub(super) fn float(head: Head) -> Option<f64> {
+    match head.info() {
+        25 => Some(f16::from_bits(head.argument as u16).to_f64()),
+        26 => Some(f64::from(f32::from_bits(head.argument as u32))),
+        27 => Some(f64::from_bits(head.argument)),
+        _ => None,
+    }
+}
+
+/// The number of a simple value that is refused.
+pub(super) fn simple(head: Head) -> CborWhy {
+    CborWhy::Simple(u8::try_from(head.argument).unwrap_or(head.info()))
+}
+
+/// The depth inside a container.
+pub(super) fn deeper(head: Head, depth: usize) -> Result<usize, CborError> {
+    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(head.fault(CborWhy::Depth)) }
+}
+
+struct Decoder<'a, 'b> {
+    reader: Reader<'a>,
+    budget: &'b Budget,
+    spent: u64,
+}
+
+impl Decoder<'_, '_> {
+    fn item(&mut self, depth: usize) -> Result<Value, CborError> {
+        let head = self.reader.head()?;
+        self.item_of(head, depth)
+    }
+
+    fn item_of(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+        self.spend(head, size_of::<Value>())?;
+        match head.major() {
+            major::UNSIGNED => Ok(Value::Integer(i128::from(head.argument))),
+            major::NEGATIVE => Ok(Value::Integer(-1 - i128::from(head.argument))),
+            major::BYTES => self.bytes(head),
+            major::TEXT => self.text(head),
+            major::ARRAY => self.array(head, depth),
+            major::MAP => self.map(head, depth),
+            major::TAG => self.tag(head, depth),
+            _ => match head.info() {
+                20 => Ok(Value::Bool(false)),
+                21 => Ok(Value::Bool(true)),
+                22 | 23 => Ok(Value::Null),
+                _ => float(head).map(Value::Float).ok_or_else(|| head.fault(simple(head))),
+            },
+        }
+    }
+
+    fn bytes(&mut self, head: Head) -> Result<Value, CborError> {
+        let mut out = Vec::new();
+        if !head.is_indefinite() {
+            let bytes = self.reader.string(head)?;
+            self.spend(head, bytes.len())?;
+            return Ok(Value::Bytes(bytes.to_vec()));
+        }
+        while let Some((part, bytes)) = self.reader.chunk(head)? {
+            self.spend(part, bytes.len())?;
+            out.extend_from_slice(bytes);
+        }
+        Ok(Value::Bytes(out))
+    }
+
+    fn text(&mut self, head: Head) -> Result<Value, CborError> {
+        if !head.is_indefinite() {
+            let bytes = self.reader.string(head)?;
+            return self.utf8(head, bytes).map(|text| Value::Text(text.to_owned()));
+        }
+        let mut out = String::new();
+        while let Some((part, bytes)) = self.reader.chunk(head)? {
+            out.push_str(self.utf8(part, bytes)?);
+        }
+        Ok(Value::Text(out))
+    }
+
+    fn utf8<'t>(&mut self, head: Head, bytes: &'t [u8]) -> Result<&'t str, CborError> {
+        self.spend(head, bytes.len())?;
+        std::str::from_utf8(bytes).map_err(|_| head.fault(CborWhy::NotUtf8))
+    }
+
+    fn array(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+        let depth = deeper(head, depth)?;
+        self.reader.expect(head, head.argument)?;
+        let mut items = Vec::with_capacity(room(head));
+        if head.is_indefinite() {
+            while let Some(head) = self.reader.head_before_break()? {
+                items.push(self.item_of(head, depth)?);
+            }
+        } else {
+            for _ in 0..head.argument {
+                items.push(self.item(depth)?);
+            }
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn map(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+        let depth = deeper(head, depth)?;
+        self.reader.expect(head, head.argument.saturating_mul(2))?;
+        let mut pairs = Vec::with_capacity(room(head));
+        if head.is_indefinite() {
+            while let Some(head) = self.reader.head_before_break()? {
+                pairs.push((self.item_of(head, depth)?, self.item(depth)?));
+            }
+        } else {
+            for _ in 0..head.argument {
+                pairs.push((self.item(depth)?, self.item(depth)?));
+            }
+        }
+        Ok(Value::Map(pairs))
+    }
+
+    fn tag(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+        // A bignum is a number, not a container.
+        let is_bignum = matches!(head.argument, 2 | 3) && self.reader.is_at_bytes();
+        let depth = if is_bignum { depth } else { deeper(head, depth)? };
+        let inner = self.item(depth)?;
+        Ok(tagged(head.argument, inner))
+    }
+
+    fn spend(&mut self, head: Head, bytes: usize) -> Result<(), CborError> {
+        self.budget.spend(bytes as u64).map_err(|exceeded| head.fault(CborWhy::Limit(exceeded)))?;
+        self.spent += bytes as u64;
+        Ok(())
+    }
+}
+
+/// Room for the first items of a container; more is made as they come.
+fn room(head: Head) -> usize {
+    usize::try_from(head.argument.min(FIRST_ROOM)).unwrap_or_default()
+}

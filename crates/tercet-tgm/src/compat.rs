@@ -1,0 +1,200 @@
+//! The names that the format's own documentation uses, as one-liners over this crate.
+//!
+//! For programs that know the format by those names. Everything else of this crate says more: where in a file a
+//! fault is, what contradicts what, and values without a copy.
+//!
+//! ```
+//! use tercet_tgm::compat::{EncodeOptions, Result, TensogramFile, encode, scan, verify_canonical_cbor};
+//! use tercet_tgm::{DataObjectDescriptor, Dtype, GlobalMetadata};
+//!
+//! # fn main() -> Result<()> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("huge.tgm");
+//! let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+//! let mut file = TensogramFile::create(&path)?;
+//! for _ in 0..1000 {
+//!     file.append(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &EncodeOptions::default())?;
+//! #   break;
+//! }
+//! # for _ in 1..3 { file.append(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &EncodeOptions::default())?; }
+//!
+//! // No I/O here
+//! let file = TensogramFile::open(&path)?;
+//!
+//! // Streaming scan happens here (once)
+//! let count = file.message_count()?;
+//!
+//! // O(1) seek + read
+//! let message = file.read_message(count - 1)?;
+//! assert_eq!(scan(&message), [(0, message.len())]);
+//! verify_canonical_cbor(&[0xa0])?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+#[cfg(any(unix, windows))]
+mod file;
+
+use std::fmt;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tercet_core::progress::Silent;
+use tercet_core::{ByteSource, SourceError, Span};
+
+pub use crate::cbor::canonicalize as canonicalize_value;
+pub use crate::descriptor::DataObjectDescriptor;
+pub use crate::encode::{
+    EncodeOptions, StreamingEncoder, assemble_message, build_hash_frame_cbor, build_index_frame,
+    compute_message_flags, compute_object_offsets,
+};
+pub use crate::lists::{HashFrame, IndexFrame};
+pub use crate::metadata::GlobalMetadata;
+pub use crate::options::ReadOptions as DecodeOptions;
+pub use crate::wire::order::DecodePhase;
+pub use error::{Result, TensogramError};
+#[cfg(any(unix, windows))]
+pub use file::TensogramFile;
+
+use crate::message::Message;
+use crate::scan::{ScanOptions, scan_source};
+use crate::value::Value;
+
+/// A decoded message: its metadata, and descriptor and values of each object.
+pub type DecodedMessage = (GlobalMetadata, Vec<(DataObjectDescriptor, Vec<u8>)>);
+
+/// Where the messages of a buffer are: offset and length of each.
+pub fn scan(buffer: &[u8]) -> Vec<(usize, usize)> {
+    let pair = |span: &Span| Some((usize::try_from(span.start()).ok()?, span.len_usize()?));
+    crate::scan::scan(buffer).iter().filter_map(pair).collect()
+}
+
+/// Where the messages of anything that can seek are: offset and length of each. Never reads all of it.
+pub fn scan_file<R: Read + Seek + Send>(reader: &mut R) -> Result<Vec<(u64, u64)>> {
+    let len = reader.seek(SeekFrom::End(0))?;
+    let source = Seeking { name: Arc::from("reader"), len, reader: Mutex::new(reader) };
+    let scan = scan_source(&source, ScanOptions::default(), &Silent).map_err(TensogramError::from)?;
+    Ok(scan.messages.iter().map(|span| (span.start(), span.len())).collect())
+}
+
+/// Makes a message.
+pub fn encode(
+    metadata: &GlobalMetadata,
+    objects: &[(&DataObjectDescriptor, &[u8])],
+    options: &EncodeOptions,
+) -> Result<Vec<u8>> {
+    Ok(crate::encode::encode_message(metadata, objects, options)?)
+}
+
+/// Makes a message. The name that the documentation of the encoder uses.
+pub fn encode_message(
+    metadata: &GlobalMetadata,
+    objects: &[(&DataObjectDescriptor, &[u8])],
+    options: &EncodeOptions,
+) -> Result<Vec<u8>> {
+    encode(metadata, objects, options)
+}
+
+/// Decodes the first message of a buffer.
+pub fn decode(buffer: &[u8], options: &DecodeOptions) -> Result<DecodedMessage> {
+    let message = Message::from_bytes_with("buffer", Bytes::copy_from_slice(buffer), *options)?;
+    decode_whole(&message)
+}
+
+/// The metadata of the first message of a buffer.
+pub fn decode_metadata(buffer: &[u8]) -> Result<GlobalMetadata> {
+    let message = Message::from_bytes("buffer", Bytes::copy_from_slice(buffer))?;
+    Ok(message.metadata().clone())
+}
+
+/// Sorts all maps by the encoded bytes of their keys.
+pub fn canonicalize(value: &mut Value) -> Result<()> {
+    Ok(canonicalize_value(value)?)
+}
+
+/// Whether bytes are one CBOR item in the canonical form of RFC 8949 §4.2.1.
+pub fn verify_canonical_cbor(bytes: &[u8]) -> Result<()> {
+    Ok(crate::cbor::verify_canonical_cbor(bytes)?)
+}
+
+fn decode_whole(message: &Message) -> Result<DecodedMessage> {
+    let mut objects = Vec::new();
+    for object in message.objects() {
+        let object = object?;
+        objects.push((object.descriptor().clone(), object.decode()?.bytes().to_vec()));
+    }
+    Ok((message.metadata().clone(), objects))
+}
+
+/// Something that seeks, as a source. Only one read at a time.
+struct Seeking<'a, R> {
+    name: Arc<str>,
+    len: u64,
+    reader: Mutex<&'a mut R>,
+}
+
+impl<R> fmt::Debug for Seeking<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seeking({} bytes)", self.len)
+    }
+}
+
+impl<R: Read + Seek + Send> ByteSource for Seeking<'_, R> {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.len
+    }
+    fn read_at(&self, span: Span) -> std::result::Result<Bytes, SourceError> {
+        if span.end() > self.len {
+            return Err(SourceError::PastEnd { span, len: self.len });
+        }
+        let mut out = Vec::new();
+        let len = span.len_usize().ok_or(SourceError::TooLarge { span })?;
+        out.try_reserve_exact(len).map_err(|_| SourceError::TooLarge { span })?;
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = reader
+            .seek(SeekFrom::Start(span.start()))
+            .and_then(|_| Read::take(&mut **reader, span.len()).read_to_end(&mut out));
+        match read {
+            Ok(read) if read == len => Ok(out.into()),
+            Ok(_) => Err(SourceError::PastEnd { span, len: self.len }),
+            Err(error) => Err(SourceError::Read { span, error }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_buffers_are_scanned_alike() {
+        let descriptor = DataObjectDescriptor::new(crate::Dtype::Int16, [2]);
+        let one = encode(&GlobalMetadata::default(), &[(&descriptor, &[1, 0, 2, 0])], &EncodeOptions::new())
+            .unwrap();
+        let two = [b"junk".as_slice(), &one, b"more junk", &one].concat();
+        let found = scan(&two);
+        assert_eq!(found, [(4, one.len()), (13 + one.len(), one.len())]);
+        let in_file = scan_file(&mut std::io::Cursor::new(&two)).unwrap();
+        assert_eq!(in_file.len(), 2);
+        assert_eq!(in_file[1], (found[1].0 as u64, found[1].1 as u64));
+        let (metadata, objects) = decode(&one, &DecodeOptions::new()).unwrap();
+        assert_eq!((metadata.base.len(), &*objects[0].1), (1, &[1, 0, 2, 0][..]));
+    }
+
+    #[test]
+    fn damage_is_a_hash_mismatch() {
+        let descriptor = DataObjectDescriptor::new(crate::Dtype::Uint8, [4]);
+        let mut message =
+            encode(&GlobalMetadata::default(), &[(&descriptor, b"PLAY")], &EncodeOptions::new()).unwrap();
+        let at = message.windows(4).position(|window| window == b"PLAY").unwrap();
+        message[at] ^= 1;
+        let error = decode(&message, &DecodeOptions::new()).unwrap_err();
+        assert!(matches!(error, TensogramError::HashMismatch { .. }), "{error}");
+        assert!(decode(&message, &DecodeOptions::new().with_verify(false)).is_ok());
+    }
+}

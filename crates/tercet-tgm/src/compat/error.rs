@@ -1,0 +1,111 @@
+//! The error hierarchy of the documentation.
+
+use std::io;
+
+use tercet_core::SourceError;
+use thiserror::Error;
+
+use crate::cbor::CborError;
+use crate::encode::EncodeError;
+use crate::fault::{Contradiction, Error, Fault};
+
+/// A result with the errors of the documentation.
+pub type Result<T, E = TensogramError> = std::result::Result<T, E>;
+
+/// The errors of the documentation. The words are those of [`crate::Error`](type@crate::Error): they name the place.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TensogramError {
+    /// Invalid magic, truncated preamble, bad frame markers, missing postamble, frames out of order.
+    #[error("framing: {0}")]
+    Framing(String),
+    /// CBOR that does not parse, or says what the format does not allow.
+    #[error("metadata: {0}")]
+    Metadata(String),
+    /// Invalid parameters, payloads of the wrong length.
+    #[error("encoding: {0}")]
+    Encoding(String),
+    /// A compressor failed or is not there.
+    #[error("compression: {0}")]
+    Compression(String),
+    /// An object or a message that is not there.
+    #[error("object: {0}")]
+    Object(String),
+    /// The file system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Bytes that changed since they were written.
+    #[error("hash mismatch: {expected} expected, {actual} found")]
+    HashMismatch {
+        /// The hash that is stored, 16 hex digits.
+        expected: String,
+        /// The hash of the bytes as they are.
+        actual: String,
+    },
+    /// A hash that should be there.
+    #[error("missing hash: {0}")]
+    MissingHash(String),
+}
+
+impl From<Error> for TensogramError {
+    fn from(error: Error) -> Self {
+        let words = error.to_string();
+        Self::of(error.into_fault(), words)
+    }
+}
+
+impl From<Fault> for TensogramError {
+    fn from(fault: Fault) -> Self {
+        let words = fault.to_string();
+        Self::of(fault, words)
+    }
+}
+
+impl From<CborError> for TensogramError {
+    fn from(error: CborError) -> Self {
+        Self::Metadata(error.to_string())
+    }
+}
+
+impl TensogramError {
+    fn of(fault: Fault, words: String) -> Self {
+        match fault {
+            Fault::Source(SourceError::Open(error) | SourceError::Read { error, .. })
+            | Fault::Write(error) => Self::Io(error),
+            Fault::HashMismatch { mismatch, .. } => Self::HashMismatch {
+                expected: format!("{:016x}", mismatch.expected),
+                actual: format!("{:016x}", mismatch.actual),
+            },
+            Fault::MissingHash { .. } => Self::MissingHash(words),
+            Fault::Malformed(_) | Fault::CutStream { .. } | Fault::GivenUp => Self::Framing(words),
+            Fault::Contradiction {
+                what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
+                ..
+            } => Self::Framing(words),
+            Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Contradiction { .. } => {
+                Self::Metadata(words)
+            }
+            Fault::Undecodable { stage: "compression", .. }
+            | Fault::Encode(EncodeError::Unsupported { stage: "compression", .. }) => {
+                Self::Compression(words)
+            }
+            Fault::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder) => Self::Framing(words),
+            Fault::Encode(
+                EncodeError::Descriptor { .. }
+                | EncodeError::Reserved { .. }
+                | EncodeError::TooManyEntries { .. }
+                | EncodeError::PayloadLength { .. },
+            ) => Self::Metadata(words),
+            Fault::NoSuchMessage { .. } | Fault::NoSuchObject { .. } => Self::Object(words),
+            Fault::Source(_) | Fault::Cancelled(_) => Self::Io(io::Error::other(words)),
+            #[cfg(any(unix, windows))]
+            Fault::Publish(error) => Self::Io(io::Error::other(error)),
+            Fault::PayloadLength { .. }
+            | Fault::Undecodable { .. }
+            | Fault::Limit(_)
+            | Fault::OutOfMemory(_)
+            | Fault::BufferSize { .. }
+            | Fault::Encode(_) => Self::Encoding(words),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The file handle of the documentation.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tercet_core::progress::Silent;
+
+use super::error::Result;
+use super::{DecodeOptions, DecodedMessage, decode_whole};
+use crate::descriptor::DataObjectDescriptor;
+use crate::encode::EncodeOptions;
+use crate::file::File;
+use crate::metadata::GlobalMetadata;
+use crate::writer::Writer;
+
+/// A file of messages under the names of the documentation.
+///
+/// With the feature `async`:
+///
+/// ```
+/// # #[cfg(feature = "async")] {
+/// use tercet_tgm::compat::{DecodeOptions, Result, TensogramFile};
+///
+/// async fn read(path: &str) -> Result<usize> {
+///     let opts = DecodeOptions::default();
+///     let file = TensogramFile::open_async(path).await?;
+///     let (_meta, objects) = file.decode_message_async(0, &opts).await?;
+///     Ok(objects.len())
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TensogramFile {
+    path: PathBuf,
+    file: Arc<File>,
+}
+
+impl TensogramFile {
+    /// Opens a file. Reads nothing.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Ok(Self { path: path.to_owned(), file: Arc::new(File::open(path)?) })
+    }
+
+    /// Maps a file into memory and finds its messages.
+    #[cfg(feature = "mmap")]
+    pub fn open_mmap(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Ok(Self { path: path.to_owned(), file: Arc::new(File::open_mmap(path)?) })
+    }
+
+    /// Makes an empty file, in the place of one that may be there; missing folders are made.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        Writer::create(path)?.finish()?;
+        Self::open(path)
+    }
+
+    /// Appends a message. The file is replaced by one that has it; a crash leaves the one or the other.
+    pub fn append(
+        &mut self,
+        metadata: &GlobalMetadata,
+        objects: &[(&DataObjectDescriptor, &[u8])],
+        options: &EncodeOptions,
+    ) -> Result<()> {
+        let mut writer = Writer::append(&self.path, &Silent)?;
+        writer.message(metadata, objects, options)?;
+        writer.finish()?;
+        *self = Self::open(&self.path)?;
+        Ok(())
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of messages. The first call that needs it scans the file.
+    pub fn message_count(&self) -> Result<usize> {
+        Ok(usize::try_from(self.file.message_count()?).unwrap_or(usize::MAX))
+    }
+
+    /// The bytes of a message.
+    pub fn read_message(&self, index: usize) -> Result<Vec<u8>> {
+        Ok(self.file.read_message(index as u64)?.into())
+    }
+
+    /// Decodes a message.
+    pub fn decode_message(&self, index: usize, options: &DecodeOptions) -> Result<DecodedMessage> {
+        let span = self.file.message_span(index as u64)?;
+        let source = Arc::clone(self.file.source());
+        let message = crate::message::Message::open(source, index as u64, span, *options)?;
+        decode_whole(&message)
+    }
+
+    /// The metadata of a message.
+    pub fn decode_metadata(&self, index: usize) -> Result<GlobalMetadata> {
+        Ok(self.file.message(index as u64)?.metadata().clone())
+    }
+
+    /// The descriptors of the objects of a message.
+    pub fn decode_descriptors(&self, index: usize) -> Result<Vec<DataObjectDescriptor>> {
+        let message = self.file.message(index as u64)?;
+        message.objects().map(|object| Ok(object?.descriptor().clone())).collect()
+    }
+
+    /// Decodes one object of a message.
+    pub fn decode_object(&self, index: usize, object: usize) -> Result<(DataObjectDescriptor, Vec<u8>)> {
+        let message = self.file.message(index as u64)?;
+        let object = message.object(object as u64)?;
+        Ok((object.descriptor().clone(), object.decode()?.bytes().to_vec()))
+    }
+
+    /// The bytes of each message in turn.
+    pub fn messages(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>> + '_> {
+        Ok((0..self.message_count()?).map(|index| self.read_message(index)))
+    }
+
+    /// Opens a file without blocking the runtime.
+    #[cfg(feature = "async")]
+    pub async fn open_async(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        blocking(move || Self::open(path)).await
+    }
+
+    /// The bytes of a message, read on the blocking pool.
+    #[cfg(feature = "async")]
+    pub async fn read_message_async(&self, index: usize) -> Result<Vec<u8>> {
+        let file = self.clone();
+        blocking(move || file.read_message(index)).await
+    }
+
+    /// Decodes a message on the blocking pool.
+    #[cfg(feature = "async")]
+    pub async fn decode_message_async(
+        &self,
+        index: usize,
+        options: &DecodeOptions,
+    ) -> Result<DecodedMessage> {
+        let (file, options) = (self.clone(), *options);
+        blocking(move || file.decode_message(index, &options)).await
+    }
+}
+
+#[cfg(feature = "async")]
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(super::TensogramError::Io(std::io::Error::other(error))))
+}

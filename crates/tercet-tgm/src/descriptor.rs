@@ -1,0 +1,253 @@
+//! What a data object is: its shape, its element type and how its bytes were made.
+
+use std::collections::BTreeMap;
+
+use crate::cbor;
+use crate::dtype::{ByteOrder, Dtype};
+use crate::metadata::{
+    Entry, Keys, MetadataError, MetadataWhy, entry_of, text_of, type_error, u64_of, u64s_of,
+};
+use crate::value::Value;
+
+#[cfg(test)]
+mod tests;
+
+/// The text for an encoding, a filter or a compression that does nothing.
+const NONE: &str = "none";
+/// The kinds of masks, in the order of their blobs.
+const MASK_KINDS: [&str; 3] = ["nan", "inf+", "inf-"];
+/// The keys that are fields of a descriptor. All others are parameters.
+const FIELDS: [&str; 10] =
+    ["type", "ndim", "shape", "strides", "dtype", "byte_order", "encoding", "filter", "compression", "masks"];
+
+/// The descriptor of a data object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataObjectDescriptor {
+    /// The type of the object, `ntensor`.
+    pub obj_type: String,
+    /// The number of dimensions. Readers do not compare it with the shape.
+    pub ndim: u64,
+    /// Elements along each dimension.
+    pub shape: Vec<u64>,
+    /// Elements from one index to the next, for each dimension. Kept, never applied.
+    pub strides: Vec<u64>,
+    /// The type of the elements.
+    pub dtype: Dtype,
+    /// The order of the bytes of an element, if it is stated.
+    pub byte_order: Option<ByteOrder>,
+    /// How values became numbers of another width: `none` or `simple_packing`.
+    pub encoding: String,
+    /// How the bytes were rearranged: `none` or `shuffle`.
+    pub filter: String,
+    /// How the bytes were compressed: `none` or the name of a compressor.
+    pub compression: String,
+    /// Where the masks of NaN and infinities lie.
+    pub masks: Option<Value>,
+    /// Every other key.
+    pub params: BTreeMap<String, Value>,
+}
+
+impl DataObjectDescriptor {
+    /// A descriptor of contiguous little-endian elements, neither encoded nor compressed.
+    pub fn new(dtype: Dtype, shape: impl Into<Vec<u64>>) -> Self {
+        let shape = shape.into();
+        Self {
+            obj_type: "ntensor".to_owned(),
+            ndim: shape.len() as u64,
+            strides: Self::row_major_strides(&shape),
+            shape,
+            dtype,
+            byte_order: Some(ByteOrder::Little),
+            encoding: NONE.to_owned(),
+            filter: NONE.to_owned(),
+            compression: NONE.to_owned(),
+            masks: None,
+            params: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a descriptor. The texts of encoding, filter and compression may be unknown ones.
+    pub fn from_value(value: Value) -> Result<Self, MetadataError> {
+        let mut entry = entry_of(value, Keys::At(""))?;
+        let mut field = |key: &'static str| {
+            entry.remove(key).ok_or_else(|| MetadataError::new(key, MetadataWhy::Missing))
+        };
+        Ok(Self {
+            obj_type: text_of(field("type")?, "type")?,
+            ndim: u64_of(&field("ndim")?, "ndim")?,
+            shape: u64s_of(field("shape")?, "shape")?,
+            strides: u64s_of(field("strides")?, "strides")?,
+            dtype: dtype_of(field("dtype")?)?,
+            encoding: text_of(field("encoding")?, "encoding")?,
+            filter: text_of(field("filter")?, "filter")?,
+            compression: text_of(field("compression")?, "compression")?,
+            byte_order: entry.remove("byte_order").map(byte_order_of).transpose()?,
+            masks: entry.remove("masks").map_or(Ok(None), masks_of)?,
+            params: entry,
+        })
+    }
+
+    /// The descriptor as a map. A parameter with the name of a field is left out.
+    pub fn to_value(&self) -> Value {
+        let mut entry: Entry = self.params.clone();
+        let mut field = |key: &str, value: Value| entry.insert(key.to_owned(), value);
+        field("type", self.obj_type.as_str().into());
+        field("ndim", self.ndim.into());
+        field("shape", numbers(&self.shape));
+        field("strides", numbers(&self.strides));
+        field("dtype", self.dtype.name().into());
+        field("encoding", self.encoding.as_str().into());
+        field("filter", self.filter.as_str().into());
+        field("compression", self.compression.as_str().into());
+        match self.byte_order {
+            Some(order) => entry.insert("byte_order".to_owned(), order.name().into()),
+            None => entry.remove("byte_order"),
+        };
+        match &self.masks {
+            Some(masks) => entry.insert("masks".to_owned(), masks.clone()),
+            None => entry.remove("masks"),
+        };
+        entry.into()
+    }
+
+    /// The descriptor as canonical CBOR.
+    pub fn to_cbor(&self) -> Vec<u8> {
+        cbor::encode(&self.to_value())
+    }
+
+    /// The number of elements, if that is a 64-bit number. 1 without dimensions.
+    pub fn elements(&self) -> Option<u64> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        self.shape.iter().try_fold(1_u64, |product, &n| product.checked_mul(n))
+    }
+
+    /// The order of the stored bytes: little unless stated, on every host.
+    pub fn stored_order(&self) -> ByteOrder {
+        self.byte_order.unwrap_or(ByteOrder::Little)
+    }
+
+    /// Whether the payload is the elements themselves: not encoded, filtered or compressed, and without masks.
+    pub fn is_plain(&self) -> bool {
+        let has_mask = |masks: &Value| MASK_KINDS.iter().any(|kind| mask_of(masks, kind).is_some());
+        [&self.encoding, &self.filter, &self.compression].into_iter().all(|text| text == NONE)
+            && !self.masks.as_ref().is_some_and(has_mask)
+    }
+
+    /// Element counts from one index to the next along each dimension, the last one densest.
+    pub fn row_major_strides(shape: &[u64]) -> Vec<u64> {
+        let mut strides = vec![1; shape.len()];
+        let mut product = 1_u64;
+        for (stride, &n) in strides.iter_mut().zip(shape).rev() {
+            *stride = product;
+            product = product.saturating_mul(n);
+        }
+        strides
+    }
+
+    /// Checks the rules that bind writers only.
+    pub fn check_for_writing(&self) -> Result<(), MetadataError> {
+        let known = |key: &'static str, found: &str, names: &[&str], allowed| {
+            let unknown = || MetadataWhy::Unknown { found: found.to_owned(), allowed };
+            if names.contains(&found) { Ok(()) } else { Err(MetadataError::new(key, unknown())) }
+        };
+        if self.obj_type.is_empty() {
+            let why = MetadataWhy::Unknown { found: String::new(), allowed: "a text that is not empty" };
+            return Err(MetadataError::new("type", why));
+        }
+        let n_dims = self.shape.len() as u64;
+        for (key, found) in [("ndim", self.ndim), ("strides", self.strides.len() as u64)] {
+            if found != n_dims {
+                let because = if key == "ndim" { "the length of `shape`" } else { "as many as `shape` has" };
+                let why = MetadataWhy::Disagrees { found, expected: n_dims, because };
+                return Err(MetadataError::new(key, why));
+            }
+        }
+        if self.elements().is_none() {
+            return Err(MetadataError::new("shape", MetadataWhy::Overflow));
+        }
+        known("encoding", &self.encoding, &[NONE, "simple_packing"], "`none` or `simple_packing`")?;
+        known("filter", &self.filter, &[NONE, "shuffle"], "`none` or `shuffle`")?;
+        known(
+            "compression",
+            &self.compression,
+            &[NONE, "szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"],
+            "`none`, `szip`, `zstd`, `lz4`, `blosc2`, `zfp`, `sz3`, `rle` or `roaring`",
+        )?;
+        match FIELDS.into_iter().find(|field| self.params.contains_key(*field)) {
+            Some(field) => Err(MetadataError::new(field, MetadataWhy::Twice { other: "params" })),
+            None => Ok(()),
+        }
+    }
+
+    /// What a writer puts under `_reserved_.tensor` of the object's metadata.
+    pub fn tensor_entry(&self) -> Value {
+        Value::Map(vec![
+            ("ndim".into(), self.ndim.into()),
+            ("dtype".into(), self.dtype.name().into()),
+            ("shape".into(), numbers(&self.shape)),
+            ("strides".into(), numbers(&self.strides)),
+        ])
+    }
+
+    /// Bytes of the payload in a payload region of `region` bytes: it ends where the first mask starts.
+    pub(crate) fn payload_len_in(&self, region: u64) -> Result<u64, MetadataError> {
+        let mut payload = region;
+        for kind in MASK_KINDS {
+            let Some(mask) = self.masks.as_ref().and_then(|masks| mask_of(masks, kind)) else { continue };
+            let path = format!("masks.{kind}");
+            if mask.as_map().is_none() {
+                return Err(type_error(mask, &path, "a map"));
+            }
+            let number = |key: &str| {
+                let path = format!("{path}.{key}");
+                let value = mask.get(key).ok_or_else(|| MetadataError::new(&path, MetadataWhy::Missing))?;
+                u64_of(value, &path)
+            };
+            let (offset, length) = (number("offset")?, number("length")?);
+            if offset.checked_add(length).is_none_or(|end| end > region) {
+                return Err(MetadataError::new(path, MetadataWhy::OutOfBounds { offset, length, region }));
+            }
+            payload = payload.min(offset);
+        }
+        Ok(payload)
+    }
+}
+
+/// The mask of a kind, if there is one.
+fn mask_of<'a>(masks: &'a Value, kind: &str) -> Option<&'a Value> {
+    masks.untagged().get(kind).map(Value::untagged).filter(|mask| **mask != Value::Null)
+}
+
+fn dtype_of(value: Value) -> Result<Dtype, MetadataError> {
+    let name = text_of(value, "dtype")?;
+    let allowed = "`float16`, `bfloat16`, `float32`, `float64`, `complex64`, `complex128`, `int8` to `int64`, \
+                   `uint8` to `uint64` or `bitmask`";
+    let unknown = |found| MetadataError::new("dtype", MetadataWhy::Unknown { found, allowed });
+    name.parse().map_err(|_| unknown(name))
+}
+
+fn byte_order_of(value: Value) -> Result<ByteOrder, MetadataError> {
+    let name = text_of(value, "byte_order")?;
+    match name.as_str() {
+        "big" => Ok(ByteOrder::Big),
+        "little" => Ok(ByteOrder::Little),
+        _ => {
+            let why = MetadataWhy::Unknown { found: name, allowed: "`big` or `little`" };
+            Err(MetadataError::new("byte_order", why))
+        }
+    }
+}
+
+fn masks_of(value: Value) -> Result<Option<Value>, MetadataError> {
+    match value.untagged() {
+        Value::Null => Ok(None),
+        Value::Map(_) => Ok(Some(value)),
+        other => Err(type_error(other, "masks", "a map or null")),
+    }
+}
+
+fn numbers(numbers: &[u64]) -> Value {
+    Value::Array(numbers.iter().map(|&number| number.into()).collect())
+}

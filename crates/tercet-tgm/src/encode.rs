@@ -1,0 +1,26 @@
+//! Messages from metadata and payloads.
+//!
+//! [`encode_message`] makes a message in one piece, with its index before the objects; [`StreamingEncoder`] writes one
+//! object after the other to any `Write`, with its index behind them.
+//!
+//! The message in one piece is made by five helpers: [`build_hash_frame_cbor`], [`build_index_frame`],
+//! [`compute_object_offsets`], [`compute_message_flags`] and [`assemble_message`].
+
+mod assemble;
+mod error;
+mod index;
+mod input;
+mod options;
+mod provenance;
+mod stream;
+
+pub use assemble::{
+    assemble_message, build_hash_frame_cbor, compute_message_flags, encode_message, encode_message_into,
+    encode_pre_encoded,
+};
+pub use error::EncodeError;
+pub use index::{build_index_frame, compute_object_offsets};
+pub use input::PreEncoded;
+pub use options::{EncodeOptions, Placement};
+pub use provenance::{Provenance, Stamp};
+pub use stream::StreamingEncoder;

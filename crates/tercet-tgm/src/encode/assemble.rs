@@ -1,0 +1,277 @@
+//! A message in one piece.
+
+use tercet_core::checksum::{Xxh3, xxh3};
+
+use super::error::EncodeError;
+use super::index::{build_index_frame, compute_object_offsets, padded_len};
+use super::input::{PreEncoded, Ready, enrich, refuse_reserved};
+use super::options::EncodeOptions;
+use crate::check::ALGORITHM;
+use crate::descriptor::DataObjectDescriptor;
+use crate::fault::{Error, Fault};
+use crate::lists::{HashFrame, IndexFrame};
+use crate::metadata::{Entry, GlobalMetadata};
+use crate::wire::align8;
+use crate::wire::frame::{FrameHeader, FrameTail};
+use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags, FrameKind, MessageFlags, POSTAMBLE_LEN, PREAMBLE_LEN};
+use crate::wire::postamble::Postamble;
+use crate::wire::preamble::Preamble;
+
+/// Bytes that are copied and hashed while they are in the cache.
+const PIECE: usize = 64 << 10;
+
+/// The name of a message in errors.
+const NAME: &str = "new message";
+
+/// Makes a message. Payloads are little-endian or as their descriptors say.
+pub fn encode_message(
+    metadata: &GlobalMetadata,
+    objects: &[(&DataObjectDescriptor, &[u8])],
+    options: &EncodeOptions,
+) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::new();
+    encode_message_into(metadata, objects, options, &mut out)?;
+    Ok(out)
+}
+
+/// Appends a message to a buffer: one that is used again costs no new memory.
+pub fn encode_message_into(
+    metadata: &GlobalMetadata,
+    objects: &[(&DataObjectDescriptor, &[u8])],
+    options: &EncodeOptions,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut make = || {
+        let ready =
+            objects.iter().zip(0..).map(|((descriptor, payload), i)| Ready::of(i, descriptor, payload));
+        let ready = ready.collect::<Result<Vec<_>, EncodeError>>()?;
+        assemble(metadata, &ready, options, out)
+    };
+    make().map_err(|error| Error::new(NAME.into(), Fault::from(error)))
+}
+
+/// Makes a message of payloads that went through their pipelines already.
+pub fn encode_pre_encoded(
+    metadata: &GlobalMetadata,
+    objects: &[PreEncoded<'_>],
+    options: &EncodeOptions,
+) -> Result<Vec<u8>, Error> {
+    let make = || {
+        let ready = objects.iter().zip(0..).map(|(o, i)| Ready::pre_encoded(i, o.descriptor, o.payload));
+        let ready = ready.collect::<Result<Vec<_>, EncodeError>>()?;
+        let mut out = Vec::new();
+        assemble(metadata, &ready, options, &mut out)?;
+        Ok(out)
+    };
+    make().map_err(|error: EncodeError| Error::new(NAME.into(), Fault::from(error)))
+}
+
+/// The CBOR of the hash list of objects with these hashes.
+pub fn build_hash_frame_cbor(hashes: &[u64]) -> Vec<u8> {
+    let hashes = hashes.iter().map(|hash| format!("{hash:016x}")).collect();
+    HashFrame { algorithm: ALGORITHM.to_owned(), hashes }.to_cbor()
+}
+
+/// The flags of a message with these frames, besides those of its objects.
+pub fn compute_message_flags(kinds: impl IntoIterator<Item = FrameKind>, hashed: bool) -> MessageFlags {
+    let start = if hashed { MessageFlags::HASHES_PRESENT } else { MessageFlags::default() };
+    kinds.into_iter().filter_map(FrameKind::flag).fold(start, MessageFlags::with)
+}
+
+/// What stands where in a message that is about to be written.
+struct Design<'a> {
+    metadata: Vec<u8>,
+    objects: &'a [Ready<'a>],
+    lengths: Vec<u64>,
+    index: (bool, bool),
+    hashes: (bool, bool),
+    hash: bool,
+}
+
+fn assemble(
+    metadata: &GlobalMetadata,
+    objects: &[Ready<'_>],
+    options: &EncodeOptions,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    refuse_reserved(metadata)?;
+    if metadata.base.len() > objects.len() {
+        let (entries, objects) = (metadata.base.len() as u64, objects.len() as u64);
+        return Err(EncodeError::TooManyEntries { entries, objects });
+    }
+    let mut metadata = metadata.clone();
+    metadata.base.resize_with(objects.len(), Entry::new);
+    for (entry, object) in metadata.base.iter_mut().zip(objects) {
+        enrich(entry, object.descriptor);
+    }
+    metadata.reserved = options.provenance.section();
+    let length = |object: &Ready<'_>| {
+        let body = (object.payload.len() as u64).checked_add(object.cbor.len() as u64)?;
+        body.checked_add(FRAME_HEADER_LEN + FrameKind::NTensor.tail_len())
+    };
+    let lengths = objects.iter().map(length).collect::<Option<Vec<_>>>().ok_or(EncodeError::TooLarge)?;
+    let none = (false, false);
+    let index = if objects.is_empty() { none } else { options.index.in_one_piece() };
+    let hashes = if objects.is_empty() || !options.hash { none } else { options.hashes.in_one_piece() };
+    let design = Design { metadata: metadata.to_cbor(), objects, lengths, index, hashes, hash: options.hash };
+    assemble_message_of(&design, out)
+}
+
+/// Writes preamble, frames and postamble of a message with these frames around its objects, in the order given; body
+/// and type of each. Objects are frames already, padding excluded.
+pub fn assemble_message(
+    header: &[(FrameKind, &[u8])],
+    objects: &[&[u8]],
+    footer: &[(FrameKind, &[u8])],
+    hashed: bool,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    let kinds = header.iter().chain(footer).map(|(kind, _)| *kind);
+    let flags = compute_message_flags(kinds, hashed);
+    out.extend(Preamble { flags, reserved: 0, total_length: 0 }.to_bytes());
+    for (kind, body) in header {
+        put_frame(&mut out, 0, *kind, body, hashed);
+    }
+    for object in objects {
+        out.extend_from_slice(object);
+        pad(&mut out, 0);
+    }
+    let first_footer = out.len() as u64;
+    for (kind, body) in footer {
+        put_frame(&mut out, 0, *kind, body, hashed);
+    }
+    end(&mut out, 0, first_footer);
+    out
+}
+
+fn assemble_message_of(design: &Design<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let base = out.len();
+    let hash_list = |hashes: &[u64]| build_hash_frame_cbor(hashes);
+    // The hash list is as long as it will be before a hash is known.
+    let blank = hash_list(&vec![0; design.objects.len()]);
+    let header_hashes = if design.hashes.0 { padded(&blank)? } else { 0 };
+    let before = PREAMBLE_LEN + padded(&design.metadata)?;
+    let (index, offsets) = if design.index.0 {
+        build_index_frame(before, header_hashes, &design.lengths)?
+    } else {
+        let start = before.checked_add(header_hashes);
+        let offsets = start.and_then(|start| compute_object_offsets(start, &design.lengths));
+        (Vec::new(), offsets.ok_or(EncodeError::TooLarge)?)
+    };
+    reserve(design, &offsets, &blank, out)?;
+    let kinds = [
+        (true, FrameKind::HeaderMetadata),
+        (design.index.0, FrameKind::HeaderIndex),
+        (design.hashes.0, FrameKind::HeaderHash),
+        (design.hashes.1, FrameKind::FooterHash),
+        (design.index.1, FrameKind::FooterIndex),
+    ];
+    let flags = compute_message_flags(kinds.iter().filter(|(is, _)| *is).map(|(_, kind)| *kind), design.hash);
+    out.extend(Preamble { flags, reserved: 0, total_length: 0 }.to_bytes());
+    put_frame(out, base, FrameKind::HeaderMetadata, &design.metadata, design.hash);
+    if design.index.0 {
+        put_frame(out, base, FrameKind::HeaderIndex, &index, design.hash);
+    }
+    let list_at = out.len();
+    if design.hashes.0 {
+        put_frame(out, base, FrameKind::HeaderHash, &blank, design.hash);
+    }
+    let mut hashes = Vec::with_capacity(design.objects.len());
+    for object in design.objects {
+        hashes.push(put_object(out, base, object, design.hash));
+    }
+    let list = hash_list(&hashes);
+    if design.hashes.0 {
+        let mut frame = Vec::new();
+        put_frame(&mut frame, 0, FrameKind::HeaderHash, &list, design.hash);
+        out[list_at..list_at + frame.len()].copy_from_slice(&frame);
+    }
+    let first_footer = (out.len() - base) as u64;
+    if design.hashes.1 {
+        put_frame(out, base, FrameKind::FooterHash, &list, design.hash);
+    }
+    if design.index.1 {
+        let index = IndexFrame { offsets, lengths: design.lengths.clone() };
+        put_frame(out, base, FrameKind::FooterIndex, &index.to_cbor(), design.hash);
+    }
+    end(out, base, first_footer);
+    Ok(())
+}
+
+/// Makes room for the whole message at once.
+fn reserve(
+    design: &Design<'_>,
+    offsets: &[u64],
+    hashes: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let last = offsets.last().zip(design.lengths.last());
+    let end = last.map_or(Some(PREAMBLE_LEN + padded(&design.metadata)?), |(at, len)| at.checked_add(*len));
+    let footer = padded(hashes)? + POSTAMBLE_LEN + 8 + 64 * (offsets.len() as u64 + 1);
+    let total = end.and_then(|end| end.checked_add(footer)).and_then(|total| usize::try_from(total).ok());
+    let total = total.ok_or(EncodeError::TooLarge)?;
+    out.try_reserve_exact(total).map_err(|_| EncodeError::TooLarge)
+}
+
+fn padded(body: &[u8]) -> Result<u64, EncodeError> {
+    padded_len(body.len() as u64).ok_or(EncodeError::TooLarge)
+}
+
+/// Appends a frame around a CBOR body, with its padding.
+pub(super) fn put_frame(out: &mut Vec<u8>, base: usize, kind: FrameKind, body: &[u8], hashed: bool) {
+    let flags = if hashed { FrameFlags::HASH_PRESENT } else { FrameFlags::default() };
+    let total = FRAME_HEADER_LEN + body.len() as u64 + kind.tail_len();
+    out.extend(FrameHeader::new(kind, flags, total).to_bytes());
+    out.extend_from_slice(body);
+    let hash = if hashed { xxh3(body) } else { 0 };
+    out.extend(FrameTail { cbor_offset: None, hash }.to_bytes());
+    pad(out, base);
+}
+
+/// The header of the frame of an object.
+pub(super) fn object_header(object: &Ready<'_>, hashed: bool) -> FrameHeader {
+    let kind = FrameKind::NTensor;
+    let flags = FrameFlags::DESCRIPTOR_AFTER;
+    let flags = if hashed { flags.with(FrameFlags::HASH_PRESENT) } else { flags };
+    let body = object.payload.len() as u64 + object.cbor.len() as u64;
+    FrameHeader::new(kind, flags, FRAME_HEADER_LEN + body + kind.tail_len())
+}
+
+/// The tail of the frame of an object.
+pub(super) fn object_tail(object: &Ready<'_>, hash: u64) -> FrameTail {
+    FrameTail { cbor_offset: Some(FRAME_HEADER_LEN + object.payload.len() as u64), hash }
+}
+
+/// Appends the frame of an object and returns its hash, 0 without.
+fn put_object(out: &mut Vec<u8>, base: usize, object: &Ready<'_>, hashed: bool) -> u64 {
+    out.extend(object_header(object, hashed).to_bytes());
+    let mut hash = Xxh3::new();
+    if hashed {
+        for piece in object.payload.chunks(PIECE) {
+            out.extend_from_slice(piece);
+            hash.update(piece);
+        }
+        hash.update(&object.cbor);
+    } else {
+        out.extend_from_slice(object.payload);
+    }
+    out.extend_from_slice(&object.cbor);
+    let hash = if hashed { hash.digest() } else { 0 };
+    out.extend(object_tail(object, hash).to_bytes());
+    pad(out, base);
+    hash
+}
+
+/// Fills up to the next multiple of 8 of the message that starts at `base`.
+pub(super) fn pad(out: &mut Vec<u8>, base: usize) {
+    let len = (out.len() - base) as u64;
+    let padding = align8(len).map_or(0, |next| next - len);
+    out.extend(std::iter::repeat_n(0, usize::try_from(padding).unwrap_or_default()));
+}
+
+/// Appends the postamble and writes the length into the preamble.
+fn end(out: &mut Vec<u8>, base: usize, first_footer_offset: u64) {
+    let total_length = (out.len() - base) as u64 + POSTAMBLE_LEN;
+    out.extend(Postamble { first_footer_offset, total_length }.to_bytes());
+    out[base + 16..base + 24].copy_from_slice(&total_length.to_be_bytes());
+}

@@ -1,0 +1,213 @@
+//! A message that is written while its objects are made.
+
+use std::io::{self, Seek, SeekFrom, Write};
+
+use tercet_core::checksum::Xxh3;
+
+use super::assemble::{build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame};
+use super::error::EncodeError;
+use super::input::{PreEncoded, RESERVED, Ready, enrich, refuse_reserved};
+use super::options::EncodeOptions;
+use crate::descriptor::DataObjectDescriptor;
+use crate::fault::Fault;
+use crate::lists::IndexFrame;
+use crate::metadata::{Entry, GlobalMetadata, preceder_to_value};
+use crate::wire::align8;
+use crate::wire::ids::{FrameKind, MessageFlags, POSTAMBLE_LEN};
+use crate::wire::postamble::Postamble;
+use crate::wire::preamble::Preamble;
+
+/// Bytes that are hashed and written while they are in the cache.
+const PIECE: usize = 256 << 10;
+
+/// Writes one message to any `Write`, object by object. Holds the entries of `base` and the places of the objects in
+/// memory, no payload.
+///
+/// ```
+/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, StreamingEncoder};
+///
+/// let descriptor = DataObjectDescriptor::new(Dtype::Int16, [2]);
+/// let mut encoder = StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), EncodeOptions::new())?;
+/// encoder.write_preceder([("step".to_owned(), 6.into())].into())?;
+/// encoder.write_object(&descriptor, &[1, 0, 254, 255])?;
+/// let bytes = encoder.finish()?;
+///
+/// let message = Message::from_bytes("stream", bytes)?;
+/// assert_eq!(message.object(0)?.decode()?.to_vec::<i16>(), Some(vec![1, -2]));
+/// assert_eq!(message.metadata().base[0]["step"], 6.into());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct StreamingEncoder<W> {
+    sink: W,
+    options: EncodeOptions,
+    metadata: GlobalMetadata,
+    /// Bytes of the message so far.
+    len: u64,
+    offsets: Vec<u64>,
+    lengths: Vec<u64>,
+    hashes: Vec<u64>,
+    preceder: Option<Entry>,
+    footer_hashes: bool,
+    footer_index: bool,
+}
+
+impl<W: Write> StreamingEncoder<W> {
+    /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
+    pub fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, Fault> {
+        refuse_reserved(metadata)?;
+        let footer_hashes = options.hashes.in_a_stream("the list of hashes")? && options.hash;
+        let footer_index = options.index.in_a_stream("the index")?;
+        let kinds = [
+            (true, FrameKind::HeaderMetadata),
+            (true, FrameKind::FooterMetadata),
+            // Whether there will be any is not known yet.
+            (true, FrameKind::PrecederMetadata),
+            (footer_index, FrameKind::FooterIndex),
+            (footer_hashes, FrameKind::FooterHash),
+        ];
+        let kinds = kinds.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind);
+        let flags: MessageFlags = compute_message_flags(kinds, options.hash);
+        let mut encoder = Self {
+            sink,
+            options,
+            metadata: metadata.clone(),
+            len: 0,
+            offsets: Vec::new(),
+            lengths: Vec::new(),
+            hashes: Vec::new(),
+            preceder: None,
+            footer_hashes,
+            footer_index,
+        };
+        encoder.put(&Preamble { flags, reserved: 0, total_length: 0 }.to_bytes())?;
+        encoder.put_frame(FrameKind::HeaderMetadata, &metadata.to_cbor())?;
+        Ok(encoder)
+    }
+
+    /// The number of objects written.
+    pub fn object_count(&self) -> u64 {
+        self.offsets.len() as u64
+    }
+
+    /// Gives metadata to the object that is written next. Its keys win over those of its entry in `base`.
+    pub fn write_preceder(&mut self, entry: Entry) -> Result<(), Fault> {
+        if self.preceder.is_some() {
+            return Err(EncodeError::PrecederTwice.into());
+        }
+        if entry.contains_key(RESERVED) {
+            return Err(EncodeError::Reserved { place: "the preceder".into() }.into());
+        }
+        self.put_frame(FrameKind::PrecederMetadata, &crate::cbor::encode(&preceder_to_value(&entry)))?;
+        self.preceder = Some(entry);
+        Ok(())
+    }
+
+    /// Writes an object.
+    pub fn write_object(&mut self, descriptor: &DataObjectDescriptor, payload: &[u8]) -> Result<(), Fault> {
+        let ready = Ready::of(self.object_count(), descriptor, payload)?;
+        self.put_object(&ready)
+    }
+
+    /// Writes an object whose payload went through its pipeline already.
+    pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), Fault> {
+        let ready = Ready::pre_encoded(self.object_count(), object.descriptor, object.payload)?;
+        self.put_object(&ready)
+    }
+
+    /// Ends the message. Its length stays unknown to its preamble, as a stream cannot go back.
+    pub fn finish(mut self) -> Result<W, Fault> {
+        self.put_footer(0)?;
+        Ok(self.sink)
+    }
+
+    fn put_object(&mut self, object: &Ready<'_>) -> Result<(), Fault> {
+        let hashed = self.options.hash;
+        let header = object_header(object, hashed);
+        let offset = self.len;
+        let end = offset.checked_add(header.total_length).and_then(align8);
+        if end.is_none_or(|end| end > 1 << 63) {
+            return Err(EncodeError::TooLarge.into());
+        }
+        self.put(&header.to_bytes())?;
+        let mut hash = Xxh3::new();
+        for piece in object.payload.chunks(PIECE).chain([&*object.cbor]) {
+            if hashed {
+                hash.update(piece);
+            }
+            self.put(piece)?;
+        }
+        let hash = if hashed { hash.digest() } else { 0 };
+        let mut tail: Vec<u8> = object_tail(object, hash).to_bytes().collect();
+        let unpadded = self.len + tail.len() as u64;
+        let padding = align8(unpadded).map_or(0, |next| next - unpadded);
+        tail.extend(std::iter::repeat_n(0, usize::try_from(padding).unwrap_or_default()));
+        self.put(&tail)?;
+        let number = self.offsets.len();
+        self.offsets.push(offset);
+        self.lengths.push(header.total_length);
+        self.hashes.push(hash);
+        if self.metadata.base.len() <= number {
+            self.metadata.base.push(Entry::new());
+        }
+        let preceder = self.preceder.take().unwrap_or_default();
+        if let Some(entry) = self.metadata.base.get_mut(number) {
+            entry.extend(preceder);
+            enrich(entry, object.descriptor);
+        }
+        Ok(())
+    }
+
+    /// Writes footer frames and postamble; returns the length of the message.
+    fn put_footer(&mut self, start_of_length: u64) -> Result<u64, Fault> {
+        if self.preceder.is_some() {
+            return Err(EncodeError::DanglingPreceder.into());
+        }
+        let first_footer_offset = self.len;
+        self.metadata.base.truncate(self.offsets.len());
+        self.metadata.reserved = self.options.provenance.section();
+        let metadata = self.metadata.to_cbor();
+        self.put_frame(FrameKind::FooterMetadata, &metadata)?;
+        if self.footer_hashes && !self.offsets.is_empty() {
+            self.put_frame(FrameKind::FooterHash, &build_hash_frame_cbor(&self.hashes))?;
+        }
+        if self.footer_index {
+            let (offsets, lengths) = (self.offsets.clone(), self.lengths.clone());
+            self.put_frame(FrameKind::FooterIndex, &IndexFrame { offsets, lengths }.to_cbor())?;
+        }
+        let total = self.len + POSTAMBLE_LEN;
+        let total_length = if start_of_length == 0 { 0 } else { total };
+        self.put(&Postamble { first_footer_offset, total_length }.to_bytes())?;
+        self.sink.flush().map_err(Fault::from)?;
+        Ok(total)
+    }
+
+    fn put_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), Fault> {
+        let mut frame = Vec::with_capacity(body.len() + 40);
+        put_frame(&mut frame, 0, kind, body, self.options.hash);
+        self.put(&frame)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.sink.write_all(bytes).map_err(Fault::from)?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+impl<W: Write + Seek> StreamingEncoder<W> {
+    /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
+    pub fn finish_with_length(mut self) -> Result<W, Fault> {
+        let total = self.put_footer(1)?;
+        let go = |sink: &mut W| -> io::Result<()> {
+            let end = sink.stream_position()?;
+            let start = end.checked_sub(total).ok_or(io::ErrorKind::InvalidInput)?;
+            sink.seek(SeekFrom::Start(start + 16))?;
+            sink.write_all(&total.to_be_bytes())?;
+            sink.seek(SeekFrom::Start(end))?;
+            sink.flush()
+        };
+        go(&mut self.sink).map_err(Fault::from)?;
+        Ok(self.sink)
+    }
+}

@@ -1,0 +1,306 @@
+//! What can go wrong with a message or a file of messages.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use tercet_core::checksum::Mismatch;
+use tercet_core::limits::Exceeded;
+use tercet_core::progress::Cancelled;
+use tercet_core::tensor::OutOfMemory;
+use tercet_core::{Class, Diagnose, InFile, Malformed, SourceError, Span, escape};
+use thiserror::Error;
+
+use crate::cbor::{CborError, CborWhy};
+use crate::encode::EncodeError;
+use crate::metadata::MetadataError;
+use crate::region::Region;
+
+/// A fault together with the name of its file.
+pub type Error = InFile<Fault>;
+
+/// What went wrong.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The bytes break the rules of framing.
+    #[error(transparent)]
+    Malformed(#[from] Malformed<Region>),
+    /// The body of a frame is no CBOR.
+    #[error("malformed {region} (bytes {span})\n  {error}")]
+    Cbor {
+        /// The frame.
+        region: Region,
+        /// The CBOR.
+        span: Span,
+        /// What is wrong with it.
+        error: CborError,
+    },
+    /// The CBOR of a frame says something that the format does not allow.
+    #[error("malformed {region} (bytes {span})\n  {error}")]
+    Metadata {
+        /// The frame.
+        region: Region,
+        /// The CBOR.
+        span: Span,
+        /// What is wrong with it.
+        error: MetadataError,
+    },
+    /// The hash of a frame differs: its bytes changed since they were written.
+    #[error("{region} (bytes {span}) is damaged or was changed\n  {mismatch}")]
+    HashMismatch {
+        /// The frame.
+        region: Region,
+        /// The bytes that the hash covers.
+        span: Span,
+        /// Stored and computed hash.
+        mismatch: Mismatch,
+    },
+    /// A frame carries no hash although its message says that every frame does.
+    #[error("{region} (bytes {span}) carries no hash, but its message says that every frame does")]
+    MissingHash {
+        /// The frame.
+        region: Region,
+        /// Its bytes.
+        span: Span,
+    },
+    /// Two parts of a message say different things.
+    #[error("{region} (bytes {span}) contradicts the frames of the message\n  {what}")]
+    Contradiction {
+        /// The part that disagrees with the frames.
+        region: Region,
+        /// Its bytes.
+        span: Span,
+        /// What it says, and what is there.
+        what: Contradiction,
+    },
+    /// A payload has another length than its descriptor needs.
+    #[error("{region} (bytes {span}): the payload has {found} bytes, but its descriptor needs {expected}")]
+    PayloadLength {
+        /// The object.
+        region: Region,
+        /// Its payload.
+        span: Span,
+        /// Bytes found.
+        found: u64,
+        /// Bytes needed.
+        expected: u64,
+    },
+    /// A payload is stored in a way that this build cannot decode.
+    #[error("{region}: {stage} `{}` cannot be decoded by this build", escape::name(name))]
+    Undecodable {
+        /// The object.
+        region: Region,
+        /// `encoding`, `filter`, `compression` or `masks`.
+        stage: &'static str,
+        /// What the descriptor says.
+        name: Box<str>,
+    },
+    /// A declared size exceeds a limit.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+    /// Memory within the limits could not be had.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// There is no message of this number.
+    #[error("has no message {index}: it holds {count}, numbered from 0")]
+    NoSuchMessage {
+        /// The number asked for.
+        index: u64,
+        /// Messages there are.
+        count: u64,
+    },
+    /// There is no object of this number.
+    #[error("message {message} has no object {index}: it holds {count}, numbered from 0")]
+    NoSuchObject {
+        /// The message.
+        message: u64,
+        /// The number asked for.
+        index: u64,
+        /// Objects there are.
+        count: u64,
+    },
+    /// The caller's buffer has another size than the array.
+    #[error("the buffer has {found} bytes, but the array has {expected}")]
+    BufferSize {
+        /// Bytes of the array.
+        expected: u64,
+        /// Bytes of the buffer.
+        found: u64,
+    },
+    /// The stream ended inside a message.
+    #[error("the stream ends inside message {message}, at byte {at}")]
+    CutStream {
+        /// The message.
+        message: u64,
+        /// Bytes there were.
+        at: u64,
+    },
+    /// A decoder was used after it had failed.
+    #[error("the stream was given up after an earlier error")]
+    GivenUp,
+    /// The message cannot be written as asked.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// A write failed.
+    #[error("cannot write: {0}")]
+    Write(io::Error),
+    /// The file could not be put in its place, or is being changed by somebody else.
+    #[cfg(any(unix, windows))]
+    #[error(transparent)]
+    Publish(#[from] tercet_core::publish::PublishError),
+    /// The work was asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+#[cfg(any(unix, windows))]
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match tercet_core::publish::PublishError::recover(error) {
+            Ok(error) => Self::Publish(error),
+            Err(error) => Self::Write(error),
+        }
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// Something a message says about its frames that the frames deny.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Contradiction {
+    /// The number of objects in an index or a hash list, or of entries in `base`.
+    Count {
+        /// What is counted.
+        what: &'static str,
+        /// The number it says.
+        found: u64,
+        /// Objects there are.
+        objects: u64,
+    },
+    /// A number in the index.
+    Index {
+        /// `offsets` or `lengths`.
+        list: &'static str,
+        /// The object.
+        object: u64,
+        /// The number it says.
+        found: u64,
+        /// The number it should say.
+        expected: u64,
+    },
+    /// A hash in a hash list.
+    Hash {
+        /// The object.
+        object: u64,
+        /// The hash it says.
+        found: Box<str>,
+        /// The hash in the frame of the object.
+        expected: u64,
+    },
+    /// A flag of the preamble.
+    Flag {
+        /// Its name.
+        flag: &'static str,
+        /// Whether it is set.
+        set: bool,
+    },
+    /// A number of the postamble.
+    Postamble {
+        /// The field.
+        field: &'static str,
+        /// The number it says.
+        found: u64,
+        /// The number it should say.
+        expected: u64,
+    },
+    /// There is no metadata frame.
+    NoMetadata,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { what, found, objects } => {
+                write!(f, "{what} has {found} entries, but the message has {objects} objects")
+            }
+            Self::Index { list, object, found, expected } => {
+                write!(f, "{list}[{object}] says {found}, but the object has {expected}")
+            }
+            Self::Hash { object, found, expected } => {
+                let found = escape::name(found);
+                write!(f, "hashes[{object}] says {found}, but the object has {expected:016x}")
+            }
+            Self::Flag { flag, set: true } => write!(f, "{flag} is set, but there is no such frame"),
+            Self::Flag { flag, set: false } => write!(f, "{flag} is not set, but there is such a frame"),
+            Self::Postamble { field, found, expected } => {
+                write!(f, "{field} says {found}, but must be {expected}")
+            }
+            Self::NoMetadata => f.write_str("there is no metadata frame"),
+        }
+    }
+}
+
+impl Diagnose for Fault {
+    fn class(&self) -> Class {
+        match self {
+            Self::Source(error) => error.class(),
+            Self::Malformed(error) => error.class(),
+            Self::Cbor { error, .. } if matches!(error.why, CborWhy::Limit(_)) => Class::Limit,
+            Self::Contradiction { what: Contradiction::NoMetadata, .. }
+            | Self::Cbor { .. }
+            | Self::Metadata { .. }
+            | Self::PayloadLength { .. }
+            | Self::CutStream { .. } => Class::Malformed,
+            Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => {
+                Class::Corrupt
+            }
+            Self::Undecodable { .. } => Class::Unsupported,
+            Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
+            Self::NoSuchMessage { .. }
+            | Self::NoSuchObject { .. }
+            | Self::BufferSize { .. }
+            | Self::GivenUp
+            | Self::Cancelled(_) => Class::Request,
+            Self::Encode(error) => error.class(),
+            Self::Write(_) => Class::Io,
+            #[cfg(any(unix, windows))]
+            Self::Publish(error) => error.class(),
+        }
+    }
+
+    fn span(&self) -> Option<Span> {
+        match self {
+            Self::Source(error) => error.span(),
+            Self::Malformed(error) => error.span(),
+            Self::Cbor { span, .. }
+            | Self::Metadata { span, .. }
+            | Self::HashMismatch { span, .. }
+            | Self::MissingHash { span, .. }
+            | Self::Contradiction { span, .. }
+            | Self::PayloadLength { span, .. } => Some(*span),
+            _ => None,
+        }
+    }
+
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => Some(
+                "`tgm validate FILE` lists everything that is wrong; `--ignore-checksums` reads it as it is"
+                    .into(),
+            ),
+            #[cfg(any(unix, windows))]
+            Self::Publish(error) => error.hint(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Many messages in a file.
+
+#[cfg(any(unix, windows))]
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tercet_core::limits::within;
+use tercet_core::progress::Silent;
+use tercet_core::{ByteSource, Progress, Span};
+
+use crate::fault::{Error, Fault};
+use crate::message::Message;
+use crate::options::ReadOptions;
+use crate::scan::{Scan, ScanOptions, scan_source};
+
+/// A file of messages, any of which can be read without reading the others.
+///
+/// Opening it reads nothing. The first call that needs to know where messages are finds them, by one pass that reads
+/// a block around each preamble and postamble; the list is kept.
+///
+/// ```
+/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("run.tgm");
+/// let descriptor = DataObjectDescriptor::new(Dtype::Float32, [2]);
+/// let payload: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+/// let mut writer = Writer::create(&path)?;
+/// for _ in 0..3 {
+///     writer.message(&GlobalMetadata::default(), &[(&descriptor, &payload)], &EncodeOptions::new())?;
+/// }
+/// writer.finish()?;
+///
+/// let file = File::open(&path)?;
+/// assert_eq!(file.message_count()?, 3);
+/// let array = file.message(2)?.object(0)?.decode()?;
+/// assert_eq!(array.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
+/// # Ok::<(), tercet_tgm::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct File {
+    source: Arc<dyn ByteSource>,
+    options: ReadOptions,
+    scan_options: ScanOptions,
+    scan: Mutex<Option<Arc<Scan>>>,
+}
+
+impl File {
+    /// Opens a file for reading by position. Reads nothing.
+    #[cfg(any(unix, windows))]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, ReadOptions::new())
+    }
+
+    /// Opens a file for reading by position. Reads nothing.
+    #[cfg(any(unix, windows))]
+    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let source = tercet_core::source::File::open(path);
+        let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
+        Ok(Self::from_source(Arc::new(source), options))
+    }
+
+    /// Maps a file into memory and finds its messages. The warnings of [`tercet_core::source::Mmap`] about files that
+    /// others truncate apply.
+    #[cfg(all(feature = "mmap", any(unix, windows)))]
+    pub fn open_mmap(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_mmap_with(path, ReadOptions::new())
+    }
+
+    /// Maps a file into memory and finds its messages.
+    #[cfg(all(feature = "mmap", any(unix, windows)))]
+    pub fn open_mmap_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let source = tercet_core::source::Mmap::open(path);
+        let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
+        let file = Self::from_source(Arc::new(source), options);
+        file.scan()?;
+        Ok(file)
+    }
+
+    /// Messages whose bytes come from elsewhere.
+    pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Self {
+        Self { source, options, scan_options: ScanOptions::default(), scan: Mutex::new(None) }
+    }
+
+    /// Looks for messages in another way.
+    pub fn with_scan_options(mut self, options: ScanOptions) -> Self {
+        self.scan_options = options;
+        self.scan = Mutex::new(None);
+        self
+    }
+
+    /// The name, as it was opened.
+    pub fn name(&self) -> &Arc<str> {
+        self.source.name()
+    }
+
+    /// Bytes of the file.
+    pub fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    /// Whether the file holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.source.is_empty()
+    }
+
+    /// Where the messages are, and the bytes that belong to none. Found once.
+    pub fn scan(&self) -> Result<Arc<Scan>, Error> {
+        self.scan_with(&Silent)
+    }
+
+    /// Like [`scan`](Self::scan), with progress.
+    pub fn scan_with(&self, progress: &dyn Progress) -> Result<Arc<Scan>, Error> {
+        let mut known = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scan) = &*known {
+            return Ok(Arc::clone(scan));
+        }
+        let scan = scan_source(&*self.source, self.scan_options, progress);
+        let scan = Arc::new(scan.map_err(|fault| self.error(fault))?);
+        *known = Some(Arc::clone(&scan));
+        Ok(scan)
+    }
+
+    /// The number of messages.
+    pub fn message_count(&self) -> Result<u64, Error> {
+        Ok(self.scan()?.messages.len() as u64)
+    }
+
+    /// Where a message is.
+    pub fn message_span(&self, index: u64) -> Result<Span, Error> {
+        let scan = self.scan()?;
+        let span = usize::try_from(index).ok().and_then(|index| scan.messages.get(index).copied());
+        let count = scan.messages.len() as u64;
+        span.ok_or_else(|| self.error(Fault::NoSuchMessage { index, count }))
+    }
+
+    /// The bytes of a message, as they are.
+    pub fn read_message(&self, index: u64) -> Result<Bytes, Error> {
+        let span = self.message_span(index)?;
+        let read = || {
+            within("the message", span.len(), self.options.limits.array_bytes)?;
+            Ok(self.source.read_at(span)?)
+        };
+        read().map_err(|fault: Fault| self.error(fault))
+    }
+
+    /// A message, with its framing and metadata checked.
+    pub fn message(&self, index: u64) -> Result<Message, Error> {
+        let span = self.message_span(index)?;
+        Message::open(Arc::clone(&self.source), index, span, self.options)
+    }
+
+    /// All messages in turn. One that is damaged is an error in its place and does not end the walk.
+    pub fn messages(&self) -> Result<impl Iterator<Item = Result<Message, Error>> + '_, Error> {
+        let count = self.message_count()?;
+        Ok((0..count).map(|index| self.message(index)))
+    }
+
+    /// The bytes behind it.
+    pub fn source(&self) -> &Arc<dyn ByteSource> {
+        &self.source
+    }
+
+    /// How it is read.
+    pub fn options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    fn error(&self, fault: Fault) -> Error {
+        Error::new(self.name().clone(), fault)
+    }
+}

@@ -1,0 +1,113 @@
+//! `.tgm` messages: tensors in motion.
+//!
+//! A message carries tensors with metadata. It is made of frames, each with its hash, so that it can be written before
+//! its length is known and read before its end has come; a file is messages one behind the other:
+//!
+//! ```text
+//! 0          24                                                                     total_length
+//! ┌──────────┬──────────┬───────┬────────┬──────────┬────────┬───┬─────────────────┬───────────┐
+//! │ preamble │ metadata │ index │ hashes │ preceder │ object │ … │ footer frames   │ postamble │
+//! └──────────┴──────────┴───────┴────────┴──────────┴────────┴───┴─────────────────┴───────────┘
+//!              header frames               body frames             metadata, hashes, index
+//!
+//! frame:  FR │ type │ version │ flags │ total_length │ body … │ [cbor_offset] │ hash │ ENDF
+//! ```
+//!
+//! ```
+//! use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("forecast.tgm");
+//! let mut metadata = GlobalMetadata::default();
+//! metadata.extra.insert("centre".to_owned(), "ecmf".into());
+//! let descriptor = DataObjectDescriptor::new(Dtype::Float32, [2, 2]);
+//! let payload: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+//! let mut writer = Writer::create(&path)?;
+//! writer.message(&metadata, &[(&descriptor, &payload)], &EncodeOptions::new())?;
+//! writer.finish()?;
+//!
+//! let file = File::open(&path)?;
+//! let message = file.message(0)?;
+//! assert_eq!(message.metadata().extra["centre"], "ecmf".into());
+//! assert_eq!(message.object(0)?.decode()?.to_vec::<f32>(), Some(vec![1.0, 2.0, 3.0, 4.0]));
+//! # Ok::<(), tercet_tgm::Error>(())
+//! ```
+//!
+//! Every frame that is read is compared with its hash, and what a message says about itself (index, hash lists, flags,
+//! postamble) with its frames. [`ReadOptions`] can turn that off.
+//!
+//! | module | the road |
+//! |---|---|
+//! | `wire` | bytes ↔ preamble, frames, postamble; no I/O |
+//! | `value`, `cbor`, `metadata`, `descriptor`, `lists` | CBOR ↔ what frames say; no offsets |
+//! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
+//! | `decoder` | a stream in pieces → events |
+//! | `encode`, `writer` | arrays → messages → files |
+//! | `validate`, `outline` | whether messages are well; what is where |
+//! | [`compat`] | the names of the format's own documentation |
+#![deny(clippy::disallowed_methods)]
+#![cfg_attr(
+    test,
+    allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test values are small")
+)]
+
+mod array;
+mod body;
+pub mod cbor;
+mod check;
+pub mod compat;
+mod decoder;
+mod descriptor;
+mod dtype;
+mod encode;
+mod fault;
+mod file;
+mod layout;
+mod lists;
+mod message;
+mod metadata;
+mod object;
+mod options;
+mod outline;
+mod region;
+mod scan;
+mod validate;
+mod value;
+mod window;
+mod wire;
+#[cfg(any(unix, windows))]
+mod writer;
+
+pub use array::Array;
+pub use cbor::{CborError, CborWhy, canonicalize, verify_canonical_cbor};
+pub use decoder::{Decoder, Event};
+pub use descriptor::DataObjectDescriptor;
+pub use dtype::{ByteOrder, Dtype};
+pub use encode::{
+    EncodeError, EncodeOptions, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, encode_message,
+    encode_message_into, encode_pre_encoded,
+};
+pub use fault::{Contradiction, Error, Fault};
+pub use file::File;
+pub use layout::Layout;
+pub use lists::{HashFrame, IndexFrame};
+pub use message::Message;
+pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataWhy};
+pub use object::{Object, StreamedObject};
+pub use options::ReadOptions;
+pub use region::{Part, Region};
+pub use scan::{Direction, Scan, ScanOptions, scan, scan_source};
+pub use validate::{
+    Code, Depth, FileIssue, FileReport, Issue, Level, MessageReport, ValidateOptions, validate_bytes,
+    validate_source,
+};
+#[cfg(feature = "ciborium")]
+pub use value::UnknownItem;
+pub use value::Value;
+pub use wire::frame::{Frame, FrameHeader};
+pub use wire::ids::{END_MAGIC, FrameFlags, FrameKind, MAGIC, MessageFlags, VERSION};
+pub use wire::order::DecodePhase;
+pub use wire::postamble::Postamble;
+pub use wire::preamble::Preamble;
+#[cfg(any(unix, windows))]
+pub use writer::Writer;

@@ -1,0 +1,152 @@
+//! One message: its metadata and its objects.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tercet_core::limits::within;
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource, Span};
+
+use crate::body::{Body, Contents, budget};
+use crate::check::check_hash;
+use crate::fault::{Error, Fault};
+use crate::layout::Layout;
+use crate::metadata::GlobalMetadata;
+use crate::object::Object;
+use crate::options::ReadOptions;
+use crate::window::Window;
+use crate::wire::ids::FrameKind;
+
+/// A message whose framing and metadata are read and checked; its objects are read when they are asked for.
+///
+/// Opening one reads the headers and tails of its frames and the frames around the objects, never a payload.
+///
+/// ```
+/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, encode_message};
+///
+/// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+/// let bytes = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &EncodeOptions::new())?;
+/// let message = Message::from_bytes("example", bytes)?;
+/// assert_eq!(message.object(0)?.decode()?.bytes(), [7, 8, 9]);
+/// # Ok::<(), tercet_tgm::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Message {
+    source: Arc<dyn ByteSource>,
+    options: ReadOptions,
+    layout: Layout,
+    contents: Contents,
+    metadata: GlobalMetadata,
+}
+
+impl Message {
+    /// Opens the first message of a buffer. `name` appears in errors.
+    pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::from_bytes_with(name, bytes, ReadOptions::new())
+    }
+
+    /// Opens the first message of a buffer.
+    pub fn from_bytes_with(name: &str, bytes: impl Into<Bytes>, options: ReadOptions) -> Result<Self, Error> {
+        let source: Arc<dyn ByteSource> = Arc::new(Memory::new(name, bytes));
+        let span = Span::first(source.len());
+        Self::open(source, 0, span, options)
+    }
+
+    /// Opens the message that starts where `span` starts and ends inside it.
+    pub fn open(
+        source: Arc<dyn ByteSource>,
+        number: u64,
+        span: Span,
+        options: ReadOptions,
+    ) -> Result<Self, Error> {
+        let name = source.name().clone();
+        Self::read(source, number, span, options).map_err(|fault| Error::new(name, fault))
+    }
+
+    fn read(
+        source: Arc<dyn ByteSource>,
+        number: u64,
+        span: Span,
+        options: ReadOptions,
+    ) -> Result<Self, Fault> {
+        let mut window = Window::up_to(&*source, span.end())?;
+        let layout = Layout::read(&mut window, number, span, &options)?;
+        let budget = budget(&options);
+        let mut contents = Contents::default();
+        for frame in &layout.frames {
+            if frame.kind == FrameKind::NTensor {
+                continue;
+            }
+            within("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
+            let bytes = window.peek(frame.body().start(), frame.body().len())?;
+            if options.verify {
+                check_hash(number, frame, &bytes)?;
+            }
+            contents.add(number, frame, Body::parse(number, frame, &bytes, &budget)?);
+        }
+        contents.check(&layout, &options)?;
+        let metadata = contents.metadata(&layout)?;
+        Ok(Self { source, options, layout, contents, metadata })
+    }
+
+    /// The name of the file or buffer.
+    pub fn name(&self) -> &Arc<str> {
+        self.source.name()
+    }
+
+    /// The number of the message in its file, from 0.
+    pub fn number(&self) -> u64 {
+        self.layout.number
+    }
+
+    /// Its bytes in the file.
+    pub fn span(&self) -> Span {
+        self.layout.span
+    }
+
+    /// Where everything in it is.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Its metadata: the last copy, an entry of `base` for each object, what preceded each object merged into its
+    /// entry.
+    pub fn metadata(&self) -> &GlobalMetadata {
+        &self.metadata
+    }
+
+    /// Its metadata as its first metadata frame has it. A streaming writer could not know more at that point.
+    pub fn first_metadata(&self) -> &GlobalMetadata {
+        self.contents.first().unwrap_or(&self.metadata)
+    }
+
+    /// The number of its objects.
+    pub fn object_count(&self) -> u64 {
+        self.layout.object_count()
+    }
+
+    /// An object. Its descriptor is read, its payload not yet.
+    pub fn object(&self, index: u64) -> Result<Object<'_>, Error> {
+        let frame = self.layout.object(index).map_err(|fault| self.error(fault))?;
+        Object::open(&*self.source, &self.options, self.layout.number, *frame)
+            .map_err(|fault| self.error(fault))
+    }
+
+    /// All objects in turn.
+    pub fn objects(&self) -> impl Iterator<Item = Result<Object<'_>, Error>> {
+        (0..self.object_count()).map(|index| self.object(index))
+    }
+
+    /// The bytes of the whole message.
+    pub fn bytes(&self) -> Result<Bytes, Error> {
+        let read = || {
+            within("the message", self.span().len(), self.options.limits.array_bytes)?;
+            Ok(self.source.read_at(self.span())?)
+        };
+        read().map_err(|fault| self.error(fault))
+    }
+
+    fn error(&self, fault: Fault) -> Error {
+        Error::new(self.name().clone(), fault)
+    }
+}

@@ -1,0 +1,160 @@
+//! A file of messages as a tree of named bytes.
+
+use tercet_core::{Outline, Span};
+
+use crate::fault::{Error, Fault};
+use crate::file::File;
+use crate::layout::Layout;
+use crate::object::Object;
+use crate::options::ReadOptions;
+use crate::window::Window;
+use crate::wire::frame::Frame;
+use crate::wire::ids::{FrameKind, MAGIC, MessageFlags, VERSION};
+
+impl File {
+    /// The file as a tree of named bytes: messages, their frames, the fields of these. Lists are cut after `max_rows`
+    /// rows. Bytes that belong to no message are drawn too, and so is a message that cannot be followed to its end.
+    pub fn outline(&self, max_rows: Option<u64>) -> Result<Outline, Error> {
+        let scan = self.scan()?;
+        let mut root = Outline::region("file", Span::first(self.len()));
+        let mut spans: Vec<(Span, Option<u64>)> = scan.junk.iter().map(|&span| (span, None)).collect();
+        spans.extend(scan.messages.iter().zip(0..).map(|(&span, number)| (span, Some(number))));
+        spans.sort_by_key(|(span, _)| span.start());
+        let rows = max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        let left = spans.len().saturating_sub(rows);
+        for (span, number) in spans.into_iter().take(rows) {
+            root.parts.push(match number {
+                Some(number) => self.outline_message(number, span, rows)?,
+                None => Outline::leaf("bytes of no message", span, format_args!("{} bytes", span.len())),
+            });
+        }
+        more(&mut root, left, "messages");
+        Ok(root)
+    }
+
+    fn outline_message(&self, number: u64, span: Span, rows: usize) -> Result<Outline, Error> {
+        let fail = |fault: Fault| Error::new(self.name().clone(), fault);
+        let mut message = Outline::region(format!("message {number}"), span);
+        let mut window =
+            Window::up_to(&**self.source(), span.end()).map_err(|error| fail(Fault::Source(error)))?;
+        // Drawing is for damaged files too: what does not fit together is drawn as it is.
+        let reading = ReadOptions::new().with_skip_unknown_frames(true).with_limits(self.options().limits);
+        match Layout::read(&mut window, number, span, &reading) {
+            Ok(layout) => {
+                message.parts.push(preamble(&layout));
+                let left = layout.frames.len().saturating_sub(rows);
+                for frame in layout.frames.iter().take(rows) {
+                    message.parts.push(self.outline_frame(number, frame));
+                }
+                more(&mut message, left, "frames");
+                message.parts.push(postamble(&layout));
+            }
+            Err(fault @ Fault::Malformed(_)) => {
+                let words = fault.to_string().replace("\n  ", ": ");
+                message.parts.push(Outline::leaf("damaged", span, words));
+            }
+            Err(fault) => return Err(fail(fault)),
+        }
+        Ok(message)
+    }
+
+    fn outline_frame(&self, number: u64, frame: &Frame) -> Outline {
+        let name = match frame.kind {
+            FrameKind::NTensor => format!("object {}", frame.object),
+            kind => format!("frame {} ({kind})", frame.index),
+        };
+        let mut region = Outline::region(name, frame.span);
+        region.field("magic", 2, "FR");
+        region.field("type", 2, format_args!("{} ({})", frame.header.code, frame.kind));
+        region.field("version", 2, frame.header.version);
+        region.field("flags", 2, frame.header.flags);
+        region.field("total_length", 8, frame.header.total_length);
+        let body = frame.body();
+        if frame.kind == FrameKind::NTensor {
+            self.outline_object(number, frame, &mut region);
+            region.parts.push(Outline::leaf(
+                "cbor_offset",
+                Span::at(body.end(), 8).unwrap_or(body),
+                frame.cbor_offset,
+            ));
+        } else {
+            region.parts.push(Outline::leaf("CBOR", body, format_args!("{} bytes", body.len())));
+        }
+        region.field(
+            "hash",
+            8,
+            match frame.hash() {
+                Some(hash) => format!("{hash:016x}"),
+                None => "none".to_owned(),
+            },
+        );
+        region.field("end_marker", 4, "ENDF");
+        region
+    }
+
+    fn outline_object(&self, number: u64, frame: &Frame, region: &mut Outline) {
+        let reading = ReadOptions::new().with_ignore_checksums(true);
+        let Ok(object) = Object::open(&**self.source(), &reading, number, *frame) else {
+            let body = frame.body();
+            region.parts.push(Outline::leaf("body", body, "its descriptor cannot be read"));
+            return;
+        };
+        let descriptor = object.descriptor();
+        let shape = tercet_core::Shape::new(descriptor.shape.clone());
+        let mut parts = vec![
+            Outline::leaf("payload", object.payload_span(), format_args!("{} {shape}", descriptor.dtype)),
+            Outline::leaf(
+                "descriptor",
+                object.descriptor_span(),
+                format_args!(
+                    "encoding {}, filter {}, compression {}",
+                    descriptor.encoding, descriptor.filter, descriptor.compression
+                ),
+            ),
+        ];
+        let masks = object.masks_span();
+        if !masks.is_empty() {
+            parts.push(Outline::leaf("masks", masks, format_args!("{} bytes", masks.len())));
+        }
+        parts.sort_by_key(|part| part.span.start());
+        region.parts.extend(parts);
+    }
+}
+
+fn preamble(layout: &Layout) -> Outline {
+    let mut region = Outline::region("preamble", layout.preamble_span());
+    let flags = layout.preamble.flags;
+    let set: Vec<&str> = MessageFlags::NAMED
+        .into_iter()
+        .filter_map(|(flag, name)| flags.contains(flag).then_some(name))
+        .collect();
+    region.field("magic", 8, MAGIC.escape_ascii());
+    region.field("version", 2, VERSION);
+    region.field("flags", 2, format_args!("{flags} {}", set.join(" ")));
+    region.field("reserved", 4, layout.preamble.reserved);
+    region.field(
+        "total_length",
+        8,
+        match layout.preamble.known_length() {
+            Some(length) => length.to_string(),
+            None => "0 (not known when written)".to_owned(),
+        },
+    );
+    region
+}
+
+fn postamble(layout: &Layout) -> Outline {
+    let mut region = Outline::region("postamble", layout.postamble_span());
+    region.field("first_footer_offset", 8, layout.postamble.first_footer_offset);
+    region.field("total_length", 8, layout.postamble.total_length);
+    region.field("end_magic", 8, crate::wire::ids::END_MAGIC.escape_ascii());
+    region
+}
+
+fn more(region: &mut Outline, left: usize, what: &str) {
+    if left > 0 {
+        let end = region.parts.last().map_or(region.span.start(), |last| last.span.end());
+        let span = Span::between(end, region.span.end()).unwrap_or(Span::empty(end));
+        region.parts.push(Outline::leaf("…", span, format_args!("{left} more {what}")));
+    }
+}

@@ -1,0 +1,264 @@
+//! Where the messages of a file are.
+
+use std::collections::HashSet;
+
+use tercet_core::{ByteSource, Progress, Span};
+
+use crate::fault::Fault;
+use crate::window::{Search, Window};
+use crate::wire::ids::{END_MAGIC, MAGIC, MIN_MESSAGE, POSTAMBLE_LEN, PREAMBLE_LEN};
+use crate::wire::postamble::Postamble;
+use crate::wire::preamble::Preamble;
+use crate::wire::walk::{Next, Walk};
+
+/// From which side messages are looked for. All ways find the same messages in an undamaged file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From the first byte on.
+    #[default]
+    Forward,
+    /// From the last byte back, by the lengths in postambles; ends at the first message that has none.
+    Backward,
+    /// From both ends in turn.
+    Bidirectional,
+}
+
+/// How messages are looked for.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ScanOptions {
+    /// From which side.
+    pub direction: Direction,
+    /// Longer messages are not believed when they are found from behind.
+    pub max_message_bytes: u64,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        Self { direction: Direction::Forward, max_message_bytes: 4 << 30 }
+    }
+}
+
+impl ScanOptions {
+    /// Looks from this side.
+    pub fn with_direction(mut self, direction: Direction) -> Self {
+        self.direction = direction;
+        self
+    }
+
+    /// Believes lengths up to this one from behind.
+    pub fn with_max_message_bytes(mut self, bytes: u64) -> Self {
+        self.max_message_bytes = bytes;
+        self
+    }
+}
+
+/// The messages of a file in the order of their bytes, and the bytes that belong to none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// The bytes of each message.
+    pub messages: Vec<Span>,
+    /// Bytes that belong to no message.
+    pub junk: Vec<Span>,
+}
+
+impl Scan {
+    fn of(messages: Vec<Span>, len: u64) -> Self {
+        let mut junk = Vec::new();
+        let mut at = 0;
+        for message in &messages {
+            junk.extend(Span::between(at, message.start()).filter(|gap| !gap.is_empty()));
+            at = message.end();
+        }
+        junk.extend(Span::between(at, len).filter(|gap| !gap.is_empty()));
+        Self { messages, junk }
+    }
+}
+
+/// Finds the messages in a buffer.
+///
+/// ```
+/// assert!(tercet_tgm::scan(b"no message here").is_empty());
+/// ```
+pub fn scan(buffer: &[u8]) -> Vec<Span> {
+    let source = tercet_core::source::Memory::new("buffer", bytes::Bytes::copy_from_slice(buffer));
+    scan_source(&source, ScanOptions::default(), &tercet_core::progress::Silent)
+        .map(|scan| scan.messages)
+        .unwrap_or_default()
+}
+
+/// Finds the messages of a source, reading blocks around preambles and postambles and nothing between them.
+///
+/// Bytes between messages are searched for the next one, each of them once: the time is linear in their number.
+/// Messages without a length are walked frame by frame, so a payload that contains the end magic does not cut them.
+pub fn scan_source(
+    source: &dyn ByteSource,
+    options: ScanOptions,
+    progress: &dyn Progress,
+) -> Result<Scan, Fault> {
+    let mut scanner = Scanner::new(source)?;
+    let len = source.len();
+    let mut found = Vec::new();
+    match options.direction {
+        Direction::Forward => {
+            let mut at = 0;
+            while let Some(message) = scanner.forward(at, len)? {
+                progress.check()?;
+                progress.advance(message.end() - at);
+                at = message.end();
+                found.push(message);
+            }
+            progress.advance(len - at);
+        }
+        Direction::Backward => {
+            let mut end = len;
+            while let Some(message) = scanner.backward(0, end, options.max_message_bytes)? {
+                progress.check()?;
+                progress.advance(message.len());
+                end = message.start();
+                found.push(message);
+            }
+            found.reverse();
+        }
+        Direction::Bidirectional => scanner.both_ends(options, progress, &mut found)?,
+    }
+    Ok(Scan::of(found, len))
+}
+
+struct Scanner<'a> {
+    ahead: Window<'a>,
+    behind: Window<'a>,
+    starts: Search,
+    ends: Search,
+    /// Frames from which a walk without a known length did not reach a postamble.
+    dead_ends: HashSet<u64>,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(source: &'a dyn ByteSource) -> Result<Self, Fault> {
+        Ok(Self {
+            ahead: Window::new(source)?,
+            behind: Window::backward(source)?,
+            starts: Search::new(MAGIC),
+            ends: Search::new(END_MAGIC),
+            dead_ends: HashSet::new(),
+        })
+    }
+
+    /// The next message that starts at `from` or later and ends at `limit` or earlier.
+    fn forward(&mut self, from: u64, limit: u64) -> Result<Option<Span>, Fault> {
+        let mut at = from;
+        loop {
+            if at.checked_add(MIN_MESSAGE).is_none_or(|end| end > limit) {
+                return Ok(None);
+            }
+            let head = self.ahead.get(at, PREAMBLE_LEN)?;
+            if let Ok(preamble) = Preamble::parse(0, at, head) {
+                let end = match preamble.known_length() {
+                    Some(length) => self.known_end(at, length, limit)?,
+                    None => self.walked_end(at, &preamble, limit)?,
+                };
+                if let Some(end) = end {
+                    return Ok(Span::between(at, end));
+                }
+            }
+            match self.starts.next(&mut self.ahead, at + 1)? {
+                Some(next) => at = next,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The end of a message that says its length, if its last bytes are those of a message.
+    fn known_end(&mut self, at: u64, length: u64, limit: u64) -> Result<Option<u64>, Fault> {
+        let Some(end) = at.checked_add(length).filter(|&end| end <= limit) else { return Ok(None) };
+        let tail = self.ahead.peek(end - POSTAMBLE_LEN, POSTAMBLE_LEN)?;
+        Ok(tail.ends_with(END_MAGIC).then_some(end))
+    }
+
+    /// The end of a message that does not say its length.
+    fn walked_end(&mut self, at: u64, preamble: &Preamble, limit: u64) -> Result<Option<u64>, Fault> {
+        let mut walk = Walk::new(0, at, preamble).skipping_unknown(true);
+        let mut passed = Vec::new();
+        let broken = loop {
+            let here = walk.at();
+            if here.checked_add(POSTAMBLE_LEN).is_none_or(|end| end > limit) || self.dead_ends.contains(&here)
+            {
+                break here;
+            }
+            match walk.look(self.ahead.get(here, walk.wants())?) {
+                Ok(Next::Postamble) => return Ok(Some(here + POSTAMBLE_LEN)),
+                Ok(Next::Gap(len)) => walk.skip(len),
+                Ok(Next::Frame(header)) => {
+                    let Ok(tail_at) = walk.tail_at(&header) else { break here };
+                    if tail_at.checked_add(header.tail_len()).is_none_or(|end| end > limit) {
+                        break here;
+                    }
+                    passed.push(here);
+                    let tail = self.ahead.peek(tail_at, header.tail_len())?;
+                    if walk.take(&header, &tail).is_err() {
+                        break here;
+                    }
+                }
+                Err(_) => break here,
+            }
+        };
+        self.dead_ends.extend(passed);
+        // Damaged inside. It keeps its place if it ends before another message starts.
+        let end = self.ends.next(&mut self.ahead, broken)?;
+        let Some(end) = end.map(|end| end + END_MAGIC.len() as u64).filter(|&end| end <= limit) else {
+            return Ok(None);
+        };
+        let next = self.starts.next(&mut self.ahead, broken.max(at + 1))?;
+        let whole = end - at >= MIN_MESSAGE && next.is_none_or(|next| end <= next);
+        Ok(whole.then_some(end))
+    }
+
+    /// The message that ends at `end` and starts at `from` or later.
+    fn backward(&mut self, from: u64, end: u64, longest: u64) -> Result<Option<Span>, Fault> {
+        if end < from.saturating_add(MIN_MESSAGE) {
+            return Ok(None);
+        }
+        let tail_at = end - POSTAMBLE_LEN;
+        let tail = self.behind.get(tail_at, POSTAMBLE_LEN)?;
+        let Ok(postamble) = Postamble::parse(0, tail_at, tail) else { return Ok(None) };
+        let length = postamble.total_length;
+        if length < MIN_MESSAGE || length > longest || length > end - from {
+            return Ok(None);
+        }
+        let at = end - length;
+        let head = self.behind.peek(at, PREAMBLE_LEN)?;
+        let preamble = Preamble::parse(0, at, &head).ok();
+        let agrees = preamble.is_some_and(|preamble| [0, length].contains(&preamble.total_length));
+        Ok(agrees.then(|| Span::between(at, end)).flatten())
+    }
+
+    fn both_ends(
+        &mut self,
+        options: ScanOptions,
+        progress: &dyn Progress,
+        found: &mut Vec<Span>,
+    ) -> Result<(), Fault> {
+        let (mut at, mut end) = (0, self.ahead.len());
+        let mut back = Vec::new();
+        let mut looks_back = true;
+        while let Some(message) = self.forward(at, end)? {
+            progress.check()?;
+            progress.advance(message.end() - at);
+            at = message.end();
+            found.push(message);
+            if looks_back {
+                match self.backward(at, end, options.max_message_bytes)? {
+                    Some(message) => {
+                        progress.advance(message.len());
+                        end = message.start();
+                        back.push(message);
+                    }
+                    None => looks_back = false,
+                }
+            }
+        }
+        found.extend(back.into_iter().rev());
+        Ok(())
+    }
+}

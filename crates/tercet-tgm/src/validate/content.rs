@@ -1,0 +1,260 @@
+//! Level 2: CBOR and what it says.
+
+use tercet_core::Span;
+
+use super::code::Code;
+use super::report::MessageReport;
+use crate::body::{Body, budget};
+use crate::cbor;
+use crate::check;
+use crate::descriptor::DataObjectDescriptor;
+use crate::fault::{Contradiction, Fault};
+use crate::layout::Layout;
+use crate::metadata::{Entry, GlobalMetadata, MetadataWhy};
+use crate::object::{decoded_len, refuse_undecodable};
+use crate::options::ReadOptions;
+use crate::value::Value;
+use crate::window::Window;
+use crate::wire::frame::Frame;
+use crate::wire::ids::FrameKind;
+
+const ENCODINGS: &[&str] = &["none", "simple_packing"];
+const FILTERS: &[&str] = &["none", "shuffle"];
+const COMPRESSIONS: &[&str] = &["none", "szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"];
+
+/// Understands every frame and compares what they say. Returns the lists, for the next level.
+pub(super) fn check(
+    window: &mut Window<'_>,
+    layout: &Layout,
+    reading: &ReadOptions,
+    canonical: bool,
+    report: &mut MessageReport,
+) -> Result<Vec<(Frame, Body)>, Fault> {
+    let mut lists = Vec::new();
+    let mut copies: Vec<GlobalMetadata> = Vec::new();
+    for frame in &layout.frames {
+        if frame.kind == FrameKind::NTensor {
+            continue;
+        }
+        let (at, bytes) = (Some(frame.span.start()), window.peek(frame.body().start(), frame.body().len())?);
+        let codes = codes_of(frame.kind);
+        if canonical && let Err(error) = cbor::verify_canonical_cbor(&bytes) {
+            report.add(codes.1, None, at, format!("the CBOR of {} is not canonical: {error}", frame.kind));
+        }
+        trailing(&bytes, frame, reading, report);
+        match Body::parse(layout.number, frame, &bytes, &budget(reading)) {
+            Ok(Body::Metadata(metadata)) => copies.push(metadata),
+            Ok(Body::Preceder(_)) => {}
+            Ok(list) => {
+                contradictions(layout, frame, &list, report);
+                lists.push((*frame, list));
+            }
+            Err(Fault::Metadata { error, .. })
+                if matches!(error.why, MetadataWhy::Entries { .. })
+                    && frame.kind == FrameKind::PrecederMetadata =>
+            {
+                report.add(Code::PrecederBaseCountWrong, Some(frame.object.into()), at, error.to_string());
+            }
+            Err(fault @ (Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Limit(_))) => {
+                report.add(codes.0, None, at, fault.to_string().replace("\n  ", ": "));
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    let descriptors = descriptors(window, layout, reading, canonical, report)?;
+    metadata(layout, &copies, &descriptors, report);
+    Ok(lists)
+}
+
+/// The codes of a frame whose CBOR does not parse, and of one whose CBOR is not canonical.
+fn codes_of(kind: FrameKind) -> (Code, Code) {
+    match kind {
+        FrameKind::HeaderIndex | FrameKind::FooterIndex => {
+            (Code::IndexCborParseFailed, Code::IndexCborNonCanonical)
+        }
+        FrameKind::HeaderHash | FrameKind::FooterHash => {
+            (Code::HashFrameCborParseFailed, Code::HashFrameCborNonCanonical)
+        }
+        FrameKind::PrecederMetadata => (Code::PrecederCborParseFailed, Code::PrecederCborNonCanonical),
+        FrameKind::NTensor => (Code::DescriptorCborParseFailed, Code::DescriptorCborNonCanonical),
+        FrameKind::HeaderMetadata | FrameKind::FooterMetadata => {
+            (Code::MetadataCborParseFailed, Code::MetadataCborNonCanonical)
+        }
+    }
+}
+
+fn trailing(bytes: &[u8], frame: &Frame, reading: &ReadOptions, report: &mut MessageReport) {
+    let Ok((_, used)) = cbor::decode(bytes, &budget(reading)) else { return };
+    if used < bytes.len() {
+        let at = frame.body().start().saturating_add(used as u64);
+        let description = format!("{} bytes behind the CBOR of {}", bytes.len() - used, frame.kind);
+        report.add(Code::TrailingCborBytes, None, Some(at), description);
+    }
+}
+
+fn contradictions(layout: &Layout, frame: &Frame, list: &Body, report: &mut MessageReport) {
+    let found = match list {
+        Body::Index(index) => check::index(layout, frame, index),
+        Body::Hashes(hashes) => check::hashes(layout, frame, hashes),
+        Body::Metadata(_) | Body::Preceder(_) => None,
+    };
+    let Some(found) = found else { return };
+    let code = match (&found.what, list) {
+        (Contradiction::Count { .. }, Body::Index(_)) => Code::IndexCountMismatch,
+        (Contradiction::Count { .. }, _) => Code::HashFrameCountMismatch,
+        (Contradiction::Index { .. }, _) => Code::IndexOffsetMismatch,
+        // Hashes are compared on the next level.
+        _ => return,
+    };
+    report.add(code, None, Some(frame.span.start()), found.what.to_string());
+}
+
+fn descriptors(
+    window: &mut Window<'_>,
+    layout: &Layout,
+    reading: &ReadOptions,
+    canonical: bool,
+    report: &mut MessageReport,
+) -> Result<Vec<Option<DataObjectDescriptor>>, Fault> {
+    let mut all = Vec::new();
+    for frame in layout.objects() {
+        let start = frame.span.start().saturating_add(frame.cbor_offset);
+        let bytes = window.peek(start, frame.body().end().saturating_sub(start))?;
+        let (object, at) = (Some(u64::from(frame.object)), Some(start));
+        let read = crate::object::read_descriptor(layout.number, frame, &bytes, reading);
+        match read {
+            Ok((descriptor, place)) => {
+                let len = place.descriptor.len();
+                let cbor = usize::try_from(len).ok().and_then(|len| bytes.get(..len)).unwrap_or(&bytes);
+                if canonical && let Err(error) = cbor::verify_canonical_cbor(cbor) {
+                    let description = format!("the CBOR of the descriptor is not canonical: {error}");
+                    report.add(Code::DescriptorCborNonCanonical, object, at, description);
+                }
+                one(&descriptor, layout.number, frame, place.payload, report);
+                all.push(Some(descriptor));
+            }
+            Err(fault @ (Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Limit(_))) => {
+                let before = !frame.header.flags.contains(crate::wire::ids::FrameFlags::DESCRIPTOR_AFTER);
+                let code = if before && matches!(fault, Fault::Cbor { .. }) {
+                    Code::CborBeforeBoundaryUnknown
+                } else {
+                    Code::DescriptorCborParseFailed
+                };
+                report.add(code, object, at, fault.to_string().replace("\n  ", ": "));
+                all.push(None);
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(all)
+}
+
+fn one(
+    descriptor: &DataObjectDescriptor,
+    message: u64,
+    frame: &Frame,
+    payload: Span,
+    report: &mut MessageReport,
+) {
+    let (object, at) = (Some(u64::from(frame.object)), Some(frame.span.start()));
+    let rank = descriptor.shape.len() as u64;
+    if descriptor.ndim != rank {
+        let description = format!("ndim is {}, but shape has {rank} extents", descriptor.ndim);
+        report.add(Code::NdimShapeMismatch, object, at, description);
+    }
+    if descriptor.strides.len() as u64 != rank {
+        let description = format!("strides has {} numbers, but shape {rank}", descriptor.strides.len());
+        report.add(Code::StridesShapeMismatch, object, at, description);
+    }
+    if descriptor.obj_type.is_empty() {
+        report.add(Code::EmptyObjType, object, at, "type is empty".to_owned());
+    }
+    let stages = [
+        ("encoding", &descriptor.encoding, ENCODINGS, Code::UnknownEncoding),
+        ("filter", &descriptor.filter, FILTERS, Code::UnknownFilter),
+        ("compression", &descriptor.compression, COMPRESSIONS, Code::UnknownCompression),
+    ];
+    for (stage, name, known, code) in stages {
+        if !known.contains(&name.as_str()) {
+            report.add(code, object, at, format!("{stage} `{name}` is not known"));
+        }
+    }
+    let elements = descriptor.elements();
+    if elements.and_then(|n| descriptor.dtype.payload_len(n)).is_none() {
+        report.add(Code::ShapeOverflow, object, at, "the shape has more than 2^64 bytes".to_owned());
+    } else if refuse_undecodable(frame.region(message), descriptor).is_ok()
+        && let Err(fault) = decoded_len(frame.region(message), descriptor, payload)
+    {
+        report.add(Code::PayloadLengthMismatch, object, at, fault.to_string());
+    }
+}
+
+fn metadata(
+    layout: &Layout,
+    copies: &[GlobalMetadata],
+    descriptors: &[Option<DataObjectDescriptor>],
+    report: &mut MessageReport,
+) {
+    let objects = layout.object_count();
+    for copy in copies {
+        let found = copy.base.len() as u64;
+        // The first copy of a stream may have entries for objects that never came.
+        let is_last = copies.last().is_some_and(|last| std::ptr::eq(last, copy));
+        if found > objects && is_last {
+            let description = format!("base has {found} entries, but the message has {objects} objects");
+            report.add(Code::BaseCountExceedsObjects, None, None, description);
+        }
+    }
+    if let [first, .., last] = copies {
+        disagreements(first, last, report);
+    }
+    let Some(last) = copies.last() else { return };
+    for ((entry, descriptor), object) in last.base.iter().zip(descriptors).zip(0..) {
+        reserved(entry, descriptor.as_ref(), object, report);
+    }
+}
+
+/// Keys that both copies have, with different values.
+fn disagreements(first: &GlobalMetadata, last: &GlobalMetadata, report: &mut MessageReport) {
+    let sections = first.base.iter().zip(&last.base).map(|(a, b)| (a, b, "base"));
+    let sections = sections.chain([(&first.extra, &last.extra, "_extra_")]);
+    for (a, b, place) in sections {
+        for (key, value) in a {
+            if b.get(key).is_some_and(|other| other != value) {
+                let key = tercet_core::escape::name(key);
+                let description = format!("header and footer metadata disagree about `{key}` in {place}");
+                report.add(Code::MetadataCopiesDisagree, None, None, description);
+            }
+        }
+    }
+}
+
+fn reserved(
+    entry: &Entry,
+    descriptor: Option<&DataObjectDescriptor>,
+    object: u64,
+    report: &mut MessageReport,
+) {
+    let Some(section) = entry.get("_reserved_") else { return };
+    if !matches!(section, Value::Map(_)) {
+        report.add(Code::ReservedNotAMap, Some(object), None, "`_reserved_` is not a map".to_owned());
+        return;
+    }
+    let Some(tensor) = section.get("tensor") else {
+        let description = "`_reserved_` has no `tensor`".to_owned();
+        report.add(Code::ReservedMissingTensor, Some(object), None, description);
+        return;
+    };
+    let Some(descriptor) = descriptor else { return };
+    let expected = descriptor.tensor_entry();
+    for key in ["ndim", "dtype", "shape", "strides"] {
+        if let (Some(said), Some(is)) = (tensor.get(key), expected.get(key))
+            && said != is
+        {
+            let (said, is) = (said.printed(), is.printed());
+            let said = tercet_core::escape::name(&said);
+            let description = format!("`_reserved_.tensor.{key}` is {said}, but the descriptor says {is}");
+            report.add(Code::ReservedTensorMismatch, Some(object), None, description);
+        }
+    }
+}

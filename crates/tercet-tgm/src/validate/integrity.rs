@@ -1,0 +1,169 @@
+//! Levels 3 and 4: hashes, decoding, values.
+
+use tercet_core::tensor::f16;
+use tercet_core::{ByteSource, Class, Diagnose as _};
+
+use super::code::Code;
+use super::report::MessageReport;
+use crate::array::Array;
+use crate::body::Body;
+use crate::check::{ALGORITHM, check_hash};
+use crate::dtype::Dtype;
+use crate::fault::Fault;
+use crate::layout::Layout;
+use crate::object::Object;
+use crate::options::ReadOptions;
+use crate::window::Window;
+use crate::wire::frame::Frame;
+use crate::wire::ids::{FrameKind, MessageFlags};
+
+/// What the two levels need.
+pub(super) struct Work<'a> {
+    pub(super) source: &'a dyn ByteSource,
+    pub(super) layout: &'a Layout,
+    pub(super) reading: &'a ReadOptions,
+    /// Whether objects are decoded.
+    pub(super) decode: bool,
+    /// Whether their values are looked at.
+    pub(super) fidelity: bool,
+}
+
+impl Work<'_> {
+    pub(super) fn check(
+        &self,
+        window: &mut Window<'_>,
+        lists: &[(Frame, Body)],
+        report: &mut MessageReport,
+    ) -> Result<(), Fault> {
+        let promised = self.layout.preamble.flags.contains(MessageFlags::HASHES_PRESENT);
+        let mut verified = 0u64;
+        for frame in &self.layout.frames {
+            let is_object = frame.kind == FrameKind::NTensor;
+            let (object, at) = (is_object.then_some(u64::from(frame.object)), Some(frame.span.start()));
+            if frame.hash().is_none() {
+                if promised {
+                    let description =
+                        format!("{} carries no hash although the message promises it", frame.kind);
+                    report.add(Code::HashVerificationError, object, at, description);
+                } else if is_object {
+                    let description = "there is no hash to compare".to_owned();
+                    report.add(Code::NoHashAvailable, object, at, description);
+                }
+                continue;
+            }
+            let checked = if is_object {
+                self.hash_object(frame)
+            } else {
+                let bytes = window.peek(frame.body().start(), frame.body().len())?;
+                check_hash(self.layout.number, frame, &bytes)
+            };
+            match checked {
+                Ok(()) => verified += u64::from(is_object),
+                Err(fault @ Fault::HashMismatch { .. }) => {
+                    report.add(Code::HashMismatch, object, at, fault.to_string().replace("\n  ", ": "));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        compare_lists(self.layout, lists, report);
+        if self.decode {
+            for frame in self.layout.objects() {
+                self.decode(frame, report)?;
+            }
+        }
+        report.hash_verified = verified > 0 && verified == self.layout.object_count() && report.is_ok();
+        Ok(())
+    }
+
+    /// Hashes the whole frame without looking at what is in it: the descriptor may be damaged.
+    fn hash_object(&self, frame: &Frame) -> Result<(), Fault> {
+        crate::object::verify_frame(self.source, self.layout.number, frame)
+    }
+
+    fn decode(&self, frame: &Frame, report: &mut MessageReport) -> Result<(), Fault> {
+        let (object, at) = (Some(u64::from(frame.object)), Some(frame.span.start()));
+        let Ok(opened) = Object::open(self.source, self.reading, self.layout.number, *frame) else {
+            // Told on the level before.
+            return Ok(());
+        };
+        // Without values to look at, what is stored plainly has nothing to decode.
+        let decoded =
+            if self.fidelity { opened.decode().map(Some) } else { opened.decoded_len().map(|_| None) };
+        let array = match decoded.map_err(crate::Error::into_fault) {
+            Ok(array) => array,
+            Err(fault @ Fault::Undecodable { .. }) => {
+                report.add(Code::PipelineNotBuiltIn, object, at, fault.to_string());
+                return Ok(());
+            }
+            Err(Fault::PayloadLength { .. }) => return Ok(()),
+            Err(fault @ (Fault::Source(_) | Fault::Cancelled(_))) => return Err(fault),
+            Err(fault) => {
+                let failed =
+                    if self.fidelity { Code::DecodeObjectFailed } else { Code::DecodePipelineFailed };
+                let code = if fault.class() == Class::Limit { Code::LimitExceeded } else { failed };
+                report.add(code, object, at, fault.to_string());
+                return Ok(());
+            }
+        };
+        if let Some(array) = array {
+            let (nan, inf) = not_finite(&array);
+            let found = [(nan, Code::NanDetected, "NaN"), (inf, Code::InfDetected, "infinite")];
+            for (first, code, name) in found {
+                if let Some(element) = first {
+                    report.add(code, object, at, format!("element {element} is {name}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Hash lists against the slots of the objects, and against each other.
+fn compare_lists(layout: &Layout, lists: &[(Frame, Body)], report: &mut MessageReport) {
+    for (frame, body) in lists {
+        let Body::Hashes(list) = body else { continue };
+        let at = Some(frame.span.start());
+        if list.algorithm != ALGORITHM {
+            let name = tercet_core::escape::name(&list.algorithm).into_owned();
+            report.add(Code::UnknownHashAlgorithm, None, at, format!("hash algorithm `{name}` is not known"));
+            continue;
+        }
+        for (object, found) in layout.objects().zip(&list.hashes) {
+            let expected = object.hash_slot;
+            if *found != format!("{expected:016x}") {
+                let found = tercet_core::escape::name(found);
+                let description =
+                    format!("{} says {found}, but the object carries {expected:016x}", frame.kind);
+                report.add(Code::HashMismatch, Some(object.object.into()), at, description);
+            }
+        }
+    }
+}
+
+/// The first element that is NaN and the first that is infinite. Both parts of complex numbers count.
+fn not_finite(array: &Array) -> (Option<usize>, Option<usize>) {
+    let bytes = array.bytes();
+    match array.dtype() {
+        Dtype::Float16 => classify(bytes, 1, |b: [u8; 2]| f16::from_le_bytes(b).to_f64()),
+        Dtype::Bfloat16 => {
+            classify(bytes, 1, |b: [u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16).into())
+        }
+        Dtype::Float32 => classify(bytes, 1, |b: [u8; 4]| f32::from_le_bytes(b).into()),
+        Dtype::Float64 => classify(bytes, 1, f64::from_le_bytes),
+        Dtype::Complex64 => classify(bytes, 2, |b: [u8; 4]| f32::from_le_bytes(b).into()),
+        Dtype::Complex128 => classify(bytes, 2, f64::from_le_bytes),
+        _ => (None, None),
+    }
+}
+
+fn classify<const N: usize>(
+    bytes: &[u8],
+    parts: usize,
+    number: impl Fn([u8; N]) -> f64,
+) -> (Option<usize>, Option<usize>) {
+    let (elements, _) = bytes.as_chunks::<N>();
+    let first = |test: fn(f64) -> bool| {
+        elements.iter().position(|&element| test(number(element))).map(|at| at / parts)
+    };
+    (first(f64::is_nan), first(f64::is_infinite))
+}

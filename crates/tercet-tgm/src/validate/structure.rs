@@ -1,0 +1,140 @@
+//! Level 1: framing.
+
+use tercet_core::{Malformed, Severity, Span, Why};
+
+use super::code::Code;
+use super::report::MessageReport;
+use crate::check;
+use crate::fault::{Contradiction, Fault};
+use crate::layout::Layout;
+use crate::options::ReadOptions;
+use crate::region::{Part, Region};
+use crate::window::Window;
+use crate::wire::ids::{FrameKind, MIN_MESSAGE, MessageFlags, POSTAMBLE_LEN, PREAMBLE_LEN};
+use crate::wire::order::OBJECT_AFTER_PRECEDER;
+
+/// Walks over the frames. `None` if they could not be followed to the end.
+pub(super) fn check(
+    window: &mut Window<'_>,
+    number: u64,
+    span: Span,
+    reading: &ReadOptions,
+    report: &mut MessageReport,
+) -> Result<Option<Layout>, Fault> {
+    if span.len() < MIN_MESSAGE {
+        let description = format!("{} bytes, but a message has at least {MIN_MESSAGE}", span.len());
+        report.add(Code::BufferTooShort, None, None, description);
+        return Ok(None);
+    }
+    let layout = match Layout::read(window, number, span, reading) {
+        Ok(layout) => layout,
+        Err(Fault::Malformed(error)) => {
+            let object = match error.site.region.part {
+                Part::Object { object } => Some(u64::from(object)),
+                _ => None,
+            };
+            let description = error.to_string().replace("\n  ", ": ");
+            report.add(code_of(&error), object, Some(error.site.span.start()), description);
+            return Ok(None);
+        }
+        Err(Fault::Limit(error)) => {
+            report.add(Code::LimitExceeded, None, None, error.to_string());
+            return Ok(None);
+        }
+        Err(fault) => return Err(fault),
+    };
+    padding(window, &layout, report)?;
+    outer(&layout, report);
+    if !layout.frames.iter().any(|frame| is_metadata(frame.kind)) {
+        let description = "there is no metadata frame".to_owned();
+        report.add(Code::NoMetadataFrame, None, Some(layout.span.start()), description);
+    }
+    Ok(Some(layout))
+}
+
+fn is_metadata(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::HeaderMetadata | FrameKind::FooterMetadata)
+}
+
+fn code_of(error: &Malformed<Region>) -> Code {
+    match (error.site.region.part, error.site.field, &error.why) {
+        (Part::Preamble, "magic", Why::BadMagic { .. }) => Code::InvalidMagic,
+        (Part::Preamble, "total_length", Why::OutOfRange { .. }) => Code::TotalLengthTooSmall,
+        (Part::Preamble, "total_length", Why::Truncated { need, .. })
+            if need.checked_add(1 << 62).is_none() =>
+        {
+            Code::TotalLengthOverflow
+        }
+        (Part::Preamble, "total_length", Why::Truncated { .. }) => Code::TotalLengthExceedsBuffer,
+        (Part::Preamble, ..) => Code::PreambleParseFailed,
+        (Part::Postamble, ..) => Code::PostambleInvalid,
+        (_, _, Why::Misplaced { rule }) if *rule == OBJECT_AFTER_PRECEDER => {
+            if error.site.span.is_empty() {
+                Code::DanglingPreceder
+            } else {
+                Code::PrecederNotFollowedByObject
+            }
+        }
+        (_, _, Why::Misplaced { .. }) => Code::FrameOrderViolation,
+        (_, "cbor_offset", Why::OutOfRange { .. }) => Code::CborOffsetInvalid,
+        (_, "end_marker", Why::BadMagic { .. }) => Code::MissingEndMarker,
+        (_, "total_length", Why::OutOfRange { .. }) => Code::FrameTooSmall,
+        (_, "total_length", Why::Overflow { .. }) => Code::FrameLengthOverflow,
+        (_, "cbor_offset" | "hash" | "end_marker", _)
+        | (_, "total_length", Why::OutOfBounds { .. } | Why::Disagrees { .. }) => Code::FrameExceedsMessage,
+        (_, _, Why::Truncated { .. }) => Code::TruncatedFrameHeader,
+        _ => Code::InvalidFrameHeader,
+    }
+}
+
+/// What lies between the frames must be zero.
+fn padding(window: &mut Window<'_>, layout: &Layout, report: &mut MessageReport) -> Result<(), Fault> {
+    let starts = layout.frames.iter().map(|frame| frame.span.start()).skip(1);
+    let starts = starts.chain([layout.postamble_span().start()]);
+    for (frame, next) in layout.frames.iter().zip(starts) {
+        let end = frame.span.end();
+        let gap = next.saturating_sub(end).min(8);
+        let bytes = window.peek(end, gap)?;
+        if bytes.iter().any(|&byte| byte != 0) {
+            let description = format!("the padding of frame {} ({}) is not zero", frame.index, frame.kind);
+            report.add(Code::NonZeroPadding, None, Some(end), description);
+        }
+    }
+    Ok(())
+}
+
+/// Preamble and postamble against the frames.
+fn outer(layout: &Layout, report: &mut MessageReport) {
+    let flag_at = layout.span.start().saturating_add(10);
+    for found in check::outer(layout) {
+        let at = Some(found.span.start());
+        let words = found.what.to_string();
+        match found.what {
+            Contradiction::Flag { .. } => report.add(Code::FlagMismatch, None, Some(flag_at), words),
+            Contradiction::Postamble { field: "total_length", .. } => {
+                report.add(Code::PostambleLengthMismatch, None, at, words);
+            }
+            Contradiction::Postamble { found, .. } => {
+                let last = layout.span.len().saturating_sub(POSTAMBLE_LEN);
+                let inside = (PREAMBLE_LEN..=last).contains(&found);
+                let code = if inside { Code::FooterOffsetMismatch } else { Code::FooterOffsetOutOfRange };
+                report.add(code, None, at, words);
+            }
+            _ => {}
+        }
+    }
+    // What streaming writers announce before they know is no contradiction, but worth a word.
+    let flags = layout.preamble.flags;
+    let there = |kind| layout.frames.iter().any(|frame| frame.kind == kind);
+    let announced = [
+        (MessageFlags::PRECEDER_METADATA, FrameKind::PrecederMetadata, "PRECEDER_METADATA"),
+        (MessageFlags::FOOTER_HASHES, FrameKind::FooterHash, "FOOTER_HASHES"),
+    ];
+    for (flag, kind, name) in announced {
+        let counted = report.issues.iter().any(|issue| issue.description.starts_with(name));
+        if flags.contains(flag) && !there(kind) && !counted {
+            let description = format!("{name} is set, but there is no such frame, as streaming writers do");
+            report.add_as(Code::FlagMismatch, Severity::Warning, None, Some(flag_at), description);
+        }
+    }
+}

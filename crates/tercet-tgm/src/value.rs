@@ -1,0 +1,228 @@
+//! Metadata values: the CBOR data model in memory.
+
+use std::collections::BTreeMap;
+
+#[cfg(feature = "ciborium")]
+mod ciborium;
+#[cfg(feature = "ciborium")]
+pub use ciborium::UnknownItem;
+mod json;
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// One CBOR item.
+///
+/// Maps keep their pairs in the order of the wire, repeated keys included; [`get`](Self::get) answers the last one.
+/// Equality is that of the parts: a NaN is unequal to itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `null` or `undefined`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// An integer. Outside 64 bits it is written as a bignum.
+    Integer(i128),
+    /// A floating-point number of any width.
+    Float(f64),
+    /// A byte string.
+    Bytes(Vec<u8>),
+    /// A text string.
+    Text(String),
+    /// An array.
+    Array(Vec<Value>),
+    /// A map.
+    Map(Vec<(Value, Value)>),
+    /// A tag and the item it stands in front of.
+    Tag(u64, Box<Value>),
+}
+
+/// The largest magnitude up to which every integer is an `f64`.
+const EXACT_IN_F64: u128 = 1 << 53;
+
+impl Value {
+    /// The text, if this is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one.
+    pub fn as_i128(&self) -> Option<i128> {
+        match self {
+            Self::Integer(integer) => Some(*integer),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one that fits.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.as_i128().and_then(|integer| integer.try_into().ok())
+    }
+
+    /// The number: a float, or an integer of magnitude up to 2^53, where none is rounded.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Float(float) => Some(*float),
+            #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
+            Self::Integer(integer) if integer.unsigned_abs() <= EXACT_IN_F64 => Some(*integer as f64),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is an array.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Self::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The pairs, if this is a map.
+    pub fn as_map(&self) -> Option<&[(Value, Value)]> {
+        match self {
+            Self::Map(pairs) => Some(pairs),
+            _ => None,
+        }
+    }
+
+    /// The truth value, if this is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(bool) => Some(*bool),
+            _ => None,
+        }
+    }
+
+    /// The value of a text key, if this is a map that has it. Of repeated keys the last one counts.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_map()?.iter().rev().find(|(found, _)| found.as_text() == Some(key)).map(|(_, value)| value)
+    }
+
+    /// The printed form, which where-clauses compare.
+    ///
+    /// Text is printed as it is, integers in decimal, floats with the shortest digits that read back equal and never
+    /// with an exponent (`1` for 1.0), then `true`, `false` and `null`. Everything else is printed as the compact
+    /// form of [`to_json`](Self::to_json).
+    ///
+    /// ```
+    /// use tercet_tgm::Value;
+    ///
+    /// assert_eq!(Value::from(1.0).printed(), "1");
+    /// assert_eq!(Value::from("2t").printed(), "2t");
+    /// assert_eq!(Value::from(vec![Value::Null, Value::from(7)]).printed(), "[null,7]");
+    /// ```
+    pub fn printed(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(bool) => bool.to_string(),
+            Self::Integer(integer) => integer.to_string(),
+            Self::Float(float) => float.to_string(),
+            Self::Text(text) => text.clone(),
+            _ => self.to_json().to_string(),
+        }
+    }
+
+    /// What this is, in words with an article.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Integer(_) => "an integer",
+            Self::Float(_) => "a float",
+            Self::Bytes(_) => "a byte string",
+            Self::Text(_) => "a text",
+            Self::Array(_) => "an array",
+            Self::Map(_) => "a map",
+            Self::Tag(..) => "a tagged item",
+        }
+    }
+
+    /// The item behind any tags.
+    pub(crate) fn untagged(&self) -> &Self {
+        let mut value = self;
+        while let Self::Tag(_, inner) = value {
+            value = inner;
+        }
+        value
+    }
+
+    /// The item behind any tags.
+    pub(crate) fn into_untagged(self) -> Self {
+        let mut value = self;
+        while let Self::Tag(_, inner) = value {
+            value = *inner;
+        }
+        value
+    }
+
+    /// Whether both are the same item: floats bit by bit, pairs of maps in the same order.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Array(a), Self::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+            }
+            (Self::Map(a), Self::Map(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0.is_same(&b.0) && a.1.is_same(&b.1))
+            }
+            (Self::Tag(a, inner_a), Self::Tag(b, inner_b)) => a == b && inner_a.is_same(inner_b),
+            _ => self == other,
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(bool: bool) -> Self {
+        Self::Bool(bool)
+    }
+}
+
+macro_rules! from_integers {
+    ($($type:ty)*) => {$(
+        impl From<$type> for Value {
+            fn from(integer: $type) -> Self {
+                Self::Integer(i128::from(integer))
+            }
+        }
+    )*};
+}
+
+from_integers!(u8 u16 u32 u64 i8 i16 i32 i64 i128);
+
+impl From<usize> for Value {
+    fn from(integer: usize) -> Self {
+        Self::Integer(integer as i128)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(float: f64) -> Self {
+        Self::Float(float)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Self {
+        Self::Array(items)
+    }
+}
+
+impl From<BTreeMap<String, Value>> for Value {
+    fn from(entries: BTreeMap<String, Value>) -> Self {
+        Self::Map(entries.into_iter().map(|(key, value)| (Self::Text(key), value)).collect())
+    }
+}

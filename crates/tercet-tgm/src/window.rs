@@ -1,0 +1,137 @@
+//! A source seen through one block at a time.
+
+use bytes::Bytes;
+use memchr::memmem;
+use tercet_core::{ByteSource, SourceError, Span};
+
+/// Bytes fetched around a preamble or a postamble.
+const BLOCK: u64 = 64 << 10;
+/// Bytes fetched at a time while searching through junk.
+const SEARCH_BLOCK: u64 = 1 << 20;
+
+/// Reads small pieces of a source, one block for many of them.
+///
+/// A source that costs no copy is one block.
+#[derive(Debug)]
+pub(crate) struct Window<'a> {
+    source: &'a dyn ByteSource,
+    block: Bytes,
+    start: u64,
+    /// Where it ends: bytes behind are not fetched.
+    end: u64,
+    /// Whether blocks reach back from what is asked for, instead of ahead.
+    backward: bool,
+}
+
+impl<'a> Window<'a> {
+    pub(crate) fn new(source: &'a dyn ByteSource) -> Result<Self, SourceError> {
+        Self::up_to(source, source.len())
+    }
+
+    /// A window on the bytes before `end`.
+    pub(crate) fn up_to(source: &'a dyn ByteSource, end: u64) -> Result<Self, SourceError> {
+        let end = end.min(source.len());
+        let block = if source.is_zero_copy() { source.read_at(Span::first(end))? } else { Bytes::new() };
+        Ok(Self { source, block, start: 0, end, backward: false })
+    }
+
+    /// A window for reading from the end.
+    pub(crate) fn backward(source: &'a dyn ByteSource) -> Result<Self, SourceError> {
+        Ok(Self { backward: true, ..Self::new(source)? })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.end
+    }
+
+    /// `len` bytes at `at`, or those up to the end of the source.
+    pub(crate) fn get(&mut self, at: u64, len: u64) -> Result<&[u8], SourceError> {
+        let end = at.saturating_add(len).min(self.len());
+        let at = at.min(end);
+        if at < self.start || end > self.start.saturating_add(self.block.len() as u64) {
+            let (from, to) = if self.backward {
+                (end.saturating_sub(BLOCK).min(at), end)
+            } else {
+                (at, at.saturating_add(BLOCK).min(self.len()).max(end))
+            };
+            self.block = self.source.read_at(Span::between(from, to).unwrap_or(Span::empty(from)))?;
+            self.start = from;
+        }
+        let inside =
+            |position: u64| usize::try_from(position.saturating_sub(self.start)).unwrap_or(usize::MAX);
+        Ok(self.block.get(inside(at)..inside(end)).unwrap_or_default())
+    }
+
+    /// Like [`get`](Self::get), but bytes outside the block do not replace it: what an untrusted length points at
+    /// may be anywhere, and is not worth a block before it has proved right.
+    pub(crate) fn peek(&mut self, at: u64, len: u64) -> Result<Bytes, SourceError> {
+        let end = at.saturating_add(len).min(self.len());
+        let at = at.min(end);
+        let inside = |position: u64| usize::try_from(position.checked_sub(self.start)?).ok();
+        let range = inside(at).zip(inside(end)).filter(|&(_, to)| to <= self.block.len());
+        match range {
+            Some((from, to)) => Ok(self.block.slice(from..to)),
+            None => self.source.read_at(Span::between(at, end).unwrap_or(Span::empty(at))),
+        }
+    }
+
+    /// Where `needle` stands next in `from..end`. Blocks grow while nothing is found.
+    pub(crate) fn find(&mut self, needle: &[u8], from: u64, end: u64) -> Result<Option<u64>, SourceError> {
+        let end = end.min(self.len());
+        let finder = memmem::Finder::new(needle);
+        let overlap = needle.len() as u64 - 1;
+        let (mut at, mut size) = (from, BLOCK);
+        while at.saturating_add(needle.len() as u64) <= end {
+            let block_end = self.start.saturating_add(self.block.len() as u64);
+            let inside = self.start <= at && at.saturating_add(overlap) < block_end;
+            if !inside {
+                let stop = at.saturating_add(size).min(self.end);
+                self.block = self.source.read_at(Span::between(at, stop).unwrap_or(Span::empty(at)))?;
+                self.start = at;
+                size = (size * 4).min(SEARCH_BLOCK);
+                continue;
+            }
+            let stop = block_end.min(end);
+            let place = |position: u64| usize::try_from(position - self.start).unwrap_or(usize::MAX);
+            let bytes = self.block.get(place(at)..place(stop)).unwrap_or_default();
+            if let Some(found) = finder.find(bytes) {
+                return Ok(Some(at + found as u64));
+            }
+            // A needle that starts in the last bytes of the block ends in the next one.
+            at = stop.saturating_sub(overlap).max(at + 1);
+        }
+        Ok(None)
+    }
+}
+
+/// Remembers where a needle was found, so that searches from many places pass over each byte once.
+#[derive(Debug)]
+pub(crate) struct Search {
+    needle: &'static [u8],
+    /// From where the last search started and what it found.
+    known: Option<(u64, Option<u64>)>,
+}
+
+impl Search {
+    pub(crate) const fn new(needle: &'static [u8]) -> Self {
+        Self { needle, known: None }
+    }
+
+    /// Where the needle stands next, at `from` or behind it.
+    pub(crate) fn next(&mut self, window: &mut Window<'_>, from: u64) -> Result<Option<u64>, SourceError> {
+        let end = window.len();
+        let found = match self.known {
+            Some((start, found)) if start <= from && found.is_none_or(|found| from <= found) => {
+                return Ok(found);
+            }
+            // Searched before from a later place: what lies between is all that is new.
+            Some((start, found)) if from < start => {
+                let between = start.saturating_add(self.needle.len() as u64 - 1);
+                window.find(self.needle, from, between.min(end))?.or(found)
+            }
+            _ => window.find(self.needle, from, end)?,
+        };
+        self.known = Some((from, found));
+        Ok(found)
+    }
+}

@@ -1,0 +1,150 @@
+//! Frame headers and tails.
+
+use tercet_core::{Fields, Malformed, Why};
+
+use super::ids::{FRAME_END, FRAME_HEADER_LEN, FRAME_MAGIC, FRAME_VERSION, FrameFlags, FrameKind};
+use crate::region::{Part, Region};
+
+/// The first 16 bytes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// The type as it stands on the wire.
+    pub code: u16,
+    /// The version of the frame. Written as 1, ignored.
+    pub version: u16,
+    /// The flags.
+    pub flags: FrameFlags,
+    /// Bytes of the frame, header and tail included, padding excluded.
+    pub total_length: u64,
+}
+
+impl FrameHeader {
+    /// A header as writers make it.
+    pub(crate) fn new(kind: FrameKind, flags: FrameFlags, total_length: u64) -> Self {
+        Self { code: kind.code(), version: FRAME_VERSION, flags, total_length }
+    }
+
+    /// Reads a header that stands at `at` in its file.
+    pub(crate) fn parse(region: Region, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
+        let mut fields = Fields::new(region, at, bytes);
+        fields.magic("magic", FRAME_MAGIC)?;
+        let code = fields.u16_be("type")?;
+        let version = fields.u16_be("version")?;
+        let flags = FrameFlags(fields.u16_be("flags")?);
+        let total_length = fields.u64_be("total_length")?;
+        let tail = FrameKind::from_code(code).map_or(12, FrameKind::tail_len);
+        if total_length < FRAME_HEADER_LEN.saturating_add(tail) {
+            let allowed = if tail == 20 { "at least 36" } else { "at least 28" };
+            return Err(fields.fault("total_length", 8, Why::OutOfRange { found: total_length, allowed }));
+        }
+        Ok(Self { code, version, flags, total_length })
+    }
+
+    /// The type, if it is known.
+    pub fn kind(&self) -> Option<FrameKind> {
+        FrameKind::from_code(self.code)
+    }
+
+    /// Bytes behind the body.
+    pub(crate) fn tail_len(&self) -> u64 {
+        self.kind().map_or(12, FrameKind::tail_len)
+    }
+
+    /// The bytes.
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        let mut out = [0; 16];
+        let fields: [&[u8]; 5] = [
+            FRAME_MAGIC,
+            &self.code.to_be_bytes(),
+            &self.version.to_be_bytes(),
+            &self.flags.0.to_be_bytes(),
+            &self.total_length.to_be_bytes(),
+        ];
+        for (to, from) in out.iter_mut().zip(fields.into_iter().flatten()) {
+            *to = *from;
+        }
+        out
+    }
+}
+
+/// The last bytes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameTail {
+    /// Where the descriptor starts, counted from the start of the frame. Data objects only.
+    pub(crate) cbor_offset: Option<u64>,
+    /// The hash slot.
+    pub(crate) hash: u64,
+}
+
+impl FrameTail {
+    /// Reads the tail of a frame; `bytes` are the last [`FrameHeader::tail_len`] bytes and stand at `at`.
+    pub(crate) fn parse(
+        region: Region,
+        header: &FrameHeader,
+        at: u64,
+        bytes: &[u8],
+    ) -> Result<Self, Malformed<Region>> {
+        let mut fields = Fields::new(region, at, bytes);
+        let mut cbor_offset = None;
+        if header.kind() == Some(FrameKind::NTensor) {
+            let offset = fields.u64_be("cbor_offset")?;
+            let end = header.total_length.saturating_sub(header.tail_len());
+            if offset < FRAME_HEADER_LEN || offset > end {
+                let why = Why::OutOfRange { found: offset, allowed: "inside the body of its frame" };
+                return Err(fields.fault("cbor_offset", 8, why));
+            }
+            cbor_offset = Some(offset);
+        }
+        let hash = fields.u64_be("hash")?;
+        fields.magic("end_marker", FRAME_END)?;
+        Ok(Self { cbor_offset, hash })
+    }
+
+    /// The bytes: 12, or 20 with an offset.
+    pub(crate) fn to_bytes(self) -> impl Iterator<Item = u8> {
+        let offset = self.cbor_offset.map(u64::to_be_bytes);
+        offset.into_iter().flatten().chain(self.hash.to_be_bytes()).chain(*FRAME_END)
+    }
+}
+
+/// A frame found in a message: its header, its tail and its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its position among the frames of the message, from 0.
+    pub index: u32,
+    /// Its type.
+    pub kind: FrameKind,
+    /// Its header.
+    pub header: FrameHeader,
+    /// Its bytes in the file or buffer, padding excluded.
+    pub span: tercet_core::Span,
+    /// Its hash slot.
+    pub hash_slot: u64,
+    /// Where the descriptor starts, counted from the start of the frame. 0 for all but data objects.
+    pub cbor_offset: u64,
+    /// The number of the data object; for a preceder, of the object it belongs to; else 0.
+    pub object: u32,
+}
+
+impl Frame {
+    /// The hash of the body, if the frame says that it carries one.
+    pub fn hash(&self) -> Option<u64> {
+        self.header.flags.contains(FrameFlags::HASH_PRESENT).then_some(self.hash_slot)
+    }
+
+    /// The bytes that the hash covers: everything between header and tail.
+    pub fn body(&self) -> tercet_core::Span {
+        let end = self.span.end().saturating_sub(self.kind.tail_len());
+        let start = self.span.start().saturating_add(FRAME_HEADER_LEN).min(end);
+        tercet_core::Span::between(start, end).unwrap_or(tercet_core::Span::empty(start))
+    }
+
+    /// What errors call it.
+    pub(crate) fn region(&self, message: u64) -> Region {
+        let part = match self.kind {
+            FrameKind::NTensor => Part::Object { object: self.object },
+            kind => Part::Typed { index: self.index, kind },
+        };
+        Region { message, part }
+    }
+}

@@ -1,0 +1,84 @@
+//! The order of frames: header, body, footer.
+
+use super::ids::FrameKind;
+
+/// The part of a message that a frame belongs to. Frames may only stay in a phase or move on to a later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DecodePhase {
+    /// Metadata, index and hashes before the objects.
+    #[default]
+    Header,
+    /// Objects and what precedes each of them.
+    Body,
+    /// Metadata, index and hashes behind the objects.
+    Footer,
+}
+
+impl DecodePhase {
+    /// The phase a frame belongs to.
+    pub const fn of(kind: FrameKind) -> Self {
+        match kind {
+            FrameKind::HeaderMetadata | FrameKind::HeaderIndex | FrameKind::HeaderHash => Self::Header,
+            FrameKind::PrecederMetadata | FrameKind::NTensor => Self::Body,
+            FrameKind::FooterHash | FrameKind::FooterIndex | FrameKind::FooterMetadata => Self::Footer,
+        }
+    }
+}
+
+/// Where in the order a message stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Order {
+    phase: DecodePhase,
+    /// The last frame was a preceder: an object must follow.
+    preceded: bool,
+}
+
+impl Order {
+    /// Takes the next frame, or says which rule it breaks.
+    pub(crate) fn take(&mut self, kind: FrameKind) -> Result<(), &'static str> {
+        if self.preceded && kind != FrameKind::NTensor {
+            return Err(OBJECT_AFTER_PRECEDER);
+        }
+        let phase = DecodePhase::of(kind);
+        if phase < self.phase {
+            return Err(match phase {
+                DecodePhase::Header => "header frames stand before all objects",
+                DecodePhase::Body | DecodePhase::Footer => "objects stand before all footer frames",
+            });
+        }
+        self.phase = phase;
+        self.preceded = kind == FrameKind::PrecederMetadata;
+        Ok(())
+    }
+
+    /// The message ends here, or the rule that says it must not.
+    pub(crate) fn end(self) -> Result<(), &'static str> {
+        if self.preceded { Err(OBJECT_AFTER_PRECEDER) } else { Ok(()) }
+    }
+}
+
+/// The rule for preceders.
+pub(crate) const OBJECT_AFTER_PRECEDER: &str = "a preceder is followed by its object";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(kinds: &[FrameKind]) -> Result<(), &'static str> {
+        let mut order = Order::default();
+        kinds.iter().try_for_each(|&kind| order.take(kind)).and_then(|()| order.end())
+    }
+
+    #[test]
+    fn phases_only_move_on() {
+        use FrameKind::{FooterHash, FooterMetadata, HeaderIndex, HeaderMetadata, NTensor, PrecederMetadata};
+        assert_eq!(order(&[HeaderMetadata, HeaderIndex, NTensor, FooterHash, FooterMetadata]), Ok(()));
+        assert_eq!(order(&[HeaderIndex, HeaderMetadata, HeaderMetadata]), Ok(()));
+        assert!(order(&[NTensor, HeaderMetadata]).is_err());
+        assert!(order(&[FooterHash, NTensor]).is_err());
+        assert_eq!(order(&[PrecederMetadata, NTensor, NTensor]), Ok(()));
+        assert!(order(&[PrecederMetadata, PrecederMetadata, NTensor]).is_err());
+        assert!(order(&[PrecederMetadata, FooterHash]).is_err());
+        assert!(order(&[PrecederMetadata]).is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! The first 24 bytes of a message.
+
+use tercet_core::{Fields, Malformed, Why};
+
+use super::ids::{MAGIC, MIN_MESSAGE, MessageFlags, PREAMBLE_LEN, VERSION};
+use crate::region::{Part, Region};
+
+/// The first 24 bytes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preamble {
+    /// What the message says about its frames.
+    pub flags: MessageFlags,
+    /// Written as 0, ignored.
+    pub reserved: u32,
+    /// Bytes of the message, preamble and postamble included; 0 if they were not known when it was written.
+    pub total_length: u64,
+}
+
+impl Preamble {
+    /// Reads a preamble that stands at `at` in its file.
+    pub(crate) fn parse(message: u64, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
+        let mut fields = Fields::new(Region { message, part: Part::Preamble }, at, bytes);
+        fields.magic("magic", MAGIC)?;
+        let version = fields.u16_be("version")?;
+        if version != VERSION {
+            let why = Why::UnknownVersion { found: version.into(), known: "3" };
+            return Err(fields.fault("version", 2, why));
+        }
+        let flags = MessageFlags(fields.u16_be("flags")?);
+        let reserved = fields.u32_be("reserved")?;
+        let total_length = fields.u64_be("total_length")?;
+        if total_length != 0 && total_length < MIN_MESSAGE {
+            let why = Why::OutOfRange { found: total_length, allowed: "0 or at least 48" };
+            return Err(fields.fault("total_length", 8, why));
+        }
+        Ok(Self { flags, reserved, total_length })
+    }
+
+    /// The length of the message, if it was known when the preamble was written.
+    pub fn known_length(&self) -> Option<u64> {
+        (self.total_length != 0).then_some(self.total_length)
+    }
+
+    /// The bytes.
+    pub(crate) fn to_bytes(self) -> [u8; 24] {
+        let mut out = [0; 24];
+        let fields: [&[u8]; 5] = [
+            MAGIC,
+            &VERSION.to_be_bytes(),
+            &self.flags.0.to_be_bytes(),
+            &self.reserved.to_be_bytes(),
+            &self.total_length.to_be_bytes(),
+        ];
+        for (to, from) in out.iter_mut().zip(fields.into_iter().flatten()) {
+            *to = *from;
+        }
+        out
+    }
+}
+
+const _: () = assert!(PREAMBLE_LEN == 24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preambles_round_trip() {
+        let preamble = Preamble { flags: MessageFlags(0x95), reserved: 7, total_length: 576 };
+        assert_eq!(Preamble::parse(0, 0, &preamble.to_bytes()), Ok(preamble));
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        let good = Preamble { flags: MessageFlags(0), reserved: 0, total_length: 48 }.to_bytes();
+        let field = |at: usize, byte: u8| {
+            let mut bad = good;
+            *bad.get_mut(at).unwrap() = byte;
+            Preamble::parse(0, 100, &bad).unwrap_err().site
+        };
+        assert_eq!(field(0, b'X').field, "magic");
+        assert_eq!(field(9, 4).field, "version");
+        assert_eq!(field(23, 47).field, "total_length");
+        assert_eq!(field(23, 47).span.to_string(), "116..124");
+    }
+}

@@ -1,0 +1,121 @@
+//! Files of messages, written.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tercet_core::publish::{Exclusive, Staged};
+use tercet_core::{ByteSource, Progress, Span};
+
+use crate::descriptor::DataObjectDescriptor;
+use crate::encode::{EncodeOptions, StreamingEncoder, encode_message_into};
+use crate::fault::{Error, Fault};
+use crate::metadata::GlobalMetadata;
+
+/// Bytes copied at a time.
+const PIECE: u64 = 1 << 20;
+
+/// Writes messages, one behind the other. The file appears whole when [`finish`](Writer::finish) is called; without
+/// it, or after a crash, nothing changed.
+///
+/// To write to a socket or a pipe use [`encode_message_into`] or [`StreamingEncoder`], which take any `Write`.
+#[derive(Debug)]
+pub struct Writer {
+    name: Arc<str>,
+    sink: Staged,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// Starts a file, in the place of one that may be there.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        match Staged::create(path) {
+            Ok(sink) => Ok(Self { name, sink, buffer: Vec::new() }),
+            Err(error) => Err(Error::new(name, error.into())),
+        }
+    }
+
+    /// Starts a file with the bytes of the one that is there, to add messages to it. Nobody else can change it
+    /// meanwhile.
+    pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        let start = || {
+            let lock = Exclusive::acquire(path)?;
+            let source = tercet_core::source::File::open(path)?;
+            let mut writer = Self { name: Arc::clone(&name), sink: lock.replace()?, buffer: Vec::new() };
+            writer.copy(&source, Span::first(source.len()), progress)?;
+            Ok(writer)
+        };
+        start().map_err(|fault: Fault| Error::new(Arc::clone(&name), fault))
+    }
+
+    /// Writes a message in one piece.
+    pub fn message(
+        &mut self,
+        metadata: &GlobalMetadata,
+        objects: &[(&DataObjectDescriptor, &[u8])],
+        options: &EncodeOptions,
+    ) -> Result<(), Error> {
+        self.buffer.clear();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let made = encode_message_into(metadata, objects, options, &mut buffer);
+        let made = made.map_err(Error::into_fault).and_then(|()| Ok(self.sink.write_all(&buffer)?));
+        self.buffer = buffer;
+        made.map_err(|fault| self.error(fault))
+    }
+
+    /// Starts a message that is written object by object. It must be finished before the next one starts.
+    pub fn stream(
+        &mut self,
+        metadata: &GlobalMetadata,
+        options: EncodeOptions,
+    ) -> Result<StreamingEncoder<&mut Staged>, Error> {
+        let name = Arc::clone(&self.name);
+        StreamingEncoder::new(&mut self.sink, metadata, options).map_err(|fault| Error::new(name, fault))
+    }
+
+    /// Writes messages that are bytes already.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.sink.write_all(bytes).map_err(|error| self.error(error.into()))
+    }
+
+    /// Copies bytes of a source.
+    pub fn copy_from(
+        &mut self,
+        source: &dyn ByteSource,
+        span: Span,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        self.copy(source, span, progress).map_err(|fault| match fault {
+            // What cannot be read is not the file that is written.
+            Fault::Source(_) => Error::new(source.name().clone(), fault),
+            fault => self.error(fault),
+        })
+    }
+
+    fn copy(&mut self, source: &dyn ByteSource, span: Span, progress: &dyn Progress) -> Result<(), Fault> {
+        let mut at = span.start();
+        while at < span.end() {
+            progress.check()?;
+            let len = (span.end() - at).min(PIECE);
+            let piece = Span::at(at, len).unwrap_or(Span::empty(at));
+            self.sink.write_all(&source.read_at(piece)?).map_err(|error: io::Error| Fault::from(error))?;
+            progress.advance(len);
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Makes the file durable and gives it its name; answers the path behind all symbolic links.
+    pub fn finish(self) -> Result<PathBuf, Error> {
+        let name = Arc::clone(&self.name);
+        self.sink.publish().map_err(|error| Error::new(name, error.into()))
+    }
+
+    fn error(&self, fault: Fault) -> Error {
+        Error::new(Arc::clone(&self.name), fault)
+    }
+}

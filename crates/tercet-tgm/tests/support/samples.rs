@@ -1,0 +1,77 @@
+//! Small messages of every kind.
+
+use std::io::Cursor;
+
+use tercet_tgm::{
+    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Placement, Provenance, Stamp,
+    StreamingEncoder, Value, encode_message,
+};
+
+/// A small message and what it is.
+pub(crate) struct Sample {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: Vec<u8>,
+}
+
+pub(crate) fn options() -> EncodeOptions {
+    let stamp = Stamp::fixed(1_794_771_155, "976bf8a7-b57e-4bb9-b612-99ca8e251769");
+    EncodeOptions::new().with_provenance(Provenance::Fixed(Box::new(stamp)))
+}
+
+fn metadata() -> GlobalMetadata {
+    let mars = Value::Map(vec![("param".into(), "2t".into()), ("step".into(), 6.into())]);
+    GlobalMetadata {
+        base: vec![[("mars".to_owned(), mars), ("units".to_owned(), "K".into())].into()],
+        extra: [("source".to_owned(), "test".into()), ("scale".to_owned(), Value::Float(0.25))].into(),
+        ..GlobalMetadata::default()
+    }
+}
+
+fn floats() -> (DataObjectDescriptor, Vec<u8>) {
+    let payload =
+        [1.5f32, -2.0, 3.25, 0.0, 1e9, -1e-9].iter().flat_map(|value| value.to_le_bytes()).collect();
+    (DataObjectDescriptor::new(Dtype::Float32, [2, 3]), payload)
+}
+
+fn one_piece(options: &EncodeOptions, metadata: &GlobalMetadata, objects: usize) -> Vec<u8> {
+    let (descriptor, payload) = floats();
+    let objects: Vec<(&DataObjectDescriptor, &[u8])> =
+        (0..objects).map(|_| (&descriptor, &payload[..])).collect();
+    encode_message(metadata, &objects, options).expect("a sample")
+}
+
+fn stream(options: EncodeOptions, preceded: bool, with_length: bool) -> Vec<u8> {
+    let (descriptor, payload) = floats();
+    let sink = Cursor::new(Vec::new());
+    let mut encoder = StreamingEncoder::new(sink, &metadata(), options).expect("a sample");
+    for step in 0..2 {
+        if preceded {
+            encoder.write_preceder([("step".to_owned(), step.into())].into()).expect("a sample");
+        }
+        encoder.write_object(&descriptor, &payload).expect("a sample");
+    }
+    let sink = if with_length { encoder.finish_with_length() } else { encoder.finish() };
+    sink.expect("a sample").into_inner()
+}
+
+/// Ten messages, no two of a kind.
+pub(crate) fn all() -> Vec<Sample> {
+    let none = GlobalMetadata::default();
+    let sample = |name, bytes| Sample { name, bytes };
+    vec![
+        sample("plain", one_piece(&options(), &none, 1)),
+        sample("metadata", one_piece(&options(), &metadata(), 1)),
+        sample("two objects", one_piece(&options(), &metadata(), 2)),
+        sample("no object", one_piece(&options(), &none, 0)),
+        sample("no hashes", one_piece(&options().with_hash(false), &metadata(), 1)),
+        sample("lists on both sides", {
+            one_piece(&options().with_hashes(Placement::Both).with_index(Placement::Both), &metadata(), 2)
+        }),
+        sample("no lists", {
+            one_piece(&options().with_hashes(Placement::None).with_index(Placement::None), &none, 2)
+        }),
+        sample("stream", stream(options(), false, false)),
+        sample("stream with preceders", stream(options(), true, false)),
+        sample("stream with length", stream(options(), true, true)),
+    ]
+}
