@@ -2,6 +2,7 @@
 
 mod selection;
 mod tet;
+mod tgm;
 
 /// One function that must survive any bytes.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,21 @@ pub const TARGETS: &[Target] = &[
         reseal: Some(tet::reseal::reseal),
         memory: 16 << 20,
     },
+    Target {
+        name: "tgm_open",
+        corpus: "tgm",
+        run: tgm::open,
+        reseal: Some(tgm::reseal::reseal),
+        memory: 16 << 20,
+    },
+    Target {
+        name: "tgm_stream",
+        corpus: "tgm",
+        run: tgm::stream,
+        reseal: Some(tgm::reseal::reseal),
+        memory: 16 << 20,
+    },
+    Target { name: "cbor", corpus: "cbor", run: tgm::cbor, reseal: None, memory: 16 << 20 },
 ];
 
 #[cfg(test)]

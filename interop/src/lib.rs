@@ -6,6 +6,7 @@
 
 pub mod kinds;
 pub mod plan;
+pub mod tgm;
 pub mod values;
 
 /// What ends one of the programs here.

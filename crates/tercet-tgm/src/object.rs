@@ -220,6 +220,16 @@ impl<'a> Object<'a> {
 
     /// Its payload as it is stored, without masks.
     pub fn payload(&self) -> Result<Bytes, Error> {
+        self.part(self.place.payload)
+    }
+
+    /// Its payload as it is stored, with its masks.
+    pub fn stored(&self) -> Result<Bytes, Error> {
+        self.part(self.place.region)
+    }
+
+    /// A part of the body, once the whole of it is checked.
+    fn part(&self, part: Span) -> Result<Bytes, Error> {
         let read = || {
             let body = self.frame.body();
             within("the payload", body.len(), self.options.limits.array_bytes)?;
@@ -227,8 +237,8 @@ impl<'a> Object<'a> {
             if self.options.verify {
                 check_hash(self.message, &self.frame, &bytes)?;
             }
-            let start = usize::try_from(self.place.payload.start() - body.start()).unwrap_or(usize::MAX);
-            let len = self.place.payload.len_usize().unwrap_or(usize::MAX);
+            let start = usize::try_from(part.start() - body.start()).unwrap_or(usize::MAX);
+            let len = part.len_usize().unwrap_or(usize::MAX);
             Ok(bytes.slice(start..start + len))
         };
         read().map_err(|fault| self.error(fault))

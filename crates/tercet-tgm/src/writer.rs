@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tercet_core::publish::{Exclusive, Staged};
+use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
@@ -29,9 +29,14 @@ pub struct Writer {
 impl Writer {
     /// Starts a file, in the place of one that may be there.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::create_on(Arc::new(RealDisk), path)
+    }
+
+    /// Starts a file on another disk.
+    pub fn create_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
-        match Staged::create(path) {
+        match Staged::create_on(disk, path) {
             Ok(sink) => Ok(Self { name, sink, buffer: Vec::new() }),
             Err(error) => Err(Error::new(name, error.into())),
         }
@@ -40,10 +45,19 @@ impl Writer {
     /// Starts a file with the bytes of the one that is there, to add messages to it. Nobody else can change it
     /// meanwhile.
     pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
+        Self::append_on(Arc::new(RealDisk), path, progress)
+    }
+
+    /// Adds messages to a file of another disk.
+    pub fn append_on(
+        disk: Arc<dyn Disk>,
+        path: impl AsRef<Path>,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         let start = || {
-            let lock = Exclusive::acquire(path)?;
+            let lock = Exclusive::acquire_on(disk, path)?;
             let source = tercet_core::source::File::open(path)?;
             let mut writer = Self { name: Arc::clone(&name), sink: lock.replace()?, buffer: Vec::new() };
             writer.copy(&source, Span::first(source.len()), progress)?;

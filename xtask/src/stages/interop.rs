@@ -20,18 +20,20 @@ struct Format {
     reader: &'static str,
     /// Script in `interop/`, called with `--files FOLDER`, `--reader PROGRAM` and the option below.
     script: &'static str,
-    cli_option: &'static str,
-    cli: ReferenceCli,
+    /// The command of the reference and the option that names it, where its package is not enough.
+    cli: Option<(&'static str, ReferenceCli)>,
 }
 
-const FORMATS: &[Format] = &[Format {
-    name: "tet",
-    maker: "make_tet",
-    reader: "read_tet",
-    script: "interop/tet_check.py",
-    cli_option: "--tet-cli",
-    cli: oracles::TET,
-}];
+const FORMATS: &[Format] = &[
+    Format {
+        name: "tet",
+        maker: "make_tet",
+        reader: "read_tet",
+        script: "interop/tet_check.py",
+        cli: Some(("--tet-cli", oracles::TET)),
+    },
+    Format { name: "tgm", maker: "make_tgm", reader: "read_tgm", script: "interop/tgm_check.py", cli: None },
+];
 
 pub(super) fn interop(context: &Context) -> Report {
     if !context.has("interop/Cargo.toml") {
@@ -66,8 +68,11 @@ fn guides(context: &Context, report: &mut Report) {
 }
 
 fn check(context: &Context, format: &Format, report: &mut Report) {
-    let installed = oracles::python(context)
-        .and_then(|python| Ok((python, oracles::reference_cli(context, &format.cli)?)));
+    let install_cli = || {
+        let cli = format.cli.as_ref();
+        cli.map(|(option, cli)| Ok::<_, String>((*option, oracles::reference_cli(context, cli)?))).transpose()
+    };
+    let installed = oracles::python(context).and_then(|python| Ok((python, install_cli()?)));
     let (python, cli) = match installed {
         Ok(oracles) => oracles,
         Err(why) => return report.lack(context.ci, &format!("interop {}", format.name), &why),
@@ -83,10 +88,11 @@ fn check(context: &Context, format: &Format, report: &mut Report) {
         .arg(files.path())
         .arg("--reader")
         .arg(context.side_program(format.reader))
-        .arg(format.cli_option)
-        .arg(&cli.program)
         .current_dir(&context.root)
         .env("PYTHONDONTWRITEBYTECODE", "1");
+    if let Some((option, cli)) = cli {
+        command.arg(option).arg(&cli.program);
+    }
     driver(report, format.script, &mut command);
 }
 

@@ -1,0 +1,152 @@
+"""Messages of .tgm files beside the reference package, in one run, as ratios.
+
+    cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin tgm
+    python bench/measure_tgm.py --bin bench/target/release/tgm --dir FOLDER [--record FILE.json]
+
+Needs numpy and tensogram (interop/requirements.txt). FOLDER needs about 500 MB. Baselines are measured between our runs,
+so that both see the same machine.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+
+import numpy as np
+import tensogram
+
+from measure_tet import Table, alternating, ours, timed
+
+VALUES = 16 << 20
+BYTES = VALUES * 8
+
+
+def raw(table, binary, folder):
+    for name, word in (("one.tgm", "with hash"), ("plain.tgm", "hash off")):
+        path = os.path.join(folder, name)
+        with open(path, "rb") as source:
+            data = source.read()
+        verify = name == "one.tgm"
+        more = [] if verify else ["--no-verify"]
+        works = {
+            "theirs": lambda: timed(lambda: tensogram.decode(data, verify_hash=verify)),
+            "new": lambda: ours(binary, "decode", path, "--new", *more)["seconds"],
+            "warm": lambda: ours(binary, "decode", path, *more)["seconds"],
+            "memcpy": lambda: ours(binary, "memcpy", BYTES)["seconds"],
+        }
+        taken = alternating(works)
+        goal = 4.0 if verify else None
+        table.add(f"decode 16 Mi f64, {word}, into new memory", taken["new"], taken["theirs"], "tensogram", goal, BYTES)
+        goal = 0.5 if verify else 0.9
+        table.add(f"decode 16 Mi f64, {word}, into a warm buffer", taken["warm"], taken["memcpy"], "memcpy, warm", goal, BYTES)
+    array = np.frombuffer(data[-BYTES - 400 : -400], dtype="<f8", count=VALUES).copy()
+    descriptor = {"type": "ntensor", "shape": [VALUES], "dtype": "float64", "byte_order": "little"}
+    for hash, word in (("xxh3", "with hash"), (None, "hash off")):
+        more = [] if hash else ["--no-hash"]
+        works = {
+            "theirs": lambda: timed(lambda: tensogram.encode({}, [(descriptor, array)], hash=hash, allow_nan=True, allow_inf=True)),
+            "new": lambda: ours(binary, "encode", VALUES, "--new", *more)["seconds"],
+            "warm": lambda: ours(binary, "encode", VALUES, *more)["seconds"],
+            "memcpy": lambda: ours(binary, "memcpy", BYTES)["seconds"],
+        }
+        taken = alternating(works)
+        goal = 4.0 if hash else None
+        table.add(f"encode 16 Mi f64, {word}, into new memory", taken["new"], taken["theirs"], "tensogram", goal, BYTES)
+        table.add(f"encode 16 Mi f64, {word}, into a warm buffer", taken["warm"], taken["memcpy"], "memcpy, warm", None, BYTES)
+
+
+def many(table, binary, folder):
+    path = os.path.join(folder, "small.tgm")
+
+    def their_scan():
+        with tensogram.TensogramFile.open(path) as handle:
+            return len(handle)
+
+    def their_metadata():
+        with tensogram.TensogramFile.open(path) as handle:
+            for index in range(len(handle)):
+                handle.file_decode_metadata(index)
+
+    works = {
+        "theirs": lambda: timed(their_scan),
+        "ours": lambda: ours(binary, "scan", path)["seconds"],
+        "mapped": lambda: ours(binary, "scan", path, "--mmap")["seconds"],
+    }
+    taken = alternating(works)
+    table.add("find 100,000 small messages", taken["ours"], taken["theirs"], "tensogram", 5.0)
+    table.add("find 100,000 small messages, mapped", taken["mapped"], taken["theirs"], "tensogram", None)
+    works = {
+        "theirs": lambda: timed(their_metadata, 1),
+        "ours": lambda: ours(binary, "metadata", path, "--repeat", 2)["seconds"],
+        "mapped": lambda: ours(binary, "metadata", path, "--mmap", "--repeat", 2)["seconds"],
+    }
+    taken = alternating(works, rounds=3)
+    table.add("metadata of 100,000 small messages, checked", taken["ours"], taken["theirs"], "tensogram, unchecked", 5.0)
+    table.add("the same, mapped", taken["mapped"], taken["theirs"], "tensogram, unchecked", None)
+
+
+def random_access(table, binary, folder):
+    """Reading a message takes as long in a file of 100,000 as in one of 1,000."""
+    few, all_ = os.path.join(folder, "few"), os.path.join(folder, "small.tgm")
+    os.makedirs(few, exist_ok=True)
+    subprocess.run([binary, "small", few, "1000"], check=True)
+    count = 20_000
+    works = {
+        "few": lambda: ours(binary, "random", os.path.join(few, "small.tgm"), count)["seconds"],
+        "all": lambda: ours(binary, "random", all_, count)["seconds"],
+    }
+    taken = alternating(works)
+    table.add("20,000 random messages of 100,000", taken["all"], taken["few"], "of 1,000", None)
+
+
+def resync(table, binary, folder):
+    junk = 64 << 20
+    path = os.path.join(folder, "junk.tgm")
+    # The reference takes a second for each megabyte: its rate is measured on two.
+    with open(path, "rb") as source:
+        whole = source.read()
+    message = len(whole) - junk
+    small = os.path.join(folder, "junk-small.tgm")
+    with open(small, "wb") as out:
+        out.write(whole[: message // 2] + whole[message // 2 : message // 2 + (2 << 20)] + whole[-(message // 2) :])
+
+    def their_scan():
+        with tensogram.TensogramFile.open(small) as handle:
+            return len(handle)
+
+    works = {
+        "theirs": lambda: timed(their_scan, 1),
+        "ours": lambda: ours(binary, "scan", path)["seconds"],
+    }
+    taken = alternating(works, rounds=3)
+    table.add("through 64 MiB of junk", taken["ours"], taken["theirs"] * 32, "tensogram, 32 x 2 MiB", 100.0, junk)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--record")
+    options = parser.parse_args()
+    os.makedirs(options.dir, exist_ok=True)
+    for words in (["make", options.dir, VALUES], ["small", options.dir, 100_000], ["junk", options.dir, 64 << 20]):
+        subprocess.run([options.bin, *map(str, words)], check=True)
+    table = Table()
+    raw(table, options.bin, options.dir)
+    many(table, options.bin, options.dir)
+    random_access(table, options.bin, options.dir)
+    resync(table, options.bin, options.dir)
+    if options.record:
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+        machine = dict(cpu=platform.processor() or platform.machine(), cores=os.cpu_count(), python=platform.python_version())
+        record = dict(commit=commit, machine=machine, numpy=np.__version__, rows=table.rows, when=time.strftime("%Y-%m-%d"))
+        with open(options.record, "w") as out:
+            json.dump(record, out, indent=1)
+            out.write("\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

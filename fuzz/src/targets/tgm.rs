@@ -1,0 +1,124 @@
+//! `.tgm` messages.
+
+use std::sync::Arc;
+
+use tercet_core::progress::Silent;
+use tercet_core::source::Memory;
+use tercet_core::{Budget, ByteSource, Diagnose as _, Limits};
+use tercet_tgm::{
+    Decoder, Depth, Direction, Event, File, Message, ReadOptions, ScanOptions, ValidateOptions, cbor,
+    scan_source, validate_source,
+};
+
+pub(super) mod reseal;
+
+/// Far below [`Limits::small`], so that an allocation beyond them stands out.
+fn limits() -> Limits {
+    let mebibyte = 1 << 20;
+    Limits::small()
+        .with_metadata_bytes(mebibyte)
+        .with_chunk_bytes(mebibyte)
+        .with_array_bytes(mebibyte)
+        .with_table_bytes(mebibyte)
+}
+
+fn source(input: &[u8]) -> Arc<dyn ByteSource> {
+    Arc::new(Memory::new("input", input.to_vec()))
+}
+
+/// The arrays of a message, where they can be read.
+fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
+    let array = |object: Result<tercet_tgm::Object<'_>, _>| {
+        let object = object.ok()?;
+        let array = object.decode().ok()?;
+        let elements = object.descriptor().elements().and_then(|n| object.descriptor().dtype.payload_len(n));
+        assert_eq!(Some(array.bytes().len() as u64), elements, "arrays have their size");
+        Some(array.bytes().to_vec())
+    };
+    message.objects().map(array).collect()
+}
+
+/// Opens a file and takes everything out of it, with and without checksums: what both give must be the same. What
+/// validation calls well must be readable.
+pub(super) fn open(input: &[u8]) {
+    let source = source(input);
+    let checked = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits()));
+    let trusting = ReadOptions::new().with_limits(limits()).with_ignore_checksums(true);
+    let unchecked = File::from_source(Arc::clone(&source), trusting);
+    let scan = checked.scan().expect("memory can be scanned");
+    let covered: u64 = scan.messages.iter().chain(&scan.junk).map(|span| span.len()).sum();
+    assert_eq!(covered, input.len() as u64, "every byte belongs to a message or to none");
+    for direction in [Direction::Backward, Direction::Bidirectional] {
+        let options = ScanOptions::default().with_direction(direction);
+        scan_source(&*source, options, &Silent).expect("memory can be scanned");
+    }
+    if let Ok(outline) = checked.outline(Some(64)) {
+        outline.walk(&mut |_, part| assert!(part.span.end() <= input.len() as u64, "{}", part.name));
+    }
+    let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true).with_limits(limits());
+    let report = validate_source(&source, &options, &Silent).expect("memory can be validated");
+    for (number, found) in (0..).zip(&report.messages) {
+        match checked.message(number) {
+            Ok(message) => {
+                let with = arrays(&message);
+                let without = unchecked.message(number).expect("what opens with checks opens without");
+                for (with, without) in with.iter().zip(arrays(&without)) {
+                    assert!(with.is_none() || *with == without, "checks do not change values");
+                }
+            }
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                let _ = (error.class(), error.span(), error.hint());
+                assert!(!found.is_ok(), "validation passes what cannot be read: {error}");
+            }
+        }
+    }
+}
+
+/// Decodes a stream, in one piece and byte by byte: the events are the same.
+pub(super) fn stream(input: &[u8]) {
+    let events = |piece: usize| {
+        let mut decoder = Decoder::with_options(ReadOptions::new().with_limits(limits())).with_resync(true);
+        let mut all = Vec::new();
+        let mut add = |event: Event| {
+            all.push(match event {
+                Event::Object(object) => {
+                    format!("{:?}", object.decode().map(|array| array.bytes().to_vec()).ok())
+                }
+                event => format!("{event:?}"),
+            });
+        };
+        for piece in input.chunks(piece) {
+            decoder.push(piece);
+            loop {
+                match decoder.next_event() {
+                    Ok(Some(event)) => add(event),
+                    Ok(None) => break,
+                    Err(error) => assert!(!error.to_string().is_empty()),
+                }
+            }
+        }
+        if let Ok(Some(event)) = decoder.finish() {
+            add(event);
+        }
+        all
+    };
+    assert_eq!(events(input.len().max(1)), events(7), "cuts change nothing");
+}
+
+/// Decodes CBOR; what it decodes to is encoded canonically and decodes to the same.
+pub(super) fn cbor(input: &[u8]) {
+    let budget = || Budget::new("fuzz", 1 << 20);
+    let _ = cbor::verify_canonical_cbor(input);
+    let _ = cbor::key_order(input);
+    let Ok((value, used)) = cbor::decode(input, &budget()) else { return };
+    assert!(used <= input.len());
+    let _ = (value.printed(), value.to_json());
+    let encoded = cbor::encode(&value);
+    let (again, _) = cbor::decode(&encoded, &Budget::new("fuzz", 1 << 24)).expect("what was encoded decodes");
+    assert_eq!(cbor::encode(&again), encoded, "canonical bytes stay as they are");
+    let mut sorted = value;
+    if cbor::canonicalize(&mut sorted).is_ok() {
+        cbor::verify_canonical_cbor(&encoded).expect("what was encoded is canonical");
+    }
+}

@@ -1,0 +1,14 @@
+//! Writes every kind of `.tgm` file into a folder, and a `manifest.json` that describes them.
+
+use std::path::PathBuf;
+
+use tercet_interop::{Failure, tgm};
+
+fn main() -> Result<(), Failure> {
+    let mut words = std::env::args_os().skip(1);
+    let (Some(folder), None) = (words.next().map(PathBuf::from), words.next()) else {
+        return Err("usage: make_tgm FOLDER".into());
+    };
+    std::fs::create_dir_all(&folder)?;
+    tgm::make(&folder)
+}
