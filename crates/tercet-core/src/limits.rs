@@ -116,6 +116,11 @@ impl Budget {
         })
     }
 
+    /// Bytes that can still be taken.
+    pub fn left(&self) -> u64 {
+        self.allowed.saturating_sub(self.spent.load(Ordering::Relaxed))
+    }
+
     /// Returns `bytes` that were taken and are free again.
     pub fn give_back(&self, bytes: u64) {
         let less = |spent: u64| Some(spent.saturating_sub(bytes));

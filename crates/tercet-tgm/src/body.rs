@@ -60,6 +60,7 @@ pub(crate) fn budget(options: &ReadOptions) -> Budget {
 /// Everything that the frames around the objects say, collected while they come by.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
+    /// The first copy, if there is more than one.
     first: Option<GlobalMetadata>,
     last: Option<GlobalMetadata>,
     /// The frame of the metadata that counts.
@@ -73,10 +74,10 @@ impl Contents {
     pub(crate) fn add(&mut self, message: u64, frame: &Frame, body: Body) {
         match body {
             Body::Metadata(metadata) => {
+                let before = self.last.replace(metadata);
                 if self.first.is_none() {
-                    self.first = Some(metadata.clone());
+                    self.first = before;
                 }
-                self.last = Some(metadata);
                 self.place = Some((frame.region(message), frame.body()));
             }
             Body::Preceder(entry) => self.preceders.push((frame.object, entry)),
@@ -85,9 +86,12 @@ impl Contents {
     }
 
     /// The metadata of the message: the last copy, an entry for each object, what preceded each merged into its entry.
-    pub(crate) fn metadata(&self, layout: &Layout) -> Result<GlobalMetadata, Fault> {
+    ///
+    /// Taken out: what was collected is not needed any more.
+    pub(crate) fn take_metadata(&mut self, layout: &Layout) -> Result<GlobalMetadata, Fault> {
         let message = layout.number;
-        let Some(mut metadata) = self.last.clone() else {
+        let first = if self.has_bare_copy(layout) { self.last.clone() } else { None };
+        let Some(mut metadata) = self.last.take() else {
             let (region, span) = (Region { message, part: Part::Preamble }, layout.span);
             return Err(Fault::Contradiction { region, span, what: Contradiction::NoMetadata });
         };
@@ -100,15 +104,23 @@ impl Contents {
             return Err(Fault::Contradiction { region, span, what });
         }
         metadata.base.resize_with(usize::try_from(objects).unwrap_or(usize::MAX), Entry::new);
-        for (object, entry) in &self.preceders {
-            metadata.merge_preceder(*object as usize, entry.clone());
+        for (object, entry) in std::mem::take(&mut self.preceders) {
+            metadata.merge_preceder(object as usize, entry);
         }
+        self.first = self.first.take().or(first);
         Ok(metadata)
     }
 
-    /// The metadata as the first frame has it: what can be known before the objects came.
-    pub(crate) fn first(&self) -> Option<&GlobalMetadata> {
-        self.first.as_ref()
+    /// Whether the only copy of the metadata is not yet what the message says as a whole.
+    fn has_bare_copy(&self, layout: &Layout) -> bool {
+        let entries = self.last.as_ref().map_or(0, |metadata| metadata.base.len() as u64);
+        self.first.is_none() && (!self.preceders.is_empty() || entries != layout.object_count())
+    }
+
+    /// The metadata as the first frame has it, where that differs from the whole: what can be known before the objects
+    /// came.
+    pub(crate) fn take_first(&mut self) -> Option<GlobalMetadata> {
+        self.first.take()
     }
 
     /// Every list whose numbers the frames deny, and everything preamble and postamble say that is not so.

@@ -38,6 +38,12 @@ impl CborError {
     }
 }
 
+impl From<Box<CborError>> for CborError {
+    fn from(error: Box<CborError>) -> Self {
+        *error
+    }
+}
+
 impl std::fmt::Display for CborError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.why {

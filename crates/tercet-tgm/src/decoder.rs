@@ -300,7 +300,7 @@ impl Decoder {
         let postamble = inside.walk.end(bytes)?;
         let layout: Layout = inside.frames.finish(&inside.walk, postamble);
         inside.contents.check(&layout, &self.options)?;
-        let metadata = inside.contents.metadata(&layout)?;
+        let metadata = inside.contents.take_metadata(&layout)?;
         self.consume(POSTAMBLE_LEN);
         self.number += 1;
         self.state = State::Between;

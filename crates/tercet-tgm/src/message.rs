@@ -35,7 +35,8 @@ pub struct Message {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
     layout: Layout,
-    contents: Contents,
+    /// Where it differs from the whole.
+    first_metadata: Option<GlobalMetadata>,
     metadata: GlobalMetadata,
 }
 
@@ -85,8 +86,9 @@ impl Message {
             contents.add(number, frame, Body::parse(number, frame, &bytes, &budget)?);
         }
         contents.check(&layout, &options)?;
-        let metadata = contents.metadata(&layout)?;
-        Ok(Self { source, options, layout, contents, metadata })
+        let metadata = contents.take_metadata(&layout)?;
+        let first_metadata = contents.take_first();
+        Ok(Self { source, options, layout, first_metadata, metadata })
     }
 
     /// The name of the file or buffer.
@@ -117,7 +119,7 @@ impl Message {
 
     /// Its metadata as its first metadata frame has it. A streaming writer could not know more at that point.
     pub fn first_metadata(&self) -> &GlobalMetadata {
-        self.contents.first().unwrap_or(&self.metadata)
+        self.first_metadata.as_ref().unwrap_or(&self.metadata)
     }
 
     /// The number of its objects.

@@ -3,7 +3,7 @@
 use tercet_core::Budget;
 use tercet_core::tensor::f16;
 
-use super::head::{Head, Reader, major};
+use super::head::{Head, Read, Reader, major};
 use super::{CborError, CborWhy, MAX_DEPTH};
 use crate::value::Value;
 
@@ -14,16 +14,13 @@ const FIRST_ROOM: u64 = 8;
 ///
 /// Keys in any order, repeated keys, long forms and indefinite lengths are accepted. `undefined` reads as null, a
 /// bignum as an integer if it fits; other tags are kept. Memory for every item and every string is taken from
-/// `budget`, and given back when the reading fails.
+/// `budget`; nothing is taken when the reading fails.
 pub fn decode(bytes: &[u8], budget: &Budget) -> Result<(Value, usize), CborError> {
-    let mut decoder = Decoder { reader: Reader::new(bytes), budget, spent: 0 };
-    match decoder.item(0) {
-        Ok(value) => Ok((value, decoder.reader.at())),
-        Err(error) => {
-            budget.give_back(decoder.spent);
-            Err(error)
-        }
-    }
+    let mut decoder = Decoder { reader: Reader::new(bytes), budget, left: budget.left(), spent: 0 };
+    let value = decoder.item(0).map_err(|error| *error)?;
+    // What others took meanwhile counts.
+    budget.spend(decoder.spent).map_err(|exceeded| CborError::new(0, CborWhy::Limit(exceeded)))?;
+    Ok((value, decoder.reader.at()))
 }
 
 /// A tag in front of an item, or the integer that both are.
@@ -62,23 +59,25 @@ pub(super) fn simple(head: Head) -> CborWhy {
 }
 
 /// The depth inside a container.
-pub(super) fn deeper(head: Head, depth: usize) -> Result<usize, CborError> {
-    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(head.fault(CborWhy::Depth)) }
+pub(super) fn deeper(head: Head, depth: usize) -> Read<usize> {
+    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(head.fault(CborWhy::Depth).into()) }
 }
 
 struct Decoder<'a, 'b> {
     reader: Reader<'a>,
     budget: &'b Budget,
+    /// Bytes that may be taken, and those taken.
+    left: u64,
     spent: u64,
 }
 
 impl Decoder<'_, '_> {
-    fn item(&mut self, depth: usize) -> Result<Value, CborError> {
+    fn item(&mut self, depth: usize) -> Read<Value> {
         let head = self.reader.head()?;
         self.item_of(head, depth)
     }
 
-    fn item_of(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+    fn item_of(&mut self, head: Head, depth: usize) -> Read<Value> {
         self.spend(head, size_of::<Value>())?;
         match head.major() {
             major::UNSIGNED => Ok(Value::Integer(i128::from(head.argument))),
@@ -92,12 +91,12 @@ impl Decoder<'_, '_> {
                 20 => Ok(Value::Bool(false)),
                 21 => Ok(Value::Bool(true)),
                 22 | 23 => Ok(Value::Null),
-                _ => float(head).map(Value::Float).ok_or_else(|| head.fault(simple(head))),
+                _ => float(head).map(Value::Float).ok_or_else(|| head.fault(simple(head)).into()),
             },
         }
     }
 
-    fn bytes(&mut self, head: Head) -> Result<Value, CborError> {
+    fn bytes(&mut self, head: Head) -> Read<Value> {
         let mut out = Vec::new();
         if !head.is_indefinite() {
             let bytes = self.reader.string(head)?;
@@ -111,7 +110,7 @@ impl Decoder<'_, '_> {
         Ok(Value::Bytes(out))
     }
 
-    fn text(&mut self, head: Head) -> Result<Value, CborError> {
+    fn text(&mut self, head: Head) -> Read<Value> {
         if !head.is_indefinite() {
             let bytes = self.reader.string(head)?;
             return self.utf8(head, bytes).map(|text| Value::Text(text.to_owned()));
@@ -123,12 +122,12 @@ impl Decoder<'_, '_> {
         Ok(Value::Text(out))
     }
 
-    fn utf8<'t>(&mut self, head: Head, bytes: &'t [u8]) -> Result<&'t str, CborError> {
+    fn utf8<'t>(&mut self, head: Head, bytes: &'t [u8]) -> Read<&'t str> {
         self.spend(head, bytes.len())?;
-        std::str::from_utf8(bytes).map_err(|_| head.fault(CborWhy::NotUtf8))
+        std::str::from_utf8(bytes).map_err(|_| head.fault(CborWhy::NotUtf8).into())
     }
 
-    fn array(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+    fn array(&mut self, head: Head, depth: usize) -> Read<Value> {
         let depth = deeper(head, depth)?;
         self.reader.expect(head, head.argument)?;
         let mut items = Vec::with_capacity(room(head));
@@ -144,7 +143,7 @@ impl Decoder<'_, '_> {
         Ok(Value::Array(items))
     }
 
-    fn map(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+    fn map(&mut self, head: Head, depth: usize) -> Read<Value> {
         let depth = deeper(head, depth)?;
         self.reader.expect(head, head.argument.saturating_mul(2))?;
         let mut pairs = Vec::with_capacity(room(head));
@@ -160,7 +159,7 @@ impl Decoder<'_, '_> {
         Ok(Value::Map(pairs))
     }
 
-    fn tag(&mut self, head: Head, depth: usize) -> Result<Value, CborError> {
+    fn tag(&mut self, head: Head, depth: usize) -> Read<Value> {
         // A bignum is a number, not a container.
         let is_bignum = matches!(head.argument, 2 | 3) && self.reader.is_at_bytes();
         let depth = if is_bignum { depth } else { deeper(head, depth)? };
@@ -168,9 +167,17 @@ impl Decoder<'_, '_> {
         Ok(tagged(head.argument, inner))
     }
 
-    fn spend(&mut self, head: Head, bytes: usize) -> Result<(), CborError> {
-        self.budget.spend(bytes as u64).map_err(|exceeded| head.fault(CborWhy::Limit(exceeded)))?;
-        self.spent += bytes as u64;
+    fn spend(&mut self, head: Head, bytes: usize) -> Read<()> {
+        self.spent = self.spent.saturating_add(bytes as u64);
+        if self.spent <= self.left {
+            return Ok(());
+        }
+        // The budget knows its name and its size; what it answers is the error.
+        if let Err(exceeded) = self.budget.spend(self.spent) {
+            return Err(head.fault(CborWhy::Limit(exceeded)).into());
+        }
+        self.budget.give_back(self.spent);
+        self.left = self.budget.left();
         Ok(())
     }
 }

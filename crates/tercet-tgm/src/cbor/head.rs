@@ -62,6 +62,9 @@ impl Head {
     }
 }
 
+/// An error is rare and large: behind a box it does not weigh on everything that is handed up.
+pub(super) type Read<T> = Result<T, Box<CborError>>;
+
 /// A cursor over CBOR.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -95,10 +98,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the head of any item, a break included.
-    pub(super) fn head_or_break(&mut self) -> Result<Head, CborError> {
+    pub(super) fn head_or_break(&mut self) -> Read<Head> {
         let at = self.at;
         let Some((&initial, rest)) = self.rest().split_first() else {
-            return Err(CborError::new(at, CborWhy::Truncated { need: 1, have: 0 }));
+            return Err(CborError::new(at, CborWhy::Truncated { need: 1, have: 0 }).into());
         };
         let info = initial & 31;
         let (argument, len) = match info {
@@ -108,38 +111,38 @@ impl<'a> Reader<'a> {
             26 => (be::<4>(rest), 4),
             27 => (be::<8>(rest), 8),
             INDEFINITE if matches!(initial >> 5, major::BYTES..=major::MAP | major::SIMPLE) => (0, 0),
-            _ => return Err(CborError::new(at, CborWhy::Reserved(initial))),
+            _ => return Err(CborError::new(at, CborWhy::Reserved(initial)).into()),
         };
         if rest.len() < len {
             let (need, have) = (len as u64 + 1, rest.len() as u64 + 1);
-            return Err(CborError::new(at, CborWhy::Truncated { need, have }));
+            return Err(CborError::new(at, CborWhy::Truncated { need, have }).into());
         }
         self.at = at + 1 + len;
         Ok(Head { at, initial, argument })
     }
 
     /// Reads the head of an item.
-    pub(super) fn head(&mut self) -> Result<Head, CborError> {
+    pub(super) fn head(&mut self) -> Read<Head> {
         let head = self.head_or_break()?;
-        if head.is_break() { Err(head.fault(CborWhy::UnexpectedBreak)) } else { Ok(head) }
+        if head.is_break() { Err(head.fault(CborWhy::UnexpectedBreak).into()) } else { Ok(head) }
     }
 
     /// Reads the head of the next item of a container of indefinite length, or its end.
-    pub(super) fn head_before_break(&mut self) -> Result<Option<Head>, CborError> {
+    pub(super) fn head_before_break(&mut self) -> Read<Option<Head>> {
         self.head_or_break().map(|head| (!head.is_break()).then_some(head))
     }
 
     /// Checks that `items` items of one byte each can follow a head.
-    pub(super) fn expect(&self, head: Head, items: u64) -> Result<(), CborError> {
+    pub(super) fn expect(&self, head: Head, items: u64) -> Read<()> {
         let (rest, len) = (self.rest().len() as u64, (self.at - head.at) as u64);
         if items <= rest {
             return Ok(());
         }
-        Err(head.fault(CborWhy::Truncated { need: items.saturating_add(len), have: rest + len }))
+        Err(head.fault(CborWhy::Truncated { need: items.saturating_add(len), have: rest + len }).into())
     }
 
     /// Reads the bytes of a string of definite length.
-    pub(super) fn string(&mut self, head: Head) -> Result<&'a [u8], CborError> {
+    pub(super) fn string(&mut self, head: Head) -> Read<&'a [u8]> {
         self.expect(head, head.argument)?;
         let taken = usize::try_from(head.argument).ok().and_then(|len| self.rest().get(..len));
         let taken = taken.unwrap_or_default();
@@ -148,10 +151,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next part of a string of indefinite length, or its end.
-    pub(super) fn chunk(&mut self, head: Head) -> Result<Option<(Head, &'a [u8])>, CborError> {
+    pub(super) fn chunk(&mut self, head: Head) -> Read<Option<(Head, &'a [u8])>> {
         let Some(part) = self.head_before_break()? else { return Ok(None) };
         if part.major() != head.major() || part.is_indefinite() {
-            return Err(part.fault(CborWhy::Chunk(part.initial)));
+            return Err(part.fault(CborWhy::Chunk(part.initial)).into());
         }
         Ok(Some((part, self.string(part)?)))
     }
