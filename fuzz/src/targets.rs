@@ -1,5 +1,6 @@
 //! The table of targets.
 
+mod query;
 mod selection;
 mod tet;
 mod tgm;
@@ -21,6 +22,7 @@ pub struct Target {
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    Target { name: "query", corpus: "query", run: query::run, reseal: None, memory: 16 << 20 },
     Target { name: "selection", corpus: "selection", run: selection::parse, reseal: None, memory: 1 << 20 },
     Target {
         name: "tet_open",

@@ -30,6 +30,9 @@ mod task;
 mod transform;
 mod walk;
 
+#[cfg(any(unix, windows))]
+pub(crate) use number::to_half;
+
 #[cfg(test)]
 mod sample;
 #[cfg(test)]

@@ -290,6 +290,7 @@ impl Layout {
     }
 
     /// Puts labels of an older file's integrity block where the others are.
+    #[cfg(any(unix, windows))]
     pub(crate) fn put_long_labels(&mut self, long: &LongLabels) {
         for (name, axes) in long {
             let coords = &mut self.metadata.datasets.entry(name.clone()).or_default().coords;

@@ -70,6 +70,7 @@ impl Rows {
     }
 
     /// Whether the number of rows is that of a file with all its chunks.
+    #[cfg(any(unix, windows))]
     pub(crate) fn is_complete(&self) -> bool {
         self.bases.iter().all(Option::is_some)
     }

@@ -19,7 +19,9 @@ mod block;
 mod cut;
 mod payloads;
 
-pub(crate) use advice::{FOOTER_INVALID, RESEAL, is_about_footer};
+pub(crate) use advice::is_about_footer;
+#[cfg(any(unix, windows))]
+pub(crate) use advice::{FOOTER_INVALID, RESEAL};
 pub use advice::{Fix, Recommendation};
 pub(crate) use cut::cut_point;
 

@@ -402,6 +402,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Whether the file will not have the row with this canonical number.
+    #[cfg(any(unix, windows))]
     pub(crate) fn is_hole(&self, row: u64) -> bool {
         usize::try_from(row).is_ok_and(|row| self.rows.codecs.get(row) == Some(&HOLE))
     }

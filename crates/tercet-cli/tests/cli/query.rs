@@ -151,6 +151,16 @@ fn one_line_for_each_kind_of_answer() {
     let told = "dataset=t2m status=preview read_bytes=48 memory_strategy=capped_in_memory preview=8 f32 truncated=true \
                 sample=[280,280.5,281,281.5,282,282.5]\n";
     assert_eq!(line, told);
+    // Where a result went is told for every way to write one.
+    for (write, file, bytes) in [
+        (r#"{"target":"spill","path":"out.bin"}"#, "out.bin", 96),
+        (r#"{"target":"sidecar","timestamp":false}"#, "weather.center.tet", 96),
+    ] {
+        let query = format!(r#"{{"dataset":"t2m","transform":{{"method":"center"}},"write":{write}}}"#);
+        let line = asked(&folder, &query, &["-q"]);
+        let told = format!("{file} spill_bytes={bytes} memory_strategy=transform_");
+        assert!(line.contains(" spill=") && line.contains(&told), "{line}");
+    }
 }
 
 #[test]

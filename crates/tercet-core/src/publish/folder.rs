@@ -79,6 +79,11 @@ impl Folder {
         Staged::create_on(Arc::new(self.clone()), &self.path.join(name))
     }
 
+    /// Starts a file in this folder that is for its owner alone, as [`Staged::create_private`] does.
+    pub fn stage_private(&self, name: &OsStr) -> Result<Staged, PublishError> {
+        Staged::create_private_on(Arc::new(self.clone()), &self.path.join(name))
+    }
+
     /// A file without a name, for reading and writing. It is gone when it is closed, whatever happens.
     pub fn temporary(&self) -> io::Result<File> {
         system::temporary(&self.handle, &self.path)

@@ -66,7 +66,12 @@ impl Staged {
 
     /// Starts a file that is for its owner alone (mode `0600`), whatever the rights of the file it replaces.
     pub fn create_private(target: &Path) -> Result<Self, PublishError> {
-        Self::create_as(Arc::new(RealDisk), target, Some(PRIVATE))
+        Self::create_private_on(Arc::new(RealDisk), target)
+    }
+
+    /// Starts a file for its owner alone on another disk.
+    pub(super) fn create_private_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
+        Self::create_as(disk, target, Some(PRIVATE))
     }
 
     /// Starts a file on another disk.

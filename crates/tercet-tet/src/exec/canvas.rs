@@ -4,9 +4,7 @@
 //! the values of a chunk are read once, while its checksum has just brought them into the cache. Where bands are few
 //! (one wide row of chunks, one large chunk) all threads work on one band, each on some of its rows.
 
-use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use pulp::Arch;
@@ -24,14 +22,14 @@ use crate::query::resolved::Role;
 use crate::read::{Band, bands};
 use crate::wire::ids::{Codec, MAX_RANK};
 
+mod bad;
 mod lanes;
+mod stroke;
 
+use bad::Bad;
 use lanes::{At, Lane, Space, Window};
+use stroke::Stroke;
 
-/// Values that are brought together at a time.
-const GATHERED: usize = 16 << 10;
-/// Indices of divisions by zero that are told.
-const TOLD: usize = 256;
 /// A chunk larger than this is checked by several threads.
 const LARGE_CHUNK: u64 = 8 << 20;
 const PIECE_BYTES: usize = 2 << 20;
@@ -121,8 +119,7 @@ impl<'a> Canvas<'a> {
 
     /// How many finite values could not be divided, and the first of them.
     pub(crate) fn into_bad(self) -> (u64, Vec<u64>) {
-        let first = self.bad.first.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (self.bad.count.into_inner(), first.into_sorted_vec())
+        self.bad.into_told()
     }
 
     /// Puts `part`, whose first position is number `origin` of the selection, into a dense buffer of its size.
@@ -333,94 +330,6 @@ impl<'p> Place<'p> {
     }
 }
 
-/// One chunk on its way into one piece of the result.
-struct Stroke<'p, T: Number> {
-    canvas: &'p Canvas<'p>,
-    brush: &'p Brush<'p, T>,
-    /// `None`: no cell counts.
-    values: Option<&'p [T]>,
-    out: &'p mut [T],
-    row: &'p mut Vec<T>,
-}
-
-impl<T: Number> Stroke<'_, T> {
-    fn descend(&mut self, lanes: &[Lane<'_>], at: At) {
-        match lanes {
-            [] => {}
-            [row] => self.rows(&Lane::SINGLE, row, at),
-            [rows, row] if rows.keep.is_none() => self.rows(rows, row, at),
-            [outer, rest @ ..] => {
-                for i in 0..outer.count {
-                    let mut at = at.step(outer, i);
-                    at.dead |= outer.keep.is_some_and(|keep| !keep[i]);
-                    self.descend(rest, at);
-                }
-            }
-        }
-    }
-
-    /// Rows whose cells lie one beside the other in the result.
-    fn rows(&mut self, rows: &Lane<'_>, row: &Lane<'_>, at: At) {
-        let Some(values) = self.values.filter(|_| !at.dead) else {
-            for i in 0..rows.count {
-                let to = at.step(rows, i).to;
-                self.out[to..to + row.count].fill(self.brush.blank);
-            }
-            return;
-        };
-        let numbers = self.canvas.cell_numbers();
-        let plane = Plane {
-            rows: rows.count,
-            width: row.count,
-            from_row: rows.from,
-            to_row: rows.to,
-            cell_row: rows.cell,
-            cell_column: row.cell,
-        };
-        if row.from == 1 && row.keep.is_none() && self.brush.predicate.is_none() {
-            let from = &values[at.from..];
-            (self.brush.kernel)(self.brush.arch, (from, &mut self.out[at.to..]), plane, numbers, at.cell);
-            if self.canvas.has_bad {
-                for i in 0..rows.count {
-                    let at = at.step(rows, i);
-                    self.canvas.note_bad(&values[at.from..at.from + row.count], row, at);
-                }
-            }
-            return;
-        }
-        for i in 0..rows.count {
-            for start in (0..row.count).step_by(GATHERED) {
-                let at = at.step(rows, i).step(row, start);
-                let end = row.count.min(start + GATHERED);
-                let row = Lane { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
-                self.gather(&values[at.from..], &row);
-                let plane = Plane { rows: 1, width: row.count, ..plane };
-                let to = &mut self.out[at.to..];
-                (self.brush.kernel)(self.brush.arch, (self.row, to), plane, numbers, at.cell);
-                if self.canvas.has_bad {
-                    self.canvas.note_bad(self.row, &row, at);
-                }
-            }
-        }
-    }
-
-    /// Brings the values of a row together. Those that do not count become blank.
-    fn gather(&mut self, values: &[T], row: &Lane<'_>) {
-        self.row.clear();
-        self.row.extend(values.iter().step_by(row.from.max(1)).take(row.count));
-        if let Some(predicate) = self.brush.predicate {
-            for value in &mut *self.row {
-                *value = if predicate.passes(*value) { *value } else { self.brush.blank };
-            }
-        }
-        if let Some(keep) = row.keep {
-            for (value, &keep) in self.row.iter_mut().zip(keep) {
-                *value = if keep { *value } else { self.brush.blank };
-            }
-        }
-    }
-}
-
 impl Canvas<'_> {
     fn cell_numbers(&self) -> CellNumbers<'_> {
         let shift = &self.numbers.shift[..];
@@ -436,42 +345,8 @@ impl Canvas<'_> {
             return;
         }
         let finite = |value: T| !value.is_nan() && !value.is_infinite();
-        let mut count = 0;
-        for (i, _) in values.iter().enumerate().filter(|&(i, &value)| finite(value) && bad(i)) {
-            count += 1;
-            self.bad.note(at.index + i as u64 * row.index);
-        }
-        self.bad.count.fetch_add(count, Ordering::Relaxed);
-    }
-}
-
-/// Cells that could not be divided. The lowest indices are kept, so it does not matter who finds which first.
-struct Bad {
-    count: AtomicU64,
-    first: Mutex<BinaryHeap<u64>>,
-    /// Only lower indices are wanted.
-    below: AtomicU64,
-}
-
-impl Default for Bad {
-    fn default() -> Self {
-        Self { count: AtomicU64::new(0), first: Mutex::default(), below: AtomicU64::new(u64::MAX) }
-    }
-}
-
-impl Bad {
-    fn note(&self, index: u64) {
-        if index >= self.below.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.push(index);
-        if first.len() > TOLD {
-            first.pop();
-        }
-        if let (TOLD, Some(&highest)) = (first.len(), first.peek()) {
-            self.below.store(highest, Ordering::Relaxed);
-        }
+        let found = values.iter().enumerate().filter(|&(i, &value)| finite(value) && bad(i));
+        self.bad.note(found.map(|(i, _)| at.index + i as u64 * row.index));
     }
 }
 

@@ -114,7 +114,9 @@ impl<'a> Axis<'a> {
                 self.positions = Some(self.states().div_ceil(2));
                 true
             }
-            Role::Rolling(_) if self.windows > 1 => {
+            // A part holds the positions of its first window, however few windows it has: fewer than a quarter of
+            // them save little room, but every position would be visited for ever more parts.
+            Role::Rolling(rolling) if self.windows > (rolling.size / rolling.step / 4).max(1) => {
                 self.windows = self.windows.div_ceil(2);
                 true
             }
@@ -189,5 +191,27 @@ fn window_part(rolling: &Rolling, windows: Range<u64>, extent: u64) -> Part {
     Part {
         positions: clip(start(windows.start))..clip(start(last) + i128::from(rolling.size)),
         cells: windows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::resolved::Padding;
+
+    #[test]
+    fn no_position_goes_to_many_parts_of_wide_windows() {
+        for (size, step) in [(1000, 1), (1000, 7), (1000, 1000), (10, 1), (2, 1), (1, 1), (1, 3)] {
+            let (extent, padding) = (10_000, Padding { value: None, min_count: 1 });
+            let count = (extent - size) / step + 1;
+            let role = Role::Rolling(Rolling { size, step, first: 0, count, padding });
+            let (edges, tile, tiles, positions) = (Vec::new(), 100, 1, None);
+            let mut axis = Axis { role: &role, extent, edges, tile, tiles, positions, windows: count };
+            while axis.shrink() {}
+            let parts = axis.parts();
+            assert_eq!(parts.iter().map(|part| part.cells.end - part.cells.start).sum::<u64>(), count);
+            let visits: u64 = parts.iter().map(|part| part.positions.end - part.positions.start).sum();
+            assert!(visits <= 10 * extent, "{size} {step}: {visits} visits of {extent} positions");
+        }
     }
 }

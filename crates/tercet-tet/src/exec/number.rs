@@ -11,6 +11,8 @@ use std::ops::{AddAssign, BitAnd};
 use tercet_core::Element;
 
 pub(crate) use addend::Addend;
+#[cfg(any(unix, windows))]
+pub(crate) use float::to_half;
 
 /// An element type that can be computed with.
 ///

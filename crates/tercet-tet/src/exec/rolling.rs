@@ -69,7 +69,7 @@ impl<T: Number, F: Fold> Window<'_, '_, T, F> {
         block.output[self.output_axis] = rolling.count;
         let mut results = fold.start::<T>(&block);
         let size = to_usize(rolling.size);
-        let sums = (rolling.size > FEW && rolling.step * FEW < rolling.size)
+        let sums = (rolling.size > FEW && rolling.step.saturating_mul(FEW) < rolling.size)
             .then(|| Sums::<T, F>::new(fold, cells, (outer, positions, inner), size));
         for window in 0..windows {
             let start = start_of(rolling, part.cells.start + window as u64);

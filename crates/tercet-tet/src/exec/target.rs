@@ -108,31 +108,34 @@ impl Outputs {
     /// A place in the cache for a file that is kept, under a name that nobody else has.
     pub(crate) fn automatic(&self) -> Result<Output, Fault> {
         let name = format!("spill-{}-{:016x}.bin", std::process::id(), random());
-        let mut last = TargetWhy::NoCache;
+        let mut last = fault(Path::new(&name), TargetWhy::NoCache);
         for cache in &self.cache {
-            let made = self.spot(&cache.join(&name)).and_then(|spot| self.open(spot));
-            match made {
-                Ok(output) => return Ok(output),
-                Err(Fault::Target { why, .. }) => last = why,
-                Err(other) => return Err(other),
+            match self.open_private(&cache.join(&name)) {
+                Err(error @ Fault::Target { .. }) => last = error,
+                made => return made,
             }
         }
-        Err(fault(Path::new(&name), last))
+        Err(last)
     }
 
-    /// A file without a name in the cache, which is gone when it is closed.
-    pub(crate) fn temporary(&self) -> Result<std::fs::File, Fault> {
+    /// A place in the cache, for the owner alone even if the cache lies below the folder of the file that is read.
+    fn open_private(&self, path: &Path) -> Result<Output, Fault> {
+        self.spot(path).and_then(|spot| self.open(Spot { private: true, ..spot }))
+    }
+
+    /// A file without a name in the cache, which is gone when it is closed; and the folder that it takes room in.
+    pub(crate) fn temporary(&self) -> Result<(std::fs::File, PathBuf), Fault> {
         let in_cache = self.cache.iter().find_map(|cache| {
-            let output = self.spot(&cache.join("spill")).and_then(|spot| self.open(spot)).ok()?;
+            let output = self.open_private(&cache.join("spill")).ok()?;
             let file = output.folder.temporary().ok()?;
+            let folder = output.folder.path().to_owned();
             output.keep();
-            Some(file)
+            Some((file, folder))
         });
         let anywhere = || {
             let folder = std::env::temp_dir();
-            Folder::open(&folder)
-                .and_then(|open| open.temporary())
-                .map_err(|error| fault(&folder, TargetWhy::Io(error)))
+            let file = Folder::open(&folder).and_then(|open| open.temporary());
+            file.map(|file| (file, folder.clone())).map_err(|error| fault(&folder, TargetWhy::Io(error)))
         };
         in_cache.map_or_else(anywhere, Ok)
     }
@@ -141,7 +144,7 @@ impl Outputs {
     pub(crate) fn open(&self, spot: Spot) -> Result<Output, Fault> {
         let Spot { root, folder, missing, name, shown, private } = spot;
         let refuse = |error: io::Error| fault(&shown, TargetWhy::Io(error));
-        let mut output = Output { folder: folder.unwrap_or(root), name, made: Vec::new() };
+        let mut output = Output { folder: folder.unwrap_or(root), name, private, made: Vec::new() };
         for part in missing {
             if output.folder.make(&part, private).map_err(refuse)? {
                 output.made.push((output.folder.clone(), part.clone()));
@@ -194,6 +197,12 @@ impl Spot {
             private: root.private,
         })
     }
+
+    /// Whether something has the name already.
+    pub(crate) fn is_taken(&self) -> bool {
+        let folder = self.folder.as_ref().unwrap_or(&self.root);
+        self.missing.is_empty() && matches!(folder.look(&self.name), Ok(Some(_)))
+    }
 }
 
 /// An open place for a file.
@@ -201,6 +210,9 @@ impl Spot {
 pub(crate) struct Output {
     folder: Folder,
     name: OsString,
+    /// Whether the file is for its owner alone, as every file in the cache is: nobody chose a folder for it that
+    /// says who may read it.
+    private: bool,
     /// Folders that were made for it.
     made: Vec<(Folder, OsString)>,
 }
@@ -208,7 +220,9 @@ pub(crate) struct Output {
 impl Output {
     /// Starts the file. It appears, whole, when it is published.
     pub(crate) fn stage(&self) -> Result<Staged, Fault> {
-        Ok(self.folder.stage(&self.name)?)
+        let staged =
+            if self.private { self.folder.stage_private(&self.name) } else { self.folder.stage(&self.name) };
+        Ok(staged?)
     }
 
     /// The path of the file, behind all links.

@@ -123,7 +123,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
             Tree::Bool(value) => visitor.visit_bool(*value),
             Tree::Unsigned(value) => visitor.visit_u64(*value),
             Tree::Signed(value) => visitor.visit_i64(*value),
-            Tree::Float(value) => visitor.visit_f64(*value),
+            Tree::Wide(_, value) | Tree::Float(value) => visitor.visit_f64(*value),
             Tree::Text(value) => visitor.visit_borrowed_str(value),
             Tree::List(list) => visitor.visit_seq(List { rest: list.iter().enumerate() }),
             Tree::Table(entries) => visitor.visit_map(Table { rest: entries.iter(), current: None }),
@@ -137,6 +137,14 @@ impl<'de> de::Deserializer<'de> for &'de Node {
         match self.value {
             Tree::Null => Err(DeError::new(QueryWhy::Null).at(&self.at)),
             _ => visitor.visit_some(self),
+        }
+    }
+
+    /// Whole numbers of any size, for those who ask for them: the nearest float may be another number.
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match self.value {
+            Tree::Wide(value, _) => visitor.visit_i128(value).map_err(|error: DeError| error.at(&self.at)),
+            _ => self.deserialize_any(visitor),
         }
     }
 
@@ -183,7 +191,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq
+        bool i8 i16 i32 i64 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq
         tuple tuple_struct map identifier ignored_any
     }
 }

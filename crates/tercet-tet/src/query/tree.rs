@@ -40,6 +40,8 @@ pub(crate) enum Tree {
     Bool(bool),
     Unsigned(u64),
     Signed(i64),
+    /// A whole number beyond both, for those who compare with it; for all others it is the nearest float.
+    Wide(i128, f64),
     Float(f64),
     Text(String),
     List(Vec<Node>),
@@ -59,7 +61,7 @@ impl Tree {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
-            Self::Unsigned(_) | Self::Signed(_) => "a whole number",
+            Self::Unsigned(_) | Self::Signed(_) | Self::Wide(..) => "a whole number",
             Self::Float(_) => "a number",
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
@@ -210,7 +212,9 @@ fn number(text: &str) -> Option<Tree> {
     if let Some(number) = text.parse().ok().filter(|number: &i64| *number != 0) {
         return Some(Tree::Signed(number));
     }
-    text.parse().ok().filter(|number: &f64| number.is_finite()).map(Tree::Float)
+    let float = text.parse().ok().filter(|number: &f64| number.is_finite())?;
+    let whole = text.parse().ok().filter(|number: &i128| *number != 0);
+    Some(whole.map_or(Tree::Float(float), |whole| Tree::Wide(whole, float)))
 }
 
 fn parse_toml(text: &str) -> Result<Node, QueryError> {
@@ -309,6 +313,7 @@ impl Node {
             Tree::Bool(value) => (*value).into(),
             Tree::Unsigned(number) => (*number).into(),
             Tree::Signed(number) => (*number).into(),
+            Tree::Wide(_, number) => (*number).into(),
             Tree::Float(number) if number.is_finite() => (*number).into(),
             Tree::Float(number) => number.to_string().to_lowercase().into(),
             Tree::Text(text) => text.as_str().into(),

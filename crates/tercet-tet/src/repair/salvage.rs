@@ -285,6 +285,25 @@ from_f64!(f32, f64, i16, i32, i64, u8, u16, u32, u64);
 
 impl FromF64 for tercet_core::tensor::f16 {
     fn from_f64(value: f64) -> Self {
-        Self::from_f64(value)
+        // The conversion of the library rounds twice, over an f32.
+        crate::exec::to_half(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_precision_fill_is_rounded_once() {
+        // A little more than the middle between 1 and the next half, which is 1 + 2⁻¹⁰; as an f32 it is the middle.
+        let fill = 1.0 + f64::from(f32::EPSILON) * 4096.0 + f64::EPSILON;
+        let mut element = [0; 2];
+        fill_with(DType::F16, fill, &mut element);
+        assert_eq!(u16::from_le_bytes(element), 0x3c01);
+        fill_with(DType::F16, -fill, &mut element);
+        assert_eq!(u16::from_le_bytes(element), 0xbc01);
+        fill_with(DType::F16, f64::NAN, &mut element);
+        assert!(tercet_core::tensor::f16::from_le_bytes(element).is_nan());
     }
 }

@@ -86,6 +86,7 @@ impl Encoder {
 
     /// A chunk that is stored already, with what is known of it. A checksum it has is kept, never computed anew:
     /// that would bless damage.
+    #[cfg(any(unix, windows))]
     pub(crate) fn keep(
         &self,
         row: u64,
@@ -99,6 +100,7 @@ impl Encoder {
         Encoded { row, codec, stored, crc, stats, zone: None }
     }
 
+    #[cfg(any(unix, windows))]
     pub(crate) fn wants_statistics(&self) -> bool {
         self.statistics
     }

@@ -273,3 +273,16 @@ proptest! {
         check(&shape, &chunks, zstd, &resolved, &roles);
     }
 }
+
+#[test]
+fn a_step_beyond_all_positions_leaves_one_window() {
+    let file = file(&[12], &[5], false);
+    for step in [12, 1 << 62, u64::MAX] {
+        let window = format!(r#"{{"axis": 0, "size": 8, "mode": "rolling", "step": {step}}}"#);
+        let text = format!(r#"{{"dataset": "a", "sum": [], "window": {window}}}"#);
+        let query = crate::Query::parse(&text, crate::Syntax::Json).unwrap();
+        let answer = query.run(&file, &crate::RunOptions::new(), &Silent).unwrap();
+        let sums = answer.execution.unwrap().get("operation_reduced_sum").cloned();
+        assert_eq!(sums, Some(crate::Value::Numbers(vec![(0..8).map(value_at).sum()])), "{step}");
+    }
+}

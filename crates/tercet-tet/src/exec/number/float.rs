@@ -154,7 +154,7 @@ fn to_f32(value: f64) -> f32 {
 
 /// The nearest half. The way over an f32 would round twice, were it not for its last bit: it tells whether anything was
 /// cut off, and so keeps what is no tie from looking like one.
-fn to_half(value: f64) -> f16 {
+pub(crate) fn to_half(value: f64) -> f16 {
     let near = to_f32(value);
     if value.is_nan() || f64::from(near) == value {
         return f16::from_f32(near);

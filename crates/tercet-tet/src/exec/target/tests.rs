@@ -140,13 +140,28 @@ fn files_without_a_name_go_to_the_cache() {
     assert_ne!(first, path, "names differ");
     assert_eq!(fs::read(first).unwrap(), b"kept");
 
-    let mut file = outputs.temporary().unwrap();
+    let (mut file, folder) = outputs.temporary().unwrap();
+    assert_eq!(folder, place.base.join("cache/tetration"));
     file.write_all(b"gone").unwrap();
     assert_eq!(fs::read_dir(place.base.join("cache/tetration")).unwrap().count(), 1);
 
     let nowhere = Outputs { cache: Vec::new(), ..outputs };
     assert!(matches!(nowhere.automatic(), Err(Fault::Target { why: TargetWhy::NoCache, .. })));
-    nowhere.temporary().unwrap().write_all(b"elsewhere").unwrap();
+    nowhere.temporary().unwrap().0.write_all(b"elsewhere").unwrap();
+}
+
+#[test]
+fn a_cache_that_cannot_be_had_is_named() {
+    let place = Place::new();
+    // A file where the cache should be.
+    let cache = place.outside.join("precious");
+    let outputs = Outputs { cache: vec![cache.clone()], ..place.outputs(&[]) };
+    match outputs.automatic() {
+        Err(Fault::Target { path, why: TargetWhy::Io(_) }) => {
+            assert!(path.starts_with(cache.to_str().unwrap()), "{path}");
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -200,6 +215,31 @@ mod links {
         }
         assert_eq!(place.listing(), before);
         assert_eq!(fs::read(place.outside.join("precious")).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn files_in_the_cache_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = Place::new();
+        let outputs = place.outputs(&[]);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let output = outputs.automatic().unwrap();
+        let path = output.stage().unwrap().publish().unwrap();
+        output.keep();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(&place.base.join("cache/tetration")), 0o700);
+        let named = write(&outputs, &place.base.join("cache/tetration/named.bin")).unwrap();
+        assert_eq!(mode(&named), 0o600);
+        // The cache may lie below the folder of the source, as in the home of a user.
+        let below = Outputs { cache: vec![place.data.join("cache/tetration")], ..place.outputs(&[]) };
+        let output = below.automatic().unwrap();
+        let path = output.stage().unwrap().publish().unwrap();
+        output.keep();
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        // Elsewhere the umask decides, as for every new file.
+        let beside = write(&outputs, Path::new("x.bin")).unwrap();
+        fs::write(place.data.join("plain"), b"").unwrap();
+        assert_eq!(mode(&beside), mode(&place.data.join("plain")));
     }
 
     #[test]

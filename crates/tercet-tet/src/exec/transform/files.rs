@@ -1,6 +1,6 @@
 //! Results that go to files, block after block.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tercet_core::Tensor;
 use tercet_core::publish::Staged;
@@ -11,7 +11,7 @@ use crate::exec::job::Job;
 use crate::exec::spill::{Head, Placed, Spilled, plan};
 use crate::exec::target::{Output, Outputs};
 use crate::export::Fill;
-use crate::fault::{Error, Fault};
+use crate::fault::{Error, Fault, TargetWhy};
 use crate::layout::{DatasetId, WriterOptions};
 use crate::query::Target;
 use crate::query::operation::Method;
@@ -20,8 +20,8 @@ use crate::writer::Writer;
 
 /// A file that is ready to be written. Dropping it leaves nothing behind.
 pub(super) enum Goal {
-    /// Gone when the answer is told.
-    Temporary(std::fs::File),
+    /// Gone when the answer is told. It has no name, but a folder.
+    Temporary(std::fs::File, PathBuf),
     // The file first: when both are dropped, the folders made for it must be empty.
     Raw(Box<Staged>, Output),
     Sidecar(Box<Writer<Staged>>, DatasetId, Output),
@@ -59,7 +59,10 @@ impl Goal {
                 };
                 Ok(Self::Raw(Box::new(output.stage()?), output))
             }
-            Target::Ram | Target::Switch => Ok(Self::Temporary(outputs.temporary()?)),
+            Target::Ram | Target::Switch => {
+                let (file, folder) = outputs.temporary()?;
+                Ok(Self::Temporary(file, folder))
+            }
         }
     }
 
@@ -75,13 +78,20 @@ impl Goal {
         let bytes = export.bytes();
         let mut head = Head::new(job, preview)?;
         let (path, strategy) = match self {
-            Self::Temporary(file) => {
+            Self::Temporary(file, folder) => {
+                // Nobody knows of this file: what fills up is the disk of its folder.
+                let named = |fault: Fault| match fault {
+                    Fault::Write(error) => {
+                        Fault::Target { path: folder.to_string_lossy().into(), why: TargetWhy::Io(error) }
+                    }
+                    other => other,
+                };
                 let mut placed = Placed::new(std::io::BufWriter::with_capacity(1 << 18, file));
                 export.each_run(fill, |at, run| {
                     head.look(at, run);
-                    placed.put(at, run)
+                    placed.put(at, run).map_err(named)
                 })?;
-                placed.into_inner().into_inner().map_err(|error| Fault::Write(error.into_error()))?;
+                placed.into_inner().into_inner().map_err(|error| named(error.into_error().into()))?;
                 (None, "transform_spill")
             }
             Self::Raw(staged, output) => {

@@ -13,15 +13,28 @@ use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata, unix_seconds};
 use crate::query::operation::Method;
 
 /// The path of a sidecar that the query does not name: beside the source, `{stem}.{method}[.{time}].tet`.
+///
+/// A name with the time is a new one: what another query wrote in the same second stays, and a number is added.
 pub(super) fn path(outputs: &Outputs, method: Method, timestamp: bool) -> Result<PathBuf, Fault> {
+    if !timestamp {
+        return named(outputs, method, "");
+    }
+    let time = basic_time(unix_seconds());
+    let mut path = named(outputs, method, &format!(".{time}"))?;
+    for number in 2.. {
+        if !outputs.spot(&path)?.is_taken() {
+            break;
+        }
+        path = named(outputs, method, &format!(".{time}-{number}"))?;
+    }
+    Ok(path)
+}
+
+fn named(outputs: &Outputs, method: Method, time: &str) -> Result<PathBuf, Fault> {
     let no_base = || Fault::Target { path: "sidecar".into(), why: TargetWhy::NoBase };
     let stem = outputs.file().and_then(|file| file.file_stem()).ok_or_else(no_base)?;
     let mut name = OsString::from(stem);
-    name.push(format!(".{}", method.name()));
-    if timestamp {
-        name.push(format!(".{}", basic_time(unix_seconds())));
-    }
-    name.push(".tet");
+    name.push(format!(".{}{time}.tet", method.name()));
     Ok(PathBuf::from(name))
 }
 

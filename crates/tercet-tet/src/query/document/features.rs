@@ -54,6 +54,9 @@ impl<'de> Deserialize<'de> for Finite {
             fn visit_i64<E>(self, number: i64) -> Result<Finite, E> {
                 Ok(Finite(Scalar::Whole(number.into())))
             }
+            fn visit_i128<E>(self, number: i128) -> Result<Finite, E> {
+                Ok(Finite(Scalar::Whole(number)))
+            }
             fn visit_f64<E: Error>(self, number: f64) -> Result<Finite, E> {
                 if number.is_finite() {
                     return Ok(Finite(Scalar::Float(number)));
@@ -61,7 +64,7 @@ impl<'de> Deserialize<'de> for Finite {
                 Err(E::invalid_value(Unexpected::Float(number), &self))
             }
         }
-        deserializer.deserialize_any(Number)
+        deserializer.deserialize_i128(Number)
     }
 }
 

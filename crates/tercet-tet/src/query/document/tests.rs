@@ -48,6 +48,23 @@ fn every_operation_is_a_key() {
 }
 
 #[test]
+fn whole_numbers_beyond_64_bits_are_compared_as_they_are() {
+    // Their nearest floats are the least i64 and the least number above all u64.
+    for (text, number) in
+        [("-9223372036854775809", i128::from(i64::MIN) - 1), ("18446744073709551617", (1 << 64) + 1)]
+    {
+        let text = format!(r#"{{"dataset": "q", "count": [], "filter": {{"eq": {text}}}}}"#);
+        let filter = Query::parse(&text, Syntax::Json).unwrap().flat.filter.unwrap().value;
+        assert_eq!(filter.eq.map(|eq| eq.0), Some(Scalar::Whole(number)));
+    }
+    // Elsewhere they are numbers like others.
+    let bins = r#"{"dataset": "q", "histogram": {"bins": 2, "min": 0, "max": 99999999999999999999}}"#;
+    assert!(Query::parse(bins, Syntax::Json).is_ok());
+    let start = r#"{"dataset": "q", "selection": [{"start": 18446744073709551616}]}"#;
+    assert_eq!(Query::parse(start, Syntax::Json).unwrap_err().key(), "selection[0].start");
+}
+
+#[test]
 fn axes_have_many_forms() {
     let axes = |value: Value| {
         let axes = specified(&json!({"mean": value})).axes;

@@ -59,10 +59,14 @@ impl Document {
             let said = format!("{shown}: is longer than {MOST_BYTES} bytes, the most that a query may have");
             return Err(Failure::new(Class::Request, said));
         }
-        let text = String::from_utf8(bytes).map_err(|error| {
+        let mut text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             Failure::request(format!("{shown}: is not UTF-8 text (byte {at}), so it is no query"))
         })?;
+        // Some editors start every file with a mark that says it is UTF-8.
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
         let syntax = syntax_of(path).unwrap_or_else(|| Syntax::guess(&text));
         Ok(Self { text, syntax, name: Some(name.to_owned()) })
     }
@@ -72,7 +76,7 @@ impl Document {
         Query::parse(&self.text, self.syntax).map_err(|wrong| {
             let mut failure = Failure::of(&wrong);
             if let (Failure::Error(report), Some(name)) = (&mut failure, &self.name) {
-                report.message.insert_str(0, &format!("{name}: "));
+                report.message.insert_str(0, &format!("{}: ", escape::name(name)));
             }
             self.point_at(&wrong, failure)
         })
@@ -128,5 +132,13 @@ mod tests {
         assert_eq!(read(b"", "a.json").unwrap().syntax, Syntax::Json);
         assert_eq!(read(b"{}", "a.toml").unwrap().syntax, Syntax::Toml);
         assert_eq!(read(b" {}", "a").unwrap().syntax, Syntax::Json);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_part_of_the_query() {
+        let text = "\u{feff}{\"dataset\": \"x\"}";
+        let read = Document::from_reader("a", Path::new("a"), text.as_bytes()).unwrap();
+        assert_eq!((read.syntax, read.text.as_str()), (Syntax::Json, &text[3..]));
+        assert!(read.parse().is_ok());
     }
 }

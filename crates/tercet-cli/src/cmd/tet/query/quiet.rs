@@ -71,6 +71,7 @@ fn computed(operation: &Operation<'_>, execution: &Execution) -> String {
     words.extend(results.elements.map(|count| format!("elements={count}")));
     let groups = execution.get("group_count");
     words.extend(groups.map(|count| format!("group_count={}", scalar(count, rounded))));
+    words.extend(written(execution));
     words.push(format!("memory_strategy={}", execution.memory_strategy));
     words.join(" ")
 }
@@ -122,10 +123,7 @@ fn read(execution: &Execution) -> String {
     }
     let mut words = vec!["status=preview".to_owned()];
     words.push(format!("read_bytes={}", execution.total_bytes_read_from_disk));
-    for (name, word) in [("spill_f32_path", "spill"), ("spill_f32_bytes", "spill_bytes")] {
-        let found = execution.get(name).map(|value| escape::name(&scalar(value, rounded)).into_owned());
-        words.extend(found.map(|value| format!("{word}={value}")));
-    }
+    words.extend(written(execution));
     words.push(format!("memory_strategy={}", execution.memory_strategy));
     let preview = execution.preview.as_ref();
     match preview.and_then(|preview| Some((preview, preview.cells.as_ref()?))) {
@@ -139,6 +137,17 @@ fn read(execution: &Execution) -> String {
         None => words.push("preview=empty".to_owned()),
     }
     words.join(" ")
+}
+
+/// The file that was written.
+fn written(execution: &Execution) -> impl Iterator<Item = String> {
+    let names = [("spill_f32_path", "spill"), ("spill_f32_bytes", "spill_bytes")];
+    // A file that is gone by now has a size, but no path.
+    let names = names.into_iter().filter(|_| execution.get("spill_f32_path").is_some());
+    names.filter_map(|(name, word)| {
+        let value = scalar(execution.get(name)?, rounded);
+        Some(format!("{word}={}", escape::name(&value)))
+    })
 }
 
 fn numbers(values: List<'_>, most: usize) -> String {

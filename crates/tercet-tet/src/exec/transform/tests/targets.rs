@@ -125,6 +125,20 @@ fn names_of_sidecars_tell_the_time_unless_asked_not_to() {
 }
 
 #[test]
+fn a_sidecar_of_the_same_second_does_not_replace_another() {
+    let (folder, path, _) = on_disk();
+    let file = File::open(&path).unwrap();
+    let settings = Settings { file: Some(&path), ..SETTINGS };
+    for text in [":", "1:,:", ":,2:", "::2,:"] {
+        let selection = Selection::parse(text, &[6, 5]).unwrap();
+        let mut resolved = resolved(&selection, &[], Method::L2);
+        resolved.write = Some(write_to(Target::Sidecar, None, None));
+        run(&file, &resolved, &settings).unwrap();
+    }
+    assert_eq!(names(folder.path()).len(), 5, "{:?}", names(folder.path()));
+}
+
+#[test]
 fn a_sidecar_larger_than_the_budget_is_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("obs.tet");

@@ -1,0 +1,54 @@
+//! Cells that could not be divided.
+
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Indices that are told.
+const TOLD: usize = 256;
+
+/// How many there are, and the first of them. The lowest indices are kept, so it does not matter who finds which first.
+pub(super) struct Bad {
+    count: AtomicU64,
+    first: Mutex<BinaryHeap<u64>>,
+    /// Only lower indices are wanted.
+    below: AtomicU64,
+}
+
+impl Default for Bad {
+    fn default() -> Self {
+        Self { count: AtomicU64::new(0), first: Mutex::default(), below: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Bad {
+    /// Counts the cells with these indices.
+    pub(super) fn note(&self, indices: impl Iterator<Item = u64>) {
+        let mut count = 0;
+        for index in indices {
+            count += 1;
+            self.keep(index);
+        }
+        self.count.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many were counted, and the lowest indices, ascending.
+    pub(super) fn into_told(self) -> (u64, Vec<u64>) {
+        let first = self.first.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (self.count.into_inner(), first.into_sorted_vec())
+    }
+
+    fn keep(&self, index: u64) {
+        if index >= self.below.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.push(index);
+        if first.len() > TOLD {
+            first.pop();
+        }
+        if let (TOLD, Some(&highest)) = (first.len(), first.peek()) {
+            self.below.store(highest, Ordering::Relaxed);
+        }
+    }
+}

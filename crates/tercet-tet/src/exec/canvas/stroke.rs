@@ -1,0 +1,96 @@
+//! One chunk on its way into one piece of the result, row by row.
+
+use super::lanes::{At, Lane};
+use super::{Brush, Canvas, Plane};
+use crate::exec::number::Number;
+
+/// Values that are brought together at a time.
+const GATHERED: usize = 16 << 10;
+
+/// One chunk on its way into one piece of the result.
+pub(super) struct Stroke<'p, T: Number> {
+    pub(super) canvas: &'p Canvas<'p>,
+    pub(super) brush: &'p Brush<'p, T>,
+    /// `None`: no cell counts.
+    pub(super) values: Option<&'p [T]>,
+    pub(super) out: &'p mut [T],
+    pub(super) row: &'p mut Vec<T>,
+}
+
+impl<T: Number> Stroke<'_, T> {
+    pub(super) fn descend(&mut self, lanes: &[Lane<'_>], at: At) {
+        match lanes {
+            [] => {}
+            [row] => self.rows(&Lane::SINGLE, row, at),
+            [rows, row] if rows.keep.is_none() => self.rows(rows, row, at),
+            [outer, rest @ ..] => {
+                for i in 0..outer.count {
+                    let mut at = at.step(outer, i);
+                    at.dead |= outer.keep.is_some_and(|keep| !keep[i]);
+                    self.descend(rest, at);
+                }
+            }
+        }
+    }
+
+    /// Rows whose cells lie one beside the other in the result.
+    fn rows(&mut self, rows: &Lane<'_>, row: &Lane<'_>, at: At) {
+        let Some(values) = self.values.filter(|_| !at.dead) else {
+            for i in 0..rows.count {
+                let to = at.step(rows, i).to;
+                self.out[to..to + row.count].fill(self.brush.blank);
+            }
+            return;
+        };
+        let numbers = self.canvas.cell_numbers();
+        let plane = Plane {
+            rows: rows.count,
+            width: row.count,
+            from_row: rows.from,
+            to_row: rows.to,
+            cell_row: rows.cell,
+            cell_column: row.cell,
+        };
+        if row.from == 1 && row.keep.is_none() && self.brush.predicate.is_none() {
+            let from = &values[at.from..];
+            (self.brush.kernel)(self.brush.arch, (from, &mut self.out[at.to..]), plane, numbers, at.cell);
+            if self.canvas.has_bad {
+                for i in 0..rows.count {
+                    let at = at.step(rows, i);
+                    self.canvas.note_bad(&values[at.from..at.from + row.count], row, at);
+                }
+            }
+            return;
+        }
+        for i in 0..rows.count {
+            for start in (0..row.count).step_by(GATHERED) {
+                let at = at.step(rows, i).step(row, start);
+                let end = row.count.min(start + GATHERED);
+                let row = Lane { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
+                self.gather(&values[at.from..], &row);
+                let plane = Plane { rows: 1, width: row.count, ..plane };
+                let to = &mut self.out[at.to..];
+                (self.brush.kernel)(self.brush.arch, (self.row, to), plane, numbers, at.cell);
+                if self.canvas.has_bad {
+                    self.canvas.note_bad(self.row, &row, at);
+                }
+            }
+        }
+    }
+
+    /// Brings the values of a row together. Those that do not count become blank.
+    fn gather(&mut self, values: &[T], row: &Lane<'_>) {
+        self.row.clear();
+        self.row.extend(values.iter().step_by(row.from.max(1)).take(row.count));
+        if let Some(predicate) = self.brush.predicate {
+            for value in &mut *self.row {
+                *value = if predicate.passes(*value) { *value } else { self.brush.blank };
+            }
+        }
+        if let Some(keep) = row.keep {
+            for (value, &keep) in self.row.iter_mut().zip(keep) {
+                *value = if keep { *value } else { self.brush.blank };
+            }
+        }
+    }
+}

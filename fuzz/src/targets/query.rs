@@ -1,0 +1,93 @@
+//! Query documents.
+
+use std::io::Cursor;
+use std::sync::LazyLock;
+
+use tercet_core::progress::Silent;
+use tercet_core::{DType, Diagnose as _, TensorView};
+use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, WriterOptions};
+
+/// Cells that a preview shows.
+const PREVIEW: u64 = 3;
+
+/// One dataset of each element type, all with names, labels and a fill value, in chunks that do not fit.
+static FILE: LazyLock<File> = LazyLock::new(|| file().expect("a file can be made"));
+
+fn file() -> Result<File, Box<dyn std::error::Error>> {
+    const SHAPE: &[u64] = &[4, 3, 5];
+    let mut layout = Layout::new();
+    let mut arrays = Vec::new();
+    for dtype in DType::ALL {
+        let id = layout.dataset(&dtype.to_string(), dtype, SHAPE, &[3, 1, 2])?;
+        layout.dims(id, ["t", "y", "x"])?;
+        layout.attr(id, "_FillValue", "2")?;
+        layout.labels(id, "t", ["a", "b", "a", "c"].map(String::from).to_vec())?;
+        arrays.push((id, dtype, SHAPE));
+    }
+    let table: &[u64] = &[6, 3];
+    arrays.push((layout.dataset("table", DType::F64, table, &[4, 2])?, DType::F64, table));
+    let mut writer = layout.write_to("memory", Cursor::new(Vec::new()), WriterOptions::new())?;
+    for (id, dtype, shape) in arrays {
+        let bytes = cells(dtype, shape.iter().product());
+        writer.array(id, TensorView::new(dtype, shape, &bytes)?)?;
+    }
+    Ok(File::from_bytes("memory", writer.seal()?)?)
+}
+
+/// Cells of which one byte is not zero: numbers with few digits, so that every way of adding them up is exact.
+fn cells(dtype: DType, count: u64) -> Vec<u8> {
+    const WHOLE: [u8; 5] = [2, 0, 7, 200, 1];
+    // The sign and most of the exponent: 2 and −2 for every type, and others.
+    const FLOAT: [u8; 5] = [0x40, 0, 0xc0, 0x41, 0x3e];
+    let (numbers, at) = if dtype.is_float() { (FLOAT, dtype.size() - 1) } else { (WHOLE, 0) };
+    let mut bytes = Vec::new();
+    for (_, number) in (0..count).zip(numbers.into_iter().cycle()) {
+        let start = bytes.len();
+        bytes.resize(start + dtype.size(), 0);
+        bytes[start + at] = number;
+    }
+    bytes
+}
+
+/// Reads a document, and if it is one asks the question it holds in several ways: all must answer the same.
+pub(super) fn run(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    for syntax in [Syntax::Json, Syntax::Toml] {
+        match Query::parse(text, syntax) {
+            Err(error) => assert!(!error.to_string().is_empty()),
+            Ok(query) => ask(&query),
+        }
+    }
+}
+
+fn ask(query: &Query) {
+    let written = query.to_json().to_string();
+    let again = Query::parse(&written, Syntax::Json).expect("the JSON of a query is a query");
+    assert!(again == *query, "the JSON of a query asks the same");
+    let options = RunOptions::new().with_preview(PREVIEW);
+    if let Err(error) = query.plan(&FILE, &options) {
+        return explain(&error);
+    }
+    // Files of results are not for this target; the keys that ask for them are read all the same.
+    if query.spill().is_some() || written.contains("\"write\"") {
+        return;
+    }
+    let answers = [(true, false), (false, false), (true, true)].map(|(statistics, parallel)| {
+        let options =
+            options.clone().with_statistics(statistics).with_parallel(Some(parallel)).with_explain(true);
+        match query.run(&FILE, &options, &Silent) {
+            Ok(answer) => answer.execution.map(|execution| format!("{:?}", execution.results)),
+            Err(error) => {
+                explain(&error);
+                Some(error.to_string())
+            }
+        }
+    });
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "one question, several answers: {answers:?}");
+}
+
+/// The words of an error, which must not fail themselves.
+fn explain(error: &Error) {
+    assert!(!error.to_string().is_empty());
+    let _ = (error.class(), error.span(), error.hint());
+}
