@@ -4,3 +4,4 @@ pub(crate) mod any;
 pub(crate) mod demo;
 pub(crate) mod shell;
 pub(crate) mod tet;
+pub(crate) mod tgm;

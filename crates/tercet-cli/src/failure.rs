@@ -6,7 +6,7 @@ use std::ops::Range;
 use tercet::convert;
 use tercet::core::publish::PublishError;
 use tercet::core::{Class, Diagnose, SourceError};
-use tercet::tet;
+use tercet::{tet, tgm};
 
 use crate::render::Excerpt;
 
@@ -129,6 +129,18 @@ impl From<tet::Error> for Failure {
     }
 }
 
+impl From<tgm::Error> for Failure {
+    fn from(error: tgm::Error) -> Self {
+        match error.fault() {
+            tgm::Fault::Cancelled(_) => Self::Interrupted,
+            tgm::Fault::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            // It names its file itself: the one that is written, which need not be the one that is read.
+            tgm::Fault::Publish(cause) => Self::of(cause),
+            _ => Self::of(&error),
+        }
+    }
+}
+
 impl From<convert::Error> for Failure {
     fn from(error: convert::Error) -> Self {
         match error {
@@ -185,5 +197,7 @@ mod tests {
         assert_eq!(Failure::output(&full).exit_code(), Class::Io.exit_code());
         let fault = tet::Fault::Write(closed);
         assert_eq!(Failure::from(tet::Error::new("a".into(), fault)).exit_code(), 0);
+        let fault = tgm::Fault::Write(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(Failure::from(tgm::Error::new("a".into(), fault)).exit_code(), 0);
     }
 }

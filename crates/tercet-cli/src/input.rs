@@ -45,6 +45,29 @@ impl Input {
     }
 }
 
+/// The files that a verb reads, one after the other.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Inputs {
+    /// The files; `-` reads standard input
+    #[arg(value_name = "FILES", required = true)]
+    paths: Vec<PathBuf>,
+    /// The most that is taken from standard input, which is kept in a temporary file
+    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
+    max_stdin: u64,
+}
+
+impl Inputs {
+    /// Each file. Standard input ends once it is read, so it may be named once.
+    pub(crate) fn each(&self) -> Result<Vec<Input>, Failure> {
+        let each = self.paths.iter().map(|path| Input { path: path.clone(), max_stdin: self.max_stdin });
+        let each: Vec<Input> = each.collect();
+        if each.iter().filter(|input| input.is_stdin()).count() > 1 {
+            return Err(Failure::request("standard input can be read only once, but `-` is given again"));
+        }
+        Ok(each)
+    }
+}
+
 /// The bytes of a file on disk.
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn ByteSource>, Failure> {
     let opened = source::File::open(path);

@@ -1,6 +1,6 @@
-//! The commands `tercet` and `tet`: arguments in, libraries called, results drawn.
+//! The commands `tercet`, `tet` and `tgm`: arguments in, libraries called, results drawn.
 //!
-//! Both binaries are the same program under different names; [`Persona`] says which verbs it has.
+//! All binaries are the same program under different names; [`Persona`] says which verbs it has.
 //! Nothing here knows a byte of any format: every fact comes from the libraries, and this crate only renders it.
 //!
 //! | module | what it holds |

@@ -1,5 +1,8 @@
 //! Which verbs a binary has.
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::cmd;
@@ -13,13 +16,21 @@ pub enum Persona {
     Tercet,
     /// `.tet` files only.
     Tet,
+    /// `.tgm` files only.
+    Tgm,
+    /// `.tgm` files only, under the name that the command has elsewhere.
+    Tensogram,
 }
+
+/// The name of a link to any of the programs that makes it the command for `.tgm` files.
+const TENSOGRAM: &str = "tensogram";
 
 /// What a command line asks for.
 #[derive(Debug)]
 pub(crate) enum Request {
     Tercet(TercetVerb),
     Tet(TetVerb),
+    Tgm(TgmVerb),
 }
 
 /// Options that every verb takes.
@@ -58,6 +69,16 @@ struct TetLine {
     verb: TetVerb,
 }
 
+/// Read, write and validate .tgm files: messages of tensors with metadata
+#[derive(Debug, Parser)]
+#[command(name = "tgm", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
+struct TgmLine {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: TgmVerb,
+}
+
 /// The verbs of `tercet`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TercetVerb {
@@ -77,6 +98,9 @@ pub(crate) enum TercetVerb {
     /// All commands for .tet files
     #[command(subcommand, arg_required_else_help = true)]
     Tet(cmd::tet::Verb),
+    /// All commands for .tgm files
+    #[command(subcommand, arg_required_else_help = true)]
+    Tgm(cmd::tgm::Verb),
     #[command(flatten)]
     Shell(cmd::shell::Verb),
 }
@@ -91,19 +115,36 @@ pub(crate) enum TetVerb {
     Shell(cmd::shell::Verb),
 }
 
+/// The verbs of `tgm`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TgmVerb {
+    #[command(flatten)]
+    Tgm(cmd::tgm::Verb),
+    #[command(flatten)]
+    Shell(cmd::shell::Verb),
+}
+
 impl Persona {
+    /// The name that counts: that of the program, unless it was started through a link named `tensogram`.
+    pub(crate) fn called(self, path: Option<&OsStr>) -> Self {
+        let stem = path.and_then(|path| Path::new(path).file_stem());
+        if stem.is_some_and(|stem| stem == TENSOGRAM) { Self::Tensogram } else { self }
+    }
+
     /// The command line this name understands.
     pub(crate) fn command(self) -> clap::Command {
         match self {
             Self::Tercet => TercetLine::command(),
             Self::Tet => TetLine::command(),
+            Self::Tgm => TgmLine::command(),
+            Self::Tensogram => TgmLine::command().name(TENSOGRAM),
         }
     }
 
     /// What the arguments of this process ask for.
     pub(crate) fn parse(
         self,
-        args: impl Iterator<Item = std::ffi::OsString>,
+        args: impl Iterator<Item = OsString>,
     ) -> Result<(Common, Request), clap::Error> {
         let matches = self.command().try_get_matches_from(args)?;
         Ok(match self {
@@ -115,6 +156,10 @@ impl Persona {
                 let line = TetLine::from_arg_matches(&matches)?;
                 (line.common, Request::Tet(line.verb))
             }
+            Self::Tgm | Self::Tensogram => {
+                let line = TgmLine::from_arg_matches(&matches)?;
+                (line.common, Request::Tgm(line.verb))
+            }
         })
     }
 
@@ -123,6 +168,8 @@ impl Persona {
         match self {
             Self::Tercet => "tercet",
             Self::Tet => "tet",
+            Self::Tgm => "tgm",
+            Self::Tensogram => TENSOGRAM,
         }
     }
 }
@@ -138,7 +185,35 @@ impl Request {
             Self::Tercet(TercetVerb::Outline(args)) => cmd::any::outline(args, out),
             Self::Tercet(TercetVerb::Query(args)) => cmd::any::query(args, out),
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
-            Self::Tercet(TercetVerb::Shell(verb)) | Self::Tet(TetVerb::Shell(verb)) => verb.run(persona, out),
+            Self::Tercet(TercetVerb::Tgm(verb)) | Self::Tgm(TgmVerb::Tgm(verb)) => verb.run(out),
+            Self::Tercet(TercetVerb::Shell(verb))
+            | Self::Tet(TetVerb::Shell(verb))
+            | Self::Tgm(TgmVerb::Shell(verb)) => verb.run(persona, out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_line_is_sound() {
+        for persona in [Persona::Tercet, Persona::Tet, Persona::Tgm, Persona::Tensogram] {
+            let command = persona.command();
+            assert_eq!(command.get_name(), persona.name());
+            command.debug_assert();
+        }
+    }
+
+    #[test]
+    fn a_link_changes_the_command() {
+        let called = |path: &str| Persona::Tercet.called(Some(OsStr::new(path)));
+        assert_eq!(called("/usr/local/bin/tensogram"), Persona::Tensogram);
+        assert_eq!(called("tensogram.exe"), Persona::Tensogram);
+        for other in ["tercet", "tensogram/tercet", "tensogram2", ""] {
+            assert_eq!(called(other), Persona::Tercet, "{other}");
+        }
+        assert_eq!(Persona::Tet.called(None), Persona::Tet);
     }
 }

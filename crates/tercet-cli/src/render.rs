@@ -5,9 +5,11 @@ mod number;
 mod size;
 mod table;
 mod time;
+mod tree;
 
 pub(crate) use excerpt::Excerpt;
 pub(crate) use number::{exact, rounded, significant};
 pub(crate) use size::{human_size, parse_size, size_and_bytes};
 pub(crate) use table::Table;
 pub(crate) use time::utc;
+pub(crate) use tree::tree_lines;

@@ -6,8 +6,9 @@ use crate::failure::{Failure, Outcome};
 use crate::persona::Persona;
 use crate::ui::{self, Ui};
 
-/// Runs the program under a name and tells how it ended.
+/// Runs the program under a name and tells how it ended. A link named `tensogram` is a name of its own.
 pub fn main_as(persona: Persona) -> ExitCode {
+    let persona = persona.called(std::env::args_os().next().as_deref());
     let (common, request) = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => {

@@ -28,7 +28,7 @@ impl File {
                 None => Outline::leaf("bytes of no message", span, format_args!("{} bytes", span.len())),
             });
         }
-        more(&mut root, left, "messages");
+        more(&mut root, left, "messages", self.len());
         Ok(root)
     }
 
@@ -46,7 +46,7 @@ impl File {
                 for frame in layout.frames.iter().take(rows) {
                     message.parts.push(self.outline_frame(number, frame));
                 }
-                more(&mut message, left, "frames");
+                more(&mut message, left, "frames", layout.postamble_span().start());
                 message.parts.push(postamble(&layout));
             }
             Err(fault @ Fault::Malformed(_)) => {
@@ -151,10 +151,11 @@ fn postamble(layout: &Layout) -> Outline {
     region
 }
 
-fn more(region: &mut Outline, left: usize, what: &str) {
+/// Says how many parts are left out; they end at `end`.
+fn more(region: &mut Outline, left: usize, what: &str, end: u64) {
     if left > 0 {
-        let end = region.parts.last().map_or(region.span.start(), |last| last.span.end());
-        let span = Span::between(end, region.span.end()).unwrap_or(Span::empty(end));
+        let start = region.parts.last().map_or(region.span.start(), |last| last.span.end());
+        let span = Span::between(start, end).unwrap_or(Span::empty(start));
         region.parts.push(Outline::leaf("…", span, format_args!("{left} more {what}")));
     }
 }

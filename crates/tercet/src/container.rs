@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tercet_core::{ByteSource, Outline, Progress};
 use tercet_tet as tet;
+use tercet_tgm as tgm;
 
 use crate::error::Error;
 use crate::format::{Format, format_of};
@@ -13,9 +14,12 @@ use crate::format::{Format, format_of};
 /// A file of any format.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "a program has few of them, and a box would stand in the way")]
 pub enum Container {
     /// A `.tet` file.
     Tet(tet::File),
+    /// A `.tgm` file.
+    Tgm(tgm::File),
 }
 
 impl Container {
@@ -33,6 +37,7 @@ impl Container {
     pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
         match format_of(&source)? {
             Format::Tet => Ok(Self::Tet(tet::OpenOptions::new().open_source(source)?)),
+            Format::Tgm => Ok(Self::Tgm(tgm::File::from_source(source, tgm::ReadOptions::new()))),
         }
     }
 
@@ -40,6 +45,7 @@ impl Container {
     pub fn format(&self) -> Format {
         match self {
             Self::Tet(_) => Format::Tet,
+            Self::Tgm(_) => Format::Tgm,
         }
     }
 
@@ -47,6 +53,43 @@ impl Container {
     pub fn outline(&self, max_rows: Option<u64>) -> Result<Outline, Error> {
         match self {
             Self::Tet(file) => Ok(file.outline(max_rows)?),
+            Self::Tgm(file) => Ok(file.outline(max_rows)?),
+        }
+    }
+}
+
+/// How a file of any format is checked.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// Decode everything and look at the values.
+    pub deep: bool,
+}
+
+impl VerifyOptions {
+    /// Structure, checksums and a sample of the values, or every value.
+    pub fn with_deep(mut self, deep: bool) -> Self {
+        self.deep = deep;
+        self
+    }
+}
+
+/// What a check found: the report of the format.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Report {
+    /// Of a `.tet` file.
+    Tet(tet::Report),
+    /// Of a `.tgm` file.
+    Tgm(tgm::FileReport),
+}
+
+impl Report {
+    /// Whether the file is well.
+    pub fn is_ok(&self) -> bool {
+        match self {
+            Self::Tet(report) => report.ok,
+            Self::Tgm(report) => report.is_ok(),
         }
     }
 }
@@ -54,11 +97,19 @@ impl Container {
 /// Checks a file of any format. It need not be fit for opening: that is what the report is about.
 pub fn verify(
     source: Arc<dyn ByteSource>,
-    options: tet::VerifyOptions,
+    options: VerifyOptions,
     progress: &dyn Progress,
-) -> Result<tet::Report, Error> {
+) -> Result<Report, Error> {
     match format_of(&source)? {
-        Format::Tet => Ok(tet::verify_source(source, options, progress)?),
+        Format::Tet => {
+            let options = tet::VerifyOptions::default().with_deep(options.deep);
+            Ok(Report::Tet(tet::verify_source(source, options, progress)?))
+        }
+        Format::Tgm => {
+            let depth = if options.deep { tgm::Depth::Full } else { tgm::Depth::Default };
+            let options = tgm::ValidateOptions::new().with_depth(depth);
+            Ok(Report::Tgm(tgm::validate_source(&source, &options, progress)?))
+        }
     }
 }
 
@@ -75,6 +126,12 @@ mod tests {
         tet::Layout::new().write_to("t", sink, tet::WriterOptions::new()).unwrap().seal().unwrap()
     }
 
+    fn small_tgm() -> Vec<u8> {
+        let descriptor = tgm::DataObjectDescriptor::new(tgm::Dtype::Uint8, [3]);
+        let (metadata, options) = (tgm::GlobalMetadata::default(), tgm::EncodeOptions::new());
+        tgm::encode_message(&metadata, &[(&descriptor, &[7, 8, 9])], &options).unwrap()
+    }
+
     #[test]
     fn a_file_is_opened_by_its_bytes() {
         let folder = tempfile::tempdir().unwrap();
@@ -85,18 +142,38 @@ mod tests {
         assert!(!container.outline(None).unwrap().parts.is_empty());
         let missing = Container::open(folder.path().join("missing")).unwrap_err();
         assert_eq!(missing.class(), Class::Io);
+
+        let container = Container::open_source(Arc::new(Memory::new("stream", small_tgm()))).unwrap();
+        assert_eq!(container.format(), Format::Tgm);
+        assert!(!container.outline(None).unwrap().parts.is_empty());
+        let Container::Tgm(file) = container else { panic!("a .tgm file was expected") };
+        assert_eq!(file.message_count().unwrap(), 1);
     }
 
     #[test]
     fn a_damaged_file_is_reported_and_a_stranger_refused() {
         let check = |name: &str, bytes: Vec<u8>| {
-            verify(Arc::new(Memory::new(name, bytes)), tet::VerifyOptions::default(), &Silent)
+            verify(Arc::new(Memory::new(name, bytes)), VerifyOptions::default(), &Silent)
         };
-        let good = empty_tet();
-        assert!(check("a", good.clone()).unwrap().ok);
-        let mut bad = good;
-        bad[0] = b'X';
-        assert!(!check("a.tet", bad.clone()).unwrap().ok);
-        assert_eq!(check("a", bad).unwrap_err().class(), Class::Malformed);
+        for (good, name) in [(empty_tet(), "a.tet"), (small_tgm(), "a.tgm")] {
+            assert!(check("a", good.clone()).unwrap().is_ok(), "{name}");
+            let mut bad = good;
+            bad[0] = b'X';
+            assert!(!check(name, bad.clone()).unwrap().is_ok(), "{name}");
+            assert_eq!(check("a", bad).unwrap_err().class(), Class::Malformed, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_deep_check_looks_at_values() {
+        let descriptor = tgm::DataObjectDescriptor::new(tgm::Dtype::Float32, [1]);
+        let payload = f32::NAN.to_le_bytes();
+        let (metadata, options) = (tgm::GlobalMetadata::default(), tgm::EncodeOptions::new());
+        let bytes = tgm::encode_message(&metadata, &[(&descriptor, &payload)], &options).unwrap();
+        let is_ok = |deep| {
+            let source = Arc::new(Memory::new("a", bytes.clone()));
+            verify(source, VerifyOptions::default().with_deep(deep), &Silent).unwrap().is_ok()
+        };
+        assert_eq!([is_ok(false), is_ok(true)], [true, false]);
     }
 }

@@ -19,6 +19,9 @@ pub enum Error {
     /// It is a `.tet` file.
     #[error(transparent)]
     Tet(#[from] tercet_tet::Error),
+    /// It is a `.tgm` file.
+    #[error(transparent)]
+    Tgm(#[from] tercet_tgm::Error),
 }
 
 /// The first bytes of a file that belong to no format.
@@ -54,6 +57,7 @@ impl Error {
             Self::Source(error) => error,
             Self::Unrecognised(error) => error,
             Self::Tet(error) => error,
+            Self::Tgm(error) => error,
         }
     }
 }

@@ -15,19 +15,25 @@ pub const HEAD_LEN: u64 = 8;
 pub enum Format {
     /// `.tet`: chunked arrays at rest.
     Tet,
+    /// `.tgm`: messages of tensors in motion.
+    Tgm,
 }
 
 impl Format {
+    /// Every format.
+    pub const ALL: [Self; 2] = [Self::Tet, Self::Tgm];
+
     /// The ending of its files, without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Tet => "tet",
+            Self::Tgm => "tgm",
         }
     }
 
     /// The format whose files end like this path.
     pub fn from_extension(path: &Path) -> Option<Self> {
-        [Self::Tet]
+        Self::ALL
             .into_iter()
             .find(|format| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(format.extension())))
     }
@@ -41,11 +47,12 @@ impl fmt::Display for Format {
 
 /// The format of a file that starts with these bytes. Eight bytes are enough.
 pub fn detect(head: &[u8]) -> Option<Format> {
-    head.starts_with(b"TETR").then_some(Format::Tet)
+    let starts: [(&[u8], Format); 2] = [(b"TETR", Format::Tet), (b"TENSOGRM", Format::Tgm)];
+    starts.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| format)
 }
 
 /// The format of a source: by its first bytes, or else by the ending of its name, so that a file whose first bytes
-/// are damaged is still reported by the format it belongs to.
+/// are damaged is still reported by the format it belongs to. A `.tgm` file may even begin with other bytes.
 pub fn format_of(source: &dyn ByteSource) -> Result<Format, Error> {
     let name = || source.name().clone();
     let head = Span::at(0, source.len().min(HEAD_LEN)).unwrap_or(Span::empty(0));
@@ -65,10 +72,23 @@ mod tests {
     #[test]
     fn first_bytes_count_before_names() {
         assert_eq!(detect(b"TETR"), Some(Format::Tet));
+        assert_eq!(detect(b"TENSOGRM"), Some(Format::Tgm));
         assert_eq!(detect(b"TET"), None);
+        assert_eq!(detect(b"TENSOGR"), None);
         assert_eq!(detect(b""), None);
         assert_eq!(format_of(&Memory::new("a.bin", &b"TETR...."[..])).unwrap(), Format::Tet);
         assert_eq!(format_of(&Memory::new("a.TET", &b"XETR...."[..])).unwrap(), Format::Tet);
+        assert_eq!(format_of(&Memory::new("a.tet", &b"TENSOGRM...."[..])).unwrap(), Format::Tgm);
+        assert_eq!(format_of(&Memory::new("a.tgm", &b"junk before"[..])).unwrap(), Format::Tgm);
+        assert_eq!(format_of(&Memory::new("a.tgm", &b""[..])).unwrap(), Format::Tgm);
+    }
+
+    #[test]
+    fn endings_belong_to_formats() {
+        for format in Format::ALL {
+            assert_eq!(Format::from_extension(Path::new(&format!("a{format}"))), Some(format));
+        }
+        assert_eq!(Format::from_extension(Path::new("tgm")), None);
     }
 
     #[test]

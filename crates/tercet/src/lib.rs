@@ -3,6 +3,7 @@
 //! | format | what it is | crate |
 //! |---|---|---|
 //! | `.tet` | chunked arrays at rest | [`tet`] |
+//! | `.tgm` | messages of tensors in motion | [`tgm`] |
 //!
 //! ```
 //! use tercet::{Container, Format, detect};
@@ -13,13 +14,14 @@
 //! Layout::new().create(&path, WriterOptions::new())?.seal()?;
 //!
 //! assert_eq!(detect(b"TETR\x01\0\0\0"), Some(Format::Tet));
+//! assert_eq!(detect(b"TENSOGRM"), Some(Format::Tgm));
 //! let container = Container::open(&path)?;
 //! assert_eq!(container.format(), Format::Tet);
 //! println!("{:?}", container.outline(None)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whoever knows the format uses its crate directly: `tercet::tet::File::open(path)`.
+//! Whoever knows the format uses its crate directly: `tercet::tet::File::open(path)`, `tercet::tgm::File::open(path)`.
 
 mod container;
 mod error;
@@ -28,8 +30,9 @@ mod format;
 pub use tercet_convert as convert;
 pub use tercet_core as core;
 pub use tercet_tet as tet;
+pub use tercet_tgm as tgm;
 
-pub use container::{Container, verify};
+pub use container::{Container, Report, VerifyOptions, verify};
 pub use error::{Error, Unrecognised};
 pub use format::{Format, HEAD_LEN, detect, format_of};
 
@@ -44,4 +47,6 @@ mod documents {
     struct MmapReadPatterns;
     #[doc = include_str!("../../../docs/guide/query.md")]
     struct Query;
+    #[doc = include_str!("../../../docs/guide/tgm.md")]
+    struct Tgm;
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use tercet::core::ByteSource;
+use tercet::core::{ByteSource, Class};
+use tercet::tgm::Depth;
 use tercet::{Format, format_of};
 
-use crate::cmd::tet;
+use crate::cmd::{tet, tgm};
 use crate::failure::{Failure, Outcome};
 use crate::input::{must_be_a_file, open};
 use crate::ui::Ui;
@@ -19,12 +20,26 @@ fn recognise(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>
 pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match recognise(args.input.source()?)? {
         (Format::Tet, source) => tet::info::run_on(args, source, out),
+        (Format::Tgm, source) => {
+            if let Some(option) = args.for_tet_only() {
+                return Err(cannot(&*source, &format!("`{option}` is for .tet files")));
+            }
+            tgm::info::run_on(tgm::Form::of(args.json, args.quiet), source, out)
+        }
     }
 }
 
 pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match recognise(args.input.source()?)? {
         (Format::Tet, source) => tet::verify::run_on(args, source, out),
+        (Format::Tgm, source) => {
+            if args.repair {
+                return Err(cannot_repair(&*source));
+            }
+            out.hush(args.quiet);
+            let depth = if args.deep { Depth::Full } else { Depth::Default };
+            tgm::validate::run_on(depth, tgm::Form::of(args.json, args.quiet), &source, out)
+        }
     }
 }
 
@@ -32,12 +47,15 @@ pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, 
     must_be_a_file(&args.path, "repair")?;
     match recognise(open(&args.path)?)? {
         (Format::Tet, _) => tet::repair::run(args, out),
+        (Format::Tgm, source) => Err(cannot_repair(&*source)),
     }
 }
 
 pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match recognise(args.input.source()?)? {
         (Format::Tet, source) => tet::outline::run_on(args, source, out),
+        // Hashes are not compared anyway.
+        (Format::Tgm, source) => tgm::outline::run_on(args.json, args.limit, source, out),
     }
 }
 
@@ -46,7 +64,17 @@ pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Fa
         must_be_a_file(path, "query")?;
         match recognise(open(path)?)? {
             (Format::Tet, _) => {}
+            (Format::Tgm, source) => return Err(cannot(&*source, "queries are for .tet files")),
         }
     }
     tet::query::run(args, out)
+}
+
+fn cannot(source: &dyn ByteSource, why: &str) -> Failure {
+    Failure::new(Class::Request, format!("{}: is a .tgm file, and {why}", source.name()))
+}
+
+fn cannot_repair(source: &dyn ByteSource) -> Failure {
+    let failure = cannot(source, "only .tet files can be repaired");
+    failure.with_hint("`tgm copy` leaves out bytes that belong to no message")
 }

@@ -10,6 +10,7 @@ use crate::render::human_size;
 use crate::ui::Ui;
 
 mod folder;
+mod messages;
 mod stage;
 mod weather;
 
@@ -27,7 +28,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut stage = Stage::new(&folder, out);
     stage
         .say("A .tet file holds named arrays of numbers, cut into chunks. This demo makes one, reads it,")?;
-    stage.say("breaks copies of it on purpose, and shows that no damage goes unnoticed.")?;
+    stage.say(
+        "breaks copies of it on purpose, and shows that no damage goes unnoticed. Then it sends a part of",
+    )?;
+    stage.say("it as .tgm messages, and breaks those too.")?;
     stage.say(&format!("Its files stay in the folder `{}`.", escape::name(&folder.to_string_lossy())))?;
 
     create(&mut stage)?;
@@ -36,6 +40,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     damage_a_chunk(&mut stage)?;
     salvage(&mut stage)?;
     damage_the_footer(&mut stage)?;
+    send_messages(&mut stage)?;
     farewell(&mut stage)?;
     Ok(Outcome::Done)
 }
@@ -56,7 +61,7 @@ fn create(stage: &mut Stage<'_>) -> Result<(), Failure> {
 
 fn inspect(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.title("inspect")?;
-    stage.command(&["info", "weather.tet"], 0)
+    stage.tet(&["info", "weather.tet"], 0)
 }
 
 fn read(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -64,7 +69,7 @@ fn read(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.say(
         "Noon (hour 12) at the equator (row 18), every 60 degrees east. Only the chunks it touches are read.",
     )?;
-    stage.command(&["extract", "weather.tet", "t2m", "-s", "12,18,::12", "-o", "noon.npy"], 0)?;
+    stage.tet(&["extract", "weather.tet", "t2m", "-s", "12,18,::12", "-o", "noon.npy"], 0)?;
     let file = tet::File::open(stage.path("weather.tet"))?;
     let t2m = file.dataset("t2m")?;
     let part = t2m.read(&t2m.select("12,18,::12")?)?;
@@ -76,7 +81,7 @@ fn read(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let shown: Vec<String> = found.iter().map(|kelvin| format!("{kelvin:.2}")).collect();
     stage.say(&format!("The library reads the same part: {} K, exactly as written.", shown.join(", ")))?;
     stage.say("Is all of it well?")?;
-    stage.command(&["verify", "weather.tet", "-q"], 0)
+    stage.tet(&["verify", "weather.tet", "-q"], 0)
 }
 
 fn damage_a_chunk(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -89,20 +94,20 @@ fn damage_a_chunk(stage: &mut Stage<'_>) -> Result<(), Failure> {
         "`damaged.tet` is a copy with a single bit flipped, in byte {at}. Reading across it is refused:"
     ))?;
     let all = ["extract", "damaged.tet", "t2m", "-o", "all.npy"];
-    stage.command(&all, 5)?;
+    stage.tet(&all, 5)?;
     stage.say(
         "No file is left behind, and nothing was guessed. Parts that do not touch the damage still read:",
     )?;
-    stage.command(&["extract", "damaged.tet", "t2m", "-s", "0:6", "-o", "morning.npy"], 0)?;
+    stage.tet(&["extract", "damaged.tet", "t2m", "-s", "0:6", "-o", "morning.npy"], 0)?;
     stage.say("Which parts are damaged?")?;
-    stage.command(&["verify", "damaged.tet"], 1)
+    stage.tet(&["verify", "damaged.tet"], 1)
 }
 
 fn salvage(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.title("salvage what is good")?;
     stage.say("A lost chunk cannot be invented, but all others can be saved, with the hole marked:")?;
-    stage.command(&["repair", "damaged.tet", "--salvage", "salvaged.tet", "--fill", "nan"], 0)?;
-    stage.command(&["verify", "salvaged.tet", "--deep", "-q"], 0)
+    stage.tet(&["repair", "damaged.tet", "--salvage", "salvaged.tet", "--fill", "nan"], 0)?;
+    stage.tet(&["verify", "salvaged.tet", "--deep", "-q"], 0)
 }
 
 fn damage_the_footer(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -110,20 +115,41 @@ fn damage_the_footer(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let whole = tet::File::open(stage.path("weather.tet"))?.len();
     folder::cut_copy(&stage.path("weather.tet"), &stage.path("cut.tet"), whole - 9)?;
     stage.say("`cut.tet` is a copy whose last 9 bytes are missing, as after a broken download:")?;
-    stage.command(&["info", "cut.tet"], 4)?;
+    stage.tet(&["info", "cut.tet"], 4)?;
     stage.say(
         "The end of a file holds names of axes, attributes, history and checksums; the values are elsewhere.",
     )?;
-    stage.command(&["repair", "cut.tet"], 0)?;
-    stage.command(&["repair", "cut.tet", "--apply", "footer_invalid"], 0)?;
+    stage.tet(&["repair", "cut.tet"], 0)?;
+    stage.tet(&["repair", "cut.tet", "--apply", "footer_invalid"], 0)?;
     stage.say("All values are there again, but attributes and checksums are lost:")?;
-    stage.command(&["info", "cut.tet", "-q"], 0)?;
-    stage.command(&["extract", "cut.tet", "t2m", "-s", "12,18,::12", "-o", "noon-again.npy"], 0)?;
+    stage.tet(&["info", "cut.tet", "-q"], 0)?;
+    stage.tet(&["extract", "cut.tet", "t2m", "-s", "12,18,::12", "-o", "noon-again.npy"], 0)?;
     let (first, again) = (stage.path("noon.npy"), stage.path("noon-again.npy"));
     if !folder::same_bytes(&first, &again)? {
         return Err(Failure::new(tercet::core::Class::Corrupt, "the repaired file gives other values"));
     }
     stage.say("`noon-again.npy` equals `noon.npy`, byte for byte.")
+}
+
+fn send_messages(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.title("messages")?;
+    stage
+        .say("A .tgm file holds messages: tensors with metadata, for streams. Here are two, each with the")?;
+    stage
+        .say("temperatures of one hour. One is written in one piece, the other while its values are made.")?;
+    let path = stage.path("hours.tgm");
+    let payload = messages::write(&path)?;
+    stage.tgm(&["ls", "hours.tgm", "-p", "name,hour,units"], 0)?;
+    stage.tgm(&["validate", "hours.tgm"], 0)?;
+    let at = payload.start() + payload.len() / 2;
+    folder::damaged_copy(&path, &stage.path("bad-hours.tgm"), at, |byte| byte ^ 1)?;
+    stage.say(&format!(
+        "`bad-hours.tgm` is a copy with one bit flipped, in byte {at}. Metadata can still be read,"
+    ))?;
+    stage.say("values that are damaged can not:")?;
+    stage.tgm(&["get", "-p", "hour", "bad-hours.tgm"], 0)?;
+    stage.tgm(&["dump", "bad-hours.tgm"], 5)?;
+    stage.tgm(&["validate", "bad-hours.tgm"], 1)
 }
 
 fn farewell(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -132,10 +158,15 @@ fn farewell(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let folder = name(stage.folder());
     stage
         .say(&format!("The files are in `{folder}`. Look at them again, or try the commands on your own:"))?;
-    for line in
-        ["tet info FILE --all", "tet outline FILE", "tet create OUT.tet --from NAME=FILE.npy", "tet --help"]
-    {
+    for line in [
+        "tet info FILE --all",
+        "tet outline FILE",
+        "tet create OUT.tet --from NAME=FILE.npy",
+        "tgm dump FILE",
+        "tet --help",
+        "tgm --help",
+    ] {
         stage.say(&format!("  {line}"))?;
     }
-    stage.say("From a source checkout `tet` is `cargo run --release --bin tet --`.")
+    stage.say("From a source checkout `tet` is `cargo run --release --bin tet --`, and `tgm` likewise.")
 }

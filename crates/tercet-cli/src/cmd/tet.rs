@@ -13,7 +13,7 @@ pub(crate) mod extract;
 mod history;
 pub(crate) mod info;
 pub(crate) mod outline;
-mod output;
+pub(crate) mod output;
 pub(crate) mod qhist;
 pub(crate) mod query;
 pub(crate) mod repair;

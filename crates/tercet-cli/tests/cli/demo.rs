@@ -18,6 +18,11 @@ fn the_story_is_told_to_its_end() {
         "(exit code 4)",
         "verify_after: ok",
         "`noon-again.npy` equals `noon.npy`, byte for byte.",
+        "$ tgm ls tercet-demo/hours.tgm -p name,hour,units",
+        "t2m\t12\tK",
+        "tercet-demo/hours.tgm: OK (2 messages, 2 objects, hash verified)",
+        "error: tercet-demo/bad-hours.tgm: message 1 › object 0",
+        "tercet-demo/bad-hours.tgm: FAILED (1 error, 2 messages, 2 objects)",
     ] {
         assert!(ran.stdout.contains(line), "{line}\n\n{}", ran.stdout);
     }
@@ -26,6 +31,8 @@ fn the_story_is_told_to_its_end() {
     for (name, code) in expected {
         assert_eq!(status(name), Some(code), "{name}");
     }
+    assert_eq!(folder.tgm("validate --full tercet-demo/hours.tgm").code, Some(0));
+    assert_eq!(folder.tgm("validate tercet-demo/bad-hours.tgm").code, Some(1));
     assert!(!folder.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
 }
 

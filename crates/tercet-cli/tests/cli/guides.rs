@@ -96,6 +96,11 @@ fn query() {
 }
 
 #[test]
+fn tgm() {
+    check("tgm.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }

@@ -13,4 +13,5 @@ mod repair;
 mod shell;
 mod streams;
 mod support;
+mod tgm;
 mod verify;

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::support::Folder;
 
 #[test]
-fn help_of_both_programs() {
+fn help_of_every_program() {
     let folder = Folder::new();
     assert_snapshot!("help_tet", folder.tet("--help").shot());
     assert_snapshot!("help_tercet", folder.tercet("--help").shot());
@@ -14,6 +14,10 @@ fn help_of_both_programs() {
     assert_snapshot!("help_repair", folder.tet("repair --help").shot());
     assert_snapshot!("help_query", folder.tet("query --help").shot());
     assert_snapshot!("help_qhist", folder.tet("qhist --help").shot());
+    assert_snapshot!("help_tgm", folder.tgm("--help").shot());
+    for verb in ["ls", "dump", "copy", "validate"] {
+        assert_snapshot!(format!("help_tgm_{verb}"), folder.tgm(&format!("{verb} --help")).shot());
+    }
 }
 
 #[test]
@@ -22,6 +26,7 @@ fn versions_are_those_of_the_package() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(folder.tet("--version").stdout, format!("tet {version}\n"));
     assert_eq!(folder.tercet("-V").stdout, format!("tercet {version}\n"));
+    assert_eq!(folder.tgm("-V").stdout, format!("tgm {version}\n"));
 }
 
 #[test]
@@ -34,6 +39,9 @@ fn completions_for_every_shell() {
             assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
             assert!(ran.stdout.contains("outline") && ran.stdout.contains("qhist"), "{shell}");
         }
+        let ran = folder.tgm(&format!("completions {shell}"));
+        assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
+        assert!(ran.stdout.contains("validate") && !ran.stdout.contains("qhist"), "{shell}");
     }
 }
 
@@ -43,6 +51,8 @@ fn manual_pages() {
     let page = folder.tet("man");
     assert_eq!(page.code, Some(0), "{}", page.stderr);
     assert!(page.stdout.contains(".TH tet 1") && page.stdout.contains("Exit codes"), "{}", page.stdout);
+    let page = folder.tgm("man");
+    assert!(page.stdout.contains(".TH tgm 1") && page.stdout.contains("validate"), "{}", page.stdout);
     let all = folder.tercet("man --dir pages");
     assert_eq!(all.code, Some(0), "{}", all.stderr);
     for name in [
@@ -52,6 +62,8 @@ fn manual_pages() {
         "tercet-tet.1",
         "tercet-tet-verify.1",
         "tercet-tet-qhist-run.1",
+        "tercet-tgm.1",
+        "tercet-tgm-copy.1",
     ] {
         assert!(folder.path("pages").join(name).exists(), "{name}");
     }

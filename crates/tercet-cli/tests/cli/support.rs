@@ -75,6 +75,7 @@ impl Folder {
         let program = match program {
             "tet" => env!("CARGO_BIN_EXE_tet"),
             "tercet" => env!("CARGO_BIN_EXE_tercet"),
+            "tgm" => env!("CARGO_BIN_EXE_tgm"),
             other => panic!("no such program: {other}"),
         };
         self.prepare(assert_cmd::Command::new(program))
@@ -105,6 +106,11 @@ impl Folder {
     /// Runs `tet` with arguments separated by spaces.
     pub(crate) fn tet(&self, args: &str) -> Ran {
         run(self.command("tet").args(args.split_whitespace()))
+    }
+
+    /// Runs `tgm` with arguments separated by spaces.
+    pub(crate) fn tgm(&self, args: &str) -> Ran {
+        run(self.command("tgm").args(args.split_whitespace()))
     }
 
     /// Runs `tercet` with arguments separated by spaces.

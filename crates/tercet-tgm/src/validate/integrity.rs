@@ -59,8 +59,9 @@ impl Work<'_> {
             };
             match checked {
                 Ok(()) => verified += u64::from(is_object),
-                Err(fault @ Fault::HashMismatch { .. }) => {
-                    report.add(Code::HashMismatch, object, at, fault.to_string().replace("\n  ", ": "));
+                Err(Fault::HashMismatch { mismatch, .. }) => {
+                    let what = if is_object { "the object" } else { frame.kind.name() };
+                    report.add(Code::HashMismatch, object, at, format!("{what} was changed: {mismatch}"));
                 }
                 Err(fault) => return Err(fault),
             }

@@ -95,7 +95,9 @@ pub struct FileIssue {
 impl FileIssue {
     pub(super) fn of(junk: Span, file_len: u64) -> Self {
         let (at, length) = (junk.start(), junk.len());
-        let description = if junk.end() == file_len && at > 0 {
+        let description = if length == file_len {
+            format!("{length} bytes with no valid messages")
+        } else if junk.end() == file_len {
             format!("{length} trailing bytes after last message at offset {at}")
         } else {
             format!("{length} unrecognized bytes at offset {at}")

@@ -50,14 +50,24 @@ impl<'a> Stage<'a> {
         self.out.line(text)
     }
 
-    /// Runs `tet` with these arguments, as if they had been typed; names of files are those of the demo's folder.
-    /// Another exit code than the expected one ends the demo.
-    pub(super) fn command(&mut self, args: &[&str], expected: u8) -> Result<(), Failure> {
+    /// Runs `tet` with these arguments.
+    pub(super) fn tet(&mut self, args: &[&str], expected: u8) -> Result<(), Failure> {
+        self.command(Persona::Tet, args, expected)
+    }
+
+    /// Runs `tgm` with these arguments.
+    pub(super) fn tgm(&mut self, args: &[&str], expected: u8) -> Result<(), Failure> {
+        self.command(Persona::Tgm, args, expected)
+    }
+
+    /// Runs a command as if it had been typed; names of files are those of the demo's folder. Another exit code than
+    /// the expected one ends the demo.
+    fn command(&mut self, program: Persona, args: &[&str], expected: u8) -> Result<(), Failure> {
         let is_file = |arg: &str| {
             let path = Path::new(arg);
-            path.extension().is_some_and(|ending| ending == "tet" || ending == "npy")
+            path.extension().is_some_and(|ending| ["tet", "tgm", "npy"].iter().any(|known| ending == *known))
         };
-        let mut line = vec![OsString::from("tet")];
+        let mut line = vec![OsString::from(program.name())];
         let placed = |arg: &&str| if is_file(arg) { self.path(arg).into() } else { OsString::from(arg) };
         line.extend(args.iter().map(placed));
         let typed: Vec<String> =
@@ -66,9 +76,9 @@ impl<'a> Stage<'a> {
 
         self.out.line("")?;
         self.out.line(paint(HEADING, format_args!("$ {typed}")))?;
-        let parsed = Persona::Tet.parse(line.into_iter());
+        let parsed = program.parse(line.into_iter());
         let (_, request) = parsed.map_err(|error| Failure::request(error.to_string()))?;
-        let result = request.run(Persona::Tet, self.out);
+        let result = request.run(program, self.out);
         if let Err(failure) = &result {
             match (failure, told(failure)) {
                 (Failure::Error(_), Some(text)) => self.out.line(text)?,

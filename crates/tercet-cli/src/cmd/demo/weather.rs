@@ -9,8 +9,8 @@ use tercet::tet::{Compression, Layout, WriterOptions};
 use crate::failure::Failure;
 
 const HOURS: usize = 24;
-const LATS: usize = 37;
-const LONS: usize = 72;
+pub(super) const LATS: usize = 37;
+pub(super) const LONS: usize = 72;
 
 /// The temperature in kelvin: warm at the equator, and where the sun is high.
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers, rounded")]

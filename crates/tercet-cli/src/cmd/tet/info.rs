@@ -31,10 +31,10 @@ pub(crate) struct Args {
     pub(crate) input: Input,
     /// Print everything as JSON
     #[arg(long, conflicts_with = "quiet")]
-    json: bool,
+    pub(crate) json: bool,
     /// Print one line
     #[arg(short, long)]
-    quiet: bool,
+    pub(crate) quiet: bool,
     /// Print every section
     #[arg(long)]
     all: bool,
@@ -68,6 +68,23 @@ pub(crate) struct Args {
     /// Show a file whose checksums are wrong; what is shown may be wrong too
     #[arg(long)]
     ignore_checksums: bool,
+}
+
+impl Args {
+    /// The first option given that says something about `.tet` files only.
+    pub(crate) fn for_tet_only(&self) -> Option<&'static str> {
+        let flags = [
+            (self.layout, "--layout"),
+            (self.execution, "--execution"),
+            (self.datasets, "--datasets"),
+            (self.chunks, "--chunks"),
+            (self.history, "--history"),
+            (self.metadata, "--metadata"),
+            (self.dataset.is_some(), "--dataset"),
+            (self.grep.is_some(), "--grep"),
+        ];
+        flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
+    }
 }
 
 /// What `--json` prints.

@@ -26,16 +26,16 @@ pub(crate) struct Args {
     pub(crate) input: Input,
     /// Decode every chunk and recompute statistics; otherwise 128 chunks are decoded
     #[arg(long)]
-    deep: bool,
+    pub(crate) deep: bool,
     /// If the file is not well, do the repairs that lose nothing healthy, and verify again
     #[arg(long)]
-    repair: bool,
+    pub(crate) repair: bool,
     /// Print the report as JSON
     #[arg(long, conflicts_with = "quiet")]
-    json: bool,
+    pub(crate) json: bool,
     /// Print one line
     #[arg(short, long)]
-    quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {

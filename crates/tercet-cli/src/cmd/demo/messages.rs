@@ -1,0 +1,43 @@
+//! Two hours of the made-up weather as messages.
+
+use std::path::Path;
+
+use tercet::core::Span;
+use tercet::tgm::{DataObjectDescriptor, Dtype, EncodeOptions, Entry, Error, File, GlobalMetadata, Writer};
+
+use super::weather::{LATS, LONS, temperature};
+use crate::failure::Failure;
+
+fn payload(hour: usize) -> Vec<u8> {
+    let cells = (0..LATS).flat_map(|lat| (0..LONS).map(move |lon| (lat, lon)));
+    cells.flat_map(|(lat, lon)| temperature(hour, lat, lon).to_le_bytes()).collect()
+}
+
+fn entry(hour: usize) -> Entry {
+    [("name".to_owned(), "t2m".into()), ("hour".to_owned(), hour.into())].into()
+}
+
+/// Writes a file of two messages. Answers where the values of the second one are.
+pub(super) fn write(path: &Path) -> Result<Span, Failure> {
+    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [LATS as u64, LONS as u64]);
+    let options = EncodeOptions::new();
+    let mut metadata = GlobalMetadata::default();
+    metadata.extra.insert("units".to_owned(), "K".into());
+    let mut writer = Writer::create(path)?;
+
+    let mut whole = metadata.clone();
+    whole.base.push(entry(0));
+    writer.message(&whole, &[(&descriptor, &payload(0))], &options)?;
+
+    let name = path.to_string_lossy();
+    let mut stream = writer.stream(&metadata, options)?;
+    let streamed = stream
+        .write_preceder(entry(12))
+        .and_then(|()| stream.write_object(&descriptor, &payload(12)))
+        .and_then(|()| stream.finish_with_length());
+    streamed.map_err(|fault| Error::new(name.into(), fault))?;
+    writer.finish()?;
+
+    let second = File::open(path)?.message(1)?;
+    Ok(second.object(0)?.payload_span())
+}

@@ -1,0 +1,76 @@
+//! The verbs for `.tgm` files.
+
+use clap::Subcommand;
+
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+pub(crate) mod copy;
+pub(crate) mod doctor;
+pub(crate) mod dump;
+pub(crate) mod get;
+pub(crate) mod info;
+pub(crate) mod ls;
+mod open;
+pub(crate) mod outline;
+mod select;
+pub(crate) mod validate;
+
+/// The verbs for `.tgm` files.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Say how many messages files hold
+    Info(info::Args),
+    /// List messages with values of their metadata
+    Ls(ls::Args),
+    /// Print all metadata of messages, and what their objects are
+    ///
+    /// The payloads are not printed, but every one that has a hash is compared with it.
+    Dump(dump::Args),
+    /// Print values of the metadata of messages, for scripts
+    Get(get::Args),
+    /// Copy messages as they are, into one file or into one for each value of a key
+    ///
+    /// Every message that is copied is checked before the first byte is written. Output files appear when they are
+    /// complete.
+    Copy(copy::Args),
+    /// Check files: structure, metadata, hashes, values
+    Validate(validate::Args),
+    /// Draw a file as a tree of named bytes
+    Outline(outline::Args),
+    /// Say what this build can do, and check that it does
+    Doctor(doctor::Args),
+}
+
+/// How the verbs of `tercet` show what they found about one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    OneLine,
+    Json,
+}
+
+impl Form {
+    pub(crate) fn of(json: bool, quiet: bool) -> Self {
+        match (json, quiet) {
+            (true, _) => Self::Json,
+            (_, true) => Self::OneLine,
+            _ => Self::Text,
+        }
+    }
+}
+
+impl Verb {
+    pub(crate) fn run(&self, out: &mut Ui) -> Result<Outcome, Failure> {
+        match self {
+            Self::Info(args) => info::run(args, out),
+            Self::Ls(args) => ls::run(args, out),
+            Self::Dump(args) => dump::run(args, out),
+            Self::Get(args) => get::run(args, out),
+            Self::Copy(args) => copy::run(args, out),
+            Self::Validate(args) => validate::run(args, out),
+            Self::Outline(args) => outline::run(args, out),
+            Self::Doctor(args) => doctor::run(args, out),
+        }
+    }
+}

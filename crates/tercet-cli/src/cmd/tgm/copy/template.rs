@@ -1,0 +1,238 @@
+//! Names of files with placeholders.
+
+use std::fmt;
+use std::path::{Path, PathBuf, is_separator};
+
+use tercet::core::escape;
+use tercet::tgm::GlobalMetadata;
+
+use crate::cmd::tgm::select::look_up;
+use crate::failure::Failure;
+
+/// What stands in the place of a value that a message does not have.
+const MISSING: &str = "unknown";
+
+/// The path of an output with placeholders: a folder that is as it was typed, and below it names that are made of
+/// values. A file decides its values; it must not decide in which folder something is written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Template {
+    folder: PathBuf,
+    names: Vec<Vec<Part>>,
+}
+
+/// A part of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Key(String),
+}
+
+/// A value that cannot be part of a name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BadName {
+    name: String,
+    /// The key whose value it is, if it is not the name as a whole.
+    key: Option<String>,
+    why: &'static str,
+}
+
+impl fmt::Display for BadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, key, why } = self;
+        let name = escape::name(name);
+        match key {
+            Some(key) => {
+                write!(
+                    f,
+                    "the value `{name}` of `{}` cannot be part of a file name: {why}",
+                    escape::name(key)
+                )
+            }
+            None => write!(f, "`{name}` cannot be a file name: {why}"),
+        }
+    }
+}
+
+impl Template {
+    /// The template of a path; `None` if it has no placeholder.
+    pub(super) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
+        // Keys are text, so a path that is no text has no placeholders.
+        let Some(text) = path.to_str().filter(|text| text.contains('[')) else { return Ok(None) };
+        let wrong = |why: &str| Failure::request(format!("{}: {why}", escape::name(text)));
+        let mut names: Vec<Vec<Part>> = vec![Vec::new()];
+        // Where the last name before the first placeholder starts.
+        let mut folder_end = 0;
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('[') {
+            let (key, after) = after.split_once(']').ok_or_else(|| wrong("has a `[` without a `]`"))?;
+            if key.is_empty() {
+                return Err(wrong("has a placeholder without a key: `[]`"));
+            }
+            if names.len() == 1 && names.iter().flatten().next().is_none() {
+                let name_start = before.rfind(is_separator).map_or(0, |at| at + 1);
+                folder_end = name_start;
+                push_text(&mut names, &before[name_start..]);
+            } else {
+                push_text(&mut names, before);
+            }
+            if let Some(name) = names.last_mut() {
+                name.push(Part::Key(key.to_owned()));
+            }
+            rest = after;
+        }
+        push_text(&mut names, rest);
+        if names.last().is_none_or(Vec::is_empty) {
+            return Err(wrong("ends with a folder, but must end with the name of a file"));
+        }
+        names.retain(|name| !name.is_empty());
+        Ok(Some(Self { folder: text[..folder_end].into(), names }))
+    }
+
+    /// The path for a message. Values are put in once, and never looked at for placeholders.
+    pub(super) fn expand(&self, metadata: &GlobalMetadata) -> Result<PathBuf, BadName> {
+        let mut path = self.folder.clone();
+        for parts in &self.names {
+            let mut name = String::new();
+            for part in parts {
+                match part {
+                    Part::Text(text) => name.push_str(text),
+                    Part::Key(key) => {
+                        let value = look_up(metadata, key).unwrap_or(MISSING.into());
+                        check_value(key, &value)?;
+                        name.push_str(&value);
+                    }
+                }
+            }
+            if matches!(name.as_str(), "." | "..") {
+                return Err(BadName { name, key: None, why: "it leads to another folder" });
+            }
+            path.push(name);
+        }
+        Ok(path)
+    }
+
+    /// Refuses a target whose way below the folder goes through a symbolic link: it could lead anywhere.
+    pub(super) fn refuse_links(&self, target: &Path) -> Result<(), Failure> {
+        for path in self.below(target) {
+            if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
+                let said = format!("{}: is a symbolic link", escape::name(&path.to_string_lossy()));
+                return Err(
+                    Failure::request(said).with_hint("files named by values are never written through links")
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folders of a target that are named by values.
+    pub(super) fn make_folders(&self, target: &Path) -> Result<(), Failure> {
+        let paths = self.below(target);
+        for folder in paths.split_last().map_or(&[][..], |(_, folders)| folders) {
+            match std::fs::create_dir(folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    let shown = escape::name(&folder.to_string_lossy()).into_owned();
+                    return Err(Failure::io(&format!("{shown}: cannot make the folder"), &error));
+                }
+                _ => {}
+            }
+        }
+        self.refuse_links(target)
+    }
+
+    /// The paths on the way from the folder to a target, the target last.
+    fn below<'a>(&self, target: &'a Path) -> Vec<&'a Path> {
+        let mut paths: Vec<&Path> = target.ancestors().take(self.names.len()).collect();
+        paths.reverse();
+        paths
+    }
+}
+
+/// Adds text to the last name; separators in it start new ones.
+fn push_text(names: &mut Vec<Vec<Part>>, text: &str) {
+    for (number, piece) in text.split(is_separator).enumerate() {
+        if number > 0 {
+            names.push(Vec::new());
+        }
+        if let Some(name) = names.last_mut().filter(|_| !piece.is_empty()) {
+            name.push(Part::Text(piece.to_owned()));
+        }
+    }
+}
+
+fn check_value(key: &str, value: &str) -> Result<(), BadName> {
+    let why = if value.is_empty() {
+        "it is empty"
+    } else if value.contains(['/', '\\']) || (cfg!(windows) && value.contains(':')) {
+        "it contains a path separator"
+    } else if value.contains(char::is_control) {
+        "it contains a control character"
+    } else if value == ".." {
+        "it leads to another folder"
+    } else {
+        return Ok(());
+    };
+    Err(BadName { name: value.to_owned(), key: Some(key.to_owned()), why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(pairs: &[(&str, &str)]) -> GlobalMetadata {
+        let mut metadata = GlobalMetadata::default();
+        metadata.extra.extend(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())));
+        metadata
+    }
+
+    fn expand(template: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
+        let template = Template::parse(Path::new(template)).unwrap().unwrap();
+        let path = template.expand(&metadata(pairs)).map_err(|why| why.to_string())?;
+        Ok(path.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn values_take_the_place_of_keys() {
+        let pairs = [("a", "2t"), ("b", "6")];
+        for (template, path) in [
+            ("[a].tgm", "2t.tgm"),
+            ("out/[a]_[b].tgm", "out/2t_6.tgm"),
+            ("/abs/[a]/x_[b]", "/abs/2t/x_6"),
+            ("../[a]", "../2t"),
+            ("[a]//[b]", "2t/6"),
+            ("[c].tgm", "unknown.tgm"),
+            ("x]y[version]", "x]y3"),
+        ] {
+            assert_eq!(expand(template, &pairs), Ok(path.to_owned()), "{template}");
+        }
+    }
+
+    #[test]
+    fn values_are_put_in_once() {
+        let pairs = [("a", "[a]"), ("b", "[c]"), ("c", "x")];
+        assert_eq!(expand("[a]-[b]", &pairs), Ok("[a]-[c]".to_owned()));
+    }
+
+    #[test]
+    fn values_that_lead_elsewhere_are_refused() {
+        for value in ["", "../x", "/etc/x", "a/b", "a\\b", "..", "a\0b", "a\nb"] {
+            for template in ["out/[a].tgm", "out/[a]", "[a]/x.tgm"] {
+                let refused = expand(template, &[("a", value)]);
+                assert!(refused.is_err_and(|why| why.contains("`a`")), "{template} with {value:?}");
+            }
+        }
+        let dots = [("a", "."), ("b", ".")];
+        for template in ["[a]", "[a][b]", "x/[a]/[a][b]", "x/[a].", "[c]/..", "[c]/./x"] {
+            assert!(expand(template, &dots).is_err(), "{template}");
+        }
+        assert_eq!(expand("[a]x", &dots), Ok(".x".to_owned()));
+    }
+
+    #[test]
+    fn paths_without_placeholders_are_paths() {
+        assert!(Template::parse(Path::new("out.tgm")).unwrap().is_none());
+        assert!(Template::parse(Path::new("out].tgm")).unwrap().is_none());
+        for wrong in ["out[a.tgm", "out[].tgm", "[a", "[a]/", "[a]//"] {
+            assert!(Template::parse(Path::new(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `tgm doctor`: what this build can do, and whether it does.
+
+use serde::Serialize;
+use tercet::core::escape;
+use tercet::tgm::VERSION;
+
+use crate::failure::{Failure, Outcome};
+use crate::ui::{BAD, DIM, GOOD, HEADING, Ui, paint};
+
+mod build;
+mod selftest;
+
+const EXAMPLES: &str = "\
+Exit code 0: healthy; 1: a self-test failed.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Print the report as JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// What was found out.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    build: build::Build,
+    features: Vec<build::Feature>,
+    self_test: Vec<selftest::Row>,
+    healthy: bool,
+}
+
+impl Diagnosis {
+    fn make() -> Self {
+        Self::of(selftest::run())
+    }
+
+    fn of(self_test: Vec<selftest::Row>) -> Self {
+        let healthy = self_test.iter().all(|row| row.failed.is_none());
+        Self { build: build::Build::this(), features: build::features(), self_test, healthy }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![paint(HEADING, "Build")];
+        let build = &self.build;
+        let row = |name: &str, value: &str| format!("  {name:<22}{value}");
+        lines.push(row("tercet", build.version));
+        lines.push(row("wire-format", &VERSION.to_string()));
+        lines.push(row("target", &build.target));
+        lines.push(row("profile", build.profile));
+        lines.extend([String::new(), paint(HEADING, "Features")]);
+        for feature in &self.features {
+            let state = if feature.built_in { "built in".to_owned() } else { paint(DIM, "not built in") };
+            lines.push(row(feature.name, &state));
+        }
+        lines.extend([String::new(), paint(HEADING, "Self-test")]);
+        for test in &self.self_test {
+            lines.push(match &test.failed {
+                None => format!("  {:<40}{}", test.name, paint(GOOD, "ok")),
+                Some(why) => format!("  {:<40}{} ({})", test.name, paint(BAD, "FAILED"), escape::name(why)),
+            });
+        }
+        let status = if self.healthy { paint(GOOD, "HEALTHY") } else { paint(BAD, "UNHEALTHY") };
+        lines.extend([String::new(), format!("Status: {status}")]);
+        lines
+    }
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let diagnosis = Diagnosis::make();
+    if args.json {
+        out.json(&diagnosis)?;
+    } else {
+        diagnosis.lines().into_iter().try_for_each(|line| out.line(line))?;
+    }
+    Ok(if diagnosis.healthy { Outcome::Done } else { Outcome::FoundBad })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_failure_is_enough() {
+        let good = selftest::Row { name: "a".into(), failed: None };
+        let bad = selftest::Row { name: "b".into(), failed: Some("other\nbytes".to_owned()) };
+        let diagnosis = Diagnosis::of(vec![good, bad]);
+        assert!(!diagnosis.healthy);
+        let lines = diagnosis.lines().join("\n");
+        assert!(lines.contains("(other\\nbytes)") && lines.contains("UNHEALTHY"), "{lines}");
+    }
+
+    #[test]
+    fn this_build_is_healthy() {
+        let diagnosis = Diagnosis::make();
+        assert!(diagnosis.healthy, "{}", diagnosis.lines().join("\n"));
+    }
+}

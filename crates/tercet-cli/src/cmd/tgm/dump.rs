@@ -1,0 +1,139 @@
+//! `tgm dump`: all metadata of messages, and what their objects are.
+
+use serde_json::{Map, Value as Json};
+use tercet::core::escape;
+use tercet::tgm::{DataObjectDescriptor, Entry, Message, VERSION, Value};
+
+use super::ls::projection;
+use super::open::{Reading, for_each_message};
+use super::select::{Filter, Keys};
+use crate::failure::{Failure, Outcome};
+use crate::input::Inputs;
+use crate::ui::{HEADING, Ui, paint};
+
+const EXAMPLES: &str = "\
+Examples:
+  tgm dump run.tgm                        every message
+  tgm dump run.tgm -w mars.param=2t -j    JSON, an object for each message of this parameter
+  tgm dump run.tgm -p mars.param,units    only these keys";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    inputs: Inputs,
+    #[command(flatten)]
+    filter: Filter,
+    /// Print only the values of these keys
+    #[arg(short = 'p', long, value_name = "KEYS")]
+    keys: Option<Keys>,
+    /// Print a JSON object for each message
+    #[arg(short, long)]
+    json: bool,
+    /// Print what the writer added to the message too: time, identity, encoder
+    #[arg(long, conflicts_with = "keys")]
+    reserved: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    for input in args.inputs.each()? {
+        let file = args.reading.open(input.source()?, out)?;
+        for_each_message(&file, &args.filter, |message| {
+            args.reading.check_objects(message)?;
+            match (&args.keys, args.json) {
+                (Some(keys), true) => out.json(&projection(message.metadata(), keys)),
+                (Some(keys), false) => print_keys(message, keys, out),
+                (None, true) => out.json(&told(message, args.reserved)?),
+                (None, false) => print(message, args.reserved, out),
+            }
+        })?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn heading(message: &Message, out: &mut Ui) -> Result<(), Failure> {
+    out.line(paint(HEADING, format_args!("=== Message {} ===", message.number())))
+}
+
+fn print(message: &Message, with_reserved: bool, out: &mut Ui) -> Result<(), Failure> {
+    let metadata = message.metadata();
+    heading(message, out)?;
+    out.line(format_args!("version: {VERSION}"))?;
+    out.line(format_args!("objects: {}", message.object_count()))?;
+    for object in message.objects() {
+        let object = object?;
+        let DataObjectDescriptor { obj_type, dtype, shape, .. } = object.descriptor();
+        let (index, kind) = (object.index(), escape::name(obj_type));
+        out.line(format_args!("  object[{index}]: type={kind}, dtype={dtype}, shape={shape:?}"))?;
+    }
+    for (index, entry) in metadata.base.iter().enumerate() {
+        print_entry(&format!("base[{index}]"), entry, out)?;
+    }
+    if !metadata.extra.is_empty() {
+        print_entry("extra", &metadata.extra, out)?;
+    }
+    if with_reserved && !metadata.reserved.is_empty() {
+        print_entry("reserved", &metadata.reserved, out)?;
+    }
+    out.line("")
+}
+
+fn print_entry(name: &str, entry: &Entry, out: &mut Ui) -> Result<(), Failure> {
+    out.line(format_args!("  {name}:"))?;
+    entry.iter().try_for_each(|(key, value)| {
+        let value = sorted(value).to_string();
+        out.line(format_args!("    {}: {}", escape::name(key), escape::name(&value)))
+    })
+}
+
+fn print_keys(message: &Message, keys: &Keys, out: &mut Ui) -> Result<(), Failure> {
+    heading(message, out)?;
+    if let Json::Object(found) = projection(message.metadata(), keys) {
+        for (key, value) in found {
+            let value = value.as_str().unwrap_or_default();
+            out.line(format_args!("{}: {}", escape::name(&key), escape::name(value)))?;
+        }
+    }
+    out.line("")
+}
+
+/// What `--json` prints of a message: keys in order, empty sections left out.
+fn told(message: &Message, with_reserved: bool) -> Result<Json, Failure> {
+    let metadata = message.metadata();
+    let object = |descriptor: &DataObjectDescriptor| {
+        let mut fields = descriptor.params.clone();
+        let DataObjectDescriptor { obj_type, dtype, shape, .. } = descriptor;
+        fields.insert("type".to_owned(), obj_type.as_str().into());
+        fields.insert("dtype".to_owned(), dtype.name().into());
+        fields.insert("shape".to_owned(), Value::Array(shape.iter().map(|&n| n.into()).collect()));
+        sorted_entry(&fields)
+    };
+    let objects = message.objects().map(|found| Ok(object(found?.descriptor())));
+    let objects = objects.collect::<Result<Vec<Json>, Failure>>()?;
+    let base: Vec<Json> = metadata.base.iter().map(sorted_entry).collect();
+    let mut told = Map::new();
+    let mut tell = |key: &str, value: Json, is_told: bool| {
+        if is_told {
+            told.insert(key.to_owned(), value);
+        }
+    };
+    tell("base", base.into(), !metadata.base.is_empty());
+    tell("extra", sorted_entry(&metadata.extra), !metadata.extra.is_empty());
+    tell("objects", objects.into(), true);
+    tell("reserved", sorted_entry(&metadata.reserved), with_reserved);
+    tell("version", VERSION.into(), true);
+    Ok(told.into())
+}
+
+fn sorted_entry(entry: &Entry) -> Json {
+    entry.iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>().into()
+}
+
+/// A value as JSON, its keys sorted at every depth.
+fn sorted(value: &Value) -> Json {
+    let mut json = value.to_json();
+    json.sort_all_objects();
+    json
+}

@@ -1,0 +1,69 @@
+//! `tgm ls`: messages with values of their metadata.
+
+use serde_json::{Map, Value as Json};
+use tercet::core::escape;
+use tercet::tgm::GlobalMetadata;
+
+use super::open::{Reading, for_each_message};
+use super::select::{Filter, Keys, look_up};
+use crate::failure::{Failure, Outcome};
+use crate::input::Inputs;
+use crate::ui::Ui;
+
+/// What stands in the place of a value that a message does not have.
+const MISSING: &str = "N/A";
+
+const EXAMPLES: &str = "\
+Examples:
+  tgm ls run.tgm -p mars.param,mars.step        a row for each message, tabs between the values
+  tgm ls run.tgm -w mars.param=2t/msl -p mars   only messages of these parameters
+  tgm ls run.tgm -w 'mars.step!=0' -j           JSON, an object for each message
+
+KEY is a path like mars.param: the first object that has it answers, then the metadata of the
+message; extra.KEY looks into the latter only. `version` is the version of the format.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    inputs: Inputs,
+    #[command(flatten)]
+    filter: Filter,
+    /// Show the values of these keys [default: version]
+    #[arg(short = 'p', long, value_name = "KEYS")]
+    keys: Option<Keys>,
+    /// Print a JSON object for each message, with the keys that it has
+    #[arg(short, long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let keys = args.keys.clone().unwrap_or_default();
+    let mut has_heads = args.json;
+    for input in args.inputs.each()? {
+        let file = args.reading.open(input.source()?, out)?;
+        if !has_heads {
+            out.line(keys.iter().map(escape::name).collect::<Vec<_>>().join("\t"))?;
+            has_heads = true;
+        }
+        for_each_message(&file, &args.filter, |message| {
+            if args.json {
+                return out.json(&projection(message.metadata(), &keys));
+            }
+            let value = |key| look_up(message.metadata(), key).unwrap_or(MISSING.into());
+            let row: Vec<String> = keys.iter().map(|key| escape::name(&value(key)).into_owned()).collect();
+            out.line(row.join("\t"))
+        })?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The printed values of the keys that a message has, sorted by key.
+pub(super) fn projection(metadata: &GlobalMetadata, keys: &Keys) -> Json {
+    let value = |key: &str| Some((key.to_owned(), look_up(metadata, key)?.into_owned().into()));
+    let mut found: Vec<(String, Json)> = keys.iter().filter_map(value).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Json::Object(found.into_iter().collect::<Map<_, _>>())
+}

@@ -1,0 +1,83 @@
+//! A file of messages, opened and looked through.
+
+use std::sync::Arc;
+
+use tercet::core::{ByteSource, Class, Span, escape};
+use tercet::tgm::{File, Message, ReadOptions};
+
+use super::select::Filter;
+use crate::failure::Failure;
+use crate::ui::{Ui, WARN, is_interrupted, paint};
+
+/// Gaps that are told one by one before it is said how many more there are.
+const GAPS_SHOWN: usize = 4;
+
+/// How a file of messages is read.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct Reading {
+    /// Compare no hashes, and read messages that contradict themselves: for what can be had of a damaged file
+    #[arg(long)]
+    pub(crate) ignore_checksums: bool,
+}
+
+impl Reading {
+    /// Finds the messages of a file and tells on standard error about bytes that belong to none. A file that has
+    /// bytes but no message is an error.
+    pub(super) fn open(self, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
+        let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
+        let file = File::from_source(source, options);
+        let bar = out.bar("scanning", file.len());
+        let scan = file.scan_with(&bar)?;
+        drop(bar);
+        if scan.messages.is_empty() && !file.is_empty() {
+            let said = format!("{}: holds no message", file.name());
+            return Err(Failure::new(Class::Malformed, said).with_hint("`tgm outline` shows the bytes"));
+        }
+        warn_of_gaps(file.name(), &scan.junk, out)?;
+        Ok(file)
+    }
+
+    /// Compares the objects of a message with their hashes, as far as they have some.
+    pub(super) fn check_objects(self, message: &Message) -> Result<(), Failure> {
+        if !self.ignore_checksums {
+            for object in message.objects() {
+                object?.verify()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Hands over every message that the filter takes. The first one that cannot be read ends the work.
+pub(super) fn for_each_message(
+    file: &File,
+    filter: &Filter,
+    mut each: impl FnMut(&Message) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for message in file.messages()? {
+        if is_interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let message = message?;
+        if filter.takes(&message) {
+            each(&message)?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells on standard error about bytes that belong to no message.
+pub(super) fn warn_of_gaps(name: &str, gaps: &[Span], out: &mut Ui) -> Result<(), Failure> {
+    let (warning, name) = (paint(WARN, "warning:"), escape::name(name));
+    for gap in gaps.iter().take(GAPS_SHOWN) {
+        out.note(format_args!("{warning} {name}: bytes {gap} belong to no message"))?;
+    }
+    match gaps.get(GAPS_SHOWN..) {
+        Some(rest @ [_, ..]) => {
+            let bytes: u64 = rest.iter().map(|gap| gap.len()).sum();
+            let more = rest.len();
+            out.note(format_args!("{warning} {name}: … and {more} more gaps with {bytes} bytes"))
+        }
+        _ => Ok(()),
+    }
+}

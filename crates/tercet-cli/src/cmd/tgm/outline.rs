@@ -1,0 +1,57 @@
+//! `tgm outline`: a file as a tree of named bytes.
+
+use std::sync::Arc;
+
+use tercet::core::ByteSource;
+use tercet::tgm::{File, ReadOptions};
+
+use super::open::warn_of_gaps;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::render::tree_lines;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  tgm outline run.tgm          every message, frame and field with its bytes
+  tgm outline run.tgm -n 0     all messages and frames of a long file
+  tgm outline run.tgm --json   for programs
+
+Damaged files are drawn as far as they can be followed; hashes are shown, not compared.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// Print the tree as JSON
+    #[arg(short, long)]
+    json: bool,
+    /// Print at most ROWS messages, and as many frames of each; 0 means all
+    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 32)]
+    limit: u64,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    run_on(args.json, args.limit, args.input.source()?, out)
+}
+
+pub(crate) fn run_on(
+    json: bool,
+    limit: u64,
+    source: Arc<dyn ByteSource>,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
+    let file = File::from_source(source, ReadOptions::new());
+    let bar = out.bar("scanning", file.len());
+    let scan = file.scan_with(&bar)?;
+    drop(bar);
+    warn_of_gaps(file.name(), &scan.junk, out)?;
+    let outline = file.outline((limit > 0).then_some(limit))?;
+    if json {
+        out.json(&outline)?;
+    } else {
+        tree_lines(&outline).into_iter().try_for_each(|line| out.line(line))?;
+    }
+    Ok(Outcome::Done)
+}

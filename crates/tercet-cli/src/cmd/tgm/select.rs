@@ -1,0 +1,166 @@
+//! Which messages, and which keys of them.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use tercet::tgm::{GlobalMetadata, Message, VERSION};
+
+/// The key that every message has: the version of its wire format.
+const VERSION_KEY: &str = "version";
+
+/// Which messages are taken.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Filter {
+    /// Only messages where this holds: `KEY=V1/V2` (one of them) or `KEY!=V1/V2` (none of them, or no such key)
+    #[arg(short = 'w', long = "where", value_name = "WHERE")]
+    clause: Option<Clause>,
+}
+
+impl Filter {
+    /// Whether it looks at metadata at all.
+    pub(super) fn is_active(&self) -> bool {
+        self.clause.is_some()
+    }
+
+    /// Whether a message is taken.
+    pub(super) fn takes(&self, message: &Message) -> bool {
+        self.clause.as_ref().is_none_or(|clause| clause.holds(message.metadata()))
+    }
+}
+
+/// A condition on the printed form of one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Clause {
+    key: String,
+    values: Vec<String>,
+    /// Whether one of the values must be there, or none.
+    wants: bool,
+}
+
+impl FromStr for Clause {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let split = text.split_once("!=").map(|parts| (parts, false));
+        let split = split.or_else(|| text.split_once('=').map(|parts| (parts, true)));
+        let ((key, values), wants) = split.ok_or("write it like KEY=VALUE, KEY=V1/V2 or KEY!=VALUE")?;
+        if key.is_empty() {
+            return Err("there is no key before the `=`".to_owned());
+        }
+        let values = values.split('/').map(str::to_owned).collect();
+        Ok(Self { key: key.to_owned(), values, wants })
+    }
+}
+
+impl Clause {
+    fn holds(&self, metadata: &GlobalMetadata) -> bool {
+        match look_up(metadata, &self.key) {
+            Some(found) => self.values.iter().any(|value| *value == found) == self.wants,
+            None => !self.wants,
+        }
+    }
+}
+
+/// The keys that are shown of each message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Keys(Vec<String>);
+
+impl Keys {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self(vec![VERSION_KEY.to_owned()])
+    }
+}
+
+impl FromStr for Keys {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let keys: Vec<String> = text.split(',').map(|key| key.trim().to_owned()).collect();
+        if keys.iter().any(String::is_empty) {
+            return Err("write it like KEY or KEY1,KEY2 with dots inside nested keys: mars.param".to_owned());
+        }
+        Ok(Self(keys))
+    }
+}
+
+/// The printed form of the value of a key, if a message has it: `version`, a path in the metadata of its first object
+/// that has it, or one in `_extra_`.
+pub(super) fn look_up<'a>(metadata: &'a GlobalMetadata, key: &str) -> Option<Cow<'a, str>> {
+    if key == VERSION_KEY {
+        return Some(VERSION.to_string().into());
+    }
+    let value = metadata.get(key)?;
+    Some(value.as_text().map_or_else(|| value.printed().into(), Cow::Borrowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet::tgm::Value;
+
+    use super::*;
+
+    fn metadata() -> GlobalMetadata {
+        let mars: tercet::tgm::Entry =
+            [("param".to_owned(), "2t".into()), ("step".to_owned(), 6.into())].into();
+        let mut metadata = GlobalMetadata::default();
+        metadata.base.push([("mars".to_owned(), Value::from(mars))].into());
+        metadata.extra.insert("version".to_owned(), "mine".into());
+        metadata.extra.insert("scale".to_owned(), Value::from(1.0));
+        metadata.extra.insert("empty".to_owned(), "".into());
+        metadata
+    }
+
+    #[test]
+    fn clauses_compare_the_printed_form() {
+        let metadata = metadata();
+        let holds = |text: &str| text.parse::<Clause>().unwrap().holds(&metadata);
+        for clause in [
+            "mars.param=2t",
+            "mars.param=msl/2t",
+            "mars.step=6",
+            "scale=1",
+            "version=3",
+            "extra.version=mine",
+            "mars.step!=7/8",
+            "missing!=anything",
+            "empty=",
+        ] {
+            assert!(holds(clause), "{clause}");
+        }
+        for clause in [
+            "mars.param=msl",
+            "mars.param=2T",
+            "mars.param!=2t",
+            "scale=1.0",
+            "version=mine",
+            "mars.step!=7/6",
+            "missing=",
+        ] {
+            assert!(!holds(clause), "{clause}");
+        }
+    }
+
+    #[test]
+    fn an_unequal_sign_is_looked_for_first() {
+        let clause: Clause = "a=b!=c".parse().unwrap();
+        assert_eq!(clause, Clause { key: "a=b".to_owned(), values: vec!["c".to_owned()], wants: false });
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for clause in ["", "mars.param", "=2t", "!=2t"] {
+            assert!(clause.parse::<Clause>().is_err(), "{clause}");
+        }
+        for keys in ["", ",", "a,,b", "a,"] {
+            assert!(keys.parse::<Keys>().is_err(), "{keys}");
+        }
+        let keys: Keys = "a.b, c".parse().unwrap();
+        assert_eq!(keys.iter().collect::<Vec<_>>(), ["a.b", "c"]);
+    }
+}

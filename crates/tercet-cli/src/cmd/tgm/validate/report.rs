@@ -1,0 +1,86 @@
+//! What a validation found, as text and as JSON.
+
+use serde::Serialize;
+use tercet::core::{Severity, escape};
+use tercet::tgm::{FileIssue, FileReport, Issue, MessageReport};
+
+use crate::failure::Failure;
+use crate::ui::{BAD, GOOD, Ui, WARN, paint};
+
+/// What `--json` prints of a file.
+#[derive(Serialize)]
+pub(super) struct Told<'a> {
+    file: &'a str,
+    status: &'static str,
+    messages: usize,
+    objects: u64,
+    hash_verified: bool,
+    file_issues: &'a [FileIssue],
+    message_reports: &'a [MessageReport],
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn of(file: &'a str, report: &'a FileReport) -> Self {
+        Self {
+            file,
+            status: status(report),
+            messages: report.messages.len(),
+            objects: report.object_count(),
+            hash_verified: report.hash_verified(),
+            file_issues: &report.file_issues,
+            message_reports: &report.messages,
+        }
+    }
+}
+
+fn status(report: &FileReport) -> &'static str {
+    if report.is_ok() { "ok" } else { "failed" }
+}
+
+/// Problems on standard error; the verdict on standard output if it is good, or else after the problems.
+pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(), Failure> {
+    let name = escape::name(name);
+    for issue in &report.file_issues {
+        let FileIssue { byte_offset, length, description } = issue;
+        let (word, text) = (paint(WARN, "WARNING"), escape::name(description));
+        out.note(format_args!("{name}: {word} — {text} (at byte offset {byte_offset}, {length} bytes)"))?;
+    }
+    for (message, number) in report.messages.iter().zip(1_u64..) {
+        for issue in &message.issues {
+            out.note(format_args!("{name}: {}", line(issue, number)))?;
+        }
+    }
+    let counts = format!("{} messages, {} objects", report.messages.len(), report.object_count());
+    if report.is_ok() {
+        let hashes = if report.hash_verified() { ", hash verified" } else { "" };
+        return out.line(format_args!("{name}: {} ({counts}{hashes})", paint(GOOD, "OK")));
+    }
+    let errors = report.error_count();
+    let plural = if errors == 1 { "" } else { "s" };
+    out.note(format_args!("{name}: {} ({errors} error{plural}, {counts})", paint(BAD, "FAILED")))
+}
+
+/// A finding about a message. Messages and objects are counted from 1 here.
+fn line(issue: &Issue, message: u64) -> String {
+    let word = match issue.severity {
+        Severity::Error => paint(BAD, "FAILED"),
+        Severity::Warning | Severity::Info => paint(WARN, "WARNING"),
+    };
+    let object = issue.object_index.map(|index| format!(", object {}", index.saturating_add(1)));
+    let place = issue.byte_offset.map(|at| format!(" (at byte {at})"));
+    let text = escape::name(&issue.description);
+    format!("{word} — message {message}{}: {text}{}", object.unwrap_or_default(), place.unwrap_or_default())
+}
+
+/// The report in one line.
+pub(super) fn one_line(name: &str, report: &FileReport) -> String {
+    format!(
+        "path={} status={} messages={} objects={} errors={} hash_verified={}",
+        escape::name(name),
+        status(report),
+        report.messages.len(),
+        report.object_count(),
+        report.error_count(),
+        report.hash_verified(),
+    )
+}

@@ -1,0 +1,58 @@
+//! A file as a tree of named bytes, drawn as lines.
+
+use tercet::core::{Outline, escape};
+
+use crate::ui::{DIM, HEADING, paint};
+
+/// Values longer than this are cut in text; `--json` has them whole.
+const VALUE_CHARS: usize = 100;
+
+/// One line for each node, below a line of column heads.
+pub(crate) fn tree_lines(outline: &Outline) -> Vec<String> {
+    let (mut spans, mut lens, mut names) = ("bytes".len(), "length".len(), 0);
+    outline.walk(&mut |depth, node| {
+        spans = spans.max(node.span.to_string().len());
+        lens = lens.max(node.span.len().to_string().len());
+        if node.parts.is_empty() {
+            names = names.max(2 * depth + escape::name(&node.name).chars().count());
+        }
+    });
+    let mut lines = vec![paint(DIM, format_args!("{:<spans$}  {:>lens$}  field", "bytes", "length"))];
+    outline.walk(&mut |depth, node| {
+        let place = format!("{:<spans$}  {:>lens$}", node.span.to_string(), node.span.len());
+        let indent = " ".repeat(2 * depth);
+        let name = escape::name(&node.name);
+        lines.push(match &node.value {
+            Some(value) => {
+                let width = names.saturating_sub(indent.len());
+                format!("{place}  {indent}{name:<width$}  {}", short(value))
+            }
+            None => format!("{place}  {indent}{}", paint(HEADING, name)),
+        });
+    });
+    lines
+}
+
+fn short(value: &str) -> String {
+    let value = escape::name(value);
+    match value.char_indices().nth(VALUE_CHARS) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet::core::Span;
+
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut_and_names_made_safe() {
+        let mut root = Outline::region("root\u{1b}[2J", Span::first(300));
+        root.field("text", 300, "é".repeat(101));
+        let lines = tree_lines(&root);
+        assert!(lines[1].contains("root\\u{1b}[2J"), "{}", lines[1]);
+        assert!(lines[2].ends_with(&format!("{}…", "é".repeat(100))), "{}", lines[2]);
+    }
+}

@@ -1,0 +1,94 @@
+//! `ls`, `get`: which messages, which keys.
+
+use serde_json::{Deserializer, Value, json};
+
+use super::sample::folder;
+
+#[test]
+fn ls_prints_tabs() {
+    let folder = folder();
+    assert_eq!(folder.tgm("ls run.tgm").stdout, "version\n3\n3\n3\n");
+    let ran = folder.tgm("ls run.tgm -p mars.param,mars.step,name,centre,scale,version");
+    let expected = "mars.param\tmars.step\tname\tcentre\tscale\tversion\n\
+                    2t\t0\tN/A\tecmf\t1\t3\n\
+                    msl\t6\tquality\tecmf\t1\t3\n\
+                    10u\t12\tN/A\tecmf\t1\t3\n";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), expected, ""));
+    let both = folder.tgm("ls -p mars.param run.tgm run.tgm").stdout;
+    assert_eq!(both, "mars.param\n2t\nmsl\n10u\n2t\nmsl\n10u\n", "one line of keys");
+}
+
+#[test]
+fn the_metadata_of_a_stream_is_whole() {
+    // Its first metadata frame has no entry for the object: what preceded it and the footer do.
+    let folder = folder();
+    assert_eq!(folder.tgm("get -w mars.step=12 -p mars.param run.tgm").stdout, "10u\n");
+}
+
+#[test]
+fn clauses_select_messages() {
+    let folder = folder();
+    let params = |clause: &str| folder.tgm(&format!("get -w {clause} -p mars.param run.tgm")).stdout;
+    for (clause, expected) in [
+        ("mars.param=2t", "2t\n"),
+        ("mars.param=10u/2t", "2t\n10u\n"),
+        ("mars.param!=2t/msl", "10u\n"),
+        ("name!=quality", "2t\n10u\n"),
+        ("name=quality", "msl\n"),
+        ("mars.step=6", "msl\n"),
+        ("extra.scale=1", "2t\nmsl\n10u\n"),
+        ("version=3", "2t\nmsl\n10u\n"),
+        ("version!=3", ""),
+        ("mars.param=", ""),
+    ] {
+        assert_eq!(params(clause), expected, "{clause}");
+    }
+    assert_eq!(folder.tgm("ls -w mars.param=zz run.tgm").stdout, "version\n");
+}
+
+#[test]
+fn json_is_one_object_for_each_message() {
+    let folder = folder();
+    let ran = folder.tgm("ls -j -p name,mars.param run.tgm");
+    let told: Vec<Value> =
+        Deserializer::from_str(&ran.stdout).into_iter::<Value>().collect::<Result<_, _>>().unwrap();
+    let expected = [
+        json!({ "mars.param": "2t" }),
+        json!({ "mars.param": "msl", "name": "quality" }),
+        json!({ "mars.param": "10u" }),
+    ];
+    assert_eq!(told, expected);
+    assert!(ran.stdout.starts_with("{\n  \"mars.param\": \"2t\"\n}\n{\n"), "{}", ran.stdout);
+    assert_eq!(folder.tgm("ls --json -w mars.param=zz run.tgm").stdout, "");
+}
+
+#[test]
+fn get_wants_every_key() {
+    let folder = folder();
+    assert_eq!(folder.tgm("get -p mars.param,mars.step run.tgm").stdout, "2t 0\nmsl 6\n10u 12\n");
+    let ran = folder.tgm("get -p name run.tgm");
+    let said = "error: run.tgm: message 0: has no key `name`\n  \
+                hint: `tgm ls` prints N/A for keys that are missing\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), said));
+}
+
+#[test]
+fn nonsense_is_a_wrong_command_line() {
+    let folder = folder();
+    for args in [
+        "ls",
+        "get run.tgm",
+        "ls -w mars.param run.tgm",
+        "ls -w =2t run.tgm",
+        "ls -p a,,b run.tgm",
+        "dump -p a --reserved run.tgm",
+        "copy run.tgm",
+        "validate --quick --full run.tgm",
+        "validate",
+        "frobnicate",
+    ] {
+        let ran = folder.tgm(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args}: {}", ran.stderr);
+        assert!(!ran.stderr.is_empty(), "{args}");
+    }
+}
