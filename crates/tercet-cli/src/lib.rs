@@ -9,6 +9,8 @@
 //! | `run` | the road from `argv` to an exit code |
 //! | `cmd` | one file for each verb |
 //! | `input` | a path or `-`, opened |
+//! | `named_file` | `NAME=FILE` of a command line |
+//! | `output` | a new file or standard output, and how arrays are written |
 //! | `ui` | standard output, notes, progress bars, interrupts |
 //! | `render` | tables, sizes, times |
 //! | `failure` | errors as the user sees them |
@@ -16,6 +18,8 @@
 mod cmd;
 mod failure;
 mod input;
+mod named_file;
+mod output;
 mod persona;
 mod render;
 mod run;

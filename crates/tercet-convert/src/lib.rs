@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! a.npy ──▶ npy::Npy ──tile by tile──▶ tercet_tet::Writer        (store)
+//! a.npy ──▶ npy::Array ──▶ bytes of any array of numbers         (what messages hold)
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
 //! ```
 //!

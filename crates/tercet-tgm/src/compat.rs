@@ -47,8 +47,8 @@ use tercet_core::{ByteSource, SourceError, Span};
 pub use crate::cbor::canonicalize as canonicalize_value;
 pub use crate::descriptor::DataObjectDescriptor;
 pub use crate::encode::{
-    EncodeOptions, StreamingEncoder, assemble_message, build_hash_frame_cbor, build_index_frame,
-    compute_message_flags, compute_object_offsets,
+    EncodeOptions, MessageParts, ObjectParts, StreamingEncoder, assemble_message, build_hash_frame_cbor,
+    build_index_frame, compute_message_flags, compute_object_offsets,
 };
 pub use crate::lists::{HashFrame, IndexFrame};
 pub use crate::metadata::GlobalMetadata;

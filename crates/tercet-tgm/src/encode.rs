@@ -15,12 +15,12 @@ mod provenance;
 mod stream;
 
 pub use assemble::{
-    assemble_message, build_hash_frame_cbor, compute_message_flags, encode_message, encode_message_into,
-    encode_pre_encoded,
+    MessageParts, assemble_message, build_hash_frame_cbor, compute_message_flags, encode_message,
+    encode_message_into, encode_pre_encoded,
 };
 pub use error::EncodeError;
 pub use index::{build_index_frame, compute_object_offsets};
-pub use input::PreEncoded;
+pub use input::{ObjectParts, PreEncoded};
 pub use options::{EncodeOptions, Placement};
 pub use provenance::{Provenance, Stamp};
 pub use stream::StreamingEncoder;

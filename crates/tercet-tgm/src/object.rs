@@ -91,7 +91,7 @@ pub(crate) fn refuse_undecodable(region: Region, descriptor: &DataObjectDescript
             return Err(Fault::Undecodable { region, stage, name: name.as_str().into() });
         }
     }
-    if descriptor.masks.is_some() {
+    if !descriptor.is_plain() {
         return Err(Fault::Undecodable { region, stage: "masks", name: "present".into() });
     }
     Ok(())

@@ -170,3 +170,55 @@ fn false_starts_are_passed_in_linear_time() {
         assert!(read < 100 * bytes.len() as u64, "{read} for {}", bytes.len());
     }
 }
+
+/// From behind, messages are found as long as they say their length.
+#[test]
+fn messages_are_found_from_behind() {
+    let samples = samples::all();
+    let known: Vec<&[u8]> =
+        samples.iter().map(|sample| &*sample.bytes).filter(|bytes| bytes[16..24] != [0; 8]).collect();
+    let bytes = known.concat();
+    let options = ScanOptions::default().with_direction(Direction::Backward);
+    let all = scan_source(&Memory::new("known", bytes.clone()), options, &Silent).unwrap();
+    assert_eq!(all.messages, scan(&bytes));
+    assert_eq!(all.messages.len(), known.len());
+    let stream = samples.iter().find(|sample| sample.name == "stream").unwrap();
+    let mixed = [known[0], &stream.bytes, known[1]].concat();
+    let last = scan_source(&Memory::new("mixed", mixed.clone()), options, &Silent).unwrap();
+    assert_eq!(last.messages, scan(&mixed)[2..]);
+    // Longer messages than the caller believes are not found from behind.
+    let few =
+        scan_source(&Memory::new("known", bytes), options.with_max_message_bytes(100), &Silent).unwrap();
+    assert!(few.messages.is_empty());
+}
+
+/// Frames of types that nobody knows are refused, or passed over if that is asked for.
+#[test]
+fn unknown_frames_are_refused_or_passed_over() {
+    let bytes = samples::all().remove(0).bytes;
+    let message = tercet_tgm::Message::from_bytes("m", bytes.clone()).unwrap();
+    let last = message.layout().frames.last().unwrap();
+    let at = usize::try_from(last.span.end().next_multiple_of(8)).unwrap();
+    let mut frame =
+        b"FR\x00\x63\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x20body\0\0\0\0\0\0\0\0ENDF".to_vec();
+    assert_eq!(frame.len(), 32);
+    let mut longer = bytes[..at].to_vec();
+    longer.append(&mut frame);
+    longer.extend_from_slice(&bytes[at..]);
+    let total = (longer.len() as u64).to_be_bytes();
+    longer[16..24].copy_from_slice(&total);
+    let end = longer.len();
+    longer[end - 16..end - 8].copy_from_slice(&total);
+    // The postamble moved, and with it where footer frames would start.
+    let footer = (end as u64 - 24).to_be_bytes();
+    longer[end - 24..end - 16].copy_from_slice(&footer);
+    let error = tercet_tgm::Message::from_bytes("m", longer.clone()).unwrap_err();
+    assert!(error.to_string().contains("frame 4 › type"), "{error}");
+    let skipping = ReadOptions::new().with_skip_unknown_frames(true);
+    let read = tercet_tgm::Message::from_bytes_with("m", longer, skipping).unwrap();
+    assert_eq!(read.metadata(), message.metadata());
+    assert_eq!(
+        read.object(0).unwrap().decode().unwrap().bytes(),
+        message.object(0).unwrap().decode().unwrap().bytes()
+    );
+}

@@ -13,7 +13,6 @@ pub(crate) mod extract;
 mod history;
 pub(crate) mod info;
 pub(crate) mod outline;
-pub(crate) mod output;
 pub(crate) mod qhist;
 pub(crate) mod query;
 pub(crate) mod repair;

@@ -6,8 +6,10 @@ use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 pub(crate) mod copy;
+pub(crate) mod create;
 pub(crate) mod doctor;
 pub(crate) mod dump;
+pub(crate) mod extract;
 pub(crate) mod get;
 pub(crate) mod info;
 pub(crate) mod ls;
@@ -34,6 +36,16 @@ pub(crate) enum Verb {
     /// Every message that is copied is checked before the first byte is written. Output files appear when they are
     /// complete.
     Copy(copy::Args),
+    /// Make a message from arrays
+    ///
+    /// Reads NumPy .npy files, in C or Fortran order and either byte order, and writes them as the objects of one
+    /// message: the only one of a new file, or the last one of a file that is there. The file appears when it is
+    /// complete; until then nothing changes.
+    Create(create::Args),
+    /// Take an array out of a message
+    ///
+    /// Its hash is compared first. The output file appears when it is complete.
+    Extract(extract::Args),
     /// Check files: structure, metadata, hashes, values
     Validate(validate::Args),
     /// Draw a file as a tree of named bytes
@@ -68,6 +80,8 @@ impl Verb {
             Self::Dump(args) => dump::run(args, out),
             Self::Get(args) => get::run(args, out),
             Self::Copy(args) => copy::run(args, out),
+            Self::Create(args) => create::run(args, out),
+            Self::Extract(args) => extract::run(args, out),
             Self::Validate(args) => validate::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Doctor(args) => doctor::run(args, out),

@@ -9,10 +9,15 @@
 //!
 //! The header is a Python dictionary. It is parsed here, by a parser that knows literals only; nothing of a file is
 //! ever evaluated or unpickled. Arrays of numbers are read; arrays of anything else are refused by name.
+//!
+//! [`Array`] reads every array of numbers, [`Npy`] those that a `.tet` file can hold, as the types that it has.
 
+mod array;
+mod element;
 mod fault;
 mod header;
 mod literal;
+mod run;
 mod write;
 
 #[cfg(test)]
@@ -21,100 +26,99 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use tercet_core::source::Mmap;
-use tercet_core::tensor::BoxCopy;
-use tercet_core::{ByteSource, DType, Malformed, Shape, Site, Span, Why};
+use tercet_core::{ByteSource, DType, Shape};
 
+pub use array::{Array, MAX_RANK};
+pub use element::Element;
 pub use fault::{Error, Fault, ForeignType, Region, ShapeWhy};
-pub use header::Stored;
 pub use write::header;
 
-use header::{Header, Order};
+use header::Header;
 
-/// An open `.npy` file: any part of its array, as row-major little-endian bytes.
+/// An open `.npy` file whose array a `.tet` file can hold: any part of it, as row-major little-endian bytes.
 ///
-/// Big-endian values are swapped, Fortran order is transposed, on the way out. A part of a little-endian array in C
-/// order is copied once, from the mapped file. Memory does not grow with the file, and several threads may read
-/// at the same time.
+/// Like [`Array`], with the types that `.tet` files have.
 #[derive(Debug)]
 pub struct Npy {
-    source: Arc<dyn ByteSource>,
-    header: Header,
-    /// Where the values start.
-    start: u64,
-    /// The values, when reading them costs no copy.
-    mapped: Option<Bytes>,
-    /// Bytes from one position to the next on each axis of the file.
-    strides: Vec<usize>,
+    array: Array,
+    stored: Stored,
+}
+
+/// How elements of the file become elements of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// They are the same.
+    Plain(DType),
+    /// Truth values become `u8`: 0, or 1 for anything else.
+    Bool,
+    /// Numbers of one byte with a sign become `i16`, the smallest type that holds them all.
+    Int8,
+}
+
+impl Stored {
+    /// The type of the elements that are read.
+    pub const fn dtype(self) -> DType {
+        match self {
+            Self::Plain(dtype) => dtype,
+            Self::Bool => DType::U8,
+            Self::Int8 => DType::I16,
+        }
+    }
+
+    /// What becomes of an element type. `None` if a `.tet` file has no place for it.
+    fn of(element: Element) -> Option<Self> {
+        match element {
+            Element::Bool => Some(Self::Bool),
+            Element::I8 => Some(Self::Int8),
+            other => other.core().map(Self::Plain),
+        }
+    }
 }
 
 impl Npy {
-    /// Opens a file and maps it. The warnings of [`Mmap`] about files that change apply.
+    /// Opens a file and maps it. The warnings of [`Mmap`](tercet_core::source::Mmap) about files that change apply.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let source =
-            Mmap::open(path).map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-        Self::open_source(Arc::new(source))
+        Self::open_source(array::map(path.as_ref())?)
     }
 
     /// Opens a file whose bytes come from elsewhere.
     pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
         let name = source.name().clone();
-        Self::read(source).map_err(|fault| Error::new(name, fault))
-    }
-
-    fn read(source: Arc<dyn ByteSource>) -> Result<Self, Fault> {
-        let (header, start) = Header::read(&source)?;
-        let size = header.element_size();
-        let bytes = header.shape.bytes(size).filter(|&bytes| bytes.checked_add(start).is_some());
-        let bytes = bytes.ok_or(Fault::Shape { why: ShapeWhy::TooLarge, shape: header.shape.clone() })?;
-        let values = source.len().saturating_sub(start);
-        let malformed =
-            |span, why| Malformed { site: Site { region: Region::Data, field: "values", span }, why };
-        let there = |len| Span::at(start, len).unwrap_or(Span::empty(start));
-        if values < bytes {
-            return Err(malformed(there(values), Why::Truncated { need: bytes, have: values }).into());
-        }
-        if values > bytes {
-            let rest = Span::at(start + bytes, values - bytes).unwrap_or(Span::empty(start));
-            return Err(malformed(rest, Why::Leftover { len: values - bytes }).into());
-        }
-        // From here on every offset and stride inside the values fits into memory.
-        tercet_core::limits::within("the array", bytes, isize::MAX as u64)?;
-        let mapped = if source.is_zero_copy() { Some(source.read_at(there(bytes))?) } else { None };
-        let strides = header.strides();
-        Ok(Self { source, header, start, mapped, strides })
+        let read = || {
+            let array = Array::read(source, &check)?;
+            Ok(Self { stored: stored(array.element(), array.descr())?, array })
+        };
+        read().map_err(|fault| Error::new(name, fault))
     }
 
     /// The name of the file, as it was opened.
     pub fn name(&self) -> &str {
-        self.source.name()
+        self.array.name()
     }
 
     /// The element type of the values that are read.
     pub fn dtype(&self) -> DType {
-        self.header.stored.dtype()
+        self.stored.dtype()
     }
 
     /// How the values are stored in the file, in NumPy's words: `<f4`, `|b1`, …
     pub fn descr(&self) -> &str {
-        &self.header.descr
+        self.array.descr()
     }
 
     /// How the elements of the file become elements of [`dtype`](Self::dtype).
     pub fn stored(&self) -> Stored {
-        self.header.stored
+        self.stored
     }
 
     /// The extents of the array, each at least 1, 1 to 8 of them.
     pub fn shape(&self) -> &Shape {
-        &self.header.shape
+        self.array.shape()
     }
 
     /// Whether the first axis is the fastest in the file.
     pub fn is_fortran(&self) -> bool {
-        self.header.order == Order::Fortran
+        self.array.is_fortran()
     }
 
     /// The bytes of the whole array, once read.
@@ -126,132 +130,46 @@ impl Npy {
     /// Fills `out` with the values of a box: `extents` positions from `start` on, on each axis; row-major,
     /// little-endian, of [`dtype`](Self::dtype).
     pub fn read_box(&self, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
-        self.try_read_box(start, extents, out).map_err(|fault| Error::new(self.source.name().clone(), fault))
-    }
-
-    fn try_read_box(&self, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Fault> {
-        let shape = self.shape();
-        let inside = |((&at, &count), &extent): ((&u64, &u64), &u64)| {
-            at.checked_add(count).is_some_and(|end| end <= extent)
-        };
-        let fits = start.len() == shape.len()
-            && extents.len() == shape.len()
-            && start.iter().zip(extents).zip(shape.iter()).all(inside);
-        if !fits {
-            return Err(Fault::NoSuchBox { start: start.into(), extents: extents.into() });
+        if self.stored != Stored::Int8 {
+            return self.array.read_box(start, extents, out);
         }
-        let expected = Shape::from(extents).bytes(self.dtype().size());
-        if expected != Some(out.len() as u64) {
-            let expected = expected.unwrap_or(u64::MAX);
-            return Err(Fault::BufferSize { expected, found: out.len() as u64 });
+        let narrow = self.array.bytes_in(start, extents).map_err(|fault| self.array.error(fault))?;
+        let (expected, found) = (narrow.saturating_mul(2), out.len() as u64);
+        if expected != found {
+            return Err(self.array.error(Fault::BufferSize { expected, found }));
         }
-        if out.is_empty() {
-            return Ok(());
-        }
-        let size = self.header.element_size();
         // What is to be widened is copied to the end of the buffer and widened from there.
-        let narrow = out.len() / self.dtype().size() * size;
-        let copied = out.len() - narrow;
-        self.copy(&self.plan(start, extents), &mut out[copied..])?;
-        self.header.stored.finish(self.header.swapped, out);
-        Ok(())
-    }
-
-    /// The copy of a box into a dense row-major buffer. Axes are in the order of the file, slowest first: reading
-    /// in the order of the file is worth more than writing in the order of the buffer, which is small.
-    fn plan(&self, start: &[u64], extents: &[u64]) -> Run {
-        // Every number below is at most the length of the values, which fits (see `read`).
-        let fit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let size = self.header.element_size();
-        let mut axes = Vec::with_capacity(extents.len());
-        let (mut from, mut to_stride) = (0, size);
-        for axis in (0..extents.len()).rev() {
-            let count = fit(extents[axis]);
-            from += fit(start[axis]) * self.strides[axis];
-            axes.push(RunAxis { count, from_stride: self.strides[axis], to_stride });
-            to_stride *= count;
-        }
-        if self.header.order == Order::C {
-            axes.reverse();
-        }
-        Run { size, from, to: 0, axes }
-    }
-
-    fn copy(&self, run: &Run, out: &mut [u8]) -> Result<(), Fault> {
-        match &self.mapped {
-            Some(values) => run.prepare(run.from).run(values, out).map_err(Fault::from),
-            None => self.fetch(run, out),
-        }
-    }
-
-    /// Copies from a source that must be read: in one piece if the piece is not much larger than what is wanted of
-    /// it, else cut along the slowest axis.
-    fn fetch(&self, run: &Run, out: &mut [u8]) -> Result<(), Fault> {
-        let (reach, wanted) = (run.reach(), run.bytes());
-        let start = self.start + run.from as u64;
-        if run.prepare(0).contiguous_len() == Some(wanted) {
-            self.source.read_into(start, &mut out[run.to..run.to + wanted])?;
-        } else if reach <= SMALL_READ.max(wanted.saturating_mul(2)) {
-            let piece = self.source.read_at(Span::at(start, reach as u64).unwrap_or(Span::empty(start)))?;
-            run.prepare(0).run(&piece, out)?;
-        } else {
-            for part in run.split() {
-                self.fetch(&part, out)?;
-            }
-        }
+        let half = out.len() / 2;
+        self.array.read_box(start, extents, &mut out[half..])?;
+        widen(out);
         Ok(())
     }
 }
 
-/// Reading so many bytes costs hardly more than asking for them.
-const SMALL_READ: usize = 64 * 1024;
-
-/// A box in the file and its place in the buffer. Offsets and strides in bytes.
-struct Run {
-    size: usize,
-    from: usize,
-    to: usize,
-    axes: Vec<RunAxis>,
+/// Refuses what no dataset can hold.
+fn check(header: &Header) -> Result<(), Fault> {
+    stored(header.element, &header.descr)?;
+    let why = match header.shape.rank() {
+        0 => ShapeWhy::NoAxes,
+        rank if rank > tercet_tet::MAX_RANK => ShapeWhy::TooManyAxes { rank, most: tercet_tet::MAX_RANK },
+        _ => match header.shape.iter().position(|&extent| extent == 0) {
+            Some(axis) => ShapeWhy::Empty { axis },
+            None => return Ok(()),
+        },
+    };
+    Err(Fault::Shape { why, shape: header.shape.clone() })
 }
 
-#[derive(Clone, Copy)]
-struct RunAxis {
-    count: usize,
-    from_stride: usize,
-    to_stride: usize,
+fn stored(element: Element, descr: &str) -> Result<Stored, Fault> {
+    Stored::of(element).ok_or_else(|| Fault::ForeignType { kind: ForeignType::Complex, descr: descr.into() })
 }
 
-impl Run {
-    fn prepare(&self, from: usize) -> BoxCopy {
-        let each = |part: fn(&RunAxis) -> usize| -> Vec<usize> { self.axes.iter().map(part).collect() };
-        let counts = each(|axis| axis.count);
-        let (from_strides, to_strides) = (each(|axis| axis.from_stride), each(|axis| axis.to_stride));
-        BoxCopy::new(self.size, &counts, (from, &from_strides), (self.to, &to_strides))
-    }
-
-    /// From the first byte of the box in the file to the last.
-    fn reach(&self) -> usize {
-        self.axes.iter().map(|axis| (axis.count - 1) * axis.from_stride).sum::<usize>() + self.size
-    }
-
-    fn bytes(&self) -> usize {
-        self.axes.iter().map(|axis| axis.count).product::<usize>() * self.size
-    }
-
-    /// The same box in parts: a few positions of the slowest axis each, as many as a small read reaches.
-    fn split(&self) -> Vec<Run> {
-        let Some((first, rest)) = self.axes.split_first() else { return Vec::new() };
-        let group = (SMALL_READ / first.from_stride).max(1);
-        let part = |low: usize| {
-            let count = group.min(first.count - low);
-            let outer = (count > 1).then_some(RunAxis { count, ..*first });
-            Run {
-                size: self.size,
-                from: self.from + low * first.from_stride,
-                to: self.to + low * first.to_stride,
-                axes: outer.into_iter().chain(rest.iter().copied()).collect(),
-            }
-        };
-        (0..first.count).step_by(group).map(part).collect()
+/// Widens the bytes in the second half of the buffer. Element `i` is read at `half + i` and written at `2 i`, so
+/// nothing is overwritten before it is read.
+fn widen(out: &mut [u8]) {
+    let half = out.len() / 2;
+    for i in 0..half {
+        let value = i16::from(out[half + i].cast_signed());
+        out[2 * i..2 * i + 2].copy_from_slice(&value.to_le_bytes());
     }
 }

@@ -15,6 +15,21 @@ use crate::writer::Writer;
 
 /// A file of messages under the names of the documentation.
 ///
+/// With the feature `mmap`:
+///
+/// ```
+/// # #[cfg(feature = "mmap")] {
+/// use tercet_tgm::compat::{Result, TensogramFile};
+///
+/// fn read(path: &str) -> Result<Vec<u8>> {
+///     let file = TensogramFile::open_mmap(path)?;
+///     let count = file.message_count()?; // already scanned during open_mmap
+///     assert!(count > 42);
+///     file.read_message(42) // copies from mmap, no seek
+/// }
+/// # }
+/// ```
+///
 /// With the feature `async`:
 ///
 /// ```

@@ -4,7 +4,7 @@ use tercet_core::checksum::{Xxh3, xxh3};
 
 use super::error::EncodeError;
 use super::index::{build_index_frame, compute_object_offsets, padded_len};
-use super::input::{PreEncoded, Ready, enrich, refuse_reserved};
+use super::input::{ObjectParts, PreEncoded, Ready, enrich, refuse_reserved};
 use super::options::EncodeOptions;
 use crate::check::ALGORITHM;
 use crate::descriptor::DataObjectDescriptor;
@@ -45,7 +45,7 @@ pub fn encode_message_into(
         let ready =
             objects.iter().zip(0..).map(|((descriptor, payload), i)| Ready::of(i, descriptor, payload));
         let ready = ready.collect::<Result<Vec<_>, EncodeError>>()?;
-        assemble(metadata, &ready, options, out)
+        assemble(metadata, ready, options, out)
     };
     make().map_err(|error| Error::new(NAME.into(), Fault::from(error)))
 }
@@ -60,7 +60,7 @@ pub fn encode_pre_encoded(
         let ready = objects.iter().zip(0..).map(|(o, i)| Ready::pre_encoded(i, o.descriptor, o.payload));
         let ready = ready.collect::<Result<Vec<_>, EncodeError>>()?;
         let mut out = Vec::new();
-        assemble(metadata, &ready, options, &mut out)?;
+        assemble(metadata, ready, options, &mut out)?;
         Ok(out)
     };
     make().map_err(|error: EncodeError| Error::new(NAME.into(), Fault::from(error)))
@@ -79,18 +79,23 @@ pub fn compute_message_flags(kinds: impl IntoIterator<Item = FrameKind>, hashed:
 }
 
 /// What stands where in a message that is about to be written.
-struct Design<'a> {
-    metadata: Vec<u8>,
-    objects: &'a [Ready<'a>],
-    lengths: Vec<u64>,
-    index: (bool, bool),
-    hashes: (bool, bool),
-    hash: bool,
+#[derive(Clone, Debug)]
+pub struct MessageParts<'a> {
+    /// The metadata as CBOR.
+    pub metadata: Vec<u8>,
+    /// The objects.
+    pub objects: Vec<ObjectParts<'a>>,
+    /// Whether an index stands before and behind the objects.
+    pub index: (bool, bool),
+    /// Whether a list of hashes stands before and behind the objects.
+    pub hashes: (bool, bool),
+    /// Whether every frame carries its hash.
+    pub hash: bool,
 }
 
 fn assemble(
     metadata: &GlobalMetadata,
-    objects: &[Ready<'_>],
+    objects: Vec<Ready<'_>>,
     options: &EncodeOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
@@ -101,98 +106,79 @@ fn assemble(
     }
     let mut metadata = metadata.clone();
     metadata.base.resize_with(objects.len(), Entry::new);
-    for (entry, object) in metadata.base.iter_mut().zip(objects) {
+    for (entry, object) in metadata.base.iter_mut().zip(&objects) {
         enrich(entry, object.descriptor);
     }
     metadata.reserved = options.provenance.section();
-    let length = |object: &Ready<'_>| {
-        let body = (object.payload.len() as u64).checked_add(object.cbor.len() as u64)?;
-        body.checked_add(FRAME_HEADER_LEN + FrameKind::NTensor.tail_len())
-    };
-    let lengths = objects.iter().map(length).collect::<Option<Vec<_>>>().ok_or(EncodeError::TooLarge)?;
     let none = (false, false);
-    let index = if objects.is_empty() { none } else { options.index.in_one_piece() };
-    let hashes = if objects.is_empty() || !options.hash { none } else { options.hashes.in_one_piece() };
-    let design = Design { metadata: metadata.to_cbor(), objects, lengths, index, hashes, hash: options.hash };
-    assemble_message_of(&design, out)
+    let parts = MessageParts {
+        metadata: metadata.to_cbor(),
+        index: if objects.is_empty() { none } else { options.index.in_one_piece() },
+        hashes: if objects.is_empty() || !options.hash { none } else { options.hashes.in_one_piece() },
+        hash: options.hash,
+        objects: objects.into_iter().map(|object| object.parts).collect(),
+    };
+    assemble_message(&parts, out)
 }
 
-/// Writes preamble, frames and postamble of a message with these frames around its objects, in the order given; body
-/// and type of each. Objects are frames already, padding excluded.
-pub fn assemble_message(
-    header: &[(FrameKind, &[u8])],
-    objects: &[&[u8]],
-    footer: &[(FrameKind, &[u8])],
-    hashed: bool,
-) -> Vec<u8> {
-    let mut out = Vec::new();
-    let kinds = header.iter().chain(footer).map(|(kind, _)| *kind);
-    let flags = compute_message_flags(kinds, hashed);
-    out.extend(Preamble { flags, reserved: 0, total_length: 0 }.to_bytes());
-    for (kind, body) in header {
-        put_frame(&mut out, 0, *kind, body, hashed);
-    }
-    for object in objects {
-        out.extend_from_slice(object);
-        pad(&mut out, 0);
-    }
-    let first_footer = out.len() as u64;
-    for (kind, body) in footer {
-        put_frame(&mut out, 0, *kind, body, hashed);
-    }
-    end(&mut out, 0, first_footer);
-    out
+/// Bytes of the frame of an object, padding excluded.
+fn object_len(object: &ObjectParts<'_>) -> Option<u64> {
+    let body = (object.payload.len() as u64).checked_add(object.cbor.len() as u64)?;
+    body.checked_add(FRAME_HEADER_LEN + FrameKind::NTensor.tail_len())
 }
 
-fn assemble_message_of(design: &Design<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+/// Appends preamble, frames and postamble to a buffer.
+///
+/// Everything is laid out before a byte is written, so hashes are computed while payloads are copied; the list of hashes
+/// before the objects is filled in at the end.
+pub fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let base = out.len();
-    let hash_list = |hashes: &[u64]| build_hash_frame_cbor(hashes);
+    let lengths = parts.objects.iter().map(object_len).collect::<Option<Vec<_>>>();
+    let lengths = lengths.ok_or(EncodeError::TooLarge)?;
     // The hash list is as long as it will be before a hash is known.
-    let blank = hash_list(&vec![0; design.objects.len()]);
-    let header_hashes = if design.hashes.0 { padded(&blank)? } else { 0 };
-    let before = PREAMBLE_LEN + padded(&design.metadata)?;
-    let (index, offsets) = if design.index.0 {
-        build_index_frame(before, header_hashes, &design.lengths)?
+    let blank = build_hash_frame_cbor(&vec![0; parts.objects.len()]);
+    let header_hashes = if parts.hashes.0 { padded(&blank)? } else { 0 };
+    let before = PREAMBLE_LEN + padded(&parts.metadata)?;
+    let (index, offsets) = if parts.index.0 {
+        build_index_frame(before, header_hashes, &lengths)?
     } else {
         let start = before.checked_add(header_hashes);
-        let offsets = start.and_then(|start| compute_object_offsets(start, &design.lengths));
+        let offsets = start.and_then(|start| compute_object_offsets(start, &lengths));
         (Vec::new(), offsets.ok_or(EncodeError::TooLarge)?)
     };
-    reserve(design, &offsets, &blank, out)?;
+    reserve(parts, &offsets, &lengths, &blank, out)?;
     let kinds = [
         (true, FrameKind::HeaderMetadata),
-        (design.index.0, FrameKind::HeaderIndex),
-        (design.hashes.0, FrameKind::HeaderHash),
-        (design.hashes.1, FrameKind::FooterHash),
-        (design.index.1, FrameKind::FooterIndex),
+        (parts.index.0, FrameKind::HeaderIndex),
+        (parts.hashes.0, FrameKind::HeaderHash),
+        (parts.hashes.1, FrameKind::FooterHash),
+        (parts.index.1, FrameKind::FooterIndex),
     ];
-    let flags = compute_message_flags(kinds.iter().filter(|(is, _)| *is).map(|(_, kind)| *kind), design.hash);
+    let flags = compute_message_flags(kinds.iter().filter(|(is, _)| *is).map(|(_, kind)| *kind), parts.hash);
     out.extend(Preamble { flags, reserved: 0, total_length: 0 }.to_bytes());
-    put_frame(out, base, FrameKind::HeaderMetadata, &design.metadata, design.hash);
-    if design.index.0 {
-        put_frame(out, base, FrameKind::HeaderIndex, &index, design.hash);
+    put_frame(out, base, FrameKind::HeaderMetadata, &parts.metadata, parts.hash);
+    if parts.index.0 {
+        put_frame(out, base, FrameKind::HeaderIndex, &index, parts.hash);
     }
     let list_at = out.len();
-    if design.hashes.0 {
-        put_frame(out, base, FrameKind::HeaderHash, &blank, design.hash);
+    if parts.hashes.0 {
+        put_frame(out, base, FrameKind::HeaderHash, &blank, parts.hash);
     }
-    let mut hashes = Vec::with_capacity(design.objects.len());
-    for object in design.objects {
-        hashes.push(put_object(out, base, object, design.hash));
-    }
-    let list = hash_list(&hashes);
-    if design.hashes.0 {
+    let hashes: Vec<u64> =
+        parts.objects.iter().map(|object| put_object(out, base, object, parts.hash)).collect();
+    let list = build_hash_frame_cbor(&hashes);
+    if parts.hashes.0 {
         let mut frame = Vec::new();
-        put_frame(&mut frame, 0, FrameKind::HeaderHash, &list, design.hash);
+        put_frame(&mut frame, 0, FrameKind::HeaderHash, &list, parts.hash);
         out[list_at..list_at + frame.len()].copy_from_slice(&frame);
     }
     let first_footer = (out.len() - base) as u64;
-    if design.hashes.1 {
-        put_frame(out, base, FrameKind::FooterHash, &list, design.hash);
+    if parts.hashes.1 {
+        put_frame(out, base, FrameKind::FooterHash, &list, parts.hash);
     }
-    if design.index.1 {
-        let index = IndexFrame { offsets, lengths: design.lengths.clone() };
-        put_frame(out, base, FrameKind::FooterIndex, &index.to_cbor(), design.hash);
+    if parts.index.1 {
+        let index = IndexFrame { offsets, lengths };
+        put_frame(out, base, FrameKind::FooterIndex, &index.to_cbor(), parts.hash);
     }
     end(out, base, first_footer);
     Ok(())
@@ -200,13 +186,14 @@ fn assemble_message_of(design: &Design<'_>, out: &mut Vec<u8>) -> Result<(), Enc
 
 /// Makes room for the whole message at once.
 fn reserve(
-    design: &Design<'_>,
+    parts: &MessageParts<'_>,
     offsets: &[u64],
+    lengths: &[u64],
     hashes: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let last = offsets.last().zip(design.lengths.last());
-    let end = last.map_or(Some(PREAMBLE_LEN + padded(&design.metadata)?), |(at, len)| at.checked_add(*len));
+    let last = offsets.last().zip(lengths.last());
+    let end = last.map_or(Some(PREAMBLE_LEN + padded(&parts.metadata)?), |(at, len)| at.checked_add(*len));
     let footer = padded(hashes)? + POSTAMBLE_LEN + 8 + 64 * (offsets.len() as u64 + 1);
     let total = end.and_then(|end| end.checked_add(footer)).and_then(|total| usize::try_from(total).ok());
     let total = total.ok_or(EncodeError::TooLarge)?;
@@ -229,7 +216,7 @@ pub(super) fn put_frame(out: &mut Vec<u8>, base: usize, kind: FrameKind, body: &
 }
 
 /// The header of the frame of an object.
-pub(super) fn object_header(object: &Ready<'_>, hashed: bool) -> FrameHeader {
+pub(super) fn object_header(object: &ObjectParts<'_>, hashed: bool) -> FrameHeader {
     let kind = FrameKind::NTensor;
     let flags = FrameFlags::DESCRIPTOR_AFTER;
     let flags = if hashed { flags.with(FrameFlags::HASH_PRESENT) } else { flags };
@@ -238,12 +225,12 @@ pub(super) fn object_header(object: &Ready<'_>, hashed: bool) -> FrameHeader {
 }
 
 /// The tail of the frame of an object.
-pub(super) fn object_tail(object: &Ready<'_>, hash: u64) -> FrameTail {
+pub(super) fn object_tail(object: &ObjectParts<'_>, hash: u64) -> FrameTail {
     FrameTail { cbor_offset: Some(FRAME_HEADER_LEN + object.payload.len() as u64), hash }
 }
 
 /// Appends the frame of an object and returns its hash, 0 without.
-fn put_object(out: &mut Vec<u8>, base: usize, object: &Ready<'_>, hashed: bool) -> u64 {
+fn put_object(out: &mut Vec<u8>, base: usize, object: &ObjectParts<'_>, hashed: bool) -> u64 {
     out.extend(object_header(object, hashed).to_bytes());
     let mut hash = Xxh3::new();
     if hashed {

@@ -17,12 +17,20 @@ pub struct PreEncoded<'a> {
     pub payload: &'a [u8],
 }
 
-/// An object that passed every check: its descriptor as bytes and its payload.
+/// What the frame of an object holds.
+#[derive(Clone, Debug)]
+pub struct ObjectParts<'a> {
+    /// The descriptor as CBOR.
+    pub cbor: Vec<u8>,
+    /// The payload, with its masks.
+    pub payload: &'a [u8],
+}
+
+/// An object that passed every check.
 #[derive(Debug)]
 pub(super) struct Ready<'a> {
     pub(super) descriptor: &'a DataObjectDescriptor,
-    pub(super) cbor: Vec<u8>,
-    pub(super) payload: &'a [u8],
+    pub(super) parts: ObjectParts<'a>,
 }
 
 impl<'a> Ready<'a> {
@@ -60,7 +68,7 @@ impl<'a> Ready<'a> {
                 return Err(EncodeError::PayloadLength { object, found, expected });
             }
         }
-        Ok(Self { descriptor, cbor: descriptor.to_cbor(), payload })
+        Ok(Self { descriptor, parts: ObjectParts { cbor: descriptor.to_cbor(), payload } })
     }
 }
 

@@ -123,7 +123,8 @@ impl<W: Write> StreamingEncoder<W> {
 
     fn put_object(&mut self, object: &Ready<'_>) -> Result<(), Fault> {
         let hashed = self.options.hash;
-        let header = object_header(object, hashed);
+        let parts = &object.parts;
+        let header = object_header(parts, hashed);
         let offset = self.len;
         let end = offset.checked_add(header.total_length).and_then(align8);
         if end.is_none_or(|end| end > 1 << 63) {
@@ -131,14 +132,14 @@ impl<W: Write> StreamingEncoder<W> {
         }
         self.put(&header.to_bytes())?;
         let mut hash = Xxh3::new();
-        for piece in object.payload.chunks(PIECE).chain([&*object.cbor]) {
+        for piece in parts.payload.chunks(PIECE).chain([&*parts.cbor]) {
             if hashed {
                 hash.update(piece);
             }
             self.put(piece)?;
         }
         let hash = if hashed { hash.digest() } else { 0 };
-        let mut tail: Vec<u8> = object_tail(object, hash).to_bytes().collect();
+        let mut tail: Vec<u8> = object_tail(parts, hash).to_bytes().collect();
         let unpadded = self.len + tail.len() as u64;
         let padding = align8(unpadded).map_or(0, |next| next - unpadded);
         tail.extend(std::iter::repeat_n(0, usize::try_from(padding).unwrap_or_default()));

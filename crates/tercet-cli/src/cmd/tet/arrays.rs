@@ -11,6 +11,7 @@ use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOp
 
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::named_file::{NamedFile, named_file};
 use crate::render::parse_size;
 use crate::ui::Ui;
 
@@ -19,14 +20,13 @@ mod scope;
 mod syntax;
 
 use scope::Scoped;
-use syntax::NamedFile;
 
 /// The arrays, and how each is stored.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Arrays")]
 pub(crate) struct Arrays {
     /// An array and the name it gets: `t2m=t2m.npy`. Can be repeated; `-` as the file reads standard input
-    #[arg(long, value_name = "NAME=FILE", required = true, value_parser = syntax::named_file())]
+    #[arg(long, value_name = "NAME=FILE", required = true, value_parser = named_file())]
     from: Vec<NamedFile>,
     /// The shape of the chunks: `1,721,1440`. Without it, chunks of 1 to 4 MiB with whole rows
     #[arg(long, value_name = "[NAME:]N,N,…", value_parser = syntax::chunk)]
@@ -42,7 +42,7 @@ pub(crate) struct Arrays {
     #[arg(long, value_name = "[NAME:]KEY=VALUE", value_parser = syntax::pair)]
     attr: Vec<(String, String)>,
     /// A file with the labels of an axis, one in each line: `time=times.txt`. The axis is given by name or number
-    #[arg(long, value_name = "[NAME:]AXIS=FILE", value_parser = syntax::named_file())]
+    #[arg(long, value_name = "[NAME:]AXIS=FILE", value_parser = named_file())]
     labels: Vec<NamedFile>,
     /// The most that is taken from standard input, which is kept in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size)]

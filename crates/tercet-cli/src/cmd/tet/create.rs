@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use tercet::tet::{HistoryRow, Layout, unix_seconds};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
-use super::output::{Output, Spool, send};
 use super::written::Written;
 use crate::failure::{Failure, Outcome};
+use crate::output::{Output, Spool, send};
 use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 //! `tet extract`.
 
 use std::io::{Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use tercet::convert::npy;
@@ -9,10 +9,10 @@ use tercet::core::publish::{PublishError, Staged};
 use tercet::core::{Progress, Selection, escape};
 use tercet::tet::{self, Export, OpenOptions};
 
-use super::output::{Output, Spool};
 use super::report::warn_of_gaps;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
+use crate::output::{ArrayFormat, Output, Spool, shown};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// The format: a NumPy file, or the values alone (row-major, little-endian). Without it, `npy` for outputs
     /// called `*.npy` and `raw` for all others
     #[arg(long = "as", value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<ArrayFormat>,
     /// The file to write; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -42,12 +42,6 @@ pub(crate) struct Args {
     /// How the file is read: mapped into memory, or by position (for files that may be truncated meanwhile)
     #[arg(long, value_name = "HOW", default_value = "mmap")]
     access: Access,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Npy,
-    Raw,
 }
 
 /// How a file is read.
@@ -81,9 +75,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let export = dataset.export(&selection)?;
     let dtype = dataset.grid()?.dtype();
     let shape = selection.shape();
-    let header = match args.format() {
-        Format::Npy => npy::header(dtype, &shape),
-        Format::Raw => Vec::new(),
+    let header = match ArrayFormat::of(args.format, &args.output) {
+        ArrayFormat::Npy => npy::header(dtype, &shape),
+        ArrayFormat::Raw => Vec::new(),
     };
     let bar = out.bar("extracting", export.bytes());
     match output {
@@ -119,15 +113,6 @@ impl Args {
             _ => self.input.open_tet(options),
         }
     }
-
-    fn format(&self) -> Format {
-        let is_npy = self.output.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy"));
-        self.format.unwrap_or(if is_npy { Format::Npy } else { Format::Raw })
-    }
-}
-
-fn shown(path: &Path) -> String {
-    escape::name(&path.to_string_lossy()).into_owned()
 }
 
 /// Writes header and values to an output that can seek.

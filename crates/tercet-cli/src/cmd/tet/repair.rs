@@ -7,10 +7,10 @@ use tercet::tet::{
     self, ActionState, RepairMode, RepairOptions, RepairReport, Report, SalvageOptions, SalvageReport,
 };
 
-use super::output::Output;
 use super::report::{check, in_one_line, status};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_a_file;
+use crate::output::Output;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
 /// Holes that are listed before it is said how many more there are.

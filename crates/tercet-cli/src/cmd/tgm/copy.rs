@@ -8,9 +8,9 @@ use tercet::tgm::{File, Writer};
 
 use super::open::{Reading, for_each_message};
 use super::select::Filter;
-use crate::cmd::tet::output::Output;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
+use crate::output::Output;
 use crate::render::human_size;
 use crate::ui::Ui;
 

@@ -109,6 +109,7 @@ pub enum ForeignType {
     DateTime,
     TimeDelta,
     LongDouble,
+    LongComplex,
     NativeOrder,
     Unknown,
 }
@@ -126,6 +127,7 @@ impl fmt::Display for ForeignType {
             Self::DateTime => "dates and times",
             Self::TimeDelta => "time differences",
             Self::LongDouble => "extended-precision floats, which differ between machines",
+            Self::LongComplex => "extended-precision complex numbers, which differ between machines",
             Self::NativeOrder => "numbers in the byte order of an unknown machine",
             Self::Unknown => "elements of an unknown type",
         })
@@ -142,6 +144,7 @@ impl ForeignType {
                 Some("save `array.astype('int64')` and note its unit as an attribute")
             }
             Self::LongDouble => Some("save `array.astype('float64')` instead"),
+            Self::LongComplex => Some("save `array.astype('complex128')` instead"),
             _ => None,
         }
     }
@@ -153,11 +156,13 @@ pub enum ShapeWhy {
     /// No axis at all.
     #[error("is a single number without axes, but an array needs 1 to {MAX_RANK}")]
     NoAxes,
-    /// More axes than a dataset can have.
-    #[error("has {rank} axes, but at most {MAX_RANK} are allowed")]
+    /// More axes than there can be.
+    #[error("has {rank} axes, but at most {most} are allowed")]
     TooManyAxes {
         /// How many.
         rank: usize,
+        /// How many are allowed.
+        most: usize,
     },
     /// No value at all.
     #[error("holds no values: axis {axis} has extent 0")]

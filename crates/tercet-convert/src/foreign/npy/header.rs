@@ -1,9 +1,9 @@
 //! The header: magic, version, and a dictionary of three entries.
 
-use tercet_core::{ByteSource, DType, Fields, Malformed, Shape, Site, Span, Why, limits};
-use tercet_tet::MAX_RANK;
+use tercet_core::{ByteSource, Fields, Malformed, Shape, Site, Span, Why, limits};
 
-use super::fault::{Fault, ForeignType, Region, ShapeWhy};
+use super::element::Element;
+use super::fault::{Fault, ForeignType, Region};
 use super::literal::{self, Literal};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -16,7 +16,7 @@ const HEADER_LIMIT: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) descr: Box<str>,
-    pub(super) stored: Stored,
+    pub(super) element: Element,
     /// Whether the most significant byte comes first.
     pub(super) swapped: bool,
     pub(super) order: Order,
@@ -30,61 +30,6 @@ pub(super) enum Order {
     C,
     /// The first.
     Fortran,
-}
-
-/// How elements of the file become elements of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
-    /// They are the same.
-    Plain(DType),
-    /// Truth values become `u8`: 0, or 1 for anything else.
-    Bool,
-    /// Numbers of one byte with a sign become `i16`, the smallest type that holds them all.
-    Int8,
-}
-
-impl Stored {
-    /// The type of the elements that are read.
-    pub const fn dtype(self) -> DType {
-        match self {
-            Self::Plain(dtype) => dtype,
-            Self::Bool => DType::U8,
-            Self::Int8 => DType::I16,
-        }
-    }
-
-    /// Turns elements as they are in the file into ours, in place. Narrow ones stand at the end of the buffer.
-    pub(super) fn finish(self, swapped: bool, out: &mut [u8]) {
-        match self {
-            Self::Plain(dtype) if swapped => swap(dtype.size(), out),
-            Self::Plain(_) => {}
-            Self::Bool => out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
-            Self::Int8 => widen(out),
-        }
-    }
-}
-
-fn swap(size: usize, out: &mut [u8]) {
-    // With the size a constant each loop becomes vector instructions.
-    fn each<const N: usize>(out: &mut [u8]) {
-        out.as_chunks_mut::<N>().0.iter_mut().for_each(|element| element.reverse());
-    }
-    match size {
-        2 => each::<2>(out),
-        4 => each::<4>(out),
-        8 => each::<8>(out),
-        _ => {}
-    }
-}
-
-/// Widens the bytes in the second half of the buffer. Element `i` is read at `half + i` and written at `2 i`, so
-/// nothing is overwritten before it is read.
-fn widen(out: &mut [u8]) {
-    let half = out.len() / 2;
-    for i in 0..half {
-        let value = i16::from(out[half + i].cast_signed());
-        out[2 * i..2 * i + 2].copy_from_slice(&value.to_le_bytes());
-    }
 }
 
 impl Header {
@@ -155,26 +100,25 @@ impl Header {
             Some(_) => return Err(wrong("shape", "it is not a tuple")),
             None => return Err(wrong("shape", "it is missing")),
         };
-        let (descr, stored, swapped) = element(descr).map_err(|error| match error {
+        let (descr, element, swapped) = element(descr).map_err(|error| match error {
             NoElement::Foreign(kind, descr) => Fault::ForeignType { kind, descr: descr.into() },
             NoElement::Wrong => wrong("descr", "it is neither text nor a list of fields"),
         })?;
-        check_shape(&shape)?;
-        Ok(Self { descr: descr.into(), stored, swapped, order, shape })
+        Ok(Self { descr: descr.into(), element, swapped, order, shape })
     }
 
-    /// Bytes of an element in the file.
-    pub(super) fn element_size(&self) -> usize {
-        match self.stored {
-            Stored::Plain(dtype) => dtype.size(),
-            Stored::Bool | Stored::Int8 => 1,
+    /// Bytes of `extents` elements, unless they overflow. Where one extent is 0 the others may be anything.
+    pub(super) fn bytes_of(&self, extents: &[u64]) -> Option<u64> {
+        if extents.contains(&0) {
+            return Some(0);
         }
+        extents.iter().try_fold(self.element.size() as u64, |bytes, &extent| bytes.checked_mul(extent))
     }
 
     /// Bytes from one position to the next on each axis. The size of the array was checked.
     pub(super) fn strides(&self) -> Vec<usize> {
         let mut strides = vec![0; self.shape.rank()];
-        let mut stride = self.element_size();
+        let mut stride = self.element.size();
         let mut visit = |axis: usize| {
             strides[axis] = stride;
             stride = stride.saturating_mul(usize::try_from(self.shape[axis]).unwrap_or(usize::MAX));
@@ -187,25 +131,13 @@ impl Header {
     }
 }
 
-fn check_shape(shape: &Shape) -> Result<(), Fault> {
-    let why = match shape.rank() {
-        0 => ShapeWhy::NoAxes,
-        rank if rank > MAX_RANK => ShapeWhy::TooManyAxes { rank },
-        _ => match shape.iter().position(|&extent| extent == 0) {
-            Some(axis) => ShapeWhy::Empty { axis },
-            None => return Ok(()),
-        },
-    };
-    Err(Fault::Shape { why, shape: shape.clone() })
-}
-
 enum NoElement {
     Foreign(ForeignType, String),
     Wrong,
 }
 
 /// The element type that a `descr` names, and whether its bytes are swapped.
-fn element(descr: Literal) -> Result<(String, Stored, bool), NoElement> {
+fn element(descr: Literal) -> Result<(String, Element, bool), NoElement> {
     let foreign = |kind, descr: &str| Err(NoElement::Foreign(kind, descr.chars().take(60).collect()));
     let text = match descr {
         Literal::Text(text) => text,
@@ -224,26 +156,11 @@ fn element(descr: Literal) -> Result<(String, Stored, bool), NoElement> {
         }
         _ => None,
     };
-    let stored = match kind {
-        "f2" => Stored::Plain(DType::F16),
-        "f4" => Stored::Plain(DType::F32),
-        "f8" => Stored::Plain(DType::F64),
-        "i1" => Stored::Int8,
-        "i2" => Stored::Plain(DType::I16),
-        "i4" => Stored::Plain(DType::I32),
-        "i8" => Stored::Plain(DType::I64),
-        "u1" => Stored::Plain(DType::U8),
-        "u2" => Stored::Plain(DType::U16),
-        "u4" => Stored::Plain(DType::U32),
-        "u8" => Stored::Plain(DType::U64),
-        "b1" | "?" => Stored::Bool,
-        _ => return foreign(foreign_type(kind), &text),
-    };
-    let one_byte = matches!(stored, Stored::Bool | Stored::Int8 | Stored::Plain(DType::U8));
+    let Some(element) = Element::of_kind(kind) else { return foreign(foreign_type(kind), &text) };
     match order {
-        Some('<') => Ok((text, stored, false)),
-        Some('>') => Ok((text, stored, true)),
-        _ if one_byte => Ok((text, stored, false)),
+        Some('<') => Ok((text, element, false)),
+        Some('>') => Ok((text, element, true)),
+        _ if element.size() == 1 => Ok((text, element, false)),
         _ => foreign(ForeignType::NativeOrder, &text),
     }
 }
@@ -254,7 +171,7 @@ fn foreign_type(kind: &str) -> ForeignType {
         (Some('S' | 'a'), _) => ForeignType::Bytes,
         (Some('U'), _) => ForeignType::Text,
         (Some('V'), _) => ForeignType::Void,
-        (Some('c'), _) => ForeignType::Complex,
+        (_, "c20" | "c24" | "c32" | "G") => ForeignType::LongComplex,
         (Some('M'), _) => ForeignType::DateTime,
         (Some('m'), _) => ForeignType::TimeDelta,
         (_, "f10" | "f12" | "f16" | "g") => ForeignType::LongDouble,

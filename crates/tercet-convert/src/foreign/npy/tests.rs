@@ -8,7 +8,7 @@ use tercet_testkit::damage;
 use super::*;
 
 /// A file with this dictionary, padded as NumPy pads it.
-fn file(descr: &str, fortran: bool, shape: &str, values: &[u8]) -> Vec<u8> {
+pub(super) fn file(descr: &str, fortran: bool, shape: &str, values: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
     versioned(1, &format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"), values)
 }
@@ -47,6 +47,10 @@ const BOOLS: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '|b1', 'fortran_order': F
 const BYTES: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }                                                            \n\xff\x02";
 /// What NumPy 2.4 writes before eight axes of `u1`.
 const EIGHT_AXES: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 1), }                                        \n";
+/// What NumPy 2.4 writes for `np.array(1.5)`.
+pub(super) const SCALAR: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (), }                                                              \n\x00\x00\x00\x00\x00\x00\xf8?";
+/// What NumPy 2.4 writes for `np.zeros((3, 0), 'c16')`.
+pub(super) const EMPTY: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '<c16', 'fortran_order': False, 'shape': (3, 0), }                                                         \n";
 
 #[test]
 fn files_of_numpy_are_read() {
@@ -70,6 +74,8 @@ fn files_of_numpy_are_read() {
 fn headers_are_what_numpy_writes() {
     assert_eq!(header(DType::F32, &[2, 3]), FLOATS[..128]);
     assert_eq!(header(DType::U8, &[1; 8]), EIGHT_AXES);
+    assert_eq!(header(Element::F64, &[]), SCALAR[..128]);
+    assert_eq!(header(Element::C128, &[3, 0]), EMPTY);
     let long = header(DType::U64, &[u64::MAX; 8]);
     assert_eq!((long.len() % 64, long.last()), (0, Some(&b'\n')));
     // Too long for version 1.0.
@@ -112,6 +118,7 @@ fn foreign_types_are_refused_by_name() {
         ("'<M8[ns]'", ForeignType::DateTime),
         ("'<m8[s]'", ForeignType::TimeDelta),
         ("'<f16'", ForeignType::LongDouble),
+        ("'<c32'", ForeignType::LongComplex),
         ("'=f4'", ForeignType::NativeOrder),
         ("'f4'", ForeignType::NativeOrder),
         ("'<f3'", ForeignType::Unknown),
@@ -364,6 +371,6 @@ fn sparse_boxes_are_fetched_in_pieces() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests make their own input")]
-fn write(path: &Path, bytes: &[u8]) {
+pub(super) fn write(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }

@@ -1,6 +1,6 @@
 //! The header of a new file, byte for byte as NumPy writes it.
 
-use tercet_core::DType;
+use super::element::Element;
 
 /// Values start at a multiple of this, so that a mapped file can be used in place.
 const ALIGN: usize = 64;
@@ -9,8 +9,8 @@ const GROWTH_DIGITS: usize = 21;
 
 /// The bytes before the values of a `.npy` file: C order, little-endian.
 ///
-/// The values follow as they are, so a header and row-major little-endian bytes together are a file. The format
-/// version is 1.0, and 2.0 for shapes of thousands of axes.
+/// The values follow as they are, so a header and row-major little-endian bytes together are a file. Shapes without
+/// axes and without values are fine. The format version is 1.0, and 2.0 for shapes of thousands of axes.
 ///
 /// ```
 /// use tercet_convert::npy;
@@ -20,7 +20,7 @@ const GROWTH_DIGITS: usize = 21;
 /// assert_eq!(header.len(), 128);
 /// assert!(header[10..].starts_with(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } "));
 /// ```
-pub fn header(dtype: DType, shape: &[u64]) -> Vec<u8> {
+pub fn header(element: impl Into<Element>, shape: &[u64]) -> Vec<u8> {
     let extents = match shape {
         [] => String::new(),
         [only] => format!("{only},"),
@@ -28,7 +28,7 @@ pub fn header(dtype: DType, shape: &[u64]) -> Vec<u8> {
     };
     let first_digits = shape.first().map_or(GROWTH_DIGITS, |first| first.to_string().len());
     let growth = " ".repeat(GROWTH_DIGITS.saturating_sub(first_digits));
-    let descr = descr(dtype);
+    let descr = element.into().descr();
     let dictionary =
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}{growth}");
     let padded = |preamble: usize| {
@@ -51,19 +51,4 @@ pub fn header(dtype: DType, shape: &[u64]) -> Vec<u8> {
     out.resize(total - 1, b' ');
     out.push(b'\n');
     out
-}
-
-fn descr(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
-        DType::I16 => "<i2",
-        DType::I32 => "<i4",
-        DType::I64 => "<i8",
-        DType::U8 => "|u1",
-        DType::U16 => "<u2",
-        DType::U32 => "<u4",
-        DType::U64 => "<u8",
-    }
 }

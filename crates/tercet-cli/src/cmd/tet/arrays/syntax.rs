@@ -1,46 +1,8 @@
 //! What the values of options look like.
 
-use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
-
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use tercet::tet::MemoryBudget;
 
 use crate::render::parse_size;
-
-/// `NAME=FILE`. The file need not be text, the name must.
-#[derive(Clone, Debug)]
-pub(super) struct NamedFile {
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-}
-
-pub(super) fn named_file() -> impl TypedValueParser<Value = NamedFile> {
-    OsStringValueParser::new().try_map(|text: OsString| {
-        let shown = text.to_string_lossy().into_owned();
-        match split(&text) {
-            Some((name, path)) if !name.is_empty() && !path.as_os_str().is_empty() => {
-                Ok(NamedFile { name, path })
-            }
-            _ => Err(format!("`{shown}` is not a name, `=` and a file, like `t2m=t2m.npy`")),
-        }
-    })
-}
-
-#[cfg(unix)]
-fn split(text: &OsStr) -> Option<(String, PathBuf)> {
-    use std::os::unix::ffi::OsStrExt as _;
-    let bytes = text.as_bytes();
-    let at = bytes.iter().position(|&byte| byte == b'=')?;
-    let name = std::str::from_utf8(&bytes[..at]).ok()?;
-    Some((name.to_owned(), OsStr::from_bytes(&bytes[at + 1..]).into()))
-}
-
-#[cfg(not(unix))]
-fn split(text: &OsStr) -> Option<(String, PathBuf)> {
-    let (name, path) = text.to_str()?.split_once('=')?;
-    Some((name.to_owned(), path.into()))
-}
 
 /// `KEY=VALUE`, cut at the first `=`.
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
@@ -137,15 +99,5 @@ mod tests {
         assert!(zstd("3").is_ok() && zstd("a:-5").is_ok() && zstd("a:").is_ok() && zstd("a:none").is_ok());
         assert!(zstd("out.tet").is_err());
         assert_eq!(parse_zstd(""), Ok(Some(3)));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn files_need_not_be_text() {
-        use std::os::unix::ffi::OsStrExt as _;
-        let (name, path) = split(OsStr::from_bytes(b"a=\xff=b.npy")).unwrap();
-        assert_eq!((name.as_str(), path.as_os_str().as_bytes()), ("a", &b"\xff=b.npy"[..]));
-        assert!(split(OsStr::from_bytes(b"\xff=b.npy")).is_none());
-        assert!(split(OsStr::new("b.npy")).is_none());
     }
 }

@@ -1,9 +1,10 @@
-//! Where a verb puts its bytes: a new file, or standard output.
+//! Where a verb puts its bytes: a new file, or standard output; and in which format it puts arrays there.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use tercet::core::{Sink, escape};
 
 use crate::failure::Failure;
@@ -29,7 +30,7 @@ impl Output {
         // Whatever is there and is no file is refused with more words when it is to be replaced.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         if is_file && !force {
-            let said = format!("{}: exists already", escape::name(&path.to_string_lossy()));
+            let said = format!("{}: exists already", shown(path));
             return Err(Failure::request(said).with_hint("`--force` replaces it"));
         }
         Ok(Self::Path(path.to_owned()))
@@ -40,11 +41,31 @@ impl Output {
         let Self::Path(path) = self else { return Ok(()) };
         match (std::fs::canonicalize(path), std::fs::canonicalize(input)) {
             (Ok(to), Ok(from)) if to == from => {
-                let shown = escape::name(&input.to_string_lossy()).into_owned();
+                let shown = shown(input);
                 Err(Failure::request(format!("{shown}: cannot be read and replaced at the same time")))
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A path as it is shown to the user.
+pub(crate) fn shown(path: &Path) -> String {
+    escape::name(&path.to_string_lossy()).into_owned()
+}
+
+/// The format of an array outside of containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArrayFormat {
+    Npy,
+    Raw,
+}
+
+impl ArrayFormat {
+    /// What the user said, or what the ending of the output says.
+    pub(crate) fn of(said: Option<Self>, output: &Path) -> Self {
+        let is_npy = output.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy"));
+        said.unwrap_or(if is_npy { Self::Npy } else { Self::Raw })
     }
 }
 

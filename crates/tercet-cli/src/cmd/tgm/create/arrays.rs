@@ -1,0 +1,107 @@
+//! Arrays on their way into a message.
+
+use std::collections::BTreeSet;
+use std::ops::Deref;
+
+use tercet::convert::npy::{Array, Element};
+use tercet::core::tensor::Buffer;
+use tercet::core::{Class, escape, limits};
+use tercet::tgm::{DataObjectDescriptor, Dtype};
+
+use crate::failure::Failure;
+use crate::named_file::NamedFile;
+use crate::ui::Ui;
+
+/// An open array, and what it will be.
+#[derive(Debug)]
+pub(super) struct Object {
+    array: Array,
+    descriptor: DataObjectDescriptor,
+}
+
+/// The values of an array, row-major and little-endian.
+#[derive(Debug)]
+pub(super) enum Payload<'a> {
+    /// As they are in the mapped file.
+    InPlace(&'a [u8]),
+    /// Brought into order in memory.
+    Read(Buffer),
+}
+
+impl Deref for Payload<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::InPlace(bytes) => bytes,
+            Self::Read(buffer) => buffer,
+        }
+    }
+}
+
+/// Opens every array. No value is read yet.
+pub(super) fn open(from: &[NamedFile], out: &mut Ui) -> Result<Vec<Object>, Failure> {
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = from.iter().find(|from| !seen.insert(&from.name)) {
+        let name = escape::name(&twice.name);
+        return Err(Failure::request(format!("two arrays are to be called `{name}`")));
+    }
+    from.iter().map(|from| Object::open(from, out)).collect()
+}
+
+/// The bytes of all arrays.
+pub(super) fn total_bytes(objects: &[Object]) -> u64 {
+    objects.iter().fold(0, |sum, object| sum.saturating_add(object.bytes()))
+}
+
+impl Object {
+    fn open(from: &NamedFile, out: &mut Ui) -> Result<Self, Failure> {
+        let array = Array::open(&from.path)?;
+        if array.element() == Element::Bool {
+            let name = escape::name(array.name());
+            out.note(format_args!("note: {name} holds truth values, stored as uint8 0 and 1"))?;
+        }
+        let descriptor = DataObjectDescriptor::new(dtype_of(array.element()), array.shape().to_vec());
+        Ok(Self { array, descriptor })
+    }
+
+    pub(super) fn descriptor(&self) -> &DataObjectDescriptor {
+        &self.descriptor
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.array.bytes()
+    }
+
+    /// The values: no copy where the file has them in order.
+    pub(super) fn read(&self) -> Result<Payload<'_>, Failure> {
+        if let Some(bytes) = self.array.in_place() {
+            return Ok(Payload::InPlace(bytes));
+        }
+        let too_large = |why: &dyn std::fmt::Display| {
+            Failure::new(Class::Limit, format!("{}: {why}", escape::name(self.array.name())))
+        };
+        let len = limits::within("the array", self.bytes(), isize::MAX as u64).map_err(|e| too_large(&e))?;
+        let mut buffer = Buffer::zeroed(len).map_err(|error| too_large(&error))?;
+        self.array.read_all(&mut buffer)?;
+        Ok(Payload::Read(buffer))
+    }
+}
+
+fn dtype_of(element: Element) -> Dtype {
+    match element {
+        Element::Bool | Element::U8 => Dtype::Uint8,
+        Element::I8 => Dtype::Int8,
+        Element::I16 => Dtype::Int16,
+        Element::I32 => Dtype::Int32,
+        Element::I64 => Dtype::Int64,
+        Element::U16 => Dtype::Uint16,
+        Element::U32 => Dtype::Uint32,
+        Element::U64 => Dtype::Uint64,
+        Element::F16 => Dtype::Float16,
+        Element::F32 => Dtype::Float32,
+        Element::F64 => Dtype::Float64,
+        Element::C64 => Dtype::Complex64,
+        Element::C128 => Dtype::Complex128,
+    }
+}

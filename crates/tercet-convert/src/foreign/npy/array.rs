@@ -1,0 +1,236 @@
+//! An open file whose array may be anything that NumPy calls numbers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tercet_core::source::Mmap;
+use tercet_core::{ByteSource, Malformed, Shape, Site, Span, Why};
+
+use super::element::Element;
+use super::fault::{Error, Fault, Region, ShapeWhy};
+use super::header::{Header, Order};
+use super::run::{Run, RunAxis, SMALL_READ};
+
+#[cfg(test)]
+mod tests;
+
+/// The most axes that an array of NumPy has.
+pub const MAX_RANK: usize = 64;
+
+/// An open `.npy` file: any part of its array, as row-major little-endian bytes.
+///
+/// Big-endian values are swapped, Fortran order is transposed, on the way out. A part of a little-endian array in C
+/// order is copied once, from the mapped file. Memory does not grow with the file, and several threads may read
+/// at the same time.
+///
+/// Arrays of every [`Element`], of 0 to [`MAX_RANK`] axes, also without values. What a `.tet` file can hold of them is
+/// [`Npy`](super::Npy).
+///
+/// ```
+/// use std::sync::Arc;
+/// use tercet_convert::npy::{self, Array, Element};
+/// use tercet_core::source::Memory;
+///
+/// let mut file = npy::header(Element::C64, &[]);
+/// file.extend([1.5f32, -2.0].iter().flat_map(|part| part.to_le_bytes()));
+/// let array = Array::open_source(Arc::new(Memory::new("z.npy", file)))?;
+/// assert_eq!((array.element(), array.shape().rank(), array.bytes()), (Element::C64, 0, 8));
+/// # Ok::<(), npy::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Array {
+    source: Arc<dyn ByteSource>,
+    header: Header,
+    /// Where the values start.
+    start: u64,
+    /// The values, when reading them costs no copy.
+    mapped: Option<Bytes>,
+    /// Bytes from one position to the next on each axis of the file.
+    strides: Vec<usize>,
+}
+
+impl Array {
+    /// Opens a file and maps it. The warnings of [`Mmap`] about files that change apply.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_source(map(path.as_ref())?)
+    }
+
+    /// Opens a file whose bytes come from elsewhere.
+    pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+        let name = source.name().clone();
+        Self::read(source, &check_rank).map_err(|fault| Error::new(name, fault))
+    }
+
+    /// Opens a file if `accept` takes its header.
+    pub(super) fn read(
+        source: Arc<dyn ByteSource>,
+        accept: &dyn Fn(&Header) -> Result<(), Fault>,
+    ) -> Result<Self, Fault> {
+        let (header, start) = Header::read(&source)?;
+        accept(&header)?;
+        let bytes = header.bytes_of(&header.shape).filter(|&bytes| bytes.checked_add(start).is_some());
+        let bytes = bytes.ok_or(Fault::Shape { why: ShapeWhy::TooLarge, shape: header.shape.clone() })?;
+        let values = source.len().saturating_sub(start);
+        let malformed =
+            |span, why| Malformed { site: Site { region: Region::Data, field: "values", span }, why };
+        let there = |len| Span::at(start, len).unwrap_or(Span::empty(start));
+        if values < bytes {
+            return Err(malformed(there(values), Why::Truncated { need: bytes, have: values }).into());
+        }
+        if values > bytes {
+            let rest = Span::at(start + bytes, values - bytes).unwrap_or(Span::empty(start));
+            return Err(malformed(rest, Why::Leftover { len: values - bytes }).into());
+        }
+        // From here on every offset and stride inside the values fits into memory.
+        tercet_core::limits::within("the array", bytes, isize::MAX as u64)?;
+        let mapped = if source.is_zero_copy() { Some(source.read_at(there(bytes))?) } else { None };
+        let strides = header.strides();
+        Ok(Self { source, header, start, mapped, strides })
+    }
+
+    /// The name of the file, as it was opened.
+    pub fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    /// The element type.
+    pub fn element(&self) -> Element {
+        self.header.element
+    }
+
+    /// How the values are stored in the file, in NumPy's words: `>f4`, `|b1`, …
+    pub fn descr(&self) -> &str {
+        &self.header.descr
+    }
+
+    /// The extents of the array. A single number has none.
+    pub fn shape(&self) -> &Shape {
+        &self.header.shape
+    }
+
+    /// Whether the first axis is the fastest in the file.
+    pub fn is_fortran(&self) -> bool {
+        self.header.order == Order::Fortran
+    }
+
+    /// The bytes of the whole array.
+    pub fn bytes(&self) -> u64 {
+        // Checked when the file was opened.
+        self.header.bytes_of(self.shape()).unwrap_or(u64::MAX)
+    }
+
+    /// The values in place, if the file is mapped and has them as they are read: nothing to swap, to transpose or to
+    /// make 0 and 1 of.
+    pub fn in_place(&self) -> Option<&[u8]> {
+        let is_one_run = self.bytes() == 0
+            || !self.is_fortran()
+            || self.shape().iter().filter(|&&extent| extent != 1).count() <= 1;
+        let as_read = is_one_run && !self.is_swapped() && self.element() != Element::Bool;
+        self.mapped.as_deref().filter(|_| as_read)
+    }
+
+    fn is_swapped(&self) -> bool {
+        self.header.swapped && self.element().size() > 1
+    }
+
+    /// Fills `out` with the whole array, row-major, little-endian; truth values become bytes of 0 and 1.
+    pub fn read_all(&self, out: &mut [u8]) -> Result<(), Error> {
+        self.read_box(&vec![0; self.shape().rank()], self.shape(), out)
+    }
+
+    /// Fills `out` with the values of a box: `extents` positions from `start` on, on each axis; row-major,
+    /// little-endian; truth values become bytes of 0 and 1.
+    pub fn read_box(&self, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
+        let mut read = || {
+            let expected = self.bytes_in(start, extents)?;
+            if expected != out.len() as u64 {
+                return Err(Fault::BufferSize { expected, found: out.len() as u64 });
+            }
+            if expected > 0 {
+                self.copy(&self.plan(start, extents), out)?;
+                self.header.element.finish(self.header.swapped, out);
+            }
+            Ok(())
+        };
+        read().map_err(|fault| self.error(fault))
+    }
+
+    /// Bytes of a box, which must be inside the array.
+    pub(super) fn bytes_in(&self, start: &[u64], extents: &[u64]) -> Result<u64, Fault> {
+        let shape = self.shape();
+        let inside = |((&at, &count), &extent): ((&u64, &u64), &u64)| {
+            at.checked_add(count).is_some_and(|end| end <= extent)
+        };
+        let fits = start.len() == shape.len()
+            && extents.len() == shape.len()
+            && start.iter().zip(extents).zip(shape.iter()).all(inside);
+        // A part of an array has no more bytes than the whole, which were counted when the file was opened.
+        let bytes = if fits { self.header.bytes_of(extents) } else { None };
+        bytes.ok_or_else(|| Fault::NoSuchBox { start: start.into(), extents: extents.into() })
+    }
+
+    pub(super) fn error(&self, fault: Fault) -> Error {
+        Error::new(self.source.name().clone(), fault)
+    }
+
+    /// The copy of a box into a dense row-major buffer. Axes are in the order of the file, slowest first: reading
+    /// in the order of the file is worth more than writing in the order of the buffer, which is small.
+    fn plan(&self, start: &[u64], extents: &[u64]) -> Run {
+        // Every number below is at most the length of the values, which fits (see `read`).
+        let fit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let size = self.header.element.size();
+        let mut axes = Vec::with_capacity(extents.len());
+        let (mut from, mut to_stride) = (0, size);
+        for axis in (0..extents.len()).rev() {
+            let count = fit(extents[axis]);
+            from += fit(start[axis]) * self.strides[axis];
+            axes.push(RunAxis { count, from_stride: self.strides[axis], to_stride });
+            to_stride *= count;
+        }
+        if self.header.order == Order::C {
+            axes.reverse();
+        }
+        Run { size, from, to: 0, axes }
+    }
+
+    fn copy(&self, run: &Run, out: &mut [u8]) -> Result<(), Fault> {
+        match &self.mapped {
+            Some(values) => run.prepare(run.from).run(values, out).map_err(Fault::from),
+            None => self.fetch(run, out),
+        }
+    }
+
+    /// Copies from a source that must be read: in one piece if the piece is not much larger than what is wanted of
+    /// it, else cut along the slowest axis.
+    fn fetch(&self, run: &Run, out: &mut [u8]) -> Result<(), Fault> {
+        let (reach, wanted) = (run.reach(), run.bytes());
+        let start = self.start + run.from as u64;
+        if run.prepare(0).contiguous_len() == Some(wanted) {
+            self.source.read_into(start, &mut out[run.to..run.to + wanted])?;
+        } else if reach <= SMALL_READ.max(wanted.saturating_mul(2)) {
+            let piece = self.source.read_at(Span::at(start, reach as u64).unwrap_or(Span::empty(start)))?;
+            run.prepare(0).run(&piece, out)?;
+        } else {
+            for part in run.split() {
+                self.fetch(&part, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A mapped file.
+pub(super) fn map(path: &Path) -> Result<Arc<dyn ByteSource>, Error> {
+    let source = Mmap::open(path).map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
+    Ok(Arc::new(source))
+}
+
+fn check_rank(header: &Header) -> Result<(), Fault> {
+    let rank = header.shape.rank();
+    if rank <= MAX_RANK {
+        return Ok(());
+    }
+    let why = ShapeWhy::TooManyAxes { rank, most: MAX_RANK };
+    Err(Fault::Shape { why, shape: header.shape.clone() })
+}
