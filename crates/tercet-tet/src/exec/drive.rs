@@ -17,7 +17,7 @@ use super::predicate::Predicate;
 use super::sizes::{CACHED, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
 use super::task::{Geometry, Task, Unit, tasks, to_usize};
 use super::walk::walk;
-use super::{rolling, scan};
+use super::{memory, rolling, scan};
 use crate::fault::Fault;
 use crate::plan::PlannedChunk;
 use crate::query::resolved::{Groups, Padding, Role, Rolling};
@@ -124,6 +124,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         let cells = output.iter().try_fold(width as u64, |cells, &extent| cells.checked_mul(extent));
         let bytes = cells.and_then(|cells| cells.checked_mul(8)).unwrap_or(u64::MAX);
         let bytes = within("the result", bytes, self.job.dataset.file.options.limits.array_bytes)?;
+        memory::must_be_there(bytes as u64)?;
         let mut values: Vec<f64> = Vec::new();
         values.try_reserve_exact(bytes / 8).map_err(|_| OutOfMemory { bytes })?;
         values.resize(bytes / 8, 0.0);

@@ -1,5 +1,7 @@
 //! How much memory an execution may take.
 
+use tercet_core::limits::Exceeded;
+
 use crate::query::document::ExecutionOptions;
 use crate::wire::index::MemoryBudget;
 
@@ -41,6 +43,20 @@ impl Memory {
     }
 }
 
+/// Results smaller than this are made without asking.
+const SMALL_RESULT: u64 = 256 << 20;
+
+/// Refuses a result that the machine has no memory for. Systems promise more than they have, and end the process that
+/// takes them at their word.
+pub(crate) fn must_be_there(bytes: u64) -> Result<(), Exceeded> {
+    match available().filter(|_| bytes > SMALL_RESULT) {
+        Some(available) if bytes > available => {
+            Err(Exceeded { what: "the result", wanted: bytes, allowed: available })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The memory that is free for use, if the machine tells: what the kernel calls available, or what is left of the
 /// control group's limit.
 #[cfg(target_os = "linux")]
@@ -75,6 +91,15 @@ mod tests {
 
     fn options(bytes: Option<u64>, percent_bps: Option<u16>) -> ExecutionOptions {
         ExecutionOptions { memory_budget_bytes: bytes, percent_bps, ..ExecutionOptions::default() }
+    }
+
+    #[test]
+    fn results_beyond_the_machine_are_refused() {
+        assert!(must_be_there(SMALL_RESULT).is_ok());
+        if available().is_some() {
+            let error = must_be_there(u64::MAX).unwrap_err();
+            assert_eq!((error.what, error.wanted), ("the result", u64::MAX));
+        }
     }
 
     #[test]
