@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::shown::{commands, matches};
 use crate::support::Folder;
 
 /// A shell session of a guide.
@@ -32,35 +33,6 @@ impl Session {
         let output = command.current_dir(&self.dir).env("PATH", path).output().unwrap();
         self.last_code = output.status.code().unwrap();
         String::from_utf8(output.stdout).unwrap()
-    }
-}
-
-/// The commands of a guide with the lines it shows under them.
-fn commands(guide: &str) -> Vec<(String, Vec<String>)> {
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    let mut inside = false;
-    for line in guide.lines() {
-        if line.starts_with("```") {
-            inside = line == "```console";
-        } else if inside {
-            if let Some(command) = line.strip_prefix("$ ") {
-                found.push((command.to_owned(), Vec::new()));
-            } else if let Some((_, shown)) = found.last_mut() {
-                shown.push(line.to_owned());
-            }
-        }
-    }
-    found
-}
-
-/// Whether lines are as shown; `…` stands for any number of them.
-fn matches(shown: &[String], lines: &[&str]) -> bool {
-    match shown.split_first() {
-        None => lines.is_empty(),
-        Some((first, rest)) if first == "…" => (0..=lines.len()).any(|n| matches(rest, &lines[n..])),
-        Some((first, rest)) => {
-            lines.split_first().is_some_and(|(line, more)| line == first && matches(rest, more))
-        }
     }
 }
 

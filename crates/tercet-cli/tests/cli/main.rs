@@ -11,6 +11,9 @@ mod protection;
 mod query;
 mod repair;
 mod shell;
+#[cfg(unix)]
+#[path = "../support/guide.rs"]
+mod shown;
 mod streams;
 mod support;
 mod tgm;
