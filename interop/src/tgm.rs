@@ -7,7 +7,8 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 use tercet_tgm::{
     ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, Entry, GlobalMetadata, Message, MessageFlags,
-    Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, encode_message, encode_pre_encoded,
+    Object, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, encode_message,
+    encode_pre_encoded,
 };
 
 use crate::Failure;
@@ -234,7 +235,7 @@ pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
         .with_index(place(MessageFlags::HEADER_INDEX, MessageFlags::FOOTER_INDEX))
         .with_provenance(Provenance::Fixed(Box::new(stamp)));
     let objects = message.objects().collect::<Result<Vec<_>, _>>()?;
-    let payloads = objects.iter().map(|object| object.stored()).collect::<Result<Vec<_>, _>>()?;
+    let payloads = objects.iter().map(Object::stored).collect::<Result<Vec<_>, _>>()?;
     let pre = objects.iter().zip(&payloads);
     let mut pre = pre.map(|(object, payload)| PreEncoded { descriptor: object.descriptor(), payload });
     let mut metadata = message.first_metadata().clone();

@@ -98,7 +98,7 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     add("three-messages", many.concat());
     add("junk", [b"TENSOGRM junk ".to_vec(), many.concat(), b"39277777 more".to_vec()].concat());
     let mut packed = plane.clone();
-    packed.compression = "zstd".to_owned();
+    "zstd".clone_into(&mut packed.compression);
     let packed = PreEncoded { descriptor: &packed, payload: b"not really zstd" };
     add("pre-encoded", encode_pre_encoded(&none, &[packed], &options())?);
     let good = one_piece(&two, &metadata(), &options())?;

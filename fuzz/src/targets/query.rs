@@ -18,14 +18,14 @@ fn file() -> Result<File, Box<dyn std::error::Error>> {
     let mut layout = Layout::new();
     let mut arrays = Vec::new();
     for dtype in DType::ALL {
-        let id = layout.dataset(&dtype.to_string(), dtype, SHAPE, &[3, 1, 2])?;
+        let id = layout.dataset(&dtype.to_string(), dtype, SHAPE, [3, 1, 2])?;
         layout.dims(id, ["t", "y", "x"])?;
         layout.attr(id, "_FillValue", "2")?;
         layout.labels(id, "t", ["a", "b", "a", "c"].map(String::from).to_vec())?;
         arrays.push((id, dtype, SHAPE));
     }
     let table: &[u64] = &[6, 3];
-    arrays.push((layout.dataset("table", DType::F64, table, &[4, 2])?, DType::F64, table));
+    arrays.push((layout.dataset("table", DType::F64, table, [4, 2])?, DType::F64, table));
     let mut writer = layout.write_to("memory", Cursor::new(Vec::new()), WriterOptions::new())?;
     for (id, dtype, shape) in arrays {
         let bytes = cells(dtype, shape.iter().product());
