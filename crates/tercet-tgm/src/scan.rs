@@ -11,6 +11,9 @@ use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
 
+/// Zero bytes that are passed over at a time.
+const ZEROS: u64 = 4096;
+
 /// From which side messages are looked for. All ways find the same messages in an undamaged file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
@@ -188,7 +191,11 @@ impl<'a> Scanner<'a> {
             }
             match walk.look(self.ahead.get(here, walk.wants())?) {
                 Ok(Next::Postamble) => return Ok(Some(here + POSTAMBLE_LEN)),
-                Ok(Next::Gap(len)) => walk.skip(len),
+                Ok(Next::Gap(_)) => {
+                    // A run of zeros is entered from few places: what is remembered of it is where.
+                    passed.push(here);
+                    walk.skip(self.zeros(here, limit)?);
+                }
                 Ok(Next::Frame(header)) => {
                     let Ok(tail_at) = walk.tail_at(&header) else { break here };
                     if tail_at.checked_add(header.tail_len()).is_none_or(|end| end > limit) {
@@ -212,6 +219,20 @@ impl<'a> Scanner<'a> {
         let next = self.starts.next(&mut self.ahead, broken.max(at + 1))?;
         let whole = end - at >= MIN_MESSAGE && next.is_none_or(|next| end <= next);
         Ok(whole.then_some(end))
+    }
+
+    /// How many zero bytes stand here, in steps of 8; at least 8 of them do.
+    fn zeros(&mut self, at: u64, limit: u64) -> Result<u64, Fault> {
+        let mut end = at + 8;
+        while end + POSTAMBLE_LEN <= limit {
+            let bytes = self.ahead.get(end, ZEROS.min(limit - end))?;
+            let zeros = bytes.iter().take_while(|&&byte| byte == 0).count() as u64 & !7;
+            end += zeros;
+            if zeros < ZEROS {
+                break;
+            }
+        }
+        Ok(end - at)
     }
 
     /// The message that ends at `end` and starts at `from` or later.

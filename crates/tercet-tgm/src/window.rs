@@ -1,5 +1,7 @@
 //! A source seen through one block at a time.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use memchr::memmem;
 use tercet_core::{ByteSource, SourceError, Span};
@@ -104,34 +106,64 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Remembers where a needle was found, so that searches from many places pass over each byte once.
+/// Remembers where a needle was found, so that searches from any places in any order pass over each byte once.
 #[derive(Debug)]
 pub(crate) struct Search {
     needle: &'static [u8],
-    /// From where the last search started and what it found.
-    known: Option<(u64, Option<u64>)>,
+    /// For each place from which a search started, what it found. No two of these stretches overlap.
+    known: BTreeMap<u64, Option<u64>>,
 }
 
 impl Search {
     pub(crate) const fn new(needle: &'static [u8]) -> Self {
-        Self { needle, known: None }
+        Self { needle, known: BTreeMap::new() }
     }
 
     /// Where the needle stands next, at `from` or behind it.
     pub(crate) fn next(&mut self, window: &mut Window<'_>, from: u64) -> Result<Option<u64>, SourceError> {
-        let end = window.len();
-        let found = match self.known {
-            Some((start, found)) if start <= from && found.is_none_or(|found| from <= found) => {
-                return Ok(found);
-            }
-            // Searched before from a later place: what lies between is all that is new.
-            Some((start, found)) if from < start => {
+        if let Some((_, &found)) = self.known.range(..=from).next_back()
+            && found.is_none_or(|found| from <= found)
+        {
+            return Ok(found);
+        }
+        let behind = self.known.range(from..).next().map(|(&start, &found)| (start, found));
+        let found = match behind {
+            // Only what lies before a stretch that is known already is new.
+            Some((start, further)) => {
                 let between = start.saturating_add(self.needle.len() as u64 - 1);
-                window.find(self.needle, from, between.min(end))?.or(found)
+                let found = window.find(self.needle, from, between)?;
+                if found.is_none() {
+                    self.known.remove(&start);
+                }
+                found.or(further)
             }
-            _ => window.find(self.needle, from, end)?,
+            None => window.find(self.needle, from, window.len())?,
         };
-        self.known = Some((from, found));
+        self.known.insert(from, found);
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet_core::source::Memory;
+
+    use super::*;
+
+    /// Searches in any order find what a plain search finds.
+    #[test]
+    fn searches_remember_rightly() {
+        let text: Vec<u8> = b"..ab...abab......ab..".repeat(7);
+        let source = Memory::new("text", text.clone());
+        let mut window = Window::new(&source).unwrap();
+        let plain =
+            |from: usize| text[from..].windows(2).position(|pair| pair == b"ab").map(|at| (from + at) as u64);
+        for step in [1, 3, 7, 11, 146] {
+            let mut search = Search::new(b"ab");
+            for n in 0..text.len() {
+                let from = n * step % text.len();
+                assert_eq!(search.next(&mut window, from as u64).unwrap(), plain(from), "{from} by {step}");
+            }
+        }
     }
 }

@@ -171,6 +171,33 @@ fn false_starts_are_passed_in_linear_time() {
     }
 }
 
+/// Starts whose frames all lead to the same end, behind which a long way is to be gone before it turns out wrong.
+#[test]
+fn shared_dead_ends_are_gone_once() {
+    let count = 2_000u64;
+    let each = 40u64;
+    // Behind the frames: zeros that must be walked, or junk that must be searched.
+    for behind in [vec![0u8; 1 << 20], vec![b'x'; 1 << 20]] {
+        let mut bytes = Vec::new();
+        let end = count * each + 24;
+        for n in 0..count {
+            bytes.extend_from_slice(b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+            bytes.extend_from_slice(b"FR\0\x01\0\x01\0\0");
+            bytes.extend_from_slice(&(end - n * each - 24).to_be_bytes());
+        }
+        bytes.extend_from_slice(&[0; 20]);
+        bytes.extend_from_slice(b"ENDF");
+        assert_eq!(bytes.len() as u64, end);
+        bytes.extend_from_slice(&behind);
+        bytes.extend_from_slice(b"junk, not a frame, and the end of all");
+        let counting = Counting::new(Memory::new("shared", bytes.clone())).with_copies().shared();
+        let found = scan_source(&*counting, ScanOptions::default(), &Silent).unwrap();
+        assert!(found.messages.is_empty());
+        let read = counting.bytes();
+        assert!(read < 200 * bytes.len() as u64, "{read} for {}", bytes.len());
+    }
+}
+
 /// From behind, messages are found as long as they say their length.
 #[test]
 fn messages_are_found_from_behind() {
