@@ -61,11 +61,9 @@ impl Ui {
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         // As bytes: taking styles out of text could take something out of a value.
         let out = self.bytes()?;
-        serde_json::to_writer_pretty(&mut *out, value).map_err(|error| match error.io_error_kind() {
-            Some(kind) => Failure::output(&kind.into()),
-            None => Failure::request(format!("cannot be told in JSON: {error}")),
-        })?;
-        writeln!(out).map_err(|error| Failure::output(&error))
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| Failure::request(format!("cannot be told in JSON: {error}")))?;
+        writeln!(out, "{}", escape::json(&text)).map_err(|error| Failure::output(&error))
     }
 
     /// Standard output for bytes instead of text.

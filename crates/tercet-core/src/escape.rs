@@ -36,6 +36,32 @@ pub fn name(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Escapes the same characters in JSON text, where they can stand in strings only.
+///
+/// ```
+/// use tercet_core::escape;
+///
+/// assert_eq!(escape::json("[\n \"a\u{9b}31m\"\n]"), "[\n \"a\\u009b31m\"\n]");
+/// ```
+pub fn json(text: &str) -> Cow<'_, str> {
+    let fits = |c: char| is_plain(c) || c == '\n';
+    if text.chars().all(fits) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if fits(c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
 fn is_plain(c: char) -> bool {
     !(c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'))

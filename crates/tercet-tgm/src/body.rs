@@ -10,7 +10,6 @@ use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata, MetadataError, preceder_entry};
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
-use crate::value::Value;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 
@@ -24,12 +23,19 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Understands the body of a frame that is no data object.
-    pub(crate) fn parse(message: u64, frame: &Frame, bytes: &[u8], budget: &Budget) -> Result<Self, Fault> {
+    /// Understands the body of a frame that is no data object; answers how many of its bytes were the CBOR too. Bytes
+    /// behind it are allowed by the format.
+    pub(crate) fn parse(
+        message: u64,
+        frame: &Frame,
+        bytes: &[u8],
+        budget: &Budget,
+    ) -> Result<(Self, usize), Fault> {
         let (region, span) = (frame.region(message), frame.body());
-        let value = parse_cbor(region, span, bytes, budget)?;
+        let (value, used) =
+            cbor::decode(bytes, budget).map_err(|error| Fault::Cbor { region, span, error })?;
         let wrong = |error: MetadataError| Fault::Metadata { region, span, error };
-        match frame.kind {
+        let body = match frame.kind {
             FrameKind::HeaderMetadata | FrameKind::FooterMetadata | FrameKind::NTensor => {
                 GlobalMetadata::from_value(value).map(Self::Metadata).map_err(wrong)
             }
@@ -40,15 +46,8 @@ impl Body {
             FrameKind::HeaderHash | FrameKind::FooterHash => {
                 HashFrame::from_value(value).map(Self::Hashes).map_err(wrong)
             }
-        }
-    }
-}
-
-/// Decodes the one CBOR item of a body. Bytes behind it are allowed by the format.
-pub(crate) fn parse_cbor(region: Region, span: Span, bytes: &[u8], budget: &Budget) -> Result<Value, Fault> {
-    match cbor::decode(bytes, budget) {
-        Ok((value, _)) => Ok(value),
-        Err(error) => Err(Fault::Cbor { region, span, error }),
+        };
+        body.map(|body| (body, used))
     }
 }
 

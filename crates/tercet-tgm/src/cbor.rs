@@ -9,6 +9,7 @@ mod head;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use canonical::check_writable;
 pub use canonical::{canonicalize, key_order, verify_canonical_cbor};
 pub use decode::decode;
 #[cfg(feature = "ciborium")]
@@ -47,7 +48,7 @@ impl From<Box<CborError>> for CborError {
 impl std::fmt::Display for CborError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.why {
-            why @ CborWhy::Duplicate(_) => why.fmt(f),
+            why @ (CborWhy::Duplicate(_) | CborWhy::Depth) => why.fmt(f),
             why => write!(f, "{why} at byte {} of the CBOR", self.at),
         }
     }

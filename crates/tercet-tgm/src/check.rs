@@ -71,6 +71,13 @@ pub(crate) fn outer(layout: &Layout) -> Vec<Disagreement> {
             add(Part::Preamble, flag_span, Contradiction::Flag { flag: name_of(flag), set });
         }
     }
+    for kind in [FrameKind::HeaderMetadata, FrameKind::FooterMetadata] {
+        // A second one would replace the first, and a preceder whose type is damaged looks like one.
+        if let Some(second) = layout.frames.iter().filter(|frame| frame.kind == kind).nth(1) {
+            let part = Part::Typed { index: second.index, kind };
+            add(part, second.span, Contradiction::SecondMetadata);
+        }
+    }
     let hashed = layout.frames.iter().any(|frame| frame.hash().is_some());
     if hashed && !flags.contains(MessageFlags::HASHES_PRESENT) {
         let flag = name_of(MessageFlags::HASHES_PRESENT);
@@ -96,7 +103,7 @@ pub(crate) fn outer(layout: &Layout) -> Vec<Disagreement> {
 /// Streaming writers announce preceders and hash lists before they know whether there will be any.
 fn is_expected(kind: FrameKind, set: bool, layout: &Layout) -> bool {
     match kind {
-        FrameKind::PrecederMetadata => set,
+        FrameKind::PrecederMetadata => set && layout.preamble.flags.contains(MessageFlags::FOOTER_METADATA),
         FrameKind::FooterHash => set && layout.object_count() == 0,
         _ => false,
     }

@@ -2,8 +2,8 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memmem;
-use tercet_core::Span;
 use tercet_core::limits::within;
+use tercet_core::{Budget, Span};
 
 use crate::body::{Body, Contents, budget};
 use crate::check::check_hash;
@@ -58,7 +58,8 @@ pub enum Event {
 
 /// Decodes messages from pieces of a stream.
 ///
-/// The events, and the errors, are the same however the stream is cut. Memory is that of the largest frame.
+/// The events, and the errors, are the same however the stream is cut. Memory is that of the largest frame and of the
+/// metadata of one message.
 ///
 /// ```
 /// use tercet_tgm::{Decoder, EncodeOptions, Event, GlobalMetadata, encode_message};
@@ -105,6 +106,8 @@ struct Inside {
     walk: Walk,
     frames: Collected,
     contents: Contents,
+    /// For all metadata of the message together.
+    budget: Budget,
     /// Padding that is still to come.
     skip: u64,
 }
@@ -211,7 +214,13 @@ impl Decoder {
             Walk::new(self.number, self.at, &preamble).skipping_unknown(self.options.skip_unknown_frames);
         let frames = Collected::new(self.number, self.at, preamble);
         self.consume(PREAMBLE_LEN);
-        self.state = State::Inside(Box::new(Inside { walk, frames, contents: Contents::default(), skip: 0 }));
+        self.state = State::Inside(Box::new(Inside {
+            walk,
+            frames,
+            contents: Contents::default(),
+            budget: budget(&self.options),
+            skip: 0,
+        }));
         Ok(Some(Event::Start(preamble)))
     }
 
@@ -284,7 +293,7 @@ impl Decoder {
             return StreamedObject::parse(number, frame, body, &options)
                 .map(|object| Event::Object(Box::new(object)));
         }
-        let body = Body::parse(number, &frame, body, &budget(&options))?;
+        let (body, _) = Body::parse(number, &frame, body, &inside.budget)?;
         inside.contents.add(number, &frame, body.clone());
         Ok(match body {
             Body::Metadata(metadata) => Event::Metadata { kind: frame.kind, metadata },

@@ -225,6 +225,8 @@ pub enum Contradiction {
     },
     /// There is no metadata frame.
     NoMetadata,
+    /// There are two metadata frames on the same side of the objects.
+    SecondMetadata,
 }
 
 impl fmt::Display for Contradiction {
@@ -246,6 +248,7 @@ impl fmt::Display for Contradiction {
                 write!(f, "{field} says {found}, but must be {expected}")
             }
             Self::NoMetadata => f.write_str("there is no metadata frame"),
+            Self::SecondMetadata => f.write_str("it is the second one on its side of the objects"),
         }
     }
 }

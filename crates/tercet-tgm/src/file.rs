@@ -183,8 +183,10 @@ impl File {
     }
 }
 
-/// The most messages that are opened ahead.
+/// The most messages that are opened ahead, and the most bytes they may have together: what their metadata takes in
+/// memory depends on these.
 const MOST_AHEAD: u64 = 512;
+const MOST_BYTES_AHEAD: u64 = 1 << 20;
 
 /// The messages of a file in turn: see [`File::messages`].
 #[derive(Debug)]
@@ -205,7 +207,16 @@ impl Iterator for Messages<'_> {
         if let Some(message) = self.batch.next() {
             return Some(message);
         }
-        let end = self.next.saturating_add(self.ahead).min(self.count);
+        let most = self.next.saturating_add(self.ahead).min(self.count);
+        let mut end = self.next.saturating_add(1).min(self.count);
+        let mut bytes = self.file.message_span(self.next).map_or(0, Span::len);
+        while end < most {
+            bytes = bytes.saturating_add(self.file.message_span(end).map_or(0, Span::len));
+            if bytes > MOST_BYTES_AHEAD {
+                break;
+            }
+            end += 1;
+        }
         let numbers: Vec<u64> = (self.next..end).collect();
         let opened: Vec<_> =
             numbers.into_par_iter().with_min_len(8).map(|index| self.file.message(index)).collect();

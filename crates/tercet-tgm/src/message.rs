@@ -83,7 +83,7 @@ impl Message {
             if options.verify {
                 check_hash(number, frame, &bytes)?;
             }
-            contents.add(number, frame, Body::parse(number, frame, &bytes, &budget)?);
+            contents.add(number, frame, Body::parse(number, frame, &bytes, &budget)?.0);
         }
         contents.check(&layout, &options)?;
         let metadata = contents.take_metadata(&layout)?;

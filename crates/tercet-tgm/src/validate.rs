@@ -131,7 +131,7 @@ fn validate_message(
     report.object_count = layout.object_count();
     let mut lists = Vec::new();
     if options.level(Level::Metadata) {
-        lists = content::check(&mut window, &layout, &reading, options.canonical, &mut report)?;
+        lists = content::check(&**source, &layout, &reading, options.canonical, &mut report)?;
     }
     if options.level(Level::Integrity) {
         let decode = options.depth != Depth::Checksum;
@@ -141,4 +141,16 @@ fn validate_message(
         work.check(&mut window, &lists, &mut report)?;
     }
     Ok(report)
+}
+
+/// The words of a fault in one line, without the number of the message, which the report counts for itself.
+fn words(fault: &dyn std::fmt::Display) -> String {
+    let text = fault.to_string().replace("\n  ", ": ");
+    let Some((before, behind)) = text.split_once("message ") else { return text };
+    match behind.split_once(" › ") {
+        Some((number, place)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{before}{place}")
+        }
+        _ => text,
+    }
 }

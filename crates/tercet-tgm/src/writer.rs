@@ -8,7 +8,7 @@ use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
-use crate::encode::{EncodeOptions, StreamingEncoder, encode_message_into};
+use crate::encode::{EncodeError, EncodeOptions, StreamingEncoder, encode_message_into};
 use crate::fault::{Error, Fault};
 use crate::metadata::GlobalMetadata;
 
@@ -24,6 +24,8 @@ pub struct Writer {
     name: Arc<str>,
     sink: Staged,
     buffer: Vec<u8>,
+    /// Whether every message that was started is finished.
+    is_whole: bool,
 }
 
 impl Writer {
@@ -37,13 +39,13 @@ impl Writer {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         match Staged::create_on(disk, path) {
-            Ok(sink) => Ok(Self { name, sink, buffer: Vec::new() }),
+            Ok(sink) => Ok(Self { name, sink, buffer: Vec::new(), is_whole: true }),
             Err(error) => Err(Error::new(name, error.into())),
         }
     }
 
     /// Starts a file with the bytes of the one that is there, to add messages to it. Nobody else can change it
-    /// meanwhile.
+    /// meanwhile. Bytes that belong to no message are kept; whoever does not want them behind a message looks first.
     pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
         Self::append_on(Arc::new(RealDisk), path, progress)
     }
@@ -59,7 +61,8 @@ impl Writer {
         let start = || {
             let lock = Exclusive::acquire_on(disk, path)?;
             let source = tercet_core::source::File::open(path)?;
-            let mut writer = Self { name: Arc::clone(&name), sink: lock.replace()?, buffer: Vec::new() };
+            let mut writer =
+                Self { name: Arc::clone(&name), sink: lock.replace()?, buffer: Vec::new(), is_whole: true };
             writer.copy(&source, Span::first(source.len()), progress)?;
             Ok(writer)
         };
@@ -73,6 +76,7 @@ impl Writer {
         objects: &[(&DataObjectDescriptor, &[u8])],
         options: &EncodeOptions,
     ) -> Result<(), Error> {
+        self.must_be_whole()?;
         self.buffer.clear();
         let mut buffer = std::mem::take(&mut self.buffer);
         let made = encode_message_into(metadata, objects, options, &mut buffer);
@@ -81,18 +85,29 @@ impl Writer {
         made.map_err(|fault| self.error(fault))
     }
 
-    /// Starts a message that is written object by object. It must be finished before the next one starts.
-    pub fn stream(
+    /// Writes a message object by object: `fill` gets the encoder, and the message ends when it returns.
+    ///
+    /// If it fails, there is half a message, so nothing can be written behind it and the file does not appear.
+    pub fn stream<E: From<Error>>(
         &mut self,
         metadata: &GlobalMetadata,
         options: EncodeOptions,
-    ) -> Result<StreamingEncoder<&mut Staged>, Error> {
+        fill: impl FnOnce(&mut StreamingEncoder<&mut Staged>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.must_be_whole()?;
         let name = Arc::clone(&self.name);
-        StreamingEncoder::new(&mut self.sink, metadata, options).map_err(|fault| Error::new(name, fault))
+        let fail = |fault| E::from(Error::new(Arc::clone(&name), fault));
+        self.is_whole = false;
+        let mut encoder = StreamingEncoder::new(&mut self.sink, metadata, options).map_err(fail)?;
+        fill(&mut encoder)?;
+        encoder.finish_with_length().map_err(fail)?;
+        self.is_whole = true;
+        Ok(())
     }
 
     /// Writes messages that are bytes already.
     pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.must_be_whole()?;
         self.sink.write_all(bytes).map_err(|error| self.error(error.into()))
     }
 
@@ -125,8 +140,13 @@ impl Writer {
 
     /// Makes the file durable and gives it its name; answers the path behind all symbolic links.
     pub fn finish(self) -> Result<PathBuf, Error> {
+        self.must_be_whole()?;
         let name = Arc::clone(&self.name);
         self.sink.publish().map_err(|error| Error::new(name, error.into()))
+    }
+
+    fn must_be_whole(&self) -> Result<(), Error> {
+        if self.is_whole { Ok(()) } else { Err(self.error(EncodeError::Unfinished.into())) }
     }
 
     fn error(&self, fault: Fault) -> Error {

@@ -197,3 +197,22 @@ fn flips_of_payloads_are_told_by_place() {
         assert!(error.contains("expected, "), "{error}");
     }
 }
+
+/// A frame that claims to be of another type is noticed, although no hash covers its type.
+#[test]
+fn types_of_frames_cannot_be_changed() {
+    for sample in samples::all() {
+        let good = read(&sample.bytes).unwrap();
+        let message = Message::from_bytes("good", sample.bytes.clone()).unwrap();
+        for frame in &message.layout().frames {
+            let at = usize::try_from(frame.span.start()).unwrap() + 3;
+            for kind in 0..=10u8 {
+                let mut bytes = sample.bytes.clone();
+                bytes[at] = kind;
+                if let Ok(found) = read(&bytes) {
+                    assert_eq!(found, good, "{}: frame {} as type {kind}", sample.name, frame.index);
+                }
+            }
+        }
+    }
+}

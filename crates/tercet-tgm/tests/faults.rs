@@ -15,7 +15,9 @@ use tercet_core::publish::{Disk, RealDisk};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
-use tercet_tgm::{DataObjectDescriptor, Dtype, Error, Fault, GlobalMetadata, Writer};
+use tercet_tgm::{
+    DataObjectDescriptor, Dtype, EncodeError, Error, Fault, GlobalMetadata, StreamingEncoder, Writer,
+};
 
 #[path = "support/samples.rs"]
 mod samples;
@@ -28,11 +30,9 @@ type Change = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
 fn add_messages(mut writer: Writer) -> Result<(), Error> {
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
     writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &samples::options())?;
-    let mut stream = writer.stream(&GlobalMetadata::default(), samples::options())?;
-    let streamed = stream.write_object(&descriptor, &[4, 5, 6]).and_then(|()| stream.finish_with_length());
-    if let Err(fault) = streamed {
-        return Err(Error::new(NAME.into(), fault));
-    }
+    writer.stream(&GlobalMetadata::default(), samples::options(), |stream| {
+        stream.write_object(&descriptor, &[4, 5, 6]).map_err(|fault| Error::new(NAME.into(), fault))
+    })?;
     writer.finish().map(drop)
 }
 
@@ -119,4 +119,45 @@ fn appending_can_be_stopped() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let missing = Writer::append(folder.path().join("missing.tgm"), &Silent);
     assert!(missing.is_err());
+}
+
+/// Half a message is never published.
+#[test]
+fn an_unfinished_message_is_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let mut writer = Writer::create(&path).unwrap();
+    let stopped = writer.stream(&GlobalMetadata::default(), samples::options(), |_| {
+        Err(Error::new(NAME.into(), Fault::GivenUp))
+    });
+    assert!(stopped.is_err());
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let behind = writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1])], &samples::options());
+    assert!(matches!(behind.unwrap_err().fault(), Fault::Encode(EncodeError::Unfinished)));
+    assert!(matches!(writer.finish().unwrap_err().fault(), Fault::Encode(EncodeError::Unfinished)));
+    assert!(!path.exists());
+}
+
+/// A sink that takes a few bytes and then none, and then some again.
+struct Moody(usize);
+
+impl std::io::Write for Moody {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += 1;
+        if self.0 == 4 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What follows a failed write is refused: it would be part of half a message.
+#[test]
+fn a_failed_stream_stays_failed() {
+    let mut encoder =
+        StreamingEncoder::new(Moody(0), &GlobalMetadata::default(), samples::options()).unwrap();
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    assert!(encoder.write_object(&descriptor, &[1]).is_err());
+    assert!(matches!(encoder.write_object(&descriptor, &[1]), Err(Fault::Encode(EncodeError::Unfinished))));
+    assert!(encoder.finish().is_err());
 }

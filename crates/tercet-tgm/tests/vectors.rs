@@ -209,3 +209,33 @@ fn streams_refuse_what_they_cannot_keep() {
     let mut encoder = start(EncodeOptions::new()).unwrap();
     assert!(encoder.write_preceder([("_reserved_".to_owned(), 1.into())].into()).is_err());
 }
+
+/// What no reader would accept is not written.
+#[test]
+fn unreadable_values_are_refused() {
+    let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    let with = |value: Value| GlobalMetadata {
+        extra: [("x".to_owned(), value)].into(),
+        ..GlobalMetadata::default()
+    };
+    let bytes = encode_message(&with(nested(254)), &[], &EncodeOptions::new()).unwrap();
+    assert_eq!(Message::from_bytes("deep", bytes).unwrap().metadata().extra["x"], nested(254));
+    for levels in [255, 256, 300, 5000] {
+        assert!(matches!(refused(&with(nested(levels)), &[]), EncodeError::Value { .. }), "{levels}");
+    }
+    let twice = Value::Map(vec![("k".into(), 1.into()), ("k".into(), 2.into())]);
+    assert!(matches!(refused(&with(twice.clone()), &[]), EncodeError::Value { .. }));
+    let mut entry =
+        GlobalMetadata { base: vec![[("x".to_owned(), nested(253))].into()], ..GlobalMetadata::default() };
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let bytes = encode_message(&entry, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
+    Message::from_bytes("deep", bytes).unwrap();
+    entry.base[0].insert("x".to_owned(), nested(254));
+    assert!(matches!(refused(&entry, &[(&descriptor, &[1])]), EncodeError::Value { .. }));
+    let mut params = descriptor.clone();
+    params.params.insert("p".to_owned(), twice);
+    assert!(matches!(refused(&GlobalMetadata::default(), &[(&params, &[1])]), EncodeError::Value { .. }));
+    let mut encoder =
+        StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), EncodeOptions::new()).unwrap();
+    assert!(encoder.write_preceder([("x".to_owned(), nested(254))].into()).is_err());
+}

@@ -8,18 +8,50 @@ use tercet_core::{Budget, Limits};
 use super::decode::{deeper, float, simple};
 use super::encode::{encode, shortest_float, without_zeros};
 use super::head::{Head, Reader, major};
-use super::{CborError, CborWhy, NonCanonical, decode};
+use super::{CborError, CborWhy, MAX_DEPTH, NonCanonical, decode};
 use crate::value::Value;
 
-/// Sorts the maps of a value at every depth by the bytes of their keys. A key that occurs twice is an error.
+/// Sorts the maps of a value at every depth by the bytes of their keys. A key that occurs twice is an error, and so are
+/// more containers inside each other than a reader accepts.
 pub fn canonicalize(value: &mut Value) -> Result<(), CborError> {
+    check_depth(value, 0)?;
+    sort(value)
+}
+
+/// Refuses what no reader accepts: containers too deep inside each other, counted from `depth`, and keys that occur
+/// twice.
+pub(crate) fn check_writable(value: &Value, depth: usize) -> Result<(), CborError> {
+    check_depth(value, depth)?;
+    canonicalize(&mut value.clone())
+}
+
+fn check_depth(value: &Value, depth: usize) -> Result<(), CborError> {
+    let inside = match value {
+        Value::Array(_) | Value::Map(_) | Value::Tag(..) => depth + 1,
+        _ => return Ok(()),
+    };
+    if inside > MAX_DEPTH {
+        return Err(CborError::new(0, CborWhy::Depth));
+    }
     match value {
-        Value::Array(items) => items.iter_mut().try_for_each(canonicalize),
-        Value::Tag(_, inner) => canonicalize(inner),
+        Value::Array(items) => items.iter().try_for_each(|item| check_depth(item, inside)),
+        Value::Tag(_, inner) => check_depth(inner, inside),
+        Value::Map(pairs) => pairs.iter().try_for_each(|(key, value)| {
+            check_depth(key, inside)?;
+            check_depth(value, inside)
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn sort(value: &mut Value) -> Result<(), CborError> {
+    match value {
+        Value::Array(items) => items.iter_mut().try_for_each(sort),
+        Value::Tag(_, inner) => sort(inner),
         Value::Map(pairs) => {
             for (key, value) in pairs.iter_mut() {
-                canonicalize(key)?;
-                canonicalize(value)?;
+                sort(key)?;
+                sort(value)?;
             }
             let mut keyed: Vec<_> =
                 std::mem::take(pairs).into_iter().map(|pair| (encode(&pair.0), pair)).collect();

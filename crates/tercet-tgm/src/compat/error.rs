@@ -61,6 +61,12 @@ impl From<Fault> for TensogramError {
     }
 }
 
+impl From<EncodeError> for TensogramError {
+    fn from(error: EncodeError) -> Self {
+        Fault::from(error).into()
+    }
+}
+
 impl From<CborError> for TensogramError {
     fn from(error: CborError) -> Self {
         Self::Metadata(error.to_string())
@@ -93,6 +99,7 @@ impl TensogramError {
             Fault::Encode(
                 EncodeError::Descriptor { .. }
                 | EncodeError::Reserved { .. }
+                | EncodeError::Value { .. }
                 | EncodeError::TooManyEntries { .. }
                 | EncodeError::PayloadLength { .. },
             ) => Self::Metadata(words),

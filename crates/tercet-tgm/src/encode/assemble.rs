@@ -4,7 +4,7 @@ use tercet_core::checksum::{Xxh3, xxh3};
 
 use super::error::EncodeError;
 use super::index::{build_index_frame, compute_object_offsets, padded_len};
-use super::input::{ObjectParts, PreEncoded, Ready, enrich, refuse_reserved};
+use super::input::{ObjectParts, PreEncoded, Ready, check_metadata, enrich};
 use super::options::EncodeOptions;
 use crate::check::ALGORITHM;
 use crate::descriptor::DataObjectDescriptor;
@@ -99,7 +99,7 @@ fn assemble(
     options: &EncodeOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    refuse_reserved(metadata)?;
+    check_metadata(metadata)?;
     if metadata.base.len() > objects.len() {
         let (entries, objects) = (metadata.base.len() as u64, objects.len() as u64);
         return Err(EncodeError::TooManyEntries { entries, objects });

@@ -3,6 +3,7 @@
 use tercet_core::Class;
 use thiserror::Error;
 
+use crate::cbor::CborError;
 use crate::metadata::MetadataError;
 
 /// Why a message cannot be written as asked.
@@ -51,6 +52,17 @@ pub enum EncodeError {
         /// Objects given.
         objects: u64,
     },
+    /// A value that no reader would accept.
+    #[error("{place}: {error}")]
+    Value {
+        /// Where it was given.
+        place: Box<str>,
+        /// What is wrong with it.
+        error: CborError,
+    },
+    /// A message that was started and not finished, or whose writing failed.
+    #[error("a message was started but not finished, so nothing can be written behind it")]
+    Unfinished,
     /// A place in front of the objects, asked of a writer that does not know them yet.
     #[error("a streaming writer cannot put {what} before the objects")]
     Placement {

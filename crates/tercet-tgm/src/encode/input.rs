@@ -1,6 +1,7 @@
 //! Objects on their way into a message.
 
 use super::error::EncodeError;
+use crate::cbor;
 use crate::descriptor::DataObjectDescriptor;
 use crate::metadata::{Entry, GlobalMetadata};
 use crate::value::Value;
@@ -59,6 +60,7 @@ impl<'a> Ready<'a> {
     ) -> Result<Self, EncodeError> {
         let wrong = |error| EncodeError::Descriptor { object, error };
         descriptor.check_for_writing().map_err(wrong)?;
+        check_values(&descriptor.params, 1, |key| format!("object {object}: {key}"))?;
         let found = descriptor.payload_len_in(payload.len() as u64).map_err(wrong)?;
         // Only what is stored plainly has a length that its shape tells.
         if stages(descriptor).iter().all(|(_, name)| *name == "none") {
@@ -80,8 +82,25 @@ fn stages(descriptor: &DataObjectDescriptor) -> [(&'static str, &str); 3] {
     ]
 }
 
-/// Refuses keys that belong to the library.
-pub(super) fn refuse_reserved(metadata: &GlobalMetadata) -> Result<(), EncodeError> {
+/// Refuses values that no reader would accept; `depth` containers are around them.
+pub(super) fn check_values(
+    entry: &Entry,
+    depth: usize,
+    place: impl Fn(&str) -> String,
+) -> Result<(), EncodeError> {
+    for (key, value) in entry {
+        cbor::check_writable(value, depth)
+            .map_err(|error| EncodeError::Value { place: place(key).into(), error })?;
+    }
+    Ok(())
+}
+
+/// Refuses keys that belong to the library, and values that no reader would accept.
+pub(super) fn check_metadata(metadata: &GlobalMetadata) -> Result<(), EncodeError> {
+    for (object, entry) in metadata.base.iter().enumerate() {
+        check_values(entry, 3, |key| format!("base[{object}].{key}"))?;
+    }
+    check_values(&metadata.extra, 2, str::to_owned)?;
     let refused = |place: String| Err(EncodeError::Reserved { place: place.into() });
     if !metadata.reserved.is_empty() {
         return refused("the message".to_owned());

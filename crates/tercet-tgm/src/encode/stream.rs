@@ -6,7 +6,7 @@ use tercet_core::checksum::Xxh3;
 
 use super::assemble::{build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame};
 use super::error::EncodeError;
-use super::input::{PreEncoded, RESERVED, Ready, enrich, refuse_reserved};
+use super::input::{PreEncoded, RESERVED, Ready, check_metadata, check_values, enrich};
 use super::options::EncodeOptions;
 use crate::descriptor::DataObjectDescriptor;
 use crate::fault::Fault;
@@ -50,12 +50,14 @@ pub struct StreamingEncoder<W> {
     preceder: Option<Entry>,
     footer_hashes: bool,
     footer_index: bool,
+    /// A write failed: what is there is half a message.
+    failed: bool,
 }
 
 impl<W: Write> StreamingEncoder<W> {
     /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
     pub fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, Fault> {
-        refuse_reserved(metadata)?;
+        check_metadata(metadata)?;
         let footer_hashes = options.hashes.in_a_stream("the list of hashes")? && options.hash;
         let footer_index = options.index.in_a_stream("the index")?;
         let kinds = [
@@ -79,6 +81,7 @@ impl<W: Write> StreamingEncoder<W> {
             preceder: None,
             footer_hashes,
             footer_index,
+            failed: false,
         };
         encoder.put(&Preamble { flags, reserved: 0, total_length: 0 }.to_bytes())?;
         encoder.put_frame(FrameKind::HeaderMetadata, &metadata.to_cbor())?;
@@ -98,6 +101,7 @@ impl<W: Write> StreamingEncoder<W> {
         if entry.contains_key(RESERVED) {
             return Err(EncodeError::Reserved { place: "the preceder".into() }.into());
         }
+        check_values(&entry, 3, |key| format!("the preceder: {key}"))?;
         self.put_frame(FrameKind::PrecederMetadata, &crate::cbor::encode(&preceder_to_value(&entry)))?;
         self.preceder = Some(entry);
         Ok(())
@@ -190,7 +194,12 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        if self.failed {
+            return Err(EncodeError::Unfinished.into());
+        }
+        self.failed = true;
         self.sink.write_all(bytes).map_err(Fault::from)?;
+        self.failed = false;
         self.len += bytes.len() as u64;
         Ok(())
     }

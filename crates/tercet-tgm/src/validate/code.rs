@@ -86,6 +86,7 @@ codes! {
         NonZeroPadding = "non_zero_padding", Warning;
         FlagMismatch = "flag_mismatch", Error;
         NoMetadataFrame = "no_metadata_frame", Error;
+        DuplicateMetadataFrame = "duplicate_metadata_frame", Error;
         LimitExceeded = "limit_exceeded", Error;
     }
     Metadata {

@@ -1,6 +1,7 @@
 //! Level 2: CBOR and what it says.
 
-use tercet_core::Span;
+use tercet_core::limits::within;
+use tercet_core::{ByteSource, Span};
 
 use super::code::Code;
 use super::report::MessageReport;
@@ -11,10 +12,9 @@ use crate::descriptor::DataObjectDescriptor;
 use crate::fault::{Contradiction, Fault};
 use crate::layout::Layout;
 use crate::metadata::{Entry, GlobalMetadata, MetadataWhy};
-use crate::object::{decoded_len, refuse_undecodable};
+use crate::object::{Object, decoded_len, refuse_undecodable};
 use crate::options::ReadOptions;
 use crate::value::Value;
-use crate::window::Window;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 
@@ -24,7 +24,7 @@ const COMPRESSIONS: &[&str] = &["none", "szip", "zstd", "lz4", "blosc2", "zfp", 
 
 /// Understands every frame and compares what they say. Returns the lists, for the next level.
 pub(super) fn check(
-    window: &mut Window<'_>,
+    source: &dyn ByteSource,
     layout: &Layout,
     reading: &ReadOptions,
     canonical: bool,
@@ -32,17 +32,27 @@ pub(super) fn check(
 ) -> Result<Vec<(Frame, Body)>, Fault> {
     let mut lists = Vec::new();
     let mut copies: Vec<GlobalMetadata> = Vec::new();
+    // One for all frames, as a reader has it.
+    let budget = budget(reading);
     for frame in &layout.frames {
         if frame.kind == FrameKind::NTensor {
             continue;
         }
-        let (at, bytes) = (Some(frame.span.start()), window.peek(frame.body().start(), frame.body().len())?);
+        let at = Some(frame.span.start());
+        if let Err(error) = within("a metadata frame", frame.span.len(), reading.limits.metadata_bytes) {
+            report.add(Code::LimitExceeded, None, at, error.to_string());
+            continue;
+        }
+        let bytes = source.read_at(frame.body())?;
         let codes = codes_of(frame.kind);
         if canonical && let Err(error) = cbor::verify_canonical_cbor(&bytes) {
             report.add(codes.1, None, at, format!("the CBOR of {} is not canonical: {error}", frame.kind));
         }
-        trailing(&bytes, frame, reading, report);
-        match Body::parse(layout.number, frame, &bytes, &budget(reading)) {
+        let parsed = Body::parse(layout.number, frame, &bytes, &budget);
+        if let Ok((_, used)) = &parsed {
+            trailing(frame, bytes.len() - used, report);
+        }
+        match parsed.map(|(body, _)| body) {
             Ok(Body::Metadata(metadata)) => copies.push(metadata),
             Ok(Body::Preceder(_)) => {}
             Ok(list) => {
@@ -56,12 +66,12 @@ pub(super) fn check(
                 report.add(Code::PrecederBaseCountWrong, Some(frame.object.into()), at, error.to_string());
             }
             Err(fault @ (Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Limit(_))) => {
-                report.add(codes.0, None, at, fault.to_string().replace("\n  ", ": "));
+                report.add(codes.0, None, at, super::words(&fault));
             }
             Err(fault) => return Err(fault),
         }
     }
-    let descriptors = descriptors(window, layout, reading, canonical, report)?;
+    let descriptors = descriptors(source, layout, reading, canonical, report)?;
     metadata(layout, &copies, &descriptors, report);
     Ok(lists)
 }
@@ -83,11 +93,10 @@ fn codes_of(kind: FrameKind) -> (Code, Code) {
     }
 }
 
-fn trailing(bytes: &[u8], frame: &Frame, reading: &ReadOptions, report: &mut MessageReport) {
-    let Ok((_, used)) = cbor::decode(bytes, &budget(reading)) else { return };
-    if used < bytes.len() {
-        let at = frame.body().start().saturating_add(used as u64);
-        let description = format!("{} bytes behind the CBOR of {}", bytes.len() - used, frame.kind);
+fn trailing(frame: &Frame, len: usize, report: &mut MessageReport) {
+    if len > 0 {
+        let at = frame.body().end().saturating_sub(len as u64);
+        let description = format!("{len} bytes behind the CBOR of {}", frame.kind);
         report.add(Code::TrailingCborBytes, None, Some(at), description);
     }
 }
@@ -110,7 +119,7 @@ fn contradictions(layout: &Layout, frame: &Frame, list: &Body, report: &mut Mess
 }
 
 fn descriptors(
-    window: &mut Window<'_>,
+    source: &dyn ByteSource,
     layout: &Layout,
     reading: &ReadOptions,
     canonical: bool,
@@ -119,19 +128,18 @@ fn descriptors(
     let mut all = Vec::new();
     for frame in layout.objects() {
         let start = frame.span.start().saturating_add(frame.cbor_offset);
-        let bytes = window.peek(start, frame.body().end().saturating_sub(start))?;
         let (object, at) = (Some(u64::from(frame.object)), Some(start));
-        let read = crate::object::read_descriptor(layout.number, frame, &bytes, reading);
-        match read {
-            Ok((descriptor, place)) => {
-                let len = place.descriptor.len();
-                let cbor = usize::try_from(len).ok().and_then(|len| bytes.get(..len)).unwrap_or(&bytes);
-                if canonical && let Err(error) = cbor::verify_canonical_cbor(cbor) {
+        match Object::open(source, reading, layout.number, *frame) {
+            Ok(opened) => {
+                if canonical
+                    && let Err(error) =
+                        cbor::verify_canonical_cbor(&source.read_at(opened.descriptor_span())?)
+                {
                     let description = format!("the CBOR of the descriptor is not canonical: {error}");
                     report.add(Code::DescriptorCborNonCanonical, object, at, description);
                 }
-                one(&descriptor, layout.number, frame, place.payload, report);
-                all.push(Some(descriptor));
+                one(opened.descriptor(), layout.number, frame, opened.payload_span(), report);
+                all.push(Some(opened.descriptor().clone()));
             }
             Err(fault @ (Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Limit(_))) => {
                 let before = !frame.header.flags.contains(crate::wire::ids::FrameFlags::DESCRIPTOR_AFTER);
@@ -140,7 +148,7 @@ fn descriptors(
                 } else {
                     Code::DescriptorCborParseFailed
                 };
-                report.add(code, object, at, fault.to_string().replace("\n  ", ": "));
+                report.add(code, object, at, super::words(&fault));
                 all.push(None);
             }
             Err(fault) => return Err(fault),
@@ -185,7 +193,7 @@ fn one(
     } else if refuse_undecodable(frame.region(message), descriptor).is_ok()
         && let Err(fault) = decoded_len(frame.region(message), descriptor, payload)
     {
-        report.add(Code::PayloadLengthMismatch, object, at, fault.to_string());
+        report.add(Code::PayloadLengthMismatch, object, at, super::words(&fault));
     }
 }
 
@@ -220,7 +228,7 @@ fn disagreements(first: &GlobalMetadata, last: &GlobalMetadata, report: &mut Mes
     let sections = sections.chain([(&first.extra, &last.extra, "_extra_")]);
     for (a, b, place) in sections {
         for (key, value) in a {
-            if b.get(key).is_some_and(|other| other != value) {
+            if b.get(key).is_some_and(|other| !other.is_same(value)) {
                 let key = tercet_core::escape::name(key);
                 let description = format!("header and footer metadata disagree about `{key}` in {place}");
                 report.add(Code::MetadataCopiesDisagree, None, None, description);

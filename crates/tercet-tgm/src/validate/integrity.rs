@@ -93,7 +93,7 @@ impl Work<'_> {
         let array = match decoded.map_err(crate::Error::into_fault) {
             Ok(array) => array,
             Err(fault @ Fault::Undecodable { .. }) => {
-                report.add(Code::PipelineNotBuiltIn, object, at, fault.to_string());
+                report.add(Code::PipelineNotBuiltIn, object, at, super::words(&fault));
                 return Ok(());
             }
             Err(Fault::PayloadLength { .. }) => return Ok(()),
@@ -102,7 +102,7 @@ impl Work<'_> {
                 let failed =
                     if self.fidelity { Code::DecodeObjectFailed } else { Code::DecodePipelineFailed };
                 let code = if fault.class() == Class::Limit { Code::LimitExceeded } else { failed };
-                report.add(code, object, at, fault.to_string());
+                report.add(code, object, at, super::words(&fault));
                 return Ok(());
             }
         };

@@ -33,7 +33,7 @@ pub(super) fn check(
                 Part::Object { object } => Some(u64::from(object)),
                 _ => None,
             };
-            let description = error.to_string().replace("\n  ", ": ");
+            let description = super::words(&error);
             report.add(code_of(&error), object, Some(error.site.span.start()), description);
             return Ok(None);
         }
@@ -111,6 +111,7 @@ fn outer(layout: &Layout, report: &mut MessageReport) {
         let words = found.what.to_string();
         match found.what {
             Contradiction::Flag { .. } => report.add(Code::FlagMismatch, None, Some(flag_at), words),
+            Contradiction::SecondMetadata => report.add(Code::DuplicateMetadataFrame, None, at, words),
             Contradiction::Postamble { field: "total_length", .. } => {
                 report.add(Code::PostambleLengthMismatch, None, at, words);
             }

@@ -30,12 +30,11 @@ pub(super) fn write(path: &Path) -> Result<Span, Failure> {
     writer.message(&whole, &[(&descriptor, &payload(0))], &options)?;
 
     let name = path.to_string_lossy();
-    let mut stream = writer.stream(&metadata, options)?;
-    let streamed = stream
-        .write_preceder(entry(12))
-        .and_then(|()| stream.write_object(&descriptor, &payload(12)))
-        .and_then(|()| stream.finish_with_length());
-    streamed.map_err(|fault| Error::new(name.into(), fault))?;
+    writer.stream(&metadata, options, |stream| {
+        let written = stream.write_preceder(entry(12));
+        let written = written.and_then(|()| stream.write_object(&descriptor, &payload(12)));
+        written.map_err(|fault| Error::new(name.into(), fault))
+    })?;
     writer.finish()?;
 
     let second = File::open(path)?.message(1)?;

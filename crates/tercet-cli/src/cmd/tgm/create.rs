@@ -101,9 +101,9 @@ impl Args {
         let count = objects.len();
         if self.style.stream {
             let of_path = |fault| Failure::from(tgm::Error::new(path.to_string_lossy().into(), fault));
-            let mut encoder = writer.stream(metadata, self.style.options())?;
-            write_each(&mut encoder, objects, &bar, &of_path)?;
-            encoder.finish_with_length().map_err(of_path)?;
+            writer.stream(metadata, self.style.options(), |encoder| {
+                write_each(encoder, objects, &bar, &of_path)
+            })?;
         } else {
             let payloads = read_all(&objects)?;
             writer.message(metadata, &paired(&objects, &payloads), &self.style.options())?;

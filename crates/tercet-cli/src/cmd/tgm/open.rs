@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tercet::core::{ByteSource, Class, Span, escape};
+use tercet::core::{ByteSource, Class, Diagnose as _, Span, escape};
 use tercet::tgm::{File, Message, ReadOptions};
 
 use super::select::Filter;
@@ -37,11 +37,17 @@ impl Reading {
         Ok(file)
     }
 
-    /// Compares the objects of a message with their hashes, as far as they have some.
+    /// Compares the objects of a message with their hashes, as far as they have some, and payloads with their shapes.
     pub(super) fn check_objects(self, message: &Message) -> Result<(), Failure> {
         if !self.ignore_checksums {
             for object in message.objects() {
-                object?.verify()?;
+                let object = object?;
+                object.verify()?;
+                match object.decoded_len() {
+                    // What cannot be decoded here may be right all the same.
+                    Err(error) if error.class() != Class::Unsupported => return Err(error.into()),
+                    _ => {}
+                }
             }
         }
         Ok(())

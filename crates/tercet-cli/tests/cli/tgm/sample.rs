@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, Entry, File, GlobalMetadata, Provenance, Stamp, Value, Writer,
+    DataObjectDescriptor, Dtype, EncodeOptions, Entry, File, GlobalMetadata, Provenance, Stamp,
+    StreamingEncoder, Value, Writer,
 };
 
 use crate::support::Folder;
@@ -37,10 +38,10 @@ pub(super) fn write_run(path: &Path) {
     let mut second = common.clone();
     second.base = vec![mars("msl", 6), [("name".to_owned(), "quality".into())].into()];
     writer.message(&second, &[(&field, &values), (&scalar, &[7, 0])], &options()).unwrap();
-    let mut stream = writer.stream(&common, options()).unwrap();
+    let mut stream = StreamingEncoder::new(Vec::new(), &common, options()).unwrap();
     stream.write_preceder(mars("10u", 12)).unwrap();
     stream.write_object(&field, &values).unwrap();
-    stream.finish().unwrap();
+    writer.raw(&stream.finish().unwrap()).unwrap();
     writer.finish().unwrap();
 }
 
