@@ -75,6 +75,9 @@ struct TetLine {
 struct TgmLine {
     #[command(flatten)]
     common: Common,
+    /// Work on at most N threads; without it, on all that there are
+    #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902)]
+    threads: Option<usize>,
     #[command(subcommand)]
     verb: TgmVerb,
 }
@@ -158,6 +161,9 @@ impl Persona {
             }
             Self::Tgm | Self::Tensogram => {
                 let line = TgmLine::from_arg_matches(&matches)?;
+                if let Some(threads) = line.threads {
+                    limit_threads(threads);
+                }
                 (line.common, Request::Tgm(line.verb))
             }
         })
@@ -191,6 +197,12 @@ impl Request {
             | Self::Tgm(TgmVerb::Shell(verb)) => verb.run(persona, out),
         }
     }
+}
+
+/// Makes the pool that all work runs on: at least one thread.
+fn limit_threads(threads: usize) {
+    // Only the first pool counts; in tests, which share a process, that is the one of the first test.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
 }
 
 #[cfg(test)]

@@ -41,6 +41,17 @@ impl Layout {
         span: Span,
         options: &ReadOptions,
     ) -> Result<Self, Fault> {
+        Self::follow(window, number, span, options, &mut None)
+    }
+
+    /// Like [`read`](Self::read); what was found before a fault is kept.
+    pub(crate) fn follow(
+        window: &mut Window<'_>,
+        number: u64,
+        span: Span,
+        options: &ReadOptions,
+        kept: &mut Option<Collected>,
+    ) -> Result<Self, Fault> {
         let base = span.start();
         let end = span.end().min(window.len());
         let room = |at: u64, len: u64| len.min(end.saturating_sub(at));
@@ -52,7 +63,7 @@ impl Layout {
             }
         }
         let mut walk = Walk::new(number, base, &preamble).skipping_unknown(options.skip_unknown_frames);
-        let mut collected = Collected::new(number, base, preamble);
+        let collected = kept.insert(Collected::new(number, base, preamble));
         loop {
             let at = walk.at();
             let head = window.get(at, room(at, walk.wants()))?;
@@ -115,6 +126,14 @@ pub(crate) struct Collected {
 impl Collected {
     pub(crate) fn new(number: u64, base: u64, preamble: Preamble) -> Self {
         Self { number, base, preamble, frames: Vec::new(), objects: Vec::new() }
+    }
+
+    pub(crate) fn preamble(&self) -> &Preamble {
+        &self.preamble
+    }
+
+    pub(crate) fn frames(&self) -> &[Frame] {
+        &self.frames
     }
 
     pub(crate) fn push(&mut self, frame: Frame, options: &ReadOptions) -> Result<(), Fault> {

@@ -9,7 +9,8 @@ use crate::object::Object;
 use crate::options::ReadOptions;
 use crate::window::Window;
 use crate::wire::frame::Frame;
-use crate::wire::ids::{FrameKind, MAGIC, MessageFlags, VERSION};
+use crate::wire::ids::{FrameKind, MAGIC, MessageFlags, PREAMBLE_LEN, VERSION};
+use crate::wire::preamble::Preamble;
 
 impl File {
     /// The file as a tree of named bytes: messages, their frames, the fields of these. Lists are cut after `max_rows`
@@ -39,23 +40,50 @@ impl File {
             Window::up_to(&**self.source(), span.end()).map_err(|error| fail(Fault::Source(error)))?;
         // Drawing is for damaged files too: what does not fit together is drawn as it is.
         let reading = ReadOptions::new().with_skip_unknown_frames(true).with_limits(self.options().limits);
-        match Layout::read(&mut window, number, span, &reading) {
+        let mut kept = None;
+        let followed = Layout::follow(&mut window, number, span, &reading, &mut kept);
+        match followed {
             Ok(layout) => {
-                message.parts.push(preamble(&layout));
-                let left = layout.frames.len().saturating_sub(rows);
-                for frame in layout.frames.iter().take(rows) {
-                    message.parts.push(self.outline_frame(number, frame));
-                }
-                more(&mut message, left, "frames", layout.postamble_span().start());
+                let end = layout.postamble_span().start();
+                message.parts.push(preamble(&layout.preamble, layout.preamble_span()));
+                self.outline_frames(number, &layout.frames, rows, end, &mut message);
                 message.parts.push(postamble(&layout));
             }
             Err(fault @ Fault::Malformed(_)) => {
+                if let Some(kept) = kept {
+                    let head = span.slice(0, PREAMBLE_LEN).unwrap_or(span);
+                    message.parts.push(preamble(kept.preamble(), head));
+                    let end = kept.frames().last().map_or(head.end(), |frame| frame.span.end());
+                    self.outline_frames(number, kept.frames(), rows, end, &mut message);
+                }
                 let words = fault.to_string().replace("\n  ", ": ");
-                message.parts.push(Outline::leaf("damaged", span, words));
+                let from = message.parts.last().map_or(span.start(), |last| last.span.end());
+                let rest = Span::between(from, span.end()).unwrap_or(Span::empty(span.end()));
+                message.parts.push(Outline::leaf("damaged", rest, words));
             }
             Err(fault) => return Err(fail(fault)),
         }
         Ok(message)
+    }
+
+    /// Draws frames, and what stands between them if it is more than padding.
+    fn outline_frames(&self, number: u64, frames: &[Frame], rows: usize, end: u64, message: &mut Outline) {
+        let between = |message: &mut Outline, until: u64| {
+            let from = message.parts.last().map_or(until, |last| last.span.end().next_multiple_of(8));
+            if let Some(gap) = Span::between(from, until).filter(|gap| !gap.is_empty()) {
+                let words = format_args!("{} bytes: zeros, or frames of unknown types", gap.len());
+                message.parts.push(Outline::leaf("bytes of no known frame", gap, words));
+            }
+        };
+        for frame in frames.iter().take(rows) {
+            between(message, frame.span.start());
+            message.parts.push(self.outline_frame(number, frame));
+        }
+        let left = frames.len().saturating_sub(rows);
+        if left == 0 {
+            between(message, end);
+        }
+        more(message, left, "frames", end);
     }
 
     fn outline_frame(&self, number: u64, frame: &Frame) -> Outline {
@@ -121,9 +149,9 @@ impl File {
     }
 }
 
-fn preamble(layout: &Layout) -> Outline {
-    let mut region = Outline::region("preamble", layout.preamble_span());
-    let flags = layout.preamble.flags;
+fn preamble(preamble: &Preamble, span: Span) -> Outline {
+    let mut region = Outline::region("preamble", span);
+    let flags = preamble.flags;
     let set: Vec<&str> = MessageFlags::NAMED
         .into_iter()
         .filter_map(|(flag, name)| flags.contains(flag).then_some(name))
@@ -131,11 +159,11 @@ fn preamble(layout: &Layout) -> Outline {
     region.field("magic", 8, MAGIC.escape_ascii());
     region.field("version", 2, VERSION);
     region.field("flags", 2, format_args!("{flags} {}", set.join(" ")));
-    region.field("reserved", 4, layout.preamble.reserved);
+    region.field("reserved", 4, preamble.reserved);
     region.field(
         "total_length",
         8,
-        match layout.preamble.known_length() {
+        match preamble.known_length() {
             Some(length) => length.to_string(),
             None => "0 (not known when written)".to_owned(),
         },
@@ -157,5 +185,37 @@ fn more(region: &mut Outline, left: usize, what: &str, end: u64) {
         let start = region.parts.last().map_or(region.span.start(), |last| last.span.end());
         let span = Span::between(start, end).unwrap_or(Span::empty(start));
         region.parts.push(Outline::leaf("…", span, format_args!("{left} more {what}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tercet_core::source::Memory;
+
+    use super::*;
+    use crate::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, encode_message};
+
+    fn names(bytes: Vec<u8>) -> Vec<String> {
+        let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
+        let outline = file.outline(None).unwrap();
+        outline.parts[0].parts.iter().map(|part| part.name.clone()).collect()
+    }
+
+    /// A message is drawn as far as it can be followed.
+    #[test]
+    fn damage_ends_the_drawing_where_it_is() {
+        let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+        let objects: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &[1]), (&descriptor, &[2])];
+        let bytes = encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
+        let whole = names(bytes.clone());
+        assert_eq!(whole.len(), 7, "{whole:?}");
+        let second = crate::Message::from_bytes("m", bytes.clone()).unwrap().layout().frames[4].span.start();
+        let mut bad = bytes;
+        bad[usize::try_from(second).unwrap() + 15] ^= 1;
+        let drawn = names(bad);
+        assert_eq!(drawn[..5], whole[..5]);
+        assert_eq!(drawn[5..], ["damaged"]);
     }
 }

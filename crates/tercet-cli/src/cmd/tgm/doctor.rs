@@ -56,8 +56,8 @@ impl Diagnosis {
         lines.extend([String::new(), paint(HEADING, "Self-test")]);
         for test in &self.self_test {
             lines.push(match &test.failed {
-                None => format!("  {:<40}{}", test.name, paint(GOOD, "ok")),
-                Some(why) => format!("  {:<40}{} ({})", test.name, paint(BAD, "FAILED"), escape::name(why)),
+                None => format!("  {:<44}{}", test.name, paint(GOOD, "ok")),
+                Some(why) => format!("  {:<44}{} ({})", test.name, paint(BAD, "FAILED"), escape::name(why)),
             });
         }
         let status = if self.healthy { paint(GOOD, "HEALTHY") } else { paint(BAD, "UNHEALTHY") };
