@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tercet::core::{ByteSource, Class, Diagnose as _, Span, escape};
-use tercet::tgm::{File, Message, ReadOptions};
+use tercet::tgm::{File, MAGIC, Message, ReadOptions};
 
 use super::select::Filter;
 use crate::failure::Failure;
@@ -30,6 +30,14 @@ impl Reading {
         let scan = file.scan_with(&bar)?;
         drop(bar);
         if scan.messages.is_empty() && !file.is_empty() {
+            // A file that starts like a message is told what is wrong with it: cut, or of another version.
+            let whole = Span::first(file.len());
+            let first = Message::open(Arc::clone(file.source()), 0, whole, options);
+            if let Err(error) = first
+                && error.span().is_none_or(|span| span.start() >= MAGIC.len() as u64)
+            {
+                return Err(error.into());
+            }
             let said = format!("{}: holds no message", file.name());
             return Err(Failure::new(Class::Malformed, said).with_hint("`tgm outline` shows the bytes"));
         }
