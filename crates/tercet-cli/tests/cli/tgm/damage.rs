@@ -61,6 +61,23 @@ fn a_file_without_messages_is_4() {
     assert!(!folder.path("out.tgm").exists());
 }
 
+/// A cut message, and one of another version, are told what is wrong with them.
+#[test]
+fn what_starts_like_a_message_is_told_why_it_is_none() {
+    let folder = folder();
+    let whole = std::fs::read(folder.path("run.tgm")).unwrap();
+    folder.write("cut.tgm", &whole[..200]);
+    let ran = folder.tgm("ls cut.tgm");
+    assert_eq!(ran.code, Some(4));
+    assert!(ran.stderr.contains("preamble › total_length (bytes 16..24)"), "{}", ran.stderr);
+    let mut newer = whole[..200].to_vec();
+    newer[9] = 4;
+    folder.write("newer.tgm", &newer);
+    let ran = folder.tgm("ls newer.tgm");
+    assert_eq!(ran.code, Some(7));
+    assert!(ran.stderr.contains("is 4, but this build knows version 3 only"), "{}", ran.stderr);
+}
+
 #[test]
 fn a_broken_frame_is_4() {
     let folder = folder();
