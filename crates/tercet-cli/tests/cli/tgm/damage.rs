@@ -65,7 +65,7 @@ fn a_file_without_messages_is_4() {
 #[test]
 fn what_starts_like_a_message_is_told_why_it_is_none() {
     let folder = folder();
-    let whole = std::fs::read(folder.path("run.tgm")).unwrap();
+    let whole = folder.read("run.tgm");
     folder.write("cut.tgm", &whole[..200]);
     let ran = folder.tgm("ls cut.tgm");
     assert_eq!(ran.code, Some(4));
