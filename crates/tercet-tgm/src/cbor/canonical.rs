@@ -12,56 +12,53 @@ use super::{CborError, CborWhy, MAX_DEPTH, NonCanonical, decode};
 use crate::value::Value;
 
 /// Sorts the maps of a value at every depth by the bytes of their keys. A key that occurs twice is an error, and so are
-/// more containers inside each other than a reader accepts.
+/// more containers inside each other than a reader accepts; then the value stays as it is.
 pub fn canonicalize(value: &mut Value) -> Result<(), CborError> {
-    check_depth(value, 0)?;
-    sort(value)
+    check_writable(value, 0)?;
+    sort(value);
+    Ok(())
 }
 
 /// Refuses what no reader accepts: containers too deep inside each other, counted from `depth`, and keys that occur
 /// twice.
 pub(crate) fn check_writable(value: &Value, depth: usize) -> Result<(), CborError> {
-    check_depth(value, depth)?;
-    canonicalize(&mut value.clone())
-}
-
-fn check_depth(value: &Value, depth: usize) -> Result<(), CborError> {
-    let inside = match value {
-        Value::Array(_) | Value::Map(_) | Value::Tag(..) => depth + 1,
-        _ => return Ok(()),
-    };
-    if inside > MAX_DEPTH {
+    let inside = depth + 1;
+    let is_container = matches!(value, Value::Array(_) | Value::Map(_) | Value::Tag(..));
+    if is_container && inside > MAX_DEPTH {
         return Err(CborError::new(0, CborWhy::Depth));
     }
     match value {
-        Value::Array(items) => items.iter().try_for_each(|item| check_depth(item, inside)),
-        Value::Tag(_, inner) => check_depth(inner, inside),
-        Value::Map(pairs) => pairs.iter().try_for_each(|(key, value)| {
-            check_depth(key, inside)?;
-            check_depth(value, inside)
-        }),
+        Value::Array(items) => items.iter().try_for_each(|item| check_writable(item, inside)),
+        Value::Tag(_, inner) => check_writable(inner, inside),
+        Value::Map(pairs) => {
+            for (key, value) in pairs {
+                check_writable(key, inside)?;
+                check_writable(value, inside)?;
+            }
+            let mut keys: Vec<_> = pairs.iter().map(|(key, _)| (encode(key), key)).collect();
+            keys.sort_by(|a, b| a.0.cmp(&b.0));
+            let twice = keys.windows(2).find(|keys| matches!(keys, [a, b] if a.0 == b.0));
+            match twice.and_then(|keys| keys.first()) {
+                Some((_, key)) => Err(CborError::new(0, CborWhy::Duplicate(key.printed()))),
+                None => Ok(()),
+            }
+        }
         _ => Ok(()),
     }
 }
 
-fn sort(value: &mut Value) -> Result<(), CborError> {
+fn sort(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().try_for_each(sort),
+        Value::Array(items) => items.iter_mut().for_each(sort),
         Value::Tag(_, inner) => sort(inner),
         Value::Map(pairs) => {
             for (key, value) in pairs.iter_mut() {
-                sort(key)?;
-                sort(value)?;
+                sort(key);
+                sort(value);
             }
-            let mut keyed: Vec<_> =
-                std::mem::take(pairs).into_iter().map(|pair| (encode(&pair.0), pair)).collect();
-            keyed.sort_by(|a, b| a.0.cmp(&b.0));
-            let twice = keyed.windows(2).find(|keys| matches!(keys, [a, b] if a.0 == b.0));
-            let duplicate = twice.and_then(|keys| keys.first()).map(|(_, (key, _))| key.printed());
-            *pairs = keyed.into_iter().map(|(_, pair)| pair).collect();
-            duplicate.map_or(Ok(()), |key| Err(CborError::new(0, CborWhy::Duplicate(key))))
+            pairs.sort_by_cached_key(|(key, _)| encode(key));
         }
-        _ => Ok(()),
+        _ => {}
     }
 }
 

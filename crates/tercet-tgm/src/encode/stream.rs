@@ -121,7 +121,7 @@ impl<W: Write> StreamingEncoder<W> {
 
     /// Ends the message. Its length stays unknown to its preamble, as a stream cannot go back.
     pub fn finish(mut self) -> Result<W, Fault> {
-        self.put_footer(0)?;
+        self.put_footer(false)?;
         Ok(self.sink)
     }
 
@@ -164,7 +164,7 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Writes footer frames and postamble; returns the length of the message.
-    fn put_footer(&mut self, start_of_length: u64) -> Result<u64, Fault> {
+    fn put_footer(&mut self, with_length: bool) -> Result<u64, Fault> {
         if self.preceder.is_some() {
             return Err(EncodeError::DanglingPreceder.into());
         }
@@ -181,7 +181,7 @@ impl<W: Write> StreamingEncoder<W> {
             self.put_frame(FrameKind::FooterIndex, &IndexFrame { offsets, lengths }.to_cbor())?;
         }
         let total = self.len + POSTAMBLE_LEN;
-        let total_length = if start_of_length == 0 { 0 } else { total };
+        let total_length = if with_length { total } else { 0 };
         self.put(&Postamble { first_footer_offset, total_length }.to_bytes())?;
         self.sink.flush().map_err(Fault::from)?;
         Ok(total)
@@ -208,7 +208,7 @@ impl<W: Write> StreamingEncoder<W> {
 impl<W: Write + Seek> StreamingEncoder<W> {
     /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
     pub fn finish_with_length(mut self) -> Result<W, Fault> {
-        let total = self.put_footer(1)?;
+        let total = self.put_footer(true)?;
         let go = |sink: &mut W| -> io::Result<()> {
             let end = sink.stream_position()?;
             let start = end.checked_sub(total).ok_or(io::ErrorKind::InvalidInput)?;
