@@ -55,7 +55,7 @@ fn placeholders_make_a_file_for_each_value() {
 
 #[test]
 fn values_that_lead_elsewhere_are_refused() {
-    for value in ["../evil", "..", "/tmp/evil", "a/b", "a\\b", "", "a\0b", "."] {
+    for value in ["../evil", "..", "/evil", "a/b", "a\\b", "", "a\0b", "."] {
         let folder = Folder::new();
         std::fs::create_dir(folder.path("out")).unwrap();
         write_texts(&folder.path("in.tgm"), &["good", value]);
