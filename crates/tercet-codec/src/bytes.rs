@@ -1,3 +1,8 @@
 //! Bytes to bytes: compression.
 
+pub mod blosc2;
+pub mod lz4;
+pub mod sz3;
+pub mod szip;
+pub mod zfp;
 pub mod zstd;

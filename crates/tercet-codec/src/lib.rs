@@ -1,6 +1,7 @@
-//! Pure transforms of bytes: no files, no containers, no threads.
+//! Pure transforms of bytes: no files, no containers.
 //!
-//! Every decoder is told the exact length it must produce, so that a hostile input is refused before it inflates.
+//! Every decoder is told the exact length it must produce, so that a hostile input is refused before it inflates. Work
+//! that can be divided runs on the current rayon pool; the bytes never depend on the number of threads.
 //!
 //! ```
 //! # #[cfg(feature = "zstd")] {
@@ -14,7 +15,11 @@
 //! # }
 //! ```
 
+pub mod bits;
 pub mod bytes;
+pub mod finite;
+pub mod pack;
+pub mod shuffle;
 
 use thiserror::Error;
 
@@ -45,6 +50,26 @@ pub enum CodecError {
         codec: &'static str,
         /// The library's words.
         detail: String,
+    },
+    /// A parameter that the codec does not take.
+    #[error("{codec} does not take {name} {found}: {allowed}")]
+    Parameter {
+        /// The codec's name.
+        codec: &'static str,
+        /// What the parameter is, in words.
+        name: &'static str,
+        /// What was given.
+        found: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// Memory could not be had.
+    #[error("{codec} cannot have {bytes} bytes of memory")]
+    OutOfMemory {
+        /// The codec's name.
+        codec: &'static str,
+        /// The bytes asked for.
+        bytes: u64,
     },
     /// The stream decodes to another number of bytes.
     #[error("{codec} decodes to {found} bytes instead of {expected}")]

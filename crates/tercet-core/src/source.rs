@@ -50,6 +50,11 @@ pub trait ByteSource: fmt::Debug + Send + Sync {
     fn is_zero_copy(&self) -> bool {
         false
     }
+
+    /// Whether bytes come from afar: what is not needed is then not read, not even to check it.
+    fn is_remote(&self) -> bool {
+        false
+    }
 }
 
 impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
@@ -67,6 +72,9 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
     }
     fn is_zero_copy(&self) -> bool {
         (**self).is_zero_copy()
+    }
+    fn is_remote(&self) -> bool {
+        (**self).is_remote()
     }
 }
 

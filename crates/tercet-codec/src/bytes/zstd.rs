@@ -38,15 +38,13 @@ pub fn encode(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecErro
             _ => Encoder::new(level).map_err(failed)?,
         };
         let mut input = InBuffer::around(raw);
-        loop {
+        // A frame of nothing is only ended.
+        while input.pos() < raw.len() {
             // Feeding everything before asking for the end keeps the frame free of a content size.
             grow(out, input.src.len() - input.pos());
             let at = out.len();
             let mut output = OutBuffer::around_pos(out, at);
             encoder.run(&mut input, &mut output).map_err(failed)?;
-            if input.pos() == raw.len() {
-                break;
-            }
         }
         loop {
             grow(out, 0);
@@ -129,7 +127,7 @@ mod tests {
     #[test]
     fn frames_equal_the_streaming_encoder() {
         let text: Vec<u8> = (0..300_000u32).flat_map(|i| (i / 3).to_le_bytes()).collect();
-        for len in [1, 16, 1000, 131_072, 131_073, text.len()] {
+        for len in [0, 1, 16, 1000, 131_072, 131_073, text.len()] {
             let expected = ::zstd::stream::encode_all(&text[..len], DEFAULT_LEVEL).unwrap();
             assert_eq!(stored(&text[..len]), expected, "{len} bytes");
         }

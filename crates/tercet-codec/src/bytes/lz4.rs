@@ -1,0 +1,169 @@
+//! LZ4 blocks behind their length.
+//!
+//! A stream is the number of raw bytes as a little-endian `u32`, then one LZ4 block (not the LZ4 frame format). The
+//! length in front is a bound, not a fact: writers exist that round it up, so [`decode`] takes a larger one as long as
+//! the block itself ends exactly where the caller says.
+
+use crate::CodecError;
+
+/// The most bytes one stream can hold: its length field has 32 bits.
+pub const MAX_RAW_BYTES: u64 = u32::MAX as u64;
+
+/// Whether this build can encode and decode.
+pub const fn is_built_in() -> bool {
+    cfg!(feature = "lz4")
+}
+
+/// Appends the compressed form of `raw` to `out`.
+#[cfg(feature = "lz4")]
+pub fn encode(raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
+    use lz4_flex::block::{compress_into, get_maximum_output_size};
+
+    let Ok(len) = u32::try_from(raw.len()) else {
+        return Err(CodecError::Encode {
+            codec: "lz4",
+            detail: format!("{} bytes are more than the {MAX_RAW_BYTES} that one block holds", raw.len()),
+        });
+    };
+    // The bound is larger than the input while the block is mostly smaller: fresh zeroed memory costs nothing where it
+    // is not touched, whereas growing `out` would write all of it.
+    let mut stored = vec![0; PREFIX_BYTES + get_maximum_output_size(raw.len())];
+    stored[..PREFIX_BYTES].copy_from_slice(&len.to_le_bytes());
+    let block_bytes = compress_into(raw, &mut stored[PREFIX_BYTES..])
+        .map_err(|error| CodecError::Encode { codec: "lz4", detail: error.to_string() })?;
+    stored.truncate(PREFIX_BYTES + block_bytes);
+    if out.is_empty() && out.capacity() < stored.len() {
+        stored.shrink_to_fit();
+        *out = stored;
+    } else {
+        out.extend_from_slice(&stored);
+    }
+    Ok(())
+}
+
+/// Decodes `stored` into exactly `raw.len()` bytes.
+#[cfg(feature = "lz4")]
+pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
+    use lz4_flex::block::{DecompressError, decompress_into};
+
+    let failed = |detail: String| CodecError::Decode { codec: "lz4", detail };
+    let Some((prefix, block)) = stored.split_first_chunk::<PREFIX_BYTES>() else {
+        return Err(failed(format!("{} bytes cannot hold the length", stored.len())));
+    };
+    let expected = raw.len() as u64;
+    let bound = u64::from(u32::from_le_bytes(*prefix));
+    if bound < expected {
+        return Err(CodecError::WrongLength { codec: "lz4", expected, found: bound });
+    }
+    match decompress_into(block, raw) {
+        Ok(found) if found as u64 == expected => Ok(()),
+        Ok(found) => Err(CodecError::WrongLength { codec: "lz4", expected, found: found as u64 }),
+        Err(DecompressError::OutputTooSmall { .. }) => {
+            Err(failed(format!("the block holds more than the {expected} bytes that belong here")))
+        }
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+#[cfg(feature = "lz4")]
+const PREFIX_BYTES: usize = 4;
+
+/// Appends the compressed form of `raw` to `out`.
+#[cfg(not(feature = "lz4"))]
+pub fn encode(_raw: &[u8], _out: &mut Vec<u8>) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "lz4", feature: "lz4" })
+}
+
+/// Decodes `stored` into exactly `raw.len()` bytes.
+#[cfg(not(feature = "lz4"))]
+pub fn decode(_stored: &[u8], _raw: &mut [u8]) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "lz4", feature: "lz4" })
+}
+
+#[cfg(test)]
+#[cfg(feature = "lz4")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stored(raw: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(raw, &mut out).unwrap();
+        out
+    }
+
+    fn with_prefix(stored: &[u8], prefix: u32) -> Vec<u8> {
+        [&prefix.to_le_bytes(), &stored[PREFIX_BYTES..]].concat()
+    }
+
+    #[test]
+    fn nothing_is_five_bytes() {
+        assert_eq!(stored(&[]), [0; 5]);
+        decode(&[0; 5], &mut []).unwrap();
+        assert!(decode(&[0; 4], &mut []).is_err(), "the block is missing");
+    }
+
+    #[test]
+    fn the_length_is_a_bound() {
+        let whole = stored(&[7; 1000]);
+        let mut raw = [0; 1000];
+        for prefix in [1000, 1001, u32::MAX] {
+            raw.fill(0);
+            decode(&with_prefix(&whole, prefix), &mut raw).unwrap();
+            assert_eq!(raw, [7; 1000]);
+        }
+        assert_eq!(
+            decode(&with_prefix(&whole, 999), &mut raw),
+            Err(CodecError::WrongLength { codec: "lz4", expected: 1000, found: 999 })
+        );
+    }
+
+    #[test]
+    fn wrong_streams_are_refused() {
+        let text: Vec<u8> = (0..1000u32).flat_map(|i| (i * i / 7).to_le_bytes()).collect();
+        let whole = stored(&text);
+        let mut raw = vec![0; text.len()];
+        for cut in 0..whole.len() {
+            assert!(decode(&whole[..cut], &mut raw).is_err(), "cut at {cut}");
+        }
+        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "junk behind");
+        assert!(decode(&whole, &mut raw[..text.len() - 1]).is_err(), "too long");
+        let longer = with_prefix(&whole, u32::MAX);
+        assert!(matches!(
+            decode(&longer, &mut vec![0; text.len() + 1]),
+            Err(CodecError::WrongLength { found: 4000, .. })
+        ));
+        decode(&whole, &mut raw).unwrap();
+        assert_eq!(raw, text);
+    }
+
+    #[test]
+    fn flipped_bytes_never_panic() {
+        let text: Vec<u8> = (0..300u32).flat_map(|i| (i / 5).to_le_bytes()).collect();
+        let mut whole = stored(&text);
+        let mut raw = vec![0; text.len()];
+        for at in 0..whole.len() {
+            for flip in [1, 0x0f, 0x10, 0x80, 0xff] {
+                whole[at] ^= flip;
+                // Most flips are seen; those inside literals are for the container's hash.
+                _ = decode(&whole, &mut raw);
+                whole[at] ^= flip;
+            }
+        }
+        decode(&whole, &mut raw).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(raw in prop::collection::vec(0u8..9, 0..5000)) {
+            let mut out = vec![1, 2, 3];
+            encode(&raw, &mut out).unwrap();
+            prop_assert_eq!(&out[..3], &[1, 2, 3]);
+            prop_assert_eq!(&out[3..], stored(&raw));
+            let mut back = vec![0; raw.len()];
+            decode(&out[3..], &mut back).unwrap();
+            prop_assert_eq!(back, raw);
+        }
+    }
+}

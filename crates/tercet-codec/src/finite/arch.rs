@@ -1,0 +1,17 @@
+//! The fastest way this machine has to compare the numbers of a block.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+use super::{Float, lanes};
+
+/// The numbers of a block (at most 64) whose bits without the sign are above `limit`: the lowest bit stands for the first.
+pub(super) fn above(block: &[u8], float: Float, limit: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if block.len() == lanes::BLOCK * float.lane_width() && is_x86_feature_detected!("avx2") {
+        #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
+        // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
+        return unsafe { avx2::above(block, float.lane_width(), limit) };
+    }
+    lanes::above(block, float, limit)
+}

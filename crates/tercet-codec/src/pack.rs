@@ -1,0 +1,400 @@
+//! Simple packing: float64 values as unsigned integers of a fixed number of bits.
+//!
+//! ```text
+//! q[i] = round_half_away((v[i] - R) * (10^D * 2^-E)), clamped to 0 ..= 2^B - 1     pack
+//! v[i] = R + (2^E * 10^-D) * q[i]                                                  unpack
+//! ```
+//!
+//! The integers follow each other most significant bit first; the spare bits of the last byte are zero. Every operation
+//! is one IEEE operation on doubles, in the order written, so that other implementations agree bit for bit: no kernel
+//! fuses a multiplication with an addition. Values travel as little-endian bytes of any alignment.
+//!
+//! ```
+//! use tercet_codec::pack::Packing;
+//!
+//! let values: Vec<u8> = [1.5f64, 2.25, 3.0, 10.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+//! let packing = Packing::of_values(&values, 12, 0, false).unwrap();
+//! assert_eq!((packing.reference, packing.binary_scale), (1.5, -8));
+//! let mut packed = [0; 6];
+//! packing.pack(&values, &mut packed).unwrap();
+//! assert_eq!(packed, [0x00, 0x00, 0xc0, 0x18, 0x08, 0x80]);
+//! let mut last = [0; 8];
+//! packing.unpack(&packed, 3, &mut last).unwrap();
+//! assert_eq!(f64::from_le_bytes(last), 10.0);
+//! ```
+
+mod arch;
+mod extent;
+mod masked;
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+use thiserror::Error;
+
+use crate::CodecError;
+use crate::finite::{self, Float, NonFinite};
+
+/// Binary scales that may be written; readers take any.
+pub const BINARY_SCALES: std::ops::RangeInclusive<i32> = -256..=256;
+
+/// Bytes of one value.
+const VALUE: usize = size_of::<f64>();
+
+/// Values that one task handles: a multiple of 8, so that every piece begins on a whole byte at any width.
+const PIECE: usize = 1 << 14;
+
+/// Values that are looked at twice while they are in the first-level cache: a multiple of the 64 values of a mask's word.
+const PART: usize = 1 << 11;
+
+/// Fewer values are not worth waking another thread.
+const WORTH_SPLITTING: usize = 1 << 16;
+
+/// How values become integers: `R`, `E`, `D` and `B` of the module's formulas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Packing {
+    /// The value of the integer 0.
+    pub reference: f64,
+    /// The power of two of one step.
+    pub binary_scale: i32,
+    /// The values are multiplied by this power of ten.
+    pub decimal_scale: i32,
+    /// Bits of one integer, 0 to 64; with 0 every value is the reference.
+    pub bits: u32,
+}
+
+/// Values that cannot be packed, or a payload that cannot be unpacked.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum PackError {
+    /// More bits than an integer has.
+    #[error("{found} bits per value, at most 64 can be packed")]
+    Bits {
+        /// The bits asked for.
+        found: u32,
+    },
+    /// A value that no integer stands for.
+    #[error("value {index} is {what}, only finite values can be packed")]
+    NonFinite {
+        /// The position of the first such value.
+        index: u64,
+        /// What it is.
+        what: NonFinite,
+    },
+    /// A reference that is not finite.
+    #[error("the reference value {found} is not finite")]
+    Reference {
+        /// The reference.
+        found: f64,
+    },
+    /// A power of ten beyond the range of doubles.
+    #[error("decimal scale {found}: 10^{found} or its inverse is not a finite number")]
+    DecimalScale {
+        /// The decimal scale.
+        found: i32,
+    },
+    /// A power of two that may not be written.
+    #[error(
+        "binary scale {found} is outside -256..=256: the values spread too much or too little for the bits"
+    )]
+    BinaryScale {
+        /// The binary scale.
+        found: i64,
+    },
+    /// Binary and decimal scale together leave the range of doubles.
+    #[error(
+        "binary scale {binary_scale} with decimal scale {decimal_scale}: the step between values is {step}"
+    )]
+    Scale {
+        /// The binary scale.
+        binary_scale: i32,
+        /// The decimal scale.
+        decimal_scale: i32,
+        /// The distance between two neighbouring integers, as a double.
+        step: f64,
+    },
+    /// The distance between the smallest and the largest value is not finite.
+    #[error("the scaled distance between the smallest and the largest value is not a finite number")]
+    Overflow,
+    /// A buffer of the wrong length.
+    #[error("{what} of {found} bytes instead of {expected}")]
+    Length {
+        /// Which buffer.
+        what: &'static str,
+        /// The length it must have (for a packed payload that is read in part: at least).
+        expected: u64,
+        /// The length it has.
+        found: u64,
+    },
+    /// The masks could not be made.
+    #[error(transparent)]
+    Masks(#[from] CodecError),
+}
+
+impl Packing {
+    /// Whether a payload can be read with these parameters.
+    ///
+    /// Any binary scale is taken whose step `2^E * 10^-D` is finite. A step that underflows to zero gives the reference
+    /// everywhere, as the formula says. Without bits the scales mean nothing and are not looked at.
+    pub fn check(&self) -> Result<(), PackError> {
+        if self.bits > u64::BITS {
+            return Err(PackError::Bits { found: self.bits });
+        }
+        if !self.reference.is_finite() {
+            return Err(PackError::Reference { found: self.reference });
+        }
+        if self.bits == 0 {
+            return Ok(());
+        }
+        check_decimal(self.decimal_scale)?;
+        if self.step().is_finite() { Ok(()) } else { Err(self.bad_scale()) }
+    }
+
+    /// Whether a payload may be written with these parameters: all that [`Packing::check`] asks, a binary scale in
+    /// [`BINARY_SCALES`], and a step that is neither zero nor the inverse of zero, for it would lose every value.
+    pub fn check_for_writing(&self) -> Result<(), PackError> {
+        self.check()?;
+        check_decimal(self.decimal_scale)?;
+        if !BINARY_SCALES.contains(&self.binary_scale) {
+            return Err(PackError::BinaryScale { found: self.binary_scale.into() });
+        }
+        let per_unit = self.steps_per_unit();
+        if self.bits > 0 && (self.step() == 0.0 || per_unit == 0.0 || !per_unit.is_finite()) {
+            return Err(self.bad_scale());
+        }
+        Ok(())
+    }
+
+    /// The parameters that fit `values` into `bits` bits.
+    ///
+    /// With `skip_non_finite` they are those of the finite values alone (0 and 0 if there are none); otherwise the first
+    /// value that is not finite is an error. With 0 bits the reference is the first value, not the smallest.
+    pub fn of_values(
+        values: &[u8],
+        bits: u32,
+        decimal_scale: i32,
+        skip_non_finite: bool,
+    ) -> Result<Self, PackError> {
+        if bits > u64::BITS {
+            return Err(PackError::Bits { found: bits });
+        }
+        check_decimal(decimal_scale)?;
+        count(values)?;
+        let found = if skip_non_finite {
+            extent::of_finite(values)
+        } else {
+            extent::of(values).map_err(|()| first_non_finite(values))?
+        };
+        let mut packing = Self { reference: 0.0, binary_scale: 0, decimal_scale, bits };
+        let Some(extent) = found else { return Ok(packing) };
+        if bits == 0 {
+            packing.reference = extent.first;
+            return Ok(packing);
+        }
+        packing.reference = extent.smallest;
+        let range = (extent.largest - extent.smallest) * power_of_ten(decimal_scale);
+        if !range.is_finite() {
+            return Err(PackError::Overflow);
+        }
+        if range != 0.0 {
+            packing.binary_scale = exponent_for(range, largest(bits))?;
+        }
+        packing.check_for_writing()?;
+        Ok(packing)
+    }
+
+    /// The bytes of `elements` packed values.
+    pub fn packed_len(&self, elements: u64) -> Option<u64> {
+        let bits = u128::from(elements) * u128::from(self.bits);
+        u64::try_from(bits.div_ceil(8)).ok()
+    }
+
+    /// Packs `values` into the whole of `packed`, which must be [`Packing::packed_len`] bytes long.
+    ///
+    /// Values outside the range of the integers become the nearest end of it. A value that is not finite is an error,
+    /// and `packed` is then of no use.
+    pub fn pack(&self, values: &[u8], packed: &mut [u8]) -> Result<(), PackError> {
+        let rule = self.forward(values, packed)?;
+        if self.bits == 0 {
+            return match finite::first(values, Float::F64, false, false) {
+                Some((index, what)) => Err(PackError::NonFinite { index, what }),
+                None => Ok(()),
+            };
+        }
+        let all_finite = if is_worth_splitting(values) {
+            values
+                .par_chunks(PIECE * VALUE)
+                .zip(packed.par_chunks_mut(PIECE / 8 * self.bits as usize))
+                .map(|(values, packed)| arch::pack(&rule, values, packed))
+                .reduce(|| true, |one, other| one && other)
+        } else {
+            arch::pack(&rule, values, packed)
+        };
+        if all_finite { Ok(()) } else { Err(first_non_finite(values)) }
+    }
+
+    /// Unpacks the values from number `first` on, as many as fill `values`.
+    pub fn unpack(&self, packed: &[u8], first: u64, values: &mut [u8]) -> Result<(), PackError> {
+        self.unpack_pieces(packed, first, values, |_, _| ())
+    }
+
+    /// Unpacks piece by piece and calls `finish` with each piece and its position among `values` while it is in cache.
+    fn unpack_pieces(
+        &self,
+        packed: &[u8],
+        first: u64,
+        values: &mut [u8],
+        finish: impl Fn(u64, &mut [u8]) + Sync,
+    ) -> Result<(), PackError> {
+        let rule = self.backward(packed, first, values)?;
+        let piece = |index: usize, values: &mut [u8]| {
+            let start = (index * PIECE) as u64;
+            for (index, part) in values.chunks_mut(PART * VALUE).enumerate() {
+                let start = start + (index * PART) as u64;
+                samples::unpack_from(&rule, packed, first + start, part, arch::unpack);
+                finish(start, part);
+            }
+        };
+        if is_worth_splitting(values) {
+            values.par_chunks_mut(PIECE * VALUE).enumerate().for_each(|(index, values)| piece(index, values));
+        } else {
+            values.chunks_mut(PIECE * VALUE).enumerate().for_each(|(index, values)| piece(index, values));
+        }
+        Ok(())
+    }
+
+    /// The distance between two neighbouring integers.
+    fn step(&self) -> f64 {
+        power_of_two(self.binary_scale) * power_of_ten(self.decimal_scale.saturating_neg())
+    }
+
+    /// The integers in a distance of one; not always the exact inverse of the step.
+    fn steps_per_unit(&self) -> f64 {
+        power_of_ten(self.decimal_scale) * power_of_two(self.binary_scale.saturating_neg())
+    }
+
+    fn bad_scale(&self) -> PackError {
+        let (binary_scale, decimal_scale) = (self.binary_scale, self.decimal_scale);
+        PackError::Scale { binary_scale, decimal_scale, step: self.step() }
+    }
+
+    /// The rule for packing, after a check of parameters and lengths.
+    fn forward(&self, values: &[u8], packed: &[u8]) -> Result<samples::Forward, PackError> {
+        self.check_for_writing()?;
+        let found = packed.len() as u64;
+        match self.packed_len(count(values)?) {
+            Some(expected) if expected == found => {}
+            expected => {
+                return Err(PackError::Length {
+                    what: "a packed payload",
+                    expected: expected.unwrap_or(u64::MAX),
+                    found,
+                });
+            }
+        }
+        Ok(samples::Forward {
+            reference: self.reference,
+            scale: self.steps_per_unit(),
+            largest: largest(self.bits),
+            bits: self.bits,
+        })
+    }
+
+    /// The rule for unpacking, after a check of parameters and lengths.
+    fn backward(&self, packed: &[u8], first: u64, values: &[u8]) -> Result<samples::Backward, PackError> {
+        self.check()?;
+        let end = count(values)?.checked_add(first);
+        let found = packed.len() as u64;
+        match end.and_then(|end| self.packed_len(end)) {
+            Some(expected) if expected <= found => {}
+            expected => {
+                return Err(PackError::Length {
+                    what: "a packed payload",
+                    expected: expected.unwrap_or(u64::MAX),
+                    found,
+                });
+            }
+        }
+        Ok(samples::Backward { reference: self.reference, scale: self.step(), bits: self.bits })
+    }
+}
+
+/// 10 to the power `k`: by squaring, from the lowest bit of the exponent, and inverted at the end if `k` is negative.
+///
+/// This is the value that the format means; a correctly rounded power differs in the last bit for some exponents.
+pub fn power_of_ten(k: i32) -> f64 {
+    let mut left = k.unsigned_abs();
+    let (mut square, mut power) = (10.0f64, 1.0f64);
+    loop {
+        if left & 1 == 1 {
+            power *= square;
+        }
+        left >>= 1;
+        if left == 0 {
+            break;
+        }
+        square *= square;
+    }
+    if k < 0 { 1.0 / power } else { power }
+}
+
+/// 2 to the power `k`, exact where doubles have it, otherwise zero or infinity.
+fn power_of_two(k: i32) -> f64 {
+    match i64::from(k) {
+        ..-1074 => 0.0,
+        k @ -1074..-1022 => f64::from_bits(1 << (k + 1074)),
+        k @ -1022..=1023 => f64::from_bits((k + 1023).cast_unsigned() << 52),
+        _ => f64::INFINITY,
+    }
+}
+
+/// The largest integer of `bits` bits.
+fn largest(bits: u32) -> u64 {
+    u64::MAX.checked_shr(u64::BITS - bits.min(u64::BITS)).unwrap_or(0)
+}
+
+/// The binary scale that makes `range` fit into integers up to `largest`.
+fn exponent_for(range: f64, largest: u64) -> Result<i32, PackError> {
+    #[expect(clippy::cast_precision_loss, reason = "the format rounds 2^B - 1 to a double")]
+    let exponent = (range / largest as f64).log2().ceil();
+    #[expect(clippy::cast_possible_truncation, reason = "saturation stays outside the range that is checked")]
+    let exponent = exponent as i32;
+    if BINARY_SCALES.contains(&exponent) {
+        Ok(exponent)
+    } else {
+        Err(PackError::BinaryScale { found: exponent.into() })
+    }
+}
+
+/// Refuses powers of ten that are infinite, or zero because the inverse is.
+fn check_decimal(scale: i32) -> Result<(), PackError> {
+    let (power, inverse) = (power_of_ten(scale), power_of_ten(scale.saturating_neg()));
+    if power.is_finite() && inverse.is_finite() {
+        Ok(())
+    } else {
+        Err(PackError::DecimalScale { found: scale })
+    }
+}
+
+/// The number of values in `values`.
+fn count(values: &[u8]) -> Result<u64, PackError> {
+    let found = values.len() as u64;
+    if values.len().is_multiple_of(VALUE) {
+        Ok(found / VALUE as u64)
+    } else {
+        Err(PackError::Length { what: "values", expected: found / VALUE as u64 * VALUE as u64, found })
+    }
+}
+
+/// The error for values of which at least one is not finite.
+fn first_non_finite(values: &[u8]) -> PackError {
+    match finite::first(values, Float::F64, false, false) {
+        Some((index, what)) => PackError::NonFinite { index, what },
+        None => PackError::Overflow,
+    }
+}
+
+fn is_worth_splitting(values: &[u8]) -> bool {
+    values.len() >= WORTH_SPLITTING * VALUE && rayon::current_num_threads() > 1
+}

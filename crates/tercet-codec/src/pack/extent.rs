@@ -1,0 +1,118 @@
+//! The smallest and the largest of many values.
+
+use rayon::prelude::*;
+
+use super::{PIECE, VALUE, is_worth_splitting};
+
+/// Values that the loops below compare side by side: enough to keep the vector units of any machine busy.
+const LANES: usize = 16;
+
+/// What packing needs to know about values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Extent {
+    /// The first value.
+    pub(super) first: f64,
+    /// The smallest value; of equal ones (the two zeros) the first.
+    pub(super) smallest: f64,
+    /// The largest value.
+    pub(super) largest: f64,
+}
+
+/// The extent of `values`, nothing if there are none, and an error if one of them is not finite.
+pub(super) fn of(values: &[u8]) -> Result<Option<Extent>, ()> {
+    let (range, all_finite) = over_pieces::<false>(values);
+    if !all_finite {
+        return Err(());
+    }
+    Ok(extent(values, range))
+}
+
+/// The extent of those of `values` that are finite, nothing if there are none.
+pub(super) fn of_finite(values: &[u8]) -> Option<Extent> {
+    let (range, _) = over_pieces::<true>(values);
+    extent(values, range)
+}
+
+/// Bounds of values, and the first piece that has the lower one.
+#[derive(Clone, Copy)]
+struct Range {
+    smallest: f64,
+    largest: f64,
+    piece: usize,
+}
+
+/// The range of nothing.
+const EMPTY: Range = Range { smallest: f64::INFINITY, largest: f64::NEG_INFINITY, piece: 0 };
+
+impl Range {
+    /// Joins the range of later pieces: of equal smallest values the earlier one stays.
+    fn join(self, later: Self) -> Self {
+        let largest = if later.largest > self.largest { later.largest } else { self.largest };
+        if later.smallest < self.smallest { Self { largest, ..later } } else { Self { largest, ..self } }
+    }
+}
+
+fn extent(values: &[u8], range: Range) -> Option<Extent> {
+    if range.smallest > range.largest {
+        return None;
+    }
+    let first = numbers(values).find(|value| value.is_finite())?;
+    // The loops do not tell the two zeros apart, and which one comes first decides the reference's sign.
+    #[expect(clippy::float_cmp, reason = "looks for this very value")]
+    let smallest =
+        numbers(values.get(range.piece * PIECE * VALUE..)?).find(|&value| value == range.smallest)?;
+    Some(Extent { first, smallest, largest: range.largest })
+}
+
+/// The range of all values (with `SKIP`: of the finite ones), and whether all are finite.
+fn over_pieces<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
+    let piece = |(index, values): (usize, &[u8])| {
+        let (range, all_finite) = over_piece::<SKIP>(values);
+        (Range { piece: index, ..range }, all_finite)
+    };
+    let join = |one: (Range, bool), later: (Range, bool)| (one.0.join(later.0), one.1 && later.1);
+    if is_worth_splitting(values) {
+        values.par_chunks(PIECE * VALUE).enumerate().map(piece).reduce(|| (EMPTY, true), join)
+    } else {
+        values.chunks(PIECE * VALUE).enumerate().map(piece).fold((EMPTY, true), join)
+    }
+}
+
+/// Bits that turn every exponent of ones into a carry to the sign bit, see [`over_piece`].
+const CARRY: u64 = (1 << 63) - f64::INFINITY.to_bits();
+
+fn over_piece<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
+    let mut smallest = [f64::INFINITY; LANES];
+    let mut largest = [f64::NEG_INFINITY; LANES];
+    let mut carries = [0u64; LANES];
+    let mut compare = |lane: usize, bits: u64| {
+        // Without its sign, a value that is not finite is at least infinity: adding the distance from infinity to the
+        // sign bit sets that bit. Unlike a comparison this is vectorised on every machine.
+        let carry = (bits & (u64::MAX >> 1)).wrapping_add(CARRY);
+        let value = f64::from_bits(bits);
+        let skipped = SKIP && carry >> 63 == 1;
+        let low = if skipped { f64::INFINITY } else { value };
+        let high = if skipped { f64::NEG_INFINITY } else { value };
+        smallest[lane] = if low < smallest[lane] { low } else { smallest[lane] };
+        largest[lane] = if high > largest[lane] { high } else { largest[lane] };
+        carries[lane] |= carry;
+    };
+    let groups = values.as_chunks::<{ LANES * VALUE }>();
+    for group in groups.0 {
+        for (lane, bytes) in group.as_chunks::<VALUE>().0.iter().enumerate() {
+            compare(lane, u64::from_le_bytes(*bytes));
+        }
+    }
+    for (lane, bytes) in groups.1.as_chunks::<VALUE>().0.iter().enumerate() {
+        compare(lane, u64::from_le_bytes(*bytes));
+    }
+    let mut range = EMPTY;
+    for lane in 0..LANES {
+        range = range.join(Range { smallest: smallest[lane], largest: largest[lane], piece: 0 });
+    }
+    (range, carries.iter().fold(0, |all, carry| all | carry) >> 63 == 0)
+}
+
+fn numbers(values: &[u8]) -> impl Iterator<Item = f64> {
+    values.as_chunks::<VALUE>().0.iter().map(|bytes| f64::from_le_bytes(*bytes))
+}
