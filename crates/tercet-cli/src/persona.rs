@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::cmd;
+use crate::cmd::tgm::Globals;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
@@ -30,7 +31,7 @@ const TENSOGRAM: &str = "tensogram";
 pub(crate) enum Request {
     Tercet(TercetVerb),
     Tet(TetVerb),
-    Tgm(TgmVerb),
+    Tgm(Globals, TgmVerb),
 }
 
 /// Options that every verb takes.
@@ -75,9 +76,8 @@ struct TetLine {
 struct TgmLine {
     #[command(flatten)]
     common: Common,
-    /// Work on at most N threads; without it, on all that there are
-    #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902)]
-    threads: Option<usize>,
+    #[command(flatten)]
+    globals: Globals,
     #[command(subcommand)]
     verb: TgmVerb,
 }
@@ -102,8 +102,8 @@ pub(crate) enum TercetVerb {
     #[command(subcommand, arg_required_else_help = true)]
     Tet(cmd::tet::Verb),
     /// All commands for .tgm files
-    #[command(subcommand, arg_required_else_help = true)]
-    Tgm(cmd::tgm::Verb),
+    #[command(arg_required_else_help = true)]
+    Tgm(cmd::tgm::Line),
     #[command(flatten)]
     Shell(cmd::shell::Verb),
 }
@@ -120,6 +120,7 @@ pub(crate) enum TetVerb {
 
 /// The verbs of `tgm`.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one is made for each run")]
 pub(crate) enum TgmVerb {
     #[command(flatten)]
     Tgm(cmd::tgm::Verb),
@@ -161,10 +162,7 @@ impl Persona {
             }
             Self::Tgm | Self::Tensogram => {
                 let line = TgmLine::from_arg_matches(&matches)?;
-                if let Some(threads) = line.threads {
-                    limit_threads(threads);
-                }
-                (line.common, Request::Tgm(line.verb))
+                (line.common, Request::Tgm(line.globals, line.verb))
             }
         })
     }
@@ -191,18 +189,13 @@ impl Request {
             Self::Tercet(TercetVerb::Outline(args)) => cmd::any::outline(args, out),
             Self::Tercet(TercetVerb::Query(args)) => cmd::any::query(args, out),
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
-            Self::Tercet(TercetVerb::Tgm(verb)) | Self::Tgm(TgmVerb::Tgm(verb)) => verb.run(out),
+            Self::Tercet(TercetVerb::Tgm(line)) => line.verb.run(&line.globals, out),
+            Self::Tgm(globals, TgmVerb::Tgm(verb)) => verb.run(globals, out),
             Self::Tercet(TercetVerb::Shell(verb))
             | Self::Tet(TetVerb::Shell(verb))
-            | Self::Tgm(TgmVerb::Shell(verb)) => verb.run(persona, out),
+            | Self::Tgm(_, TgmVerb::Shell(verb)) => verb.run(persona, out),
         }
     }
-}
-
-/// Makes the pool that all work runs on: at least one thread.
-fn limit_threads(threads: usize) {
-    // Only the first pool counts; in tests, which share a process, that is the one of the first test.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
 }
 
 #[cfg(test)]

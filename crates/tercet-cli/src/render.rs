@@ -9,7 +9,7 @@ mod tree;
 
 pub(crate) use excerpt::Excerpt;
 pub(crate) use number::{exact, rounded, significant};
-pub(crate) use size::{human_size, parse_size, size_and_bytes};
+pub(crate) use size::{human_size, parse_size, ratio, size_and_bytes};
 pub(crate) use table::Table;
 pub(crate) use time::utc;
 pub(crate) use tree::tree_lines;

@@ -8,6 +8,10 @@ use crate::ui::{self, Ui};
 
 /// Runs the program under a name and tells how it ended. A link named `tensogram` is a name of its own.
 pub fn main_as(persona: Persona) -> ExitCode {
+    #[cfg(feature = "sz3")]
+    if let Some(code) = crate::cmd::tgm::sz3::child(std::env::args_os()) {
+        return code;
+    }
     let persona = persona.called(std::env::args_os().next().as_deref());
     let (common, request) = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,

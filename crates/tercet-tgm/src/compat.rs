@@ -121,9 +121,8 @@ pub fn verify_canonical_cbor(bytes: &[u8]) -> Result<()> {
 
 fn decode_whole(message: &Message) -> Result<DecodedMessage> {
     let mut objects = Vec::new();
-    for object in message.objects() {
-        let object = object?;
-        objects.push((object.descriptor().clone(), object.decode()?.bytes().to_vec()));
+    for (object, array) in message.objects().zip(message.decode()?) {
+        objects.push((object?.descriptor().clone(), array.bytes().to_vec()));
     }
     Ok((message.metadata().clone(), objects))
 }

@@ -7,15 +7,12 @@ use crate::dtype::{ByteOrder, Dtype};
 use crate::metadata::{
     Entry, Keys, MetadataError, MetadataWhy, entry_of, text_of, type_error, u64_of, u64s_of,
 };
+use crate::pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, Mask, NONE};
 use crate::value::Value;
 
 #[cfg(test)]
 mod tests;
 
-/// The text for an encoding, a filter or a compression that does nothing.
-const NONE: &str = "none";
-/// The kinds of masks, in the order of their blobs.
-const MASK_KINDS: [&str; 3] = ["nan", "inf+", "inf-"];
 /// The keys that are fields of a descriptor. All others are parameters.
 const FIELDS: [&str; 10] =
     ["type", "ndim", "shape", "strides", "dtype", "byte_order", "encoding", "filter", "compression", "masks"];
@@ -66,6 +63,30 @@ impl DataObjectDescriptor {
         }
     }
 
+    /// Stores numbers in this way: `none` or `simple_packing`.
+    pub fn with_encoding(mut self, encoding: &str) -> Self {
+        encoding.clone_into(&mut self.encoding);
+        self
+    }
+
+    /// Rearranges bytes in this way: `none` or `shuffle`.
+    pub fn with_filter(mut self, filter: &str) -> Self {
+        filter.clone_into(&mut self.filter);
+        self
+    }
+
+    /// Compresses in this way: `none` or the name of a compressor.
+    pub fn with_compression(mut self, compression: &str) -> Self {
+        compression.clone_into(&mut self.compression);
+        self
+    }
+
+    /// Gives a parameter to one of them.
+    pub fn with_param(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.params.insert(key.to_owned(), value.into());
+        self
+    }
+
     /// Reads a descriptor. The texts of encoding, filter and compression may be unknown ones.
     pub fn from_value(value: Value) -> Result<Self, MetadataError> {
         let mut entry = entry_of(value, Keys::At(""))?;
@@ -75,8 +96,8 @@ impl DataObjectDescriptor {
         Ok(Self {
             obj_type: text_of(field("type")?, "type")?,
             ndim: u64_of(&field("ndim")?, "ndim")?,
-            shape: u64s_of(field("shape")?, "shape")?,
-            strides: u64s_of(field("strides")?, "strides")?,
+            shape: u64s_of(&field("shape")?, "shape")?,
+            strides: u64s_of(&field("strides")?, "strides")?,
             dtype: dtype_of(field("dtype")?)?,
             encoding: text_of(field("encoding")?, "encoding")?,
             filter: text_of(field("filter")?, "filter")?,
@@ -130,9 +151,8 @@ impl DataObjectDescriptor {
 
     /// Whether the payload is the elements themselves: not encoded, filtered or compressed, and without masks.
     pub fn is_plain(&self) -> bool {
-        let has_mask = |masks: &Value| MASK_KINDS.iter().any(|kind| mask_of(masks, kind).is_some());
         [&self.encoding, &self.filter, &self.compression].into_iter().all(|text| text == NONE)
-            && !self.masks.as_ref().is_some_and(has_mask)
+            && Mask::all(self).is_ok_and(|masks| masks.is_empty())
     }
 
     /// Element counts from one index to the next along each dimension, the last one densest.
@@ -167,12 +187,12 @@ impl DataObjectDescriptor {
         if self.elements().is_none() {
             return Err(MetadataError::new("shape", MetadataWhy::Overflow));
         }
-        known("encoding", &self.encoding, &[NONE, "simple_packing"], "`none` or `simple_packing`")?;
-        known("filter", &self.filter, &[NONE, "shuffle"], "`none` or `shuffle`")?;
+        known("encoding", &self.encoding, ENCODINGS, "`none` or `simple_packing`")?;
+        known("filter", &self.filter, FILTERS, "`none` or `shuffle`")?;
         known(
             "compression",
             &self.compression,
-            &[NONE, "szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"],
+            COMPRESSIONS,
             "`none`, `szip`, `zstd`, `lz4`, `blosc2`, `zfp`, `sz3`, `rle` or `roaring`",
         )?;
         match FIELDS.into_iter().find(|field| self.params.contains_key(*field)) {
@@ -194,30 +214,16 @@ impl DataObjectDescriptor {
     /// Bytes of the payload in a payload region of `region` bytes: it ends where the first mask starts.
     pub(crate) fn payload_len_in(&self, region: u64) -> Result<u64, MetadataError> {
         let mut payload = region;
-        for kind in MASK_KINDS {
-            let Some(mask) = self.masks.as_ref().and_then(|masks| mask_of(masks, kind)) else { continue };
-            let path = format!("masks.{kind}");
-            if mask.as_map().is_none() {
-                return Err(type_error(mask, &path, "a map"));
-            }
-            let number = |key: &str| {
-                let path = format!("{path}.{key}");
-                let value = mask.get(key).ok_or_else(|| MetadataError::new(&path, MetadataWhy::Missing))?;
-                u64_of(value, &path)
-            };
-            let (offset, length) = (number("offset")?, number("length")?);
+        for mask in Mask::all(self)? {
+            let Mask { offset, length, .. } = mask;
             if offset.checked_add(length).is_none_or(|end| end > region) {
+                let path = format!("masks.{}", mask.kind);
                 return Err(MetadataError::new(path, MetadataWhy::OutOfBounds { offset, length, region }));
             }
             payload = payload.min(offset);
         }
         Ok(payload)
     }
-}
-
-/// The mask of a kind, if there is one.
-fn mask_of<'a>(masks: &'a Value, kind: &str) -> Option<&'a Value> {
-    masks.untagged().get(kind).map(Value::untagged).filter(|mask| **mask != Value::Null)
 }
 
 fn dtype_of(value: Value) -> Result<Dtype, MetadataError> {

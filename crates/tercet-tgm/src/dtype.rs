@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use tercet_codec::finite::Float;
 use tercet_core::DType;
 
 /// The type of the elements of an object.
@@ -65,6 +66,19 @@ impl Dtype {
             Self::Uint32 => "uint32",
             Self::Uint64 => "uint64",
             Self::Bitmask => "bitmask",
+        }
+    }
+
+    /// The kind of floating-point number, if it is one.
+    pub const fn float(self) -> Option<Float> {
+        match self {
+            Self::Float16 => Some(Float::F16),
+            Self::Bfloat16 => Some(Float::Bf16),
+            Self::Float32 => Some(Float::F32),
+            Self::Float64 => Some(Float::F64),
+            Self::Complex64 => Some(Float::C64),
+            Self::Complex128 => Some(Float::C128),
+            _ => None,
         }
     }
 

@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::cbor::{CborError, CborWhy};
 use crate::encode::EncodeError;
 use crate::metadata::MetadataError;
+use crate::pipeline::PipelineError;
 use crate::region::Region;
 
 /// A fault together with the name of its file.
@@ -89,15 +90,27 @@ pub enum Fault {
         /// Bytes needed.
         expected: u64,
     },
-    /// A payload is stored in a way that this build cannot decode.
-    #[error("{region}: {stage} `{}` cannot be decoded by this build", escape::name(name))]
-    Undecodable {
+    /// A payload that cannot be decoded as its descriptor says.
+    #[error("{region} (bytes {span}) cannot be decoded\n  {error}")]
+    Pipeline {
         /// The object.
         region: Region,
-        /// `encoding`, `filter`, `compression` or `masks`.
-        stage: &'static str,
-        /// What the descriptor says.
-        name: Box<str>,
+        /// Its payload.
+        span: Span,
+        /// What is wrong with it.
+        error: Box<PipelineError>,
+    },
+    /// There are no such elements.
+    #[error("{region} has no elements {start} to {end}: it holds {elements}, numbered from 0")]
+    NoSuchElements {
+        /// The object.
+        region: Region,
+        /// The first one asked for.
+        start: u64,
+        /// The one behind the last.
+        end: u64,
+        /// Elements there are.
+        elements: u64,
     },
     /// A declared size exceeds a limit.
     #[error(transparent)]
@@ -267,10 +280,11 @@ impl Diagnose for Fault {
             Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => {
                 Class::Corrupt
             }
-            Self::Undecodable { .. } => Class::Unsupported,
+            Self::Pipeline { error, .. } => error.class(),
             Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
             Self::NoSuchMessage { .. }
             | Self::NoSuchObject { .. }
+            | Self::NoSuchElements { .. }
             | Self::BufferSize { .. }
             | Self::GivenUp
             | Self::Cancelled(_) => Class::Request,
@@ -290,7 +304,8 @@ impl Diagnose for Fault {
             | Self::HashMismatch { span, .. }
             | Self::MissingHash { span, .. }
             | Self::Contradiction { span, .. }
-            | Self::PayloadLength { span, .. } => Some(*span),
+            | Self::PayloadLength { span, .. }
+            | Self::Pipeline { span, .. } => Some(*span),
             _ => None,
         }
     }
@@ -301,6 +316,9 @@ impl Diagnose for Fault {
                 "`tgm validate FILE` lists everything that is wrong; `--ignore-checksums` reads it as it is"
                     .into(),
             ),
+            Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => {
+                error.hint().map(Cow::Borrowed)
+            }
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,

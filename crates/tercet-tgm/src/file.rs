@@ -11,6 +11,7 @@ use tercet_core::progress::Silent;
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::fault::{Error, Fault};
+use crate::known::Known;
 use crate::message::Message;
 use crate::options::ReadOptions;
 use crate::scan::{Scan, ScanOptions, scan_source};
@@ -43,6 +44,8 @@ use crate::scan::{Scan, ScanOptions, scan_source};
 pub struct File {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
+    /// What was found out about objects.
+    known: Arc<Known>,
     scan_options: ScanOptions,
     scan: Mutex<Option<Arc<Scan>>>,
 }
@@ -83,7 +86,8 @@ impl File {
 
     /// Messages whose bytes come from elsewhere.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Self {
-        Self { source, options, scan_options: ScanOptions::default(), scan: Mutex::new(None) }
+        let scan_options = ScanOptions::default();
+        Self { source, options, known: Arc::default(), scan_options, scan: Mutex::new(None) }
     }
 
     /// Looks for messages in another way.
@@ -151,7 +155,8 @@ impl File {
     /// A message, with its framing and metadata checked.
     pub fn message(&self, index: u64) -> Result<Message, Error> {
         let span = self.message_span(index)?;
-        Message::open(Arc::clone(&self.source), index, span, self.options)
+        let known = Arc::clone(&self.known);
+        Message::open_known(Arc::clone(&self.source), index, span, self.options, known)
     }
 
     /// All messages in turn. One that is damaged is an error in its place and does not end the walk.

@@ -22,7 +22,7 @@ impl IndexFrame {
     /// Reads the body of an index frame. An absent list is an empty one; unknown keys are ignored.
     pub fn from_value(value: Value) -> Result<Self, MetadataError> {
         let mut entry = entry_of(value, Keys::Body)?;
-        let mut list = |key| entry.remove(key).map_or(Ok(Vec::new()), |value| u64s_of(value, key));
+        let mut list = |key| entry.remove(key).map_or(Ok(Vec::new()), |value| u64s_of(&value, key));
         let (offsets, lengths) = (list("offsets")?, list("lengths")?);
         if offsets.len() != lengths.len() {
             let (found, expected) = (lengths.len() as u64, offsets.len() as u64);

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rayon::prelude::*;
 use tercet_core::limits::within;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
 
+use crate::array::Array;
 use crate::body::{Body, Contents, budget};
 use crate::check::check_hash;
 use crate::fault::{Error, Fault};
+use crate::known::Known;
 use crate::layout::Layout;
 use crate::metadata::GlobalMetadata;
 use crate::object::Object;
@@ -34,6 +37,7 @@ use crate::wire::ids::FrameKind;
 pub struct Message {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
+    known: Arc<Known>,
     layout: Layout,
     /// Where it differs from the whole.
     first_metadata: Option<GlobalMetadata>,
@@ -60,8 +64,19 @@ impl Message {
         span: Span,
         options: ReadOptions,
     ) -> Result<Self, Error> {
+        Self::open_known(source, number, span, options, Arc::default())
+    }
+
+    /// Opens a message of a file about which something is known.
+    pub(crate) fn open_known(
+        source: Arc<dyn ByteSource>,
+        number: u64,
+        span: Span,
+        options: ReadOptions,
+        known: Arc<Known>,
+    ) -> Result<Self, Error> {
         let name = source.name().clone();
-        Self::read(source, number, span, options).map_err(|fault| Error::new(name, fault))
+        Self::read(source, number, span, options, known).map_err(|fault| Error::new(name, fault))
     }
 
     fn read(
@@ -69,6 +84,7 @@ impl Message {
         number: u64,
         span: Span,
         options: ReadOptions,
+        known: Arc<Known>,
     ) -> Result<Self, Fault> {
         let mut window = Window::up_to(&*source, span.end())?;
         let layout = Layout::read(&mut window, number, span, &options)?;
@@ -88,7 +104,7 @@ impl Message {
         contents.check(&layout, &options)?;
         let metadata = contents.take_metadata(&layout)?;
         let first_metadata = contents.take_first();
-        Ok(Self { source, options, layout, first_metadata, metadata })
+        Ok(Self { source, options, known, layout, first_metadata, metadata })
     }
 
     /// The name of the file or buffer.
@@ -130,13 +146,24 @@ impl Message {
     /// An object. Its descriptor is read, its payload not yet.
     pub fn object(&self, index: u64) -> Result<Object<'_>, Error> {
         let frame = self.layout.object(index).map_err(|fault| self.error(fault))?;
-        Object::open(&*self.source, &self.options, self.layout.number, *frame)
-            .map_err(|fault| self.error(fault))
+        let opened = Object::open(&*self.source, &self.options, &self.known, self.layout.number, *frame);
+        // Our writer checks where szip intervals start, also in payloads that it did not make.
+        let opened = opened.map(|object| object.with_trusted_offsets(self.metadata.is_ours()));
+        opened.map_err(|fault| self.error(fault))
     }
 
     /// All objects in turn.
     pub fn objects(&self) -> impl Iterator<Item = Result<Object<'_>, Error>> {
         (0..self.object_count()).map(|index| self.object(index))
+    }
+
+    /// The arrays of all objects, decoded on all threads.
+    pub fn decode(&self) -> Result<Vec<Array>, Error> {
+        let arrays: Vec<_> = (0..self.object_count())
+            .into_par_iter()
+            .map(|index| self.object(index).and_then(|object| object.decode()))
+            .collect();
+        arrays.into_iter().collect()
     }
 
     /// The bytes of the whole message.

@@ -19,6 +19,8 @@ pub use error::{MetadataError, MetadataWhy};
 pub type Entry = BTreeMap<String, Value>;
 
 /// The key of the maps that belong to the objects.
+/// The name under which this library writes messages.
+pub(crate) const ENCODER: &str = "tercet";
 const BASE: &str = "base";
 /// The key of what the library adds, to a message and to each object.
 pub(crate) const RESERVED: &str = "_reserved_";
@@ -37,6 +39,12 @@ pub struct GlobalMetadata {
 }
 
 impl GlobalMetadata {
+    /// Whether the message says that this library wrote it.
+    pub(crate) fn is_ours(&self) -> bool {
+        let name = self.reserved.get("encoder").and_then(|encoder| encoder.get("name")?.as_text());
+        name == Some(ENCODER)
+    }
+
     /// Reads the body of a metadata frame.
     ///
     /// Top-level keys other than `base`, `_extra_` and `_reserved_` go into [`extra`](Self::extra).

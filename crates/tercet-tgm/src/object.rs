@@ -1,5 +1,10 @@
 //! One data object: its descriptor and its payload.
 
+mod place;
+mod range;
+mod streamed;
+mod values;
+
 use bytes::Bytes;
 use tercet_core::checksum::Xxh3;
 use tercet_core::limits::within;
@@ -7,108 +12,39 @@ use tercet_core::tensor::Buffer;
 use tercet_core::{ByteSource, Shape, Span};
 
 use crate::array::Array;
-use crate::body::budget;
 use crate::cbor::{CborError, CborWhy};
 use crate::check::{check_hash, compare};
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::{ByteOrder, swap_in_place};
 use crate::fault::{Error, Fault};
+use crate::known::Known;
 use crate::options::ReadOptions;
-use crate::region::{Part, Region};
+use crate::pipeline::MaskKind;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
+use place::{Place, read_descriptor};
+pub use range::Ranges;
+pub use streamed::StreamedObject;
+pub(crate) use values::Values;
 
 /// Bytes that are hashed and copied while they are in the cache.
 const PIECE: usize = 64 << 10;
+
+/// The packed bits of masks: first element in the highest bit of the first byte.
+pub type Bitmaps = Vec<(MaskKind, Vec<u8>)>;
 
 /// A data object of a message.
 #[derive(Clone, Debug)]
 pub struct Object<'a> {
     source: &'a dyn ByteSource,
     options: &'a ReadOptions,
+    known: &'a Known,
     message: u64,
     frame: Frame,
     place: Place,
     descriptor: DataObjectDescriptor,
-}
-
-/// Where the parts of an object frame are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The descriptor.
-    pub(crate) descriptor: Span,
-    /// Payload and masks.
-    pub(crate) region: Span,
-    /// The payload alone.
-    pub(crate) payload: Span,
-}
-
-impl Place {
-    /// Finds the parts of a frame whose descriptor is `descriptor_len` bytes long when it stands first.
-    fn of(frame: &Frame, descriptor_len: u64) -> Self {
-        let body = frame.body();
-        let split = frame.span.start().saturating_add(frame.cbor_offset).clamp(body.start(), body.end());
-        let between = |start: u64, end: u64| Span::between(start, end).unwrap_or(Span::empty(start));
-        let (descriptor, region) = if frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER) {
-            (between(split, body.end()), between(body.start(), split))
-        } else {
-            let end = split.saturating_add(descriptor_len).min(body.end());
-            (between(split, end), between(end, body.end()))
-        };
-        Self { descriptor, region, payload: region }
-    }
-}
-
-/// Reads the descriptor of an object frame from the bytes that hold it: everything from `cbor_offset` to the tail.
-pub(crate) fn read_descriptor(
-    message: u64,
-    frame: &Frame,
-    bytes: &[u8],
-    options: &ReadOptions,
-) -> Result<(DataObjectDescriptor, Place), Fault> {
-    let region = Region { message, part: Part::Descriptor { object: frame.object } };
-    let start = frame.span.start().saturating_add(frame.cbor_offset);
-    let span = Span::at(start, bytes.len() as u64).unwrap_or(Span::empty(start));
-    let (value, used) =
-        crate::cbor::decode(bytes, &budget(options)).map_err(|error| Fault::Cbor { region, span, error })?;
-    let mut place = Place::of(frame, used as u64);
-    let wrong = |error| Fault::Metadata { region, span: place.descriptor, error };
-    let descriptor = DataObjectDescriptor::from_value(value).map_err(wrong)?;
-    let len = descriptor.payload_len_in(place.region.len()).map_err(wrong)?;
-    place.payload = Span::at(place.region.start(), len).unwrap_or(place.region);
-    Ok((descriptor, place))
-}
-
-/// The payload in the order of its elements, without what this build cannot decode.
-pub(crate) fn refuse_undecodable(region: Region, descriptor: &DataObjectDescriptor) -> Result<(), Fault> {
-    let stages = [
-        ("encoding", &descriptor.encoding),
-        ("filter", &descriptor.filter),
-        ("compression", &descriptor.compression),
-    ];
-    for (stage, name) in stages {
-        if name != "none" {
-            return Err(Fault::Undecodable { region, stage, name: name.as_str().into() });
-        }
-    }
-    if !descriptor.is_plain() {
-        return Err(Fault::Undecodable { region, stage: "masks", name: "present".into() });
-    }
-    Ok(())
-}
-
-/// Bytes that the decoded array has, checked against its payload.
-pub(crate) fn decoded_len(
-    region: Region,
-    descriptor: &DataObjectDescriptor,
-    payload: Span,
-) -> Result<u64, Fault> {
-    let expected = descriptor.elements().and_then(|elements| descriptor.dtype.payload_len(elements));
-    let (found, expected) = (payload.len(), expected.unwrap_or(u64::MAX));
-    if found == expected {
-        return Ok(found);
-    }
-    Err(Fault::PayloadLength { region, span: payload, found, expected })
+    /// Whether the writer of the message is known to have checked where szip intervals start.
+    trusts_offsets: bool,
 }
 
 /// Whether more bytes could mend it.
@@ -145,6 +81,7 @@ impl<'a> Object<'a> {
     pub(crate) fn open(
         source: &'a dyn ByteSource,
         options: &'a ReadOptions,
+        known: &'a Known,
         message: u64,
         frame: Frame,
     ) -> Result<Self, Fault> {
@@ -158,7 +95,7 @@ impl<'a> Object<'a> {
         } else {
             Self::descriptor_first(source, options, message, &frame, all)?
         };
-        Ok(Self { source, options, message, frame, place, descriptor })
+        Ok(Self { source, options, known, message, frame, place, descriptor, trusts_offsets: false })
     }
 
     /// Reads a descriptor that stands before its payload, whose length only its own bytes tell.
@@ -180,6 +117,12 @@ impl<'a> Object<'a> {
                 read => return read,
             }
         }
+    }
+
+    /// Believes stored positions of szip intervals.
+    pub(crate) fn with_trusted_offsets(mut self, trusted: bool) -> Self {
+        self.trusts_offsets = trusted;
+        self
     }
 
     /// The number of the object in its message, from 0.
@@ -215,7 +158,9 @@ impl<'a> Object<'a> {
 
     /// Compares its hash with its bytes. An object without a hash passes.
     pub fn verify(&self) -> Result<(), Error> {
-        verify_frame(self.source, self.message, &self.frame).map_err(|fault| self.error(fault))
+        verify_frame(self.source, self.message, &self.frame).map_err(|fault| self.error(fault))?;
+        self.known.remember_verified(&self.frame);
+        Ok(())
     }
 
     /// Its payload as it is stored, without masks.
@@ -231,60 +176,114 @@ impl<'a> Object<'a> {
     /// A part of the body, once the whole of it is checked.
     fn part(&self, part: Span) -> Result<Bytes, Error> {
         let read = || {
-            let body = self.frame.body();
-            within("the payload", body.len(), self.options.limits.array_bytes)?;
-            let bytes = self.source.read_at(body)?;
+            let body = self.body()?;
             if self.options.verify {
-                check_hash(self.message, &self.frame, &bytes)?;
+                check_hash(self.message, &self.frame, &body)?;
             }
-            let start = usize::try_from(part.start() - body.start()).unwrap_or(usize::MAX);
-            let len = part.len_usize().unwrap_or(usize::MAX);
-            Ok(bytes.slice(start..start + len))
+            Ok(self.slice(&body, part))
         };
         read().map_err(|fault| self.error(fault))
     }
 
+    /// Everything between header and tail of the frame.
+    fn body(&self) -> Result<Bytes, Fault> {
+        let body = self.frame.body();
+        within("the payload", body.len(), self.options.limits.array_bytes)?;
+        Ok(self.source.read_at(body)?)
+    }
+
+    /// A part of the body.
+    fn slice(&self, body: &Bytes, part: Span) -> Bytes {
+        let start = usize::try_from(part.start() - self.frame.body().start()).unwrap_or(usize::MAX);
+        let len = part.len_usize().unwrap_or(usize::MAX);
+        body.slice(start..start + len)
+    }
+
+    /// What is needed to decode it.
+    fn values(&self) -> Result<Values, Fault> {
+        Values::of(self.frame.region(self.message), &self.descriptor, self.place.payload, self.options)
+    }
+
     /// Bytes of the decoded array.
     pub fn decoded_len(&self) -> Result<u64, Error> {
-        let region = self.frame.region(self.message);
-        refuse_undecodable(region, &self.descriptor)
-            .and_then(|()| decoded_len(region, &self.descriptor, self.place.payload))
-            .map_err(|fault| self.error(fault))
+        Ok(self.values().map_err(|fault| self.error(fault))?.len())
     }
 
     /// The array.
     pub fn decode(&self) -> Result<Array, Error> {
-        let len = self.decoded_len()?;
         let fill = || {
-            let len = within("the array", len, self.options.limits.array_bytes)?;
-            let mut bytes = Buffer::zeroed(len)?;
-            self.fill(&mut bytes)?;
-            Ok(bytes)
+            let values = self.values()?;
+            let mut bytes =
+                Buffer::zeroed(within("the array", values.len(), self.options.limits.array_bytes)?)?;
+            self.fill(&values, &mut bytes)?;
+            Ok(self.array(bytes))
         };
-        let bytes = fill().map_err(|fault: Fault| self.error(fault))?;
-        Ok(Array::new(self.descriptor.dtype, Shape::new(self.descriptor.shape.clone()), bytes))
+        fill().map_err(|fault: Fault| self.error(fault))
+    }
+
+    /// The array with zeros where values are not finite, and the packed bits that tell where those are.
+    pub fn decode_with_masks(&self) -> Result<(Array, Bitmaps), Error> {
+        let fill = || {
+            let values = self.values()?;
+            let mut bytes =
+                Buffer::zeroed(within("the array", values.len(), self.options.limits.array_bytes)?)?;
+            let masks = self.with_stored(|stored| {
+                values.decode_payload(stored, &[], &mut bytes)?;
+                values.bits(stored)
+            })?;
+            Ok((self.array(bytes), masks))
+        };
+        fill().map_err(|fault: Fault| self.error(fault))
+    }
+
+    fn array(&self, bytes: Buffer) -> Array {
+        Array::new(self.descriptor.dtype, Shape::new(self.descriptor.shape.clone()), bytes)
     }
 
     /// Decodes the array into a buffer of exactly its size, little-endian.
     ///
     /// What is in the buffer after an error is not to be used.
     pub fn decode_into(&self, out: &mut [u8]) -> Result<(), Error> {
-        let expected = self.decoded_len()?;
-        if expected != out.len() as u64 {
-            return Err(self.error(Fault::BufferSize { expected, found: out.len() as u64 }));
-        }
-        self.fill(out).map_err(|fault| self.error(fault))
+        let mut fill = || {
+            let values = self.values()?;
+            if values.len() != out.len() as u64 {
+                return Err(Fault::BufferSize { expected: values.len(), found: out.len() as u64 });
+            }
+            self.fill(&values, out)
+        };
+        fill().map_err(|fault| self.error(fault))
     }
 
-    fn fill(&self, out: &mut [u8]) -> Result<(), Fault> {
+    fn fill(&self, values: &Values, out: &mut [u8]) -> Result<(), Fault> {
+        if !values.is_plain() {
+            return self.with_stored(|stored| values.decode(stored, out));
+        }
         match self.frame.hash().filter(|_| self.options.verify) {
-            Some(expected) => self.fill_checked(out, expected)?,
+            Some(expected) => {
+                self.fill_checked(out, expected)?;
+                self.known.remember_verified(&self.frame);
+            }
             None => self.source.read_into(self.place.payload.start(), out)?,
         }
         if self.descriptor.stored_order() == ByteOrder::Big {
             swap_in_place(out, self.descriptor.dtype.swap_unit());
         }
         Ok(())
+    }
+
+    /// Does something with payload and masks while their hash is compared: the bytes are read from memory twice, but at
+    /// the same time. What was done counts only if the hash is right.
+    fn with_stored<T: Send>(&self, work: impl FnOnce(&Bytes) -> Result<T, Fault> + Send) -> Result<T, Fault> {
+        let body = self.body()?;
+        let stored = self.slice(&body, self.place.region);
+        if !self.options.verify || self.known.is_verified(&self.frame) {
+            return work(&stored);
+        }
+        let check = || check_hash(self.message, &self.frame, &body);
+        let (checked, done) = rayon::join(check, || work(&stored));
+        checked?;
+        self.known.remember_verified(&self.frame);
+        done
     }
 
     /// Copies and hashes piece by piece, so that memory is passed over once.
@@ -311,60 +310,5 @@ impl<'a> Object<'a> {
 
     fn error(&self, fault: Fault) -> Error {
         Error::new(self.source.name().clone(), fault)
-    }
-}
-
-/// An object that came by in a stream, with its bytes.
-#[derive(Clone, Debug)]
-pub struct StreamedObject {
-    pub(crate) message: u64,
-    pub(crate) frame: Frame,
-    pub(crate) descriptor: DataObjectDescriptor,
-    pub(crate) payload: Bytes,
-    pub(crate) payload_span: Span,
-}
-
-impl StreamedObject {
-    /// Understands the body of an object frame.
-    pub(crate) fn parse(
-        message: u64,
-        frame: Frame,
-        body: &Bytes,
-        options: &ReadOptions,
-    ) -> Result<Self, Fault> {
-        let inside = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(body.len());
-        let from = inside(frame.cbor_offset.saturating_sub(FRAME_HEADER_LEN));
-        let (descriptor, place) = read_descriptor(message, &frame, &body[from..], options)?;
-        let offset = |position: u64| inside(position.saturating_sub(frame.body().start()));
-        let payload = body.slice(offset(place.payload.start())..offset(place.payload.end()));
-        Ok(Self { message, frame, descriptor, payload, payload_span: place.payload })
-    }
-
-    /// The number of the object in its message, from 0.
-    pub fn index(&self) -> u64 {
-        self.frame.object.into()
-    }
-
-    /// What it is.
-    pub fn descriptor(&self) -> &DataObjectDescriptor {
-        &self.descriptor
-    }
-
-    /// Its payload as it is stored, without masks.
-    pub fn payload(&self) -> &Bytes {
-        &self.payload
-    }
-
-    /// The array.
-    pub fn decode(&self) -> Result<Array, Fault> {
-        let region = self.frame.region(self.message);
-        refuse_undecodable(region, &self.descriptor)?;
-        decoded_len(region, &self.descriptor, self.payload_span)?;
-        let mut bytes = Buffer::zeroed(self.payload.len())?;
-        bytes.copy_from_slice(&self.payload);
-        if self.descriptor.stored_order() == ByteOrder::Big {
-            swap_in_place(&mut bytes, self.descriptor.dtype.swap_unit());
-        }
-        Ok(Array::new(self.descriptor.dtype, Shape::new(self.descriptor.shape.clone()), bytes))
     }
 }

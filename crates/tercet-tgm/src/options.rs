@@ -2,9 +2,23 @@
 
 use tercet_core::Limits;
 
+/// What happens to payloads that SZ3 compressed. The library that decodes them can be crashed by their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub enum Sz3Reading {
+    /// They are not decoded.
+    #[default]
+    Refuse,
+    /// They are decoded in this process.
+    Trust,
+    /// They are decoded by this function, in a process of its own: payload in, exactly so many bytes out, or why not.
+    Elsewhere(fn(&[u8], &mut [u8]) -> Result<(), String>),
+}
+
 /// How messages are read. The default checks everything that can be checked.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct ReadOptions {
     /// Compare the hash of every frame that is read.
     pub verify: bool,
@@ -12,6 +26,10 @@ pub struct ReadOptions {
     pub refuse_contradictions: bool,
     /// Pass over frames of types that version 3 does not define. The reference refuses them, and so does the default.
     pub skip_unknown_frames: bool,
+    /// Put values back that are not finite. Without it there are zeros in their places.
+    pub restore_non_finite: bool,
+    /// What happens to payloads that SZ3 compressed.
+    pub sz3: Sz3Reading,
     /// The largest sizes that are believed.
     pub limits: Limits,
 }
@@ -22,6 +40,8 @@ impl Default for ReadOptions {
             verify: true,
             refuse_contradictions: true,
             skip_unknown_frames: false,
+            restore_non_finite: true,
+            sz3: Sz3Reading::Refuse,
             limits: Limits::default(),
         }
     }
@@ -55,6 +75,24 @@ impl ReadOptions {
     /// Passes over frames of unknown types.
     pub fn with_skip_unknown_frames(mut self, skip: bool) -> Self {
         self.skip_unknown_frames = skip;
+        self
+    }
+
+    /// Puts values back that are not finite, or leaves zeros in their places.
+    pub fn with_restore_non_finite(mut self, restore: bool) -> Self {
+        self.restore_non_finite = restore;
+        self
+    }
+
+    /// Decodes SZ3 payloads in this process, or refuses them. Damaged ones can crash the process.
+    pub fn with_trust_sz3(mut self, trust: bool) -> Self {
+        self.sz3 = if trust { Sz3Reading::Trust } else { Sz3Reading::Refuse };
+        self
+    }
+
+    /// Has SZ3 payloads decoded by a function.
+    pub fn with_sz3(mut self, sz3: Sz3Reading) -> Self {
+        self.sz3 = sz3;
         self
     }
 

@@ -4,6 +4,7 @@ use tercet_core::{Outline, Span};
 
 use crate::fault::{Error, Fault};
 use crate::file::File;
+use crate::known::Known;
 use crate::layout::Layout;
 use crate::object::Object;
 use crate::options::ReadOptions;
@@ -122,7 +123,8 @@ impl File {
 
     fn outline_object(&self, number: u64, frame: &Frame, region: &mut Outline) {
         let reading = ReadOptions::new().with_ignore_checksums(true);
-        let Ok(object) = Object::open(&**self.source(), &reading, number, *frame) else {
+        let known = Known::default();
+        let Ok(object) = Object::open(&**self.source(), &reading, &known, number, *frame) else {
             let body = frame.body();
             region.parts.push(Outline::leaf("body", body, "its descriptor cannot be read"));
             return;

@@ -18,7 +18,7 @@ pub use code::{Code, Level};
 pub use report::{FileIssue, FileReport, Issue, MessageReport};
 
 use crate::fault::{Error, Fault};
-use crate::options::ReadOptions;
+use crate::options::{ReadOptions, Sz3Reading};
 use crate::scan::{ScanOptions, scan_source};
 use crate::window::Window;
 
@@ -44,6 +44,8 @@ pub struct ValidateOptions {
     pub depth: Depth,
     /// Whether CBOR must be in its canonical form.
     pub canonical: bool,
+    /// What happens to payloads that SZ3 compressed.
+    pub sz3: Sz3Reading,
     /// The largest sizes that are believed.
     pub limits: tercet_core::Limits,
 }
@@ -66,6 +68,12 @@ impl ValidateOptions {
         self
     }
 
+    /// Has SZ3 payloads decoded like this when values are looked at.
+    pub fn with_sz3(mut self, sz3: Sz3Reading) -> Self {
+        self.sz3 = sz3;
+        self
+    }
+
     /// Believes sizes up to these.
     pub fn with_limits(mut self, limits: tercet_core::Limits) -> Self {
         self.limits = limits;
@@ -83,7 +91,7 @@ impl ValidateOptions {
 
     /// Readers that stop at nothing: what they would stop at is what is looked for.
     fn reading(&self) -> ReadOptions {
-        ReadOptions::new().with_ignore_checksums(true).with_limits(self.limits)
+        ReadOptions::new().with_ignore_checksums(true).with_limits(self.limits).with_sz3(self.sz3)
     }
 }
 

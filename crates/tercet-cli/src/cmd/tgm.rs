@@ -5,18 +5,36 @@ use clap::Subcommand;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
+pub(crate) mod advise;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod extract;
 pub(crate) mod get;
+mod globals;
 pub(crate) mod info;
 pub(crate) mod ls;
 mod open;
 pub(crate) mod outline;
+mod pipeline;
+mod place;
+pub(crate) mod recode;
 mod select;
+#[cfg(feature = "sz3")]
+pub(crate) mod sz3;
 pub(crate) mod validate;
+
+pub(crate) use globals::Globals;
+
+/// All commands for .tgm files
+#[derive(Debug, clap::Args)]
+pub(crate) struct Line {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
 
 /// The verbs for `.tgm` files.
 #[derive(Debug, Subcommand)]
@@ -34,7 +52,7 @@ pub(crate) enum Verb {
     /// Copy messages as they are, into one file or into one for each value of a key
     ///
     /// Every message that is copied is checked before the first byte is written. Output files appear when they are
-    /// complete.
+    /// complete. With options that say how values are stored, the messages are recoded on the way.
     Copy(copy::Args),
     /// Make a message from arrays
     ///
@@ -42,11 +60,24 @@ pub(crate) enum Verb {
     /// message: the only one of a new file, or the last one of a file that is there. The file appears when it is
     /// complete; until then nothing changes.
     Create(create::Args),
-    /// Take an array out of a message
+    /// Store the values of messages in another way
+    ///
+    /// Metadata and element types are kept. Every object is decoded again after it was encoded: a value that changed is an
+    /// error, unless `--lossy` or `--max-error` allows it. Messages that were streamed become messages in one piece. One
+    /// message at a time is in memory, and the output file appears when it is complete.
+    Recode(recode::Args),
+    /// Say how an array is stored best
+    ///
+    /// Tries every way of storing it that is worth a try, and measures sizes, errors and speeds.
+    Advise(advise::Args),
+    /// Take an array, or ranges of its values, out of a message
     ///
     /// Its hash is compared first. The output file appears when it is complete.
     Extract(extract::Args),
     /// Check files: structure, metadata, hashes, values
+    ///
+    /// With `--against` the values of an object are compared with those they were made from.
+    #[command(visible_alias = "verify")]
     Validate(validate::Args),
     /// Draw a file as a tree of named bytes
     Outline(outline::Args),
@@ -73,14 +104,17 @@ impl Form {
 }
 
 impl Verb {
-    pub(crate) fn run(&self, out: &mut Ui) -> Result<Outcome, Failure> {
+    pub(crate) fn run(&self, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
+        globals.limit_threads();
         match self {
             Self::Info(args) => info::run(args, out),
             Self::Ls(args) => ls::run(args, out),
             Self::Dump(args) => dump::run(args, out),
             Self::Get(args) => get::run(args, out),
-            Self::Copy(args) => copy::run(args, out),
-            Self::Create(args) => create::run(args, out),
+            Self::Copy(args) => copy::run(args, globals, out),
+            Self::Create(args) => create::run(args, globals, out),
+            Self::Recode(args) => recode::run(args, globals, out),
+            Self::Advise(args) => advise::run(args, globals, out),
             Self::Extract(args) => extract::run(args, out),
             Self::Validate(args) => validate::run(args, out),
             Self::Outline(args) => outline::run(args, out),

@@ -23,6 +23,12 @@ pub(crate) fn size_and_bytes(bytes: u64) -> String {
     if bytes < 1024 { format!("{bytes} bytes") } else { format!("{} ({bytes} bytes)", human_size(bytes)) }
 }
 
+/// How many times smaller something became: `4.02`.
+#[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
+pub(crate) fn ratio(before: u64, after: u64) -> String {
+    if after == 0 { "–".to_owned() } else { format!("{:.2}", before as f64 / after as f64) }
+}
+
 /// Reads a size: `4096`, `64KiB`, `1.5 GiB`, `10MB`. Units of 1000 and 1024 are told apart; one letter means 1024.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked before")]
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
@@ -59,6 +65,11 @@ mod tests {
     fn sizes_are_short() {
         let shown = [0, 1023, 1024, 1_048_575, 1 << 20, 2_726_298, u64::MAX].map(human_size);
         assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "1.0 MiB", "2.6 MiB", "16384.0 PiB"]);
+    }
+
+    #[test]
+    fn ratios_are_of_something() {
+        assert_eq!([ratio(8, 2), ratio(1, 3), ratio(0, 5), ratio(5, 0)], ["4.00", "0.33", "0.00", "–"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ fn help_of_every_program() {
     assert_snapshot!("help_query", folder.tet("query --help").shot());
     assert_snapshot!("help_qhist", folder.tet("qhist --help").shot());
     assert_snapshot!("help_tgm", folder.tgm("--help").shot());
-    for verb in ["ls", "dump", "copy", "validate"] {
+    for verb in ["ls", "dump", "copy", "validate", "create", "recode", "advise", "extract"] {
         assert_snapshot!(format!("help_tgm_{verb}"), folder.tgm(&format!("{verb} --help")).shot());
     }
 }
@@ -42,6 +42,7 @@ fn completions_for_every_shell() {
         let ran = folder.tgm(&format!("completions {shell}"));
         assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
         assert!(ran.stdout.contains("validate") && !ran.stdout.contains("qhist"), "{shell}");
+        assert!(ran.stdout.contains("recode") && !ran.stdout.contains("__sz3"), "{shell}");
     }
 }
 

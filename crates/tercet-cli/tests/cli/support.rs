@@ -12,6 +12,17 @@ use tercet::tet::{File, HistoryRow, Layout, WriterOptions};
 /// The name of the query history in a folder.
 pub(crate) const HISTORY: &str = ".query_history.jsonl";
 
+/// Variables that say what options say.
+const TENSOGRAM_VARIABLES: [&str; 7] = [
+    "TENSOGRAM_THREADS",
+    "TENSOGRAM_ALLOW_NAN",
+    "TENSOGRAM_ALLOW_INF",
+    "TENSOGRAM_NAN_MASK_METHOD",
+    "TENSOGRAM_POS_INF_MASK_METHOD",
+    "TENSOGRAM_NEG_INF_MASK_METHOD",
+    "TENSOGRAM_SMALL_MASK_THRESHOLD",
+];
+
 /// A temporary folder that commands run in, so that their output names no path of this machine.
 pub(crate) struct Folder {
     dir: TempDir,
@@ -95,6 +106,9 @@ impl Folder {
         // Queries are noted here, never in the cache of whoever runs the tests.
         command.env("TET_QUERY_HISTORY_FILE", self.path(HISTORY));
         for variable in ["TET_NO_QUERY_HISTORY", "TET_QUERY_HISTORY_MAX"] {
+            command.env_remove(variable);
+        }
+        for variable in TENSOGRAM_VARIABLES {
             command.env_remove(variable);
         }
         for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {

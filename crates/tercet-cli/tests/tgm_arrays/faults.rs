@@ -34,6 +34,10 @@ fn a_full_disk_leaves_the_old_file() {
         "create full.tgm --from a=small.npy --append",
         "extract full.tgm 0 -o old.tgm --force",
         "extract full.tgm 0 -o new.npy",
+        "extract full.tgm 0 --range 5:900000 -o new.npy",
+        "recode full.tgm old.tgm --compression none --force",
+        "recode full.tgm new.tgm --filter none",
+        "copy full.tgm new.tgm --compression none",
     ] {
         // 100 KiB may be written.
         let said = after("ulimit -f 100;", &folder, words);
@@ -61,6 +65,10 @@ fn paths_that_are_no_files_are_refused() {
         ("extract pipe 0 -o x", 3, "pipe: cannot open: is a pipe"),
         ("extract a.tgm 0 -o dir", 8, "dir: is a folder, not a file"),
         ("extract a.tgm 0 -o /dev/full", 8, "/dev/full: is a device, not a file"),
+        ("recode a.tgm dir --compression none --force", 8, "dir: is a folder, not a file"),
+        ("recode pipe new.tgm --compression none", 3, "pipe: cannot open: is a pipe"),
+        ("advise pipe", 3, "pipe: cannot open: is a pipe"),
+        ("validate a.tgm --against dir", 3, "dir: cannot open: is a directory"),
     ] {
         folder.refused(words, code, message);
     }
@@ -71,7 +79,14 @@ fn paths_that_are_no_files_are_refused() {
 fn standard_output_may_fail() {
     let folder = folder_with_input();
     folder.ok("create a.tgm --from a=in.npy");
-    for words in ["extract a.tgm 0 -o -", "create - --from a=in.npy", "create - --from a=in.npy --stream"] {
+    for words in [
+        "extract a.tgm 0 -o -",
+        "extract a.tgm 0 --range 0:999999 -o -",
+        "create - --from a=in.npy",
+        "create - --from a=in.npy --stream",
+        "recode a.tgm - --compression none",
+        "copy a.tgm - --compression none",
+    ] {
         let said = after("", &folder, &format!("{words} > /dev/full"));
         assert_eq!(said.code, 3, "{words}: {}", said.err);
         assert!(said.err.contains("cannot write to standard output: No space left"), "{words}: {}", said.err);

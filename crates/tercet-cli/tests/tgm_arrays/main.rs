@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
 #![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
+mod advise;
+mod against;
 mod create;
 mod extract;
 #[cfg(unix)]
@@ -11,7 +13,11 @@ mod faults;
 mod folder;
 #[cfg(unix)]
 mod guide;
+mod masks;
 mod npy;
+mod pipeline;
+mod ranges;
+mod recode;
 #[cfg(unix)]
 #[path = "../support/guide.rs"]
 mod shown;

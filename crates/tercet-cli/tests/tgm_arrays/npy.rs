@@ -37,9 +37,19 @@ impl Array {
         self.shape.iter().product()
     }
 
-    /// The little-endian bytes of an element: different for neighbours.
+    /// Bytes that are swapped together: real and imaginary part each for itself.
+    fn unit(&self) -> usize {
+        if self.kind.starts_with('c') { self.size / 2 } else { self.size }
+    }
+
+    /// The little-endian bytes of an element: different for neighbours, and finite.
     fn element(&self, n: u64) -> Vec<u8> {
-        (0..self.size as u64).map(|byte| (n * 37 + byte * 11 + 5) as u8).collect()
+        let mut bytes: Vec<u8> = (0..self.size as u64).map(|byte| (n * 37 + byte * 11 + 5) as u8).collect();
+        if self.kind.starts_with(['f', 'c']) {
+            // Clears the top of the exponent: no infinities, no NaN.
+            bytes.chunks_mut(self.unit()).for_each(|part| *part.last_mut().unwrap() &= 0xbf);
+        }
+        bytes
     }
 
     /// All values, row-major, little-endian.
@@ -54,8 +64,7 @@ impl Array {
             (_, true) => '>',
             (_, false) => '<',
         };
-        // Real and imaginary part are swapped each for itself.
-        let unit = if self.kind.starts_with('c') { self.size / 2 } else { self.size };
+        let unit = self.unit();
         let values = (0..self.count()).flat_map(|position| {
             let element =
                 self.element(if fortran { self.number_in_fortran_order(position) } else { position });

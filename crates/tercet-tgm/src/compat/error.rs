@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::cbor::CborError;
 use crate::encode::EncodeError;
 use crate::fault::{Contradiction, Error, Fault};
+use crate::pipeline::PipelineError;
 
 /// A result with the errors of the documentation.
 pub type Result<T, E = TensogramError> = std::result::Result<T, E>;
@@ -91,9 +92,12 @@ impl TensogramError {
             Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Contradiction { .. } => {
                 Self::Metadata(words)
             }
-            Fault::Undecodable { stage: "compression", .. }
-            | Fault::Encode(EncodeError::Unsupported { stage: "compression", .. }) => {
-                Self::Compression(words)
+            Fault::Pipeline { error, .. } | Fault::Encode(EncodeError::Pipeline { error, .. }) => {
+                match *error {
+                    PipelineError::Parameter(_) => Self::Metadata(words),
+                    PipelineError::Codec(_) => Self::Compression(words),
+                    _ => Self::Encoding(words),
+                }
             }
             Fault::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder) => Self::Framing(words),
             Fault::Encode(
@@ -103,12 +107,13 @@ impl TensogramError {
                 | EncodeError::TooManyEntries { .. }
                 | EncodeError::PayloadLength { .. },
             ) => Self::Metadata(words),
-            Fault::NoSuchMessage { .. } | Fault::NoSuchObject { .. } => Self::Object(words),
+            Fault::NoSuchMessage { .. } | Fault::NoSuchObject { .. } | Fault::NoSuchElements { .. } => {
+                Self::Object(words)
+            }
             Fault::Source(_) | Fault::Cancelled(_) => Self::Io(io::Error::other(words)),
             #[cfg(any(unix, windows))]
             Fault::Publish(error) => Self::Io(io::Error::other(error)),
             Fault::PayloadLength { .. }
-            | Fault::Undecodable { .. }
             | Fault::Limit(_)
             | Fault::OutOfMemory(_)
             | Fault::BufferSize { .. }

@@ -4,7 +4,7 @@ use tercet_core::checksum::{Xxh3, xxh3};
 
 use super::error::EncodeError;
 use super::index::{build_index_frame, compute_object_offsets, padded_len};
-use super::input::{ObjectParts, PreEncoded, Ready, check_metadata, enrich};
+use super::input::{ObjectParts, PreEncoded, Ready, check_metadata};
 use super::options::EncodeOptions;
 use crate::check::ALGORITHM;
 use crate::descriptor::DataObjectDescriptor;
@@ -23,7 +23,7 @@ const PIECE: usize = 64 << 10;
 /// The name of a message in errors.
 const NAME: &str = "new message";
 
-/// Makes a message. Payloads are little-endian or as their descriptors say.
+/// Makes a message of values, which go through the pipelines of their descriptors: little-endian or as those say.
 pub fn encode_message(
     metadata: &GlobalMetadata,
     objects: &[(&DataObjectDescriptor, &[u8])],
@@ -41,12 +41,7 @@ pub fn encode_message_into(
     options: &EncodeOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let mut make = || {
-        let ready =
-            objects.iter().zip(0..).map(|((descriptor, payload), i)| Ready::of(i, descriptor, payload));
-        let ready = ready.collect::<Result<Vec<_>, EncodeError>>()?;
-        assemble(metadata, ready, options, out)
-    };
+    let mut make = || assemble(metadata, Ready::all(objects, options)?, options, out);
     make().map_err(|error| Error::new(NAME.into(), Fault::from(error)))
 }
 
@@ -106,8 +101,8 @@ fn assemble(
     }
     let mut metadata = metadata.clone();
     metadata.base.resize_with(objects.len(), Entry::new);
-    for (entry, object) in metadata.base.iter_mut().zip(&objects) {
-        enrich(entry, object.descriptor);
+    for ((entry, object), number) in metadata.base.iter_mut().zip(&objects).zip(0..) {
+        object.enrich(number, entry)?;
     }
     metadata.reserved = options.provenance.section();
     let none = (false, false);
@@ -240,7 +235,7 @@ fn put_object(out: &mut Vec<u8>, base: usize, object: &ObjectParts<'_>, hashed: 
         }
         hash.update(&object.cbor);
     } else {
-        out.extend_from_slice(object.payload);
+        out.extend_from_slice(&object.payload);
     }
     out.extend_from_slice(&object.cbor);
     let hash = if hashed { hash.digest() } else { 0 };

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::cbor::CborError;
 use crate::metadata::MetadataError;
+use crate::pipeline::PipelineError;
 
 /// Why a message cannot be written as asked.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -28,15 +29,41 @@ pub enum EncodeError {
         /// Bytes needed.
         expected: u64,
     },
-    /// A stage of the pipeline that this build cannot do.
-    #[error("object {object}: {stage} `{name}` cannot be encoded by this build")]
-    Unsupported {
+    /// Values that cannot be stored as their descriptor asks.
+    #[error("object {object}: {error}")]
+    Pipeline {
         /// The object.
         object: u64,
-        /// `encoding`, `filter` or `compression`.
-        stage: &'static str,
-        /// What the descriptor says.
-        name: Box<str>,
+        /// Why not.
+        error: Box<PipelineError>,
+    },
+    /// Masks in the descriptor of values that are not encoded yet: they are made from the values.
+    #[error("object {object}: masks are made by the writer and cannot be given")]
+    MasksGiven {
+        /// The object.
+        object: u64,
+    },
+    /// A bound on errors that is none.
+    #[error("the largest error must be a number that is not negative, not {found}")]
+    Bound {
+        /// What was asked for.
+        found: f64,
+    },
+    /// A pipeline that does not hold the bound that was asked for.
+    #[error("object {object}: its pipeline changes a value by {found}, but at most {bound} is allowed")]
+    Inexact {
+        /// The object.
+        object: u64,
+        /// The largest error there is.
+        found: f64,
+        /// What was asked for.
+        bound: f64,
+    },
+    /// Metadata under the key that tells which bound an object holds, for an object that is to hold one.
+    #[error("base[{object}]: `precision` is written by the library where a largest error is asked for")]
+    PrecisionGiven {
+        /// The object.
+        object: u64,
     },
     /// A key that belongs to the library.
     #[error("{place}: `_reserved_` belongs to the library and cannot be given")]
@@ -84,7 +111,7 @@ impl EncodeError {
     /// The kind of failure.
     pub(crate) fn class(&self) -> Class {
         match self {
-            Self::Unsupported { .. } => Class::Unsupported,
+            Self::Pipeline { error, .. } if error.is_unsupported() => Class::Unsupported,
             Self::TooLarge => Class::Limit,
             _ => Class::Request,
         }

@@ -1,9 +1,16 @@
 //! Objects on their way into a message.
 
+use std::borrow::Cow;
+
+use rayon::prelude::*;
+
 use super::error::EncodeError;
+use super::options::EncodeOptions;
 use crate::cbor;
 use crate::descriptor::DataObjectDescriptor;
 use crate::metadata::{Entry, GlobalMetadata};
+use crate::pipeline::{self, NONE};
+use crate::precision::{self, PRECISION};
 use crate::value::Value;
 
 /// The key that belongs to the library.
@@ -24,32 +31,83 @@ pub struct ObjectParts<'a> {
     /// The descriptor as CBOR.
     pub cbor: Vec<u8>,
     /// The payload, with its masks.
-    pub payload: &'a [u8],
+    pub payload: Cow<'a, [u8]>,
 }
 
 /// An object that passed every check.
 #[derive(Debug)]
 pub(super) struct Ready<'a> {
-    pub(super) descriptor: &'a DataObjectDescriptor,
+    pub(super) descriptor: Cow<'a, DataObjectDescriptor>,
     pub(super) parts: ObjectParts<'a>,
+    /// Which bound on its error it holds, and how.
+    precision: Option<Value>,
 }
 
 impl<'a> Ready<'a> {
-    /// Checks an object whose payload is to be encoded.
+    /// Checks an object and runs its values through its pipeline.
     pub(super) fn of(
         object: u64,
         descriptor: &'a DataObjectDescriptor,
-        payload: &'a [u8],
+        values: &'a [u8],
+        options: &EncodeOptions,
     ) -> Result<Self, EncodeError> {
-        for (stage, name) in stages(descriptor) {
-            if name != "none" {
-                return Err(EncodeError::Unsupported { object, stage, name: name.into() });
-            }
-        }
         if descriptor.masks.is_some() {
-            return Err(EncodeError::Unsupported { object, stage: "masks", name: "given".into() });
+            return Err(EncodeError::MasksGiven { object });
         }
-        Self::pre_encoded(object, descriptor, payload)
+        check_descriptor(object, descriptor)?;
+        check_length(object, descriptor, values.len() as u64)?;
+        if let Some(bound) = options.max_error {
+            return Self::within(object, descriptor, values, bound, options);
+        }
+        let encoded = pipeline::encode(descriptor, values, options);
+        let (descriptor, payload) =
+            encoded.map_err(|error| EncodeError::Pipeline { object, error: Box::new(error) })?;
+        let parts = ObjectParts { cbor: descriptor.to_cbor(), payload };
+        Ok(Self { descriptor, parts, precision: None })
+    }
+
+    /// Runs values through a pipeline that holds a bound on their error: the smallest, unless one is asked for.
+    fn within(
+        object: u64,
+        descriptor: &DataObjectDescriptor,
+        values: &[u8],
+        bound: f64,
+        options: &EncodeOptions,
+    ) -> Result<Self, EncodeError> {
+        if !(bound.is_finite() && bound >= 0.0) {
+            return Err(EncodeError::Bound { found: bound });
+        }
+        let wrong = |error| EncodeError::Pipeline { object, error: Box::new(error) };
+        let chosen = if is_bare(descriptor) {
+            precision::choose(descriptor, values, bound, options)
+        } else {
+            precision::measure(descriptor, values, options)
+        };
+        let chosen = chosen.map_err(wrong)?;
+        if chosen.error > bound {
+            return Err(EncodeError::Inexact { object, found: chosen.error, bound });
+        }
+        let precision = Some(chosen.record(bound));
+        let descriptor: Cow<'_, DataObjectDescriptor> = Cow::Owned(chosen.trial.descriptor);
+        let payload = Cow::Owned(chosen.trial.stored);
+        let parts = ObjectParts { cbor: descriptor.to_cbor(), payload };
+        Ok(Self { descriptor, parts, precision })
+    }
+
+    /// Checks and encodes the objects of a message, on all threads.
+    pub(super) fn all(
+        objects: &[(&'a DataObjectDescriptor, &'a [u8])],
+        options: &EncodeOptions,
+    ) -> Result<Vec<Self>, EncodeError> {
+        let one = |(at, (descriptor, values)): (usize, &(&'a DataObjectDescriptor, &'a [u8]))| {
+            Self::of(at as u64, descriptor, values, options)
+        };
+        // Small ones are encoded before another thread has woken up.
+        if objects.len() < 2 || objects.iter().all(|(_, values)| values.len() < 64 << 10) {
+            return objects.iter().enumerate().map(one).collect();
+        }
+        let ready: Vec<_> = objects.par_iter().enumerate().map(one).collect();
+        ready.into_iter().collect()
     }
 
     /// Checks an object whose payload is encoded already.
@@ -58,28 +116,50 @@ impl<'a> Ready<'a> {
         descriptor: &'a DataObjectDescriptor,
         payload: &'a [u8],
     ) -> Result<Self, EncodeError> {
-        let wrong = |error| EncodeError::Descriptor { object, error };
-        descriptor.check_for_writing().map_err(wrong)?;
-        check_values(&descriptor.params, 1, |key| format!("object {object}: {key}"))?;
-        let found = descriptor.payload_len_in(payload.len() as u64).map_err(wrong)?;
+        check_descriptor(object, descriptor)?;
+        let found = descriptor.payload_len_in(payload.len() as u64);
+        let found = found.map_err(|error| EncodeError::Descriptor { object, error })?;
         // Only what is stored plainly has a length that its shape tells.
-        if stages(descriptor).iter().all(|(_, name)| *name == "none") {
-            let expected = descriptor.elements().and_then(|n| descriptor.dtype.payload_len(n));
-            let expected = expected.unwrap_or(u64::MAX);
-            if found != expected {
-                return Err(EncodeError::PayloadLength { object, found, expected });
-            }
+        if is_bare(descriptor) {
+            check_length(object, descriptor, found)?;
         }
-        Ok(Self { descriptor, parts: ObjectParts { cbor: descriptor.to_cbor(), payload } })
+        let payload_len = usize::try_from(found).unwrap_or(usize::MAX).min(payload.len());
+        // Readers believe the positions in a message of ours.
+        pipeline::check_szip_offsets(descriptor, &payload[..payload_len])
+            .map_err(|error| EncodeError::Pipeline { object, error: Box::new(error) })?;
+        let parts = ObjectParts { cbor: descriptor.to_cbor(), payload: Cow::Borrowed(payload) };
+        Ok(Self { descriptor: Cow::Borrowed(descriptor), parts, precision: None })
+    }
+
+    /// Adds what the library knows about the object to its entry.
+    pub(super) fn enrich(&self, object: u64, entry: &mut Entry) -> Result<(), EncodeError> {
+        let section: Entry = [("tensor".to_owned(), self.descriptor.tensor_entry())].into();
+        entry.insert(RESERVED.to_owned(), Value::from(section));
+        if let Some(precision) = &self.precision
+            && entry.insert(PRECISION.to_owned(), precision.clone()).is_some()
+        {
+            return Err(EncodeError::PrecisionGiven { object });
+        }
+        Ok(())
     }
 }
 
-fn stages(descriptor: &DataObjectDescriptor) -> [(&'static str, &str); 3] {
-    [
-        ("encoding", &descriptor.encoding),
-        ("filter", &descriptor.filter),
-        ("compression", &descriptor.compression),
-    ]
+/// Whether a descriptor asks for no pipeline.
+fn is_bare(descriptor: &DataObjectDescriptor) -> bool {
+    [&descriptor.encoding, &descriptor.filter, &descriptor.compression].into_iter().all(|name| name == NONE)
+}
+
+/// Refuses what readers would not understand.
+fn check_descriptor(object: u64, descriptor: &DataObjectDescriptor) -> Result<(), EncodeError> {
+    descriptor.check_for_writing().map_err(|error| EncodeError::Descriptor { object, error })?;
+    check_values(&descriptor.params, 1, |key| format!("object {object}: {key}"))
+}
+
+/// Refuses values of another number than the shape tells.
+fn check_length(object: u64, descriptor: &DataObjectDescriptor, found: u64) -> Result<(), EncodeError> {
+    let expected = descriptor.elements().and_then(|n| descriptor.dtype.payload_len(n));
+    let expected = expected.unwrap_or(u64::MAX);
+    if found == expected { Ok(()) } else { Err(EncodeError::PayloadLength { object, found, expected }) }
 }
 
 /// Refuses values that no reader would accept; `depth` containers are around them.
@@ -109,10 +189,4 @@ pub(super) fn check_metadata(metadata: &GlobalMetadata) -> Result<(), EncodeErro
         Some(object) => refused(format!("base[{object}]")),
         None => Ok(()),
     }
-}
-
-/// Adds what the library knows about an object to its entry.
-pub(super) fn enrich(entry: &mut Entry, descriptor: &DataObjectDescriptor) {
-    let section: Entry = [("tensor".to_owned(), descriptor.tensor_entry())].into();
-    entry.insert(RESERVED.to_owned(), Value::from(section));
 }

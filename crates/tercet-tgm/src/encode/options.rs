@@ -2,6 +2,7 @@
 
 use super::error::EncodeError;
 use super::provenance::Provenance;
+use crate::pipeline::MaskMethod;
 
 /// Where an index or a hash list stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +53,21 @@ pub struct EncodeOptions {
     pub index: Placement,
     /// Whether the message says when and by what it was written.
     pub provenance: Provenance,
+    /// Keep NaN, in masks beside the values. Otherwise the first one is an error.
+    pub allow_nan: bool,
+    /// Keep infinities, in masks beside the values. Otherwise the first one is an error.
+    pub allow_inf: bool,
+    /// How masks of NaN are compressed.
+    pub nan_mask: MaskMethod,
+    /// How masks of positive infinities are compressed.
+    pub pos_inf_mask: MaskMethod,
+    /// How masks of negative infinities are compressed.
+    pub neg_inf_mask: MaskMethod,
+    /// Masks of up to so many bytes are not compressed.
+    pub small_mask_threshold: u64,
+    /// How far a decoded value may be from the original. Objects whose descriptor asks for no pipeline get the smallest
+    /// one that holds it; the others are refused if they do not hold it.
+    pub max_error: Option<f64>,
 }
 
 impl Default for EncodeOptions {
@@ -61,6 +77,13 @@ impl Default for EncodeOptions {
             hashes: Placement::Auto,
             index: Placement::Auto,
             provenance: Provenance::default(),
+            allow_nan: false,
+            allow_inf: false,
+            nan_mask: MaskMethod::default(),
+            pos_inf_mask: MaskMethod::default(),
+            neg_inf_mask: MaskMethod::default(),
+            small_mask_threshold: 128,
+            max_error: None,
         }
     }
 }
@@ -92,6 +115,33 @@ impl EncodeOptions {
     /// Records provenance, leaves it out, or writes what is given: the last two make the bytes reproducible.
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
+        self
+    }
+
+    /// Keeps NaN and infinities, or refuses them.
+    pub fn with_allowed(mut self, nan: bool, inf: bool) -> Self {
+        self.allow_nan = nan;
+        self.allow_inf = inf;
+        self
+    }
+
+    /// Compresses every mask in this way.
+    pub fn with_masks(mut self, method: MaskMethod) -> Self {
+        self.nan_mask = method;
+        self.pos_inf_mask = method;
+        self.neg_inf_mask = method;
+        self
+    }
+
+    /// Lets decoded values be so far from the originals, and no farther; see [`precision`](crate::precision).
+    pub fn with_max_error(mut self, bound: Option<f64>) -> Self {
+        self.max_error = bound;
+        self
+    }
+
+    /// Does not compress masks of up to so many bytes.
+    pub fn with_small_mask_threshold(mut self, bytes: u64) -> Self {
+        self.small_mask_threshold = bytes;
         self
     }
 }

@@ -1,6 +1,6 @@
 //! When and by what a message was written.
 
-use crate::metadata::Entry;
+use crate::metadata::{ENCODER, Entry};
 use crate::value::Value;
 
 /// Whether a message says when and by what it was written.
@@ -54,7 +54,7 @@ impl Stamp {
         Self {
             time: time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             uuid,
-            encoder: "tercet".to_owned(),
+            encoder: ENCODER.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }

@@ -6,7 +6,7 @@ use tercet_core::checksum::Xxh3;
 
 use super::assemble::{build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame};
 use super::error::EncodeError;
-use super::input::{PreEncoded, RESERVED, Ready, check_metadata, check_values, enrich};
+use super::input::{PreEncoded, RESERVED, Ready, check_metadata, check_values};
 use super::options::EncodeOptions;
 use crate::descriptor::DataObjectDescriptor;
 use crate::fault::Fault;
@@ -107,9 +107,9 @@ impl<W: Write> StreamingEncoder<W> {
         Ok(())
     }
 
-    /// Writes an object.
-    pub fn write_object(&mut self, descriptor: &DataObjectDescriptor, payload: &[u8]) -> Result<(), Fault> {
-        let ready = Ready::of(self.object_count(), descriptor, payload)?;
+    /// Writes an object, whose values go through its pipeline.
+    pub fn write_object(&mut self, descriptor: &DataObjectDescriptor, values: &[u8]) -> Result<(), Fault> {
+        let ready = Ready::of(self.object_count(), descriptor, values, &self.options)?;
         self.put_object(&ready)
     }
 
@@ -134,6 +134,10 @@ impl<W: Write> StreamingEncoder<W> {
         if end.is_none_or(|end| end > 1 << 63) {
             return Err(EncodeError::TooLarge.into());
         }
+        let number = self.offsets.len();
+        let mut entry = self.metadata.base.get(number).cloned().unwrap_or_default();
+        entry.extend(self.preceder.clone().unwrap_or_default());
+        object.enrich(number as u64, &mut entry)?;
         self.put(&header.to_bytes())?;
         let mut hash = Xxh3::new();
         for piece in parts.payload.chunks(PIECE).chain([&*parts.cbor]) {
@@ -148,17 +152,13 @@ impl<W: Write> StreamingEncoder<W> {
         let padding = align8(unpadded).map_or(0, |next| next - unpadded);
         tail.extend(std::iter::repeat_n(0, usize::try_from(padding).unwrap_or_default()));
         self.put(&tail)?;
-        let number = self.offsets.len();
         self.offsets.push(offset);
         self.lengths.push(header.total_length);
         self.hashes.push(hash);
-        if self.metadata.base.len() <= number {
-            self.metadata.base.push(Entry::new());
-        }
-        let preceder = self.preceder.take().unwrap_or_default();
-        if let Some(entry) = self.metadata.base.get_mut(number) {
-            entry.extend(preceder);
-            enrich(entry, object.descriptor);
+        self.preceder = None;
+        match self.metadata.base.get_mut(number) {
+            Some(kept) => *kept = entry,
+            None => self.metadata.base.push(entry),
         }
         Ok(())
     }

@@ -160,9 +160,10 @@ pub(crate) fn u64_of(value: &Value, path: &str) -> Result<u64, MetadataError> {
     u64::try_from(found).map_err(|error| MetadataError::new(path, out_of_range(error)))
 }
 
-/// The items of an array of unsigned integers.
-pub(crate) fn u64s_of(value: Value, path: &str) -> Result<Vec<u64>, MetadataError> {
-    let items = items_of(value, path)?;
+/// The items of an array of unsigned integers, tags in front of it ignored.
+pub(crate) fn u64s_of(value: &Value, path: &str) -> Result<Vec<u64>, MetadataError> {
+    let value = value.untagged();
+    let items = value.as_array().ok_or_else(|| type_error(value, path, "an array"))?;
     let number = |(at, item): (usize, &Value)| match u64_of(item, "") {
         Ok(number) => Ok(number),
         Err(error) => Err(MetadataError::new(format!("{path}[{at}]"), error.why)),

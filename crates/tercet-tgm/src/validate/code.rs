@@ -127,6 +127,7 @@ codes! {
         DecodePipelineFailed = "decode_pipeline_failed", Error;
         PipelineConfigFailed = "pipeline_config_failed", Error;
         PipelineNotBuiltIn = "pipeline_not_built_in", Warning;
+        SzipOffsetWrong = "szip_offset_wrong", Warning;
     }
     Fidelity {
         DecodeObjectFailed = "decode_object_failed", Error;

@@ -10,17 +10,15 @@ use crate::cbor;
 use crate::check;
 use crate::descriptor::DataObjectDescriptor;
 use crate::fault::{Contradiction, Fault};
+use crate::known::Known;
 use crate::layout::Layout;
 use crate::metadata::{Entry, GlobalMetadata, MetadataWhy};
-use crate::object::{Object, decoded_len, refuse_undecodable};
+use crate::object::Object;
 use crate::options::ReadOptions;
+use crate::pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, Pipeline};
 use crate::value::Value;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
-
-const ENCODINGS: &[&str] = &["none", "simple_packing"];
-const FILTERS: &[&str] = &["none", "shuffle"];
-const COMPRESSIONS: &[&str] = &["none", "szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"];
 
 /// Understands every frame and compares what they say. Returns the lists, for the next level.
 pub(super) fn check(
@@ -129,7 +127,7 @@ fn descriptors(
     for frame in layout.objects() {
         let start = frame.span.start().saturating_add(frame.cbor_offset);
         let (object, at) = (Some(u64::from(frame.object)), Some(start));
-        match Object::open(source, reading, layout.number, *frame) {
+        match Object::open(source, reading, &Known::default(), layout.number, *frame) {
             Ok(opened) => {
                 if canonical
                     && let Err(error) =
@@ -190,9 +188,11 @@ fn one(
     let elements = descriptor.elements();
     if elements.and_then(|n| descriptor.dtype.payload_len(n)).is_none() {
         report.add(Code::ShapeOverflow, object, at, "the shape has more than 2^64 bytes".to_owned());
-    } else if refuse_undecodable(frame.region(message), descriptor).is_ok()
-        && let Err(fault) = decoded_len(frame.region(message), descriptor, payload)
+    } else if let Ok(Some(expected)) = Pipeline::of(descriptor).map(|pipeline| pipeline.stored_len())
+        && expected != payload.len()
     {
+        let (region, span, found) = (frame.region(message), payload, payload.len());
+        let fault = Fault::PayloadLength { region, span, found, expected };
         report.add(Code::PayloadLengthMismatch, object, at, super::words(&fault));
     }
 }

@@ -10,6 +10,7 @@ use crate::body::Body;
 use crate::check::{ALGORITHM, check_hash};
 use crate::dtype::Dtype;
 use crate::fault::Fault;
+use crate::known::Known;
 use crate::layout::Layout;
 use crate::object::Object;
 use crate::options::ReadOptions;
@@ -83,30 +84,33 @@ impl Work<'_> {
 
     fn decode(&self, frame: &Frame, report: &mut MessageReport) -> Result<(), Fault> {
         let (object, at) = (Some(u64::from(frame.object)), Some(frame.span.start()));
-        let Ok(opened) = Object::open(self.source, self.reading, self.layout.number, *frame) else {
+        let known = Known::default();
+        let Ok(opened) = Object::open(self.source, self.reading, &known, self.layout.number, *frame) else {
             // Told on the level before.
             return Ok(());
         };
         // Without values to look at, what is stored plainly has nothing to decode.
-        let decoded =
-            if self.fidelity { opened.decode().map(Some) } else { opened.decoded_len().map(|_| None) };
+        let decoded = if self.fidelity || !opened.descriptor().is_plain() {
+            // What a mask tells apart is expected, so it stays out of the values.
+            opened.decode_with_masks().map(|(array, _)| Some(array))
+        } else {
+            opened.decoded_len().map(|_| None)
+        };
         let array = match decoded.map_err(crate::Error::into_fault) {
             Ok(array) => array,
-            Err(fault @ Fault::Undecodable { .. }) => {
-                report.add(Code::PipelineNotBuiltIn, object, at, super::words(&fault));
-                return Ok(());
-            }
             Err(Fault::PayloadLength { .. }) => return Ok(()),
             Err(fault @ (Fault::Source(_) | Fault::Cancelled(_))) => return Err(fault),
             Err(fault) => {
-                let failed =
-                    if self.fidelity { Code::DecodeObjectFailed } else { Code::DecodePipelineFailed };
-                let code = if fault.class() == Class::Limit { Code::LimitExceeded } else { failed };
-                report.add(code, object, at, super::words(&fault));
+                report.add(self.code_of(&fault), object, at, super::words(&fault));
                 return Ok(());
             }
         };
-        if let Some(array) = array {
+        match opened.wrong_szip_offset().map_err(crate::Error::into_fault) {
+            Ok(Some(wrong)) => report.add(Code::SzipOffsetWrong, object, at, wrong.to_string()),
+            Ok(None) => {}
+            Err(fault) => return Err(fault),
+        }
+        if let Some(array) = array.filter(|_| self.fidelity) {
             let (nan, inf) = not_finite(&array);
             let found = [(nan, Code::NanDetected, "NaN"), (inf, Code::InfDetected, "infinite")];
             for (first, code, name) in found {
@@ -116,6 +120,19 @@ impl Work<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Work<'_> {
+    /// How an object that cannot be decoded is reported.
+    fn code_of(&self, fault: &Fault) -> Code {
+        match fault {
+            Fault::Pipeline { error, .. } if error.is_unsupported() => Code::PipelineNotBuiltIn,
+            Fault::Pipeline { error, .. } if error.is_about_descriptor() => Code::PipelineConfigFailed,
+            fault if fault.class() == Class::Limit => Code::LimitExceeded,
+            _ if self.fidelity => Code::DecodeObjectFailed,
+            _ => Code::DecodePipelineFailed,
+        }
     }
 }
 

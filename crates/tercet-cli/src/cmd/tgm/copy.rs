@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use tercet::core::{Progress as _, Span, escape};
 use tercet::tgm::{File, Writer};
 
+use super::Globals;
 use super::open::{Reading, for_each_message};
+use super::recode::{Recoder, Recoding, Tally};
 use super::select::Filter;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -26,6 +28,7 @@ Examples:
   tgm copy run.tgm clean.tgm                    all messages, and nothing that stands between them
   tgm copy -w mars.param=2t run.tgm t2m.tgm     only these messages
   tgm copy run.tgm 'split/[mars.param].tgm'     a file for each value
+  tgm copy run.tgm small.tgm --compression zstd like `tgm recode`
 
 A placeholder [KEY] is replaced by the value of the key, or by `unknown` where a message has none.
 Messages with the same values go into the same file. Values that could lead out of the folder are
@@ -46,9 +49,25 @@ pub(crate) struct Args {
     force: bool,
     #[command(flatten)]
     reading: Reading,
+    #[command(flatten)]
+    recoding: Recoding,
 }
 
-pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+/// A message that is copied.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    number: u64,
+    span: Span,
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
+    args.recoding.check()?;
+    if let Some(option) = args.recoding.stray_option() {
+        let said = format!("`{option}` is for messages whose values are stored in another way");
+        let hint = "add `--encoding`, `--filter`, `--compression` or `--max-error`";
+        return Err(Failure::request(said).with_hint(hint));
+    }
+    let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
     let template = Template::parse(&args.output)?;
     let file = args.reading.open(args.input.source()?, out)?;
     if let Some(template) = &template {
@@ -57,14 +76,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             check_target(args, target)?;
             template.refuse_links(target)?;
         }
-        write_all(&file, &targets, Some(template), out)?;
+        write_all(&file, &targets, Some(template), recoder, out)?;
         return Ok(Outcome::Done);
     }
     let output = check_target(args, &args.output)?;
-    let spans = matching(args, &file, out)?;
-    match output {
-        Output::Stdout => send(&file, &spans, out)?,
-        Output::Path(path) => write_all(&file, &[(path, spans)].into(), None, out)?,
+    let found = matching(args, &file, out)?;
+    match (output, recoder) {
+        (Output::Stdout, None) => send(&file, &found, out)?,
+        (Output::Stdout, Some(recoder)) => send_recoded(&file, &found, recoder, out)?,
+        (Output::Path(path), recoder) => write_all(&file, &[(path, found)].into(), None, recoder, out)?,
     }
     Ok(Outcome::Done)
 }
@@ -78,20 +98,21 @@ fn check_target(args: &Args, target: &Path) -> Result<Output, Failure> {
 }
 
 /// The messages that are copied, each of them checked.
-fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<Span>, Failure> {
-    if args.reading.ignore_checksums && !args.filter.is_active() {
+fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<Found>, Failure> {
+    if args.reading.ignore_checksums && !args.filter.is_active() && !args.recoding.is_wanted() {
         // Nothing is asked of the messages: even those that cannot be followed are copied.
-        return Ok(file.scan()?.messages.clone());
+        let found = |(&span, number)| Found { number, span };
+        return Ok(file.scan()?.messages.iter().zip(0..).map(found).collect());
     }
-    let mut spans = Vec::new();
+    let mut found = Vec::new();
     let bar = out.bar("checking", file.len());
     for_each_message(file, &args.filter, |message| {
         args.reading.check_objects(message)?;
         bar.advance(message.span().len());
-        spans.push(message.span());
+        found.push(Found { number: message.number(), span: message.span() });
         Ok(())
     })?;
-    Ok(spans)
+    Ok(found)
 }
 
 /// The messages of each file that is to be written, each of them checked.
@@ -100,8 +121,8 @@ fn plan(
     file: &File,
     template: &Template,
     out: &Ui,
-) -> Result<BTreeMap<PathBuf, Vec<Span>>, Failure> {
-    let mut targets: BTreeMap<PathBuf, Vec<Span>> = BTreeMap::new();
+) -> Result<BTreeMap<PathBuf, Vec<Found>>, Failure> {
+    let mut targets: BTreeMap<PathBuf, Vec<Found>> = BTreeMap::new();
     let bar = out.bar("checking", file.len());
     for_each_message(file, &args.filter, |message| {
         let target = template.expand(message.metadata()).map_err(|why| {
@@ -109,7 +130,8 @@ fn plan(
         })?;
         args.reading.check_objects(message)?;
         bar.advance(message.span().len());
-        targets.entry(target).or_default().push(message.span());
+        let found = Found { number: message.number(), span: message.span() };
+        targets.entry(target).or_default().push(found);
         Ok(())
     })?;
     Ok(targets)
@@ -117,14 +139,15 @@ fn plan(
 
 fn write_all(
     file: &File,
-    targets: &BTreeMap<PathBuf, Vec<Span>>,
+    targets: &BTreeMap<PathBuf, Vec<Found>>,
     template: Option<&Template>,
+    mut recoder: Option<Recoder<'_>>,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let bar = out.bar("copying", targets.values().map(|spans| total(spans)).sum());
+    let bar = out.bar("copying", targets.values().map(|found| total(found)).sum());
     let mut written = BTreeSet::new();
     let mut lines = Vec::new();
-    for (target, spans) in targets {
+    for (target, found) in targets {
         let shown = escape::name(&target.to_string_lossy()).into_owned();
         if let Some(template) = template {
             template.make_folders(target)?;
@@ -135,23 +158,35 @@ fn write_all(
             return Err(Failure::request(said));
         }
         let mut writer = Writer::create(target)?;
-        for span in spans {
-            writer.copy_from(&**file.source(), *span, &bar)?;
+        let mut tally = Tally::default();
+        for &Found { number, span } in found {
+            match &mut recoder {
+                None => writer.copy_from(&**file.source(), span, &bar)?,
+                Some(recoder) => {
+                    let bytes = recoder.message(&file.message(number)?, &mut tally, out)?;
+                    bar.check().map_err(|_| Failure::Interrupted)?;
+                    writer.raw(&bytes)?;
+                    bar.advance(span.len());
+                }
+            }
         }
         written.insert(writer.finish()?);
-        let (count, size) = (spans.len(), human_size(total(spans)));
+        let (count, size) = (found.len(), human_size(total(found)));
         let plural = if count == 1 { "" } else { "s" };
-        lines.push(format!("{shown}: {count} message{plural}, {size}"));
+        lines.push(match &recoder {
+            None => format!("{shown}: {count} message{plural}, {size}"),
+            Some(_) => tally.line(&shown),
+        });
     }
     drop(bar);
     lines.into_iter().try_for_each(|line| out.line(line))
 }
 
 /// Copies messages to standard output.
-fn send(file: &File, spans: &[Span], out: &mut Ui) -> Result<(), Failure> {
-    let bar = out.bar("copying", total(spans));
+fn send(file: &File, found: &[Found], out: &mut Ui) -> Result<(), Failure> {
+    let bar = out.bar("copying", total(found));
     let sink = out.bytes()?;
-    for span in spans {
+    for Found { span, .. } in found {
         let mut at = span.start();
         while at < span.end() {
             if bar.is_cancelled() {
@@ -168,6 +203,19 @@ fn send(file: &File, spans: &[Span], out: &mut Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-fn total(spans: &[Span]) -> u64 {
-    spans.iter().map(|span| span.len()).sum()
+/// Recodes messages on their way to standard output.
+fn send_recoded(file: &File, found: &[Found], mut recoder: Recoder<'_>, out: &mut Ui) -> Result<(), Failure> {
+    let bar = out.bar("copying", total(found));
+    let mut tally = Tally::default();
+    for found in found {
+        let bytes = recoder.message(&file.message(found.number)?, &mut tally, out)?;
+        bar.check().map_err(|_| Failure::Interrupted)?;
+        out.bytes()?.write_all(&bytes).map_err(|error| Failure::output(&error))?;
+        bar.advance(found.span.len());
+    }
+    Ok(())
+}
+
+fn total(found: &[Found]) -> u64 {
+    found.iter().map(|found| found.span.len()).sum()
 }

@@ -2,19 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use tercet::core::{Class, Progress as _};
-use tercet::tgm::{self, EncodeOptions, Fault, GlobalMetadata, Provenance, StreamingEncoder, Writer};
+use tercet::core::{Class, Diagnose as _, Progress as _};
+use tercet::tgm::{
+    self, EncodeError, EncodeOptions, Fault, GlobalMetadata, Provenance, StreamingEncoder, Writer,
+};
 
+use super::Globals;
 use super::open::Reading;
+use super::pipeline::Pipeline;
 use crate::failure::{Failure, Outcome};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
 use crate::output::{Output, shown};
-use crate::render::human_size;
+use crate::render::{exact, human_size};
 use crate::ui::{Bar, Ui};
 
-mod arrays;
+pub(super) mod arrays;
 mod meta;
+mod stored;
 
 use arrays::{Object, Payload, total_bytes};
 use meta::Pair;
@@ -26,9 +31,14 @@ Examples:
   tgm create run.tgm --from t2m=t2m.npy --from land=land.npy --meta step=6
   tgm create run.tgm --append --from t2m=next.npy --meta mars.step=12
   tgm create - --stream --from t2m=t2m.npy | ssh host 'cat > run.tgm'
+  tgm create run.tgm --from t2m=t2m.npy --filter shuffle --compression zstd
+  tgm create run.tgm --from t2m=t2m.npy --encoding simple_packing --bits 24 --compression szip
+  tgm create run.tgm --from t2m=t2m.npy --max-error 0.01 --widen --allow-nan
 
 Values of `--meta` that are JSON are taken as such: numbers, `true`, `false`, `null`, `[…]`, `{…}` and text in double \
-quotes. Everything else is text. A dot in a key makes a map: `mars.step=6` is the `step` in `mars`.";
+quotes. Everything else is text. A dot in a key makes a map: `mars.step=6` is the `step` in `mars`.
+
+The same pipeline stores every array. An array that it cannot store is an error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -50,6 +60,8 @@ pub(crate) struct Args {
     force: bool,
     #[command(flatten)]
     style: Style,
+    #[command(flatten)]
+    pipeline: Pipeline,
 }
 
 /// How a message is written.
@@ -66,17 +78,19 @@ struct Style {
     reproducible: bool,
 }
 
-pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
+    args.pipeline.check()?;
     let output = Output::of(&args.path, args.force || args.append)?;
     args.from.iter().try_for_each(|from| output.must_not_be(&from.path))?;
     let metadata = args.metadata()?;
-    let objects = arrays::open(&args.from, out)?;
+    let objects = arrays::open(&args.from, &args.pipeline, out)?;
+    let options = args.options(globals);
     match output {
         Output::Stdout if args.append => {
             return Err(Failure::request("`--append` needs a file, not standard output"));
         }
-        Output::Stdout => args.send(&metadata, objects, out)?,
-        Output::Path(path) => args.write(&path, &metadata, objects, out)?,
+        Output::Stdout => args.send(&metadata, objects, options, out)?,
+        Output::Path(path) => args.write(&path, &metadata, objects, options, out)?,
     }
     Ok(Outcome::Done)
 }
@@ -88,57 +102,67 @@ impl Args {
         Ok(GlobalMetadata { base, extra: meta::section(&self.meta)?, ..GlobalMetadata::default() })
     }
 
+    fn options(&self, globals: &Globals) -> EncodeOptions {
+        let options = globals.encode_options(false).with_hash(!self.style.no_hash);
+        let options = options.with_max_error(self.pipeline.max_error());
+        if self.style.reproducible { options.with_provenance(Provenance::Off) } else { options }
+    }
+
     fn write(
         &self,
         path: &Path,
         metadata: &GlobalMetadata,
         objects: Vec<Object>,
+        options: EncodeOptions,
         out: &mut Ui,
     ) -> Result<(), Failure> {
         let (mut writer, before) =
             if self.append { extend(path, out)? } else { (Writer::create(path)?, Before::default()) };
         let bar = out.bar("writing", total_bytes(&objects));
         let count = objects.len();
+        let raw: Vec<(String, u64)> =
+            objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         if self.style.stream {
             let of_path = |fault| Failure::from(tgm::Error::new(path.to_string_lossy().into(), fault));
-            writer.stream(metadata, self.style.options(), |encoder| {
-                write_each(encoder, objects, &bar, &of_path)
-            })?;
+            writer.stream(metadata, options, |encoder| write_each(encoder, objects, &bar, &of_path))?;
         } else {
             let payloads = read_all(&objects)?;
-            writer.message(metadata, &paired(&objects, &payloads), &self.style.options())?;
+            let made = writer.message(metadata, &paired(&objects, &payloads), &options);
+            made.map_err(|error| explained(error, &objects))?;
         }
         bar.check().map_err(|_| Failure::Interrupted)?;
         writer.finish()?;
         drop(bar);
-        let added = tgm::File::open(path)?.len().saturating_sub(before.bytes);
+        let file = tgm::File::open(path)?;
+        let added = file.len().saturating_sub(before.bytes);
         let (path, number, size) = (shown(path), before.messages, human_size(added));
         let plural = if count == 1 { "" } else { "s" };
-        out.line(format_args!("{path}: message {number} with {count} object{plural}, {size}"))
+        out.line(format_args!("{path}: message {number} with {count} object{plural}, {size}"))?;
+        if self.pipeline.is_given() { stored::print(&file.message(number)?, &raw, out) } else { Ok(()) }
     }
 
-    fn send(&self, metadata: &GlobalMetadata, objects: Vec<Object>, out: &mut Ui) -> Result<(), Failure> {
+    fn send(
+        &self,
+        metadata: &GlobalMetadata,
+        objects: Vec<Object>,
+        options: EncodeOptions,
+        out: &mut Ui,
+    ) -> Result<(), Failure> {
         let bar = out.bar("writing", total_bytes(&objects));
         let sink = out.bytes()?;
         if self.style.stream {
-            let encoder = StreamingEncoder::new(sink, metadata, self.style.options());
+            let encoder = StreamingEncoder::new(sink, metadata, options);
             let mut encoder = encoder.map_err(of_stdout)?;
             write_each(&mut encoder, objects, &bar, &of_stdout)?;
             // What was sent cannot be changed any more: the length stays unknown.
             encoder.finish().map_err(of_stdout)?;
         } else {
             let payloads = read_all(&objects)?;
-            let message = tgm::encode_message(metadata, &paired(&objects, &payloads), &self.style.options())?;
+            let message = tgm::encode_message(metadata, &paired(&objects, &payloads), &options);
+            let message = message.map_err(|error| explained(error, &objects))?;
             sink.write_all(&message).map_err(|error| Failure::output(&error))?;
         }
         Ok(())
-    }
-}
-
-impl Style {
-    fn options(self) -> EncodeOptions {
-        let options = EncodeOptions::new().with_hash(!self.no_hash);
-        if self.reproducible { options.with_provenance(Provenance::Off) } else { options }
     }
 }
 
@@ -183,7 +207,8 @@ fn write_each<W: std::io::Write>(
 ) -> Result<(), Failure> {
     for object in objects {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        encoder.write_object(object.descriptor(), &object.read()?).map_err(told)?;
+        let written = encoder.write_object(object.descriptor(), &object.read()?);
+        written.map_err(|fault| refused(&fault, &object).unwrap_or_else(|| told(fault)))?;
         bar.advance(object.bytes());
     }
     Ok(())
@@ -198,6 +223,38 @@ fn paired<'a>(
     payloads: &'a [Payload<'_>],
 ) -> Vec<(&'a tgm::DataObjectDescriptor, &'a [u8])> {
     objects.iter().map(Object::descriptor).zip(payloads.iter().map(|payload| &**payload)).collect()
+}
+
+/// An error of the library, about the array that it is about.
+fn explained(error: tgm::Error, objects: &[Object]) -> Failure {
+    let number = match error.fault() {
+        Fault::Encode(EncodeError::Pipeline { object, .. } | EncodeError::Inexact { object, .. }) => *object,
+        _ => return error.into(),
+    };
+    let object = usize::try_from(number).ok().and_then(|number| objects.get(number));
+    object.and_then(|object| refused(error.fault(), object)).unwrap_or_else(|| error.into())
+}
+
+/// Values that cannot be stored as asked, told by the name of their array.
+fn refused(fault: &Fault, object: &Object) -> Option<Failure> {
+    let Fault::Encode(error) = fault else { return None };
+    let (why, hint) = match error {
+        EncodeError::Pipeline { error, .. } => (error.to_string(), fault.hint().map(String::from)),
+        EncodeError::Inexact { found, bound, .. } => (
+            format!(
+                "its pipeline changes a value by {}, but at most {} is allowed",
+                exact(*found),
+                exact(*bound)
+            ),
+            Some("`--max-error` without a pipeline searches one that holds it".to_owned()),
+        ),
+        _ => return None,
+    };
+    let failure = Failure::new(fault.class(), format!("{}: {why}", object.called()));
+    Some(match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    })
 }
 
 /// A fault of a stream to standard output.

@@ -8,6 +8,7 @@ use crate::failure::{Failure, Outcome};
 use crate::ui::{BAD, DIM, GOOD, HEADING, Ui, paint};
 
 mod build;
+mod pipelines;
 mod selftest;
 
 const EXAMPLES: &str = "\
@@ -50,15 +51,17 @@ impl Diagnosis {
         lines.push(row("profile", build.profile));
         lines.extend([String::new(), paint(HEADING, "Features")]);
         for feature in &self.features {
-            let state = if feature.built_in { "built in".to_owned() } else { paint(DIM, "not built in") };
+            let state = feature.told().unwrap_or_else(|| paint(DIM, "not built in"));
             lines.push(row(feature.name, &state));
         }
         lines.extend([String::new(), paint(HEADING, "Self-test")]);
         for test in &self.self_test {
-            lines.push(match &test.failed {
-                None => format!("  {:<44}{}", test.name, paint(GOOD, "ok")),
-                Some(why) => format!("  {:<44}{} ({})", test.name, paint(BAD, "FAILED"), escape::name(why)),
-            });
+            let verdict = match (test.outcome, &test.failed) {
+                (selftest::Outcome::Skipped, _) => paint(DIM, "skipped"),
+                (_, None) => paint(GOOD, "ok"),
+                (_, Some(why)) => format!("{} ({})", paint(BAD, "FAILED"), escape::name(why)),
+            };
+            lines.push(format!("  {:<44}{verdict}", test.name));
         }
         let status = if self.healthy { paint(GOOD, "HEALTHY") } else { paint(BAD, "UNHEALTHY") };
         lines.extend([String::new(), format!("Status: {status}")]);
@@ -82,9 +85,10 @@ mod tests {
 
     #[test]
     fn one_failure_is_enough() {
-        let good = selftest::Row { name: "a".into(), failed: None };
-        let bad = selftest::Row { name: "b".into(), failed: Some("other\nbytes".to_owned()) };
-        let diagnosis = Diagnosis::of(vec![good, bad]);
+        let rows = [selftest::row("a", Ok(())), selftest::skipped("c")];
+        assert!(Diagnosis::of(rows.into()).healthy);
+        let rows = [selftest::row("a", Ok(())), selftest::row("b", Err("other\nbytes".to_owned()))];
+        let diagnosis = Diagnosis::of(rows.into());
         assert!(!diagnosis.healthy);
         let lines = diagnosis.lines().join("\n");
         assert!(lines.contains("(other\\nbytes)") && lines.contains("UNHEALTHY"), "{lines}");

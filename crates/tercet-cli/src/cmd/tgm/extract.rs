@@ -5,15 +5,20 @@ use std::path::PathBuf;
 
 use tercet::convert::npy::{self, Element};
 use tercet::core::publish::{PublishError, Staged};
-use tercet::core::{Progress as _, Shape, escape};
-use tercet::tgm::{DataObjectDescriptor, Dtype, Message, Object};
+use tercet::core::{Progress as _, Shape};
+use tercet::tgm::{Array, DataObjectDescriptor, Dtype, Object};
 
 use super::open::Reading;
+use super::place::{Place, place, told};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{ArrayFormat, Output, shown};
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
+
+mod ranges;
+
+use ranges::Span;
 
 /// Bytes between two looks at whether the user wants to stop.
 const PIECE: usize = 1 << 20;
@@ -23,8 +28,9 @@ Examples:
   tgm extract run.tgm 0.1 -o land.npy               the second object of the first message
   tgm extract run.tgm 7 -o - | xxd                  the only object of message 7, as bytes
   cat run.tgm | tgm extract - 0.0 --as npy -o -     from a pipe into a pipe
+  tgm extract run.tgm 0.0 --range 100:50 -o x.npy   50 values, from number 100 on
 
-Messages and objects are counted from 0.";
+Messages, objects and values are counted from 0; values through the whole array, the last axis fastest.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -41,6 +47,16 @@ pub(crate) struct Args {
     /// The file to write; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+    /// Take only COUNT values from number START on: `100:50`. Several ranges, by commas or by repeating the option, are
+    /// written one behind the other, as an array with one axis
+    #[arg(long = "range", value_name = "START:COUNT", value_delimiter = ',', value_parser = ranges::span)]
+    ranges: Vec<Span>,
+    /// Compare the hash of the whole object before ranges are taken out of it
+    #[arg(long, conflicts_with = "ignore_checksums")]
+    verify: bool,
+    /// Leave zeros where values are masked, instead of the NaN and infinities that were there
+    #[arg(long)]
+    no_restore: bool,
     /// Replace a file that is there already
     #[arg(long)]
     force: bool,
@@ -48,90 +64,91 @@ pub(crate) struct Args {
     reading: Reading,
 }
 
-/// Which array is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    message: u64,
-    object: Option<u64>,
-}
-
-fn place(text: &str) -> Result<Place, String> {
-    let number = |part: &str| {
-        let digits = part.bytes().all(|byte| byte.is_ascii_digit());
-        part.parse().ok().filter(|_| digits).ok_or_else(|| {
-            format!(
-                "`{part}` is not a number; write a message like `3`, or a message and an object like `3.1`"
-            )
-        })
-    };
-    let (message, object) =
-        text.split_once('.').map_or((text, None), |(message, object)| (message, Some(object)));
-    Ok(Place { message: number(message)?, object: object.map(number).transpose()? })
-}
-
-impl Place {
-    /// The number of the object in its message.
-    fn object_of(self, message: &Message) -> Result<u64, Failure> {
-        match (self.object, message.object_count()) {
-            (Some(object), _) => Ok(object),
-            (None, 1) => Ok(0),
-            (None, count) => {
-                let (name, number) = (message.name(), self.message);
-                if count == 0 {
-                    return Err(Failure::request(format!("{name}: message {number} holds no object")));
-                }
-                let said = format!("{name}: message {number} holds {count} objects");
-                Err(Failure::request(said)
-                    .with_hint(format!("say which: `{number}.0` to `{number}.{}`", count - 1)))
-            }
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = Output::of(&args.output, args.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
-    let file = args.reading.open(args.input.source()?, out)?;
+    let options = args.reading.options().with_restore_non_finite(!args.no_restore);
+    let file = Reading::open_with(args.input.source()?, options, out)?;
     let message = file.message(args.place.message)?;
     let object = message.object(args.place.object_of(&message)?)?;
-    let header = match ArrayFormat::of(args.format, &args.output) {
-        ArrayFormat::Npy => npy_header(&object, out)?,
-        ArrayFormat::Raw => Vec::new(),
+    if args.verify {
+        object.verify()?;
+    }
+    if args.no_restore && !object.masks_span().is_empty() {
+        out.note("note: zeros stand in the places of values that are masked")?;
+    }
+    let format = ArrayFormat::of(args.format, &args.output);
+    let taken = if args.ranges.is_empty() {
+        let header = header(format, &object, &object.descriptor().shape, out)?;
+        let array = object.decode()?;
+        Taken { header, dtype: array.dtype(), shape: array.shape().clone(), values: array.into() }
+    } else {
+        let elements = ranges::total(&args.ranges)?;
+        let header = header(format, &object, &[elements], out)?;
+        let values = ranges::read(&object, &args.ranges, out)?;
+        Taken { header, dtype: object.descriptor().dtype, shape: Shape::new(vec![elements]), values }
     };
-    let array = object.decode()?;
-    let bar = out.bar("extracting", array.bytes().len() as u64);
+    let values = taken.values.bytes();
+    let bar = out.bar("extracting", values.len() as u64);
     match output {
         Output::Path(path) => {
             let mut staged = Staged::create(&path)?;
-            write_all(&mut staged, &header, array.bytes(), &bar, of_file)?;
+            write_all(&mut staged, &taken.header, values, &bar, of_file)?;
             staged.publish()?;
             drop(bar);
-            let size = human_size((header.len() + array.bytes().len()) as u64);
+            let size = human_size((taken.header.len() + values.len()) as u64);
             let (path, what) = (shown(&path), told(&message, &object));
-            out.line(format_args!("{path}: {what}, {} {}, {size}", array.dtype(), array.shape()))?;
+            out.line(format_args!("{path}: {what}, {} {}, {size}", taken.dtype, taken.shape))?;
         }
-        Output::Stdout => write_all(out.bytes()?, &header, array.bytes(), &bar, |e| Failure::output(&e))?,
+        Output::Stdout => write_all(out.bytes()?, &taken.header, values, &bar, |e| Failure::output(&e))?,
     }
     Ok(Outcome::Done)
 }
 
-/// The numbers of an object, and its name if it has one.
-fn told(message: &Message, object: &Object<'_>) -> String {
-    let (number, index) = (message.number(), object.index());
-    let entry = usize::try_from(index).ok().and_then(|index| message.metadata().base.get(index));
-    match entry.and_then(|entry| entry.get("name")?.as_text()) {
-        Some(name) => format!("message {number}, object {index} (`{}`)", escape::name(name)),
-        None => format!("message {number}, object {index}"),
+/// What is written, and what it is.
+struct Taken {
+    header: Vec<u8>,
+    dtype: Dtype,
+    shape: Shape,
+    values: Values,
+}
+
+/// A whole array, or values of ranges.
+enum Values {
+    Whole(Array),
+    Joined(Vec<u8>),
+}
+
+impl From<Array> for Values {
+    fn from(array: Array) -> Self {
+        Self::Whole(array)
     }
 }
 
-/// The header of a NumPy file for an object, whose values NumPy may know under another type only.
-fn npy_header(object: &Object<'_>, out: &mut Ui) -> Result<Vec<u8>, Failure> {
+impl Values {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Whole(array) => array.bytes(),
+            Self::Joined(bytes) => bytes,
+        }
+    }
+}
+
+fn header(format: ArrayFormat, object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8>, Failure> {
+    match format {
+        ArrayFormat::Npy => npy_header(object, shape, out),
+        ArrayFormat::Raw => Ok(Vec::new()),
+    }
+}
+
+/// The header of a NumPy file for values of an object, which NumPy may know under another type only.
+fn npy_header(object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8>, Failure> {
     let descriptor = object.descriptor();
-    let len = object.decoded_len()?;
-    let (rank, most) = (descriptor.shape.len(), npy::MAX_RANK);
+    // What cannot be decoded is told before anything else.
+    object.decoded_len()?;
+    let (rank, most) = (shape.len(), npy::MAX_RANK);
     if rank > most && descriptor.dtype != Dtype::Bitmask {
         let said = format!("the object has {rank} axes, but arrays of NumPy have at most {most}");
         return Err(Failure::request(said).with_hint("`--as raw` writes the values alone"));
@@ -143,13 +160,14 @@ fn npy_header(object: &Object<'_>, out: &mut Ui) -> Result<Vec<u8>, Failure> {
         ))?;
     }
     match element_of(descriptor.dtype) {
-        Some(element) => Ok(npy::header(element, &descriptor.shape)),
+        Some(element) => Ok(npy::header(element, shape)),
         None if descriptor.dtype == Dtype::Bfloat16 => {
             out.note("note: NumPy has no bfloat16: the values are their bits as uint16")?;
-            Ok(npy::header(Element::U16, &descriptor.shape))
+            Ok(npy::header(Element::U16, shape))
         }
         None => {
-            let shape = Shape::new(descriptor.shape.clone());
+            let shape = Shape::new(shape.to_vec());
+            let len = shape.elements().unwrap_or(0).div_ceil(8);
             out.note(format_args!(
                 "note: NumPy has no bitmask: the {shape} bits are {len} bytes of uint8, the first in the highest bit"
             ))?;
@@ -205,15 +223,6 @@ fn of_file(error: std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_are_numbers() {
-        assert_eq!(place("3"), Ok(Place { message: 3, object: None }));
-        assert_eq!(place("0.12"), Ok(Place { message: 0, object: Some(12) }));
-        for text in ["", ".", "3.", ".1", "+3", "-1", "1.2.3", "a", "3,1", "18446744073709551616"] {
-            assert!(place(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn only_strides_that_matter_are_told() {

@@ -24,7 +24,23 @@ impl Reading {
     /// Finds the messages of a file and tells on standard error about bytes that belong to none. A file that has
     /// bytes but no message is an error.
     pub(super) fn open(self, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
+        Self::open_with(source, self.options(), out)
+    }
+
+    /// What is asked of the library.
+    pub(super) fn options(self) -> ReadOptions {
         let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
+        #[cfg(feature = "sz3")]
+        let options = options.with_sz3(sz3());
+        options
+    }
+
+    /// Like [`open`](Self::open), with other options.
+    pub(super) fn open_with(
+        source: Arc<dyn ByteSource>,
+        options: ReadOptions,
+        out: &mut Ui,
+    ) -> Result<File, Failure> {
         let file = File::from_source(source, options);
         let bar = out.bar("scanning", file.len());
         let scan = file.scan_with(&bar)?;
@@ -60,6 +76,12 @@ impl Reading {
         }
         Ok(())
     }
+}
+
+/// How SZ3 payloads are read. Their library can be crashed by what it decodes: let that be another process.
+#[cfg(feature = "sz3")]
+pub(super) fn sz3() -> tercet::tgm::Sz3Reading {
+    tercet::tgm::Sz3Reading::Elsewhere(super::sz3::decode_in_child)
 }
 
 /// Hands over every message that the filter takes. The first one that cannot be read ends the work.

@@ -122,8 +122,28 @@ fn doctor_is_healthy() {
     assert_eq!(told["build"]["version"], env!("CARGO_PKG_VERSION"));
     let rows = told["self_test"].as_array().unwrap();
     assert!(rows.len() > 30 && rows.iter().all(|row| row.get("failed").is_none()), "{rows:?}");
-    let has = |name: &str| told["features"].as_array().unwrap().iter().any(|feature| feature["name"] == name);
-    assert!(has("szip") && has("simple_packing") && has("mmap"));
+    let outcome = |name: &str| rows.iter().find(|row| row["name"] == name).map(|row| row["outcome"].clone());
+    assert_eq!(outcome("known bytes    szip, 8 bits"), Some("ok".into()));
+    let sz3 = if cfg!(feature = "sz3") { "ok" } else { "skipped" };
+    assert_eq!(outcome("pipeline       sz3"), Some(sz3.into()));
+    let features = told["features"].as_array().unwrap();
+    assert_eq!(features.len(), 14);
+    let feature = |name: &str| features.iter().find(|feature| feature["name"] == name).unwrap();
+    assert_eq!(
+        *feature("szip"),
+        json!({
+            "name": "szip", "kind": "compression", "state": "on",
+            "backend": "own", "linkage": "pure-rust", "version": env!("CARGO_PKG_VERSION"),
+        })
+    );
+    assert_eq!(feature("zstd")["linkage"], "static-c");
+    assert!(feature("zstd")["version"].as_str().unwrap().starts_with("1."));
+    assert_eq!(*feature("remote"), json!({ "name": "remote", "kind": "io", "state": "off" }));
+    for line in
+        ["  lz4                   lz4_flex          pure Rust ", "  remote                not built in\n"]
+    {
+        assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
+    }
 }
 
 #[test]

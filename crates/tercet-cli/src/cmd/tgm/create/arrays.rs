@@ -8,6 +8,7 @@ use tercet::core::tensor::Buffer;
 use tercet::core::{Class, escape, limits};
 use tercet::tgm::{DataObjectDescriptor, Dtype};
 
+use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
 use crate::failure::Failure;
 use crate::named_file::NamedFile;
 use crate::ui::Ui;
@@ -15,8 +16,12 @@ use crate::ui::Ui;
 /// An open array, and what it will be.
 #[derive(Debug)]
 pub(super) struct Object {
+    /// What the user calls it.
+    name: String,
     array: Array,
     descriptor: DataObjectDescriptor,
+    /// The type of the values in the file, if they are to become float64.
+    widened_from: Option<Dtype>,
 }
 
 /// The values of an array, row-major and little-endian.
@@ -24,7 +29,7 @@ pub(super) struct Object {
 pub(super) enum Payload<'a> {
     /// As they are in the mapped file.
     InPlace(&'a [u8]),
-    /// Brought into order in memory.
+    /// Brought into order, or made float64, in memory.
     Read(Buffer),
 }
 
@@ -39,14 +44,14 @@ impl Deref for Payload<'_> {
     }
 }
 
-/// Opens every array. No value is read yet.
-pub(super) fn open(from: &[NamedFile], out: &mut Ui) -> Result<Vec<Object>, Failure> {
+/// Opens every array that is to be stored in this way. No value is read yet.
+pub(super) fn open(from: &[NamedFile], pipeline: &Pipeline, out: &mut Ui) -> Result<Vec<Object>, Failure> {
     let mut seen = BTreeSet::new();
     if let Some(twice) = from.iter().find(|from| !seen.insert(&from.name)) {
         let name = escape::name(&twice.name);
         return Err(Failure::request(format!("two arrays are to be called `{name}`")));
     }
-    from.iter().map(|from| Object::open(from, out)).collect()
+    from.iter().map(|from| Object::open(from, pipeline, out)).collect()
 }
 
 /// The bytes of all arrays.
@@ -55,14 +60,33 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 }
 
 impl Object {
-    fn open(from: &NamedFile, out: &mut Ui) -> Result<Self, Failure> {
+    fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
         let array = Array::open(&from.path)?;
         if array.element() == Element::Bool {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name} holds truth values, stored as uint8 0 and 1"))?;
         }
-        let descriptor = DataObjectDescriptor::new(dtype_of(array.element()), array.shape().to_vec());
-        Ok(Self { array, descriptor })
+        let found = dtype_of(array.element());
+        let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen(*dtype));
+        let dtype = if widened_from.is_some() { Dtype::Float64 } else { found };
+        let plain = DataObjectDescriptor::new(dtype, array.shape().to_vec());
+        let name = from.name.clone();
+        let descriptor = pipeline.apply(plain).map_err(|unfit| unfit.failure(&called(&name, &array)))?;
+        if let Some(dtype) = widened_from {
+            let name = escape::name(array.name());
+            out.note(format_args!("note: {name} holds {dtype} values, stored as float64"))?;
+        }
+        Ok(Self { name, array, descriptor, widened_from })
+    }
+
+    /// Its name, and the file that it comes from.
+    pub(super) fn called(&self) -> String {
+        called(&self.name, &self.array)
+    }
+
+    /// What the user calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(super) fn descriptor(&self) -> &DataObjectDescriptor {
@@ -73,22 +97,39 @@ impl Object {
         self.array.bytes()
     }
 
-    /// The values: no copy where the file has them in order.
+    /// The values as they are to be stored: no copy where the file has them in order.
     pub(super) fn read(&self) -> Result<Payload<'_>, Failure> {
+        let values = self.read_as_found()?;
+        let Some(dtype) = self.widened_from else { return Ok(values) };
+        let widened = widen(dtype, &values);
+        widened.map(Payload::Read).map_err(|why| Failure::request(format!("{}: {why}", self.called())))
+    }
+
+    fn read_as_found(&self) -> Result<Payload<'_>, Failure> {
         if let Some(bytes) = self.array.in_place() {
             return Ok(Payload::InPlace(bytes));
         }
-        let too_large = |why: &dyn std::fmt::Display| {
-            Failure::new(Class::Limit, format!("{}: {why}", escape::name(self.array.name())))
-        };
-        let len = limits::within("the array", self.bytes(), isize::MAX as u64).map_err(|e| too_large(&e))?;
-        let mut buffer = Buffer::zeroed(len).map_err(|error| too_large(&error))?;
-        self.array.read_all(&mut buffer)?;
-        Ok(Payload::Read(buffer))
+        read_into_memory(&self.array).map(Payload::Read)
     }
 }
 
-fn dtype_of(element: Element) -> Dtype {
+/// All values of an array, row-major and little-endian.
+pub(in crate::cmd::tgm) fn read_into_memory(array: &Array) -> Result<Buffer, Failure> {
+    let too_large = |why: &dyn std::fmt::Display| {
+        Failure::new(Class::Limit, format!("{}: {why}", escape::name(array.name())))
+    };
+    let len = limits::within("the array", array.bytes(), isize::MAX as u64).map_err(|e| too_large(&e))?;
+    let mut buffer = Buffer::zeroed(len).map_err(|error| too_large(&error))?;
+    array.read_all(&mut buffer)?;
+    Ok(buffer)
+}
+
+fn called(name: &str, array: &Array) -> String {
+    format!("`{}` from {}", escape::name(name), escape::name(array.name()))
+}
+
+/// The type that the values of a `.npy` file have in a message.
+pub(in crate::cmd::tgm) fn dtype_of(element: Element) -> Dtype {
     match element {
         Element::Bool | Element::U8 => Dtype::Uint8,
         Element::I8 => Dtype::Int8,

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Fault, GlobalMetadata, VERSION, encode_message,
+    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Fault, GlobalMetadata, PipelineError, VERSION,
+    encode_message,
 };
 
 /// How the program was built.
@@ -30,39 +31,156 @@ impl Build {
 pub(super) struct Feature {
     pub(super) name: &'static str,
     kind: &'static str,
-    pub(super) built_in: bool,
+    state: State,
+    /// What does the work, if it is there.
+    #[serde(flatten)]
+    backend: Option<Backend>,
 }
 
-/// The stages of the payload pipeline that the format names, besides `none`.
-const STAGES: [(&str, &[&str]); 3] = [
-    ("encoding", &["simple_packing"]),
-    ("filter", &["shuffle"]),
-    ("compression", &["szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"]),
+/// Whether a feature is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    On,
+    Off,
+}
+
+/// What does the work of a feature.
+#[derive(Clone, Debug, Serialize)]
+struct Backend {
+    #[serde(rename = "backend")]
+    name: &'static str,
+    linkage: Linkage,
+    version: String,
+}
+
+/// How a backend came into the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Linkage {
+    PureRust,
+    StaticC,
+}
+
+impl Feature {
+    fn new(name: &'static str, kind: &'static str, is_there: bool, backend: Backend) -> Self {
+        let (state, backend) = if is_there { (State::On, Some(backend)) } else { (State::Off, None) };
+        Self { name, kind, state, backend }
+    }
+
+    /// What does the work, how it was linked, and its version; or nothing if it is not built in.
+    pub(super) fn told(&self) -> Option<String> {
+        let Backend { name, linkage, version } = self.backend.as_ref()?;
+        let linkage = match linkage {
+            Linkage::PureRust => "pure Rust",
+            Linkage::StaticC => "static C",
+        };
+        Some(format!("{name:<18}{linkage:<12}{version}"))
+    }
+}
+
+/// Code of this project.
+fn own() -> Backend {
+    Backend { name: "own", linkage: Linkage::PureRust, version: env!("CARGO_PKG_VERSION").to_owned() }
+}
+
+/// The versions of the crates that do work for us. A test compares them with the lock file.
+const CRATES: [(&str, &str); 8] = [
+    ("lz4_flex", "0.14.0"),
+    ("blosc2-pure-rs", "0.2.4"),
+    ("zfp-rs", "1.0.1"),
+    ("tensogram-sz3", "0.24.0"),
+    ("roaring", "0.12.0"),
+    ("rayon", "1.12.0"),
+    ("memmap2", "0.9.12"),
+    ("tokio", "1.54.1"),
 ];
+
+fn of_crate(name: &'static str, linkage: Linkage) -> Backend {
+    let version = CRATES.iter().find(|(known, _)| *known == name).map_or("unknown", |(_, version)| version);
+    Backend { name, linkage, version: version.to_owned() }
+}
+
+#[cfg(feature = "zstd")]
+fn zstd() -> Backend {
+    let version = zstd::zstd_safe::version_string().to_owned();
+    Backend { name: "libzstd", linkage: Linkage::StaticC, version }
+}
+
+/// What another crate brought along has a version that only this feature could ask for.
+#[cfg(not(feature = "zstd"))]
+fn zstd() -> Backend {
+    Backend { name: "libzstd", linkage: Linkage::StaticC, version: "unknown".to_owned() }
+}
 
 /// Every part that is optional, and whether it is there.
 pub(super) fn features() -> Vec<Feature> {
-    let mut features = Vec::new();
-    for (kind, names) in STAGES {
-        let feature = |&name| Feature { name, kind, built_in: is_built_in(kind, name) };
-        features.extend(names.iter().map(feature));
-    }
-    for (name, built_in) in [("mmap", cfg!(feature = "mmap")), ("async", cfg!(feature = "async"))] {
-        features.push(Feature { name, kind: "access", built_in });
-    }
-    features
+    let rust = Linkage::PureRust;
+    let stages = [
+        ("simple_packing", "encoding", own()),
+        ("shuffle", "filter", own()),
+        ("szip", "compression", own()),
+        ("zstd", "compression", zstd()),
+        ("lz4", "compression", of_crate("lz4_flex", rust)),
+        ("blosc2", "compression", of_crate("blosc2-pure-rs", rust)),
+        ("zfp", "compression", of_crate("zfp-rs", rust)),
+        ("sz3", "compression", of_crate("tensogram-sz3", Linkage::StaticC)),
+        ("rle", "compression", own()),
+        ("roaring", "compression", of_crate("roaring", rust)),
+    ];
+    let stages =
+        stages.map(|(name, kind, backend)| Feature::new(name, kind, is_built_in(kind, name), backend));
+    let others = [
+        Feature::new("threads", "threading", true, of_crate("rayon", rust)),
+        Feature::new("remote", "io", false, own()),
+        Feature::new("mmap", "io", cfg!(feature = "mmap"), of_crate("memmap2", rust)),
+        Feature::new("async", "io", cfg!(feature = "async"), of_crate("tokio", rust)),
+    ];
+    stages.into_iter().chain(others).collect()
 }
 
-/// Asks the encoder: what it cannot do it refuses before it looks at anything else.
-fn is_built_in(stage: &str, name: &str) -> bool {
-    let mut descriptor = DataObjectDescriptor::new(Dtype::Uint8, [0]);
-    match stage {
-        "encoding" => name.clone_into(&mut descriptor.encoding),
-        "filter" => name.clone_into(&mut descriptor.filter),
-        _ => name.clone_into(&mut descriptor.compression),
+/// An object that a stage takes, with its parameters.
+pub(super) fn sample(kind: &str, name: &str) -> (DataObjectDescriptor, Vec<u8>) {
+    let floats = || (0..64).flat_map(|i| (f64::from(i) / 8.0).to_le_bytes()).collect::<Vec<u8>>();
+    let float64 = DataObjectDescriptor::new(Dtype::Float64, [64]);
+    match (kind, name) {
+        ("encoding", _) => (float64.with_encoding(name).with_param("sp_bits_per_value", 16), floats()),
+        ("filter", _) => (float64.with_filter(name).with_param("shuffle_element_size", 8), floats()),
+        (_, "szip") => {
+            let descriptor = DataObjectDescriptor::new(Dtype::Uint16, [256]).with_compression(name);
+            let descriptor = descriptor.with_param("szip_rsi", 128).with_param("szip_block_size", 16);
+            (descriptor.with_param("szip_flags", 8), floats())
+        }
+        (_, "zfp") => {
+            let descriptor = float64.with_compression(name).with_param("zfp_mode", "fixed_rate");
+            (descriptor.with_param("zfp_rate", 64), floats())
+        }
+        (_, "sz3") => {
+            let descriptor = float64.with_compression(name).with_param("sz3_error_bound_mode", "abs");
+            (descriptor.with_param("sz3_error_bound", 0.001), floats())
+        }
+        (_, "rle" | "roaring") => {
+            (DataObjectDescriptor::new(Dtype::Bitmask, [4096]).with_compression(name), floats())
+        }
+        _ => (float64.with_compression(name), floats()),
     }
-    let made = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[])], &EncodeOptions::new());
-    !made.is_err_and(|error| matches!(error.fault(), Fault::Encode(EncodeError::Unsupported { .. })))
+}
+
+/// Asks the encoder.
+pub(super) fn is_built_in(kind: &str, name: &str) -> bool {
+    let (descriptor, values) = sample(kind, name);
+    let made = encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &EncodeOptions::new());
+    match made {
+        Ok(_) => true,
+        Err(error) => match error.fault() {
+            // A name that the format does not have is no part of any build.
+            Fault::Encode(EncodeError::Descriptor { .. }) => false,
+            Fault::Encode(EncodeError::Pipeline { error, .. }) => {
+                !matches!(&**error, PipelineError::Codec(error) if error.is_not_built())
+            }
+            _ => true,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -75,5 +193,24 @@ mod tests {
         assert!(!is_built_in("compression", "no such thing"));
         assert!(!is_built_in("encoding", "no such thing"));
         assert!(!is_built_in("filter", "no such thing"));
+    }
+
+    #[test]
+    fn fourteen_features_are_told() {
+        let features = features();
+        assert_eq!(features.len(), 14);
+        let told = |name: &str| features.iter().find(|feature| feature.name == name).unwrap().told();
+        assert!(told("szip").unwrap().starts_with("own "));
+        assert_eq!(told("remote"), None);
+        assert_eq!(told("zfp").is_some(), is_built_in("compression", "zfp"));
+    }
+
+    #[test]
+    fn versions_are_those_of_the_lock_file() {
+        let lock = include_str!("../../../../../../Cargo.lock");
+        for (name, version) in CRATES {
+            let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+            assert!(lock.contains(&entry), "Cargo.lock has another version of {name} than {version}");
+        }
     }
 }

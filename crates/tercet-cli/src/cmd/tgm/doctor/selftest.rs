@@ -10,20 +10,33 @@ use tercet::tgm::{
     StreamingEncoder, Value, cbor, encode_message, scan, verify_canonical_cbor,
 };
 
+use super::pipelines;
+
 /// The name under which errors call the messages made here.
-const NAME: &str = "self-test";
+pub(super) const NAME: &str = "self-test";
 
 /// A job and how it went.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) name: Cow<'static, str>,
+    pub(super) outcome: Outcome,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failed: Option<String>,
 }
 
+/// How a job went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Outcome {
+    Ok,
+    Failed,
+    /// It needs something that is not built in.
+    Skipped,
+}
+
 /// What went wrong, in words.
-type Tested = Result<(), String>;
+pub(super) type Tested = Result<(), String>;
 
 /// Does every job.
 pub(super) fn run() -> Vec<Row> {
@@ -37,18 +50,25 @@ pub(super) fn run() -> Vec<Row> {
     rows.push(row("stream         written and read in pieces", streaming()));
     rows.push(row("scan           messages between other bytes", scanning()));
     rows.push(row("metadata       canonical CBOR", canonical()));
+    rows.extend(pipelines::run());
     rows
 }
 
-fn row(name: impl Into<Cow<'static, str>>, tested: Tested) -> Row {
-    Row { name: name.into(), failed: tested.err() }
+pub(super) fn row(name: impl Into<Cow<'static, str>>, tested: Tested) -> Row {
+    let outcome = if tested.is_ok() { Outcome::Ok } else { Outcome::Failed };
+    Row { name: name.into(), outcome, failed: tested.err() }
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Tested {
+/// A job that was not done.
+pub(super) fn skipped(name: impl Into<Cow<'static, str>>) -> Row {
+    Row { name: name.into(), outcome: Outcome::Skipped, failed: None }
+}
+
+pub(super) fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Tested {
     if found == expected { Ok(()) } else { Err(format!("{found:?} instead of {expected:?}")) }
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+pub(super) fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

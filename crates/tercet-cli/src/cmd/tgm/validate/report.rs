@@ -4,6 +4,7 @@ use serde::Serialize;
 use tercet::core::{Severity, escape};
 use tercet::tgm::{FileIssue, FileReport, Issue, MessageReport};
 
+use super::against::Comparison;
 use crate::failure::Failure;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
@@ -17,6 +18,8 @@ pub(super) struct Told<'a> {
     hash_verified: bool,
     file_issues: &'a [FileIssue],
     message_reports: &'a [MessageReport],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<&'a Comparison>,
 }
 
 impl<'a> Told<'a> {
@@ -29,7 +32,17 @@ impl<'a> Told<'a> {
             hash_verified: report.hash_verified(),
             file_issues: &report.file_issues,
             message_reports: &report.messages,
+            against: None,
         }
+    }
+
+    /// And how an object compares with an original. One that does not hold its bound makes the file a failed one.
+    pub(super) fn with(mut self, against: Option<&'a Comparison>) -> Self {
+        if against.is_some_and(|against| !against.holds()) {
+            self.status = "failed";
+        }
+        self.against = against;
+        self
     }
 }
 

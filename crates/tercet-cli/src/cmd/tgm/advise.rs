@@ -1,0 +1,153 @@
+//! `tgm advise`: how an array is stored best.
+
+use std::ops::Deref;
+use std::time::Instant;
+
+use tercet::convert::npy;
+use tercet::core::tensor::Buffer;
+use tercet::core::{Progress as _, Shape, escape};
+use tercet::tgm::precision::Candidate;
+use tercet::tgm::{Array, DataObjectDescriptor, Dtype};
+
+use super::Globals;
+use super::create::arrays::{dtype_of, read_into_memory};
+use super::open::Reading;
+use super::pipeline::{bound, can_widen, widen};
+use super::place::{Place, place, told};
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::ui::Ui;
+
+mod report;
+mod trial;
+
+use report::Report;
+use trial::Trial;
+
+const EXAMPLES: &str = "\
+Examples:
+  tgm advise t2m.npy                         ways that keep every value
+  tgm advise t2m.npy --max-error 0.01        and those that change none by more than 0.01
+  tgm advise run.tgm 0.1 --json              an object of a message, for programs
+
+Each way is run once: sizes and errors are exact, speeds are not.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// The file is one of messages, and this message and object of it is meant: `3.1`
+    #[arg(value_name = "MSG[.OBJ]", value_parser = place)]
+    place: Option<Place>,
+    /// The largest error that is allowed; without it 0
+    #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = bound)]
+    max_error: Option<f64>,
+    /// Make float64 of other numbers where that is exact: the ways that change values take nothing else
+    #[arg(long)]
+    widen: bool,
+    /// Print the results as JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// The array that is asked about.
+struct Subject {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<u64>,
+    values: Values,
+}
+
+/// The values of an array, wherever they come from.
+enum Values {
+    Read(Buffer),
+    Decoded(Array),
+}
+
+impl Deref for Values {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Read(buffer) => buffer,
+            Self::Decoded(array) => array.bytes(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut subject = args.subject(out)?;
+    if args.widen && can_widen(subject.dtype) {
+        subject.make_float64(out)?;
+    }
+    let plain = DataObjectDescriptor::new(subject.dtype, subject.shape.clone());
+    let options = globals.encode_options(true);
+    let candidates = Candidate::all(&plain, &subject.values, args.max_error);
+    let bar = out.bar("trying", (subject.values.len() as u64).saturating_mul(candidates.len() as u64));
+    let started = Instant::now();
+    let mut trials = Vec::new();
+    for candidate in candidates {
+        bar.check().map_err(|_| Failure::Interrupted)?;
+        trials.push(Trial::run(&candidate, &subject.values, &options));
+        bar.advance(subject.values.len() as u64);
+    }
+    drop(bar);
+    let seconds = started.elapsed().as_secs_f64();
+    let mut report = Report {
+        file: subject.name,
+        dtype: subject.dtype,
+        shape: subject.shape,
+        raw_bytes: subject.values.len() as u64,
+        max_error: args.max_error.unwrap_or(0.0),
+        threads: rayon::current_num_threads(),
+        seconds,
+        has_masks: trials.iter().any(|trial| trial.has_masks),
+        candidates: trials,
+    };
+    report.choose();
+    if args.json {
+        out.json(&report)?;
+    } else {
+        report.print(out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+impl Args {
+    fn subject(&self, out: &mut Ui) -> Result<Subject, Failure> {
+        let Some(place) = self.place else {
+            let array = if self.input.is_stdin() {
+                npy::Array::open_source(self.input.source()?)?
+            } else {
+                npy::Array::open(&self.input.path)?
+            };
+            let (name, shape) = (array.name().to_owned(), array.shape().to_vec());
+            let dtype = dtype_of(array.element());
+            return Ok(Subject { name, dtype, shape, values: Values::Read(read_into_memory(&array)?) });
+        };
+        let file = Reading::default().open(self.input.source()?, out)?;
+        let message = file.message(place.message)?;
+        let object = message.object(place.object_of(&message)?)?;
+        let array = object.decode()?;
+        let name = format!("{}: {}", file.name(), told(&message, &object));
+        let (dtype, shape) = (array.dtype(), object.descriptor().shape.clone());
+        Ok(Subject { name, dtype, shape, values: Values::Decoded(array) })
+    }
+}
+
+impl Subject {
+    fn make_float64(&mut self, out: &mut Ui) -> Result<(), Failure> {
+        let name = escape::name(&self.name);
+        let widened = widen(self.dtype, &self.values);
+        let widened = widened.map_err(|why| Failure::request(format!("{name}: {why}")))?;
+        out.note(format_args!("note: {name} holds {} values, taken as float64", self.dtype))?;
+        (self.dtype, self.values) = (Dtype::Float64, Values::Read(widened));
+        Ok(())
+    }
+}
+
+/// A shape as it is shown.
+fn shown(shape: &[u64]) -> Shape {
+    Shape::new(shape.to_vec())
+}

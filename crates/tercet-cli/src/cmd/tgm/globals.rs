@@ -1,0 +1,109 @@
+//! Options that every verb for `.tgm` files takes.
+
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use tercet::tgm::{EncodeOptions, MaskMethod};
+
+/// The heading under which help lists these options.
+const HEADING: &str = "Threads, NaN and infinities";
+
+/// Options that every verb takes, each with a variable of the environment that stands for it.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = HEADING)]
+pub(crate) struct Globals {
+    /// Work on at most N threads; without it, on all that there are
+    #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902)]
+    threads: Option<usize>,
+    /// Keep NaN when writing, in a mask beside the values; otherwise the first one is an error
+    #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_NAN", display_order = 903,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = BoolishValueParser::new())]
+    allow_nan: Option<bool>,
+    /// Keep infinities when writing, in masks beside the values; otherwise the first one is an error
+    #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_INF", display_order = 904,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = BoolishValueParser::new())]
+    allow_inf: Option<bool>,
+    /// How masks of NaN are compressed; without it, as roaring bitmaps
+    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NAN_MASK_METHOD", display_order = 905,
+          value_parser = mask_method())]
+    nan_mask_method: Option<MaskMethod>,
+    /// How masks of positive infinities are compressed
+    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_POS_INF_MASK_METHOD", display_order = 906,
+          value_parser = mask_method())]
+    pos_inf_mask_method: Option<MaskMethod>,
+    /// How masks of negative infinities are compressed
+    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NEG_INF_MASK_METHOD", display_order = 907,
+          value_parser = mask_method())]
+    neg_inf_mask_method: Option<MaskMethod>,
+    /// Do not compress masks of up to N bytes; without it, of up to 128
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        env = "TENSOGRAM_SMALL_MASK_THRESHOLD",
+        display_order = 908
+    )]
+    small_mask_threshold: Option<u64>,
+}
+
+fn mask_method() -> impl TypedValueParser<Value = MaskMethod> {
+    PossibleValuesParser::new(MaskMethod::NAMES).try_map(|name| name.parse::<MaskMethod>())
+}
+
+impl Globals {
+    /// Makes the pool that all work runs on: at least one thread.
+    pub(crate) fn limit_threads(&self) {
+        if let Some(threads) = self.threads {
+            // Only the first pool counts; in tests, which share a process, that is the one of the first test.
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
+        }
+    }
+
+    /// How messages are written. What the user said nothing about is allowed or not as `allow` says.
+    pub(super) fn encode_options(&self, allow: bool) -> EncodeOptions {
+        let mut options = EncodeOptions::new()
+            .with_allowed(self.allow_nan.unwrap_or(allow), self.allow_inf.unwrap_or(allow));
+        let methods = [
+            (&mut options.nan_mask, self.nan_mask_method),
+            (&mut options.pos_inf_mask, self.pos_inf_mask_method),
+            (&mut options.neg_inf_mask, self.neg_inf_mask_method),
+        ];
+        for (method, said) in methods {
+            *method = said.unwrap_or(*method);
+        }
+        match self.small_mask_threshold {
+            Some(bytes) => options.with_small_mask_threshold(bytes),
+            None => options,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_leaves_the_defaults() {
+        let (said, default) = (Globals::default().encode_options(false), EncodeOptions::new());
+        assert_eq!((said.allow_nan, said.allow_inf), (false, false));
+        assert_eq!(
+            (said.nan_mask, said.small_mask_threshold),
+            (default.nan_mask, default.small_mask_threshold)
+        );
+        let said = Globals::default().encode_options(true);
+        assert!(said.allow_nan && said.allow_inf);
+    }
+
+    #[test]
+    fn the_user_has_the_last_word() {
+        let globals = Globals {
+            allow_nan: Some(false),
+            neg_inf_mask_method: Some(MaskMethod::Rle),
+            small_mask_threshold: Some(0),
+            ..Globals::default()
+        };
+        let said = globals.encode_options(true);
+        assert_eq!((said.allow_nan, said.allow_inf, said.small_mask_threshold), (false, true, 0));
+        assert_eq!((said.neg_inf_mask, said.pos_inf_mask), (MaskMethod::Rle, MaskMethod::Roaring));
+    }
+}

@@ -1,0 +1,172 @@
+//! Options → what is asked of the encoder.
+
+use tercet::tgm::{DataObjectDescriptor, Dtype};
+
+use super::{
+    BITS, BLOSC2_LEVEL, Compression, Encoding, Filter, Pipeline, SZIP_BLOCK, SZIP_RSI, can_widen, name,
+};
+use crate::failure::Failure;
+
+/// Why the values of an object cannot be stored as asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cmd::tgm) struct Unfit {
+    pub(in crate::cmd::tgm) why: String,
+    hint: Option<String>,
+}
+
+impl Unfit {
+    fn new(why: String) -> Self {
+        Self { why, hint: None }
+    }
+
+    /// As an error about the object that is called so.
+    pub(in crate::cmd::tgm) fn failure(self, object: &str) -> Failure {
+        let failure = Failure::request(format!("{object}: {}", self.why));
+        match self.hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// The descriptor of an object with the pipeline that the options ask for.
+pub(super) fn settle(
+    pipeline: &Pipeline,
+    plain: DataObjectDescriptor,
+) -> Result<DataObjectDescriptor, Unfit> {
+    must_fit(pipeline, plain.dtype)?;
+    let mut descriptor = plain;
+    if pipeline.encoding == Some(Encoding::SimplePacking) {
+        descriptor = descriptor.with_encoding(&name(Encoding::SimplePacking));
+        descriptor = descriptor.with_param("sp_bits_per_value", pipeline.bits.unwrap_or(BITS));
+        if let Some(scale) = pipeline.decimal_scale {
+            descriptor = descriptor.with_param("sp_decimal_scale_factor", scale);
+        }
+    }
+    if pipeline.filter == Some(Filter::Shuffle) {
+        let size = element_size(pipeline, descriptor.dtype)?;
+        descriptor = descriptor.with_filter(&name(Filter::Shuffle)).with_param("shuffle_element_size", size);
+    }
+    Ok(compress(pipeline, descriptor))
+}
+
+/// Refuses values of a type that a stage does not take.
+fn must_fit(pipeline: &Pipeline, dtype: Dtype) -> Result<(), Unfit> {
+    if let Some(stage) = pipeline.needs_float64().filter(|_| dtype != Dtype::Float64) {
+        let why = format!("{stage} takes float64 values, not {dtype}");
+        let hint =
+            can_widen(dtype).then(|| "`--widen` makes float64 of them, where that is exact".to_owned());
+        return Err(Unfit { why, hint });
+    }
+    match pipeline.compression {
+        Some(codec @ (Compression::Rle | Compression::Roaring)) if dtype != Dtype::Bitmask => {
+            Err(Unfit::new(format!("compression `{}` takes bitmasks, not {dtype}", name(codec))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of a shuffled element.
+fn element_size(pipeline: &Pipeline, dtype: Dtype) -> Result<u32, Unfit> {
+    if pipeline.encoding == Some(Encoding::SimplePacking) {
+        let bits = pipeline.bits.unwrap_or(BITS);
+        if bits == 0 || !bits.is_multiple_of(8) {
+            let why = format!("filter `shuffle` takes whole bytes, but packed values have {bits} bits");
+            let whole = bits.max(1).next_multiple_of(8);
+            return Err(Unfit { why, hint: Some(format!("`--bits {whole}` can be shuffled")) });
+        }
+        return Ok(bits / 8);
+    }
+    if dtype == Dtype::Bitmask {
+        return Err(Unfit::new(format!("filter `shuffle` takes whole bytes, not a {dtype}")));
+    }
+    Ok(dtype.bits() / 8)
+}
+
+fn compress(pipeline: &Pipeline, descriptor: DataObjectDescriptor) -> DataObjectDescriptor {
+    let Some(codec) = pipeline.compression else { return descriptor };
+    let flags = pipeline.szip_flags.unwrap_or_else(|| szip_flags(&descriptor));
+    let descriptor = descriptor.with_compression(&name(codec));
+    match codec {
+        Compression::None | Compression::Lz4 | Compression::Rle | Compression::Roaring => descriptor,
+        Compression::Zstd => match pipeline.compression_level {
+            Some(level) => descriptor.with_param("zstd_level", level),
+            None => descriptor,
+        },
+        Compression::Blosc2 => descriptor
+            .with_param("blosc2_codec", &*name(pipeline.blosc2_codec.unwrap_or_default()))
+            .with_param("blosc2_clevel", pipeline.compression_level.unwrap_or(BLOSC2_LEVEL)),
+        Compression::Szip => descriptor
+            .with_param("szip_rsi", pipeline.szip_rsi.unwrap_or(SZIP_RSI))
+            .with_param("szip_block_size", pipeline.szip_block_size.unwrap_or(SZIP_BLOCK))
+            .with_param("szip_flags", flags),
+        Compression::Zfp => zfp(pipeline, descriptor),
+        Compression::Sz3 => descriptor
+            .with_param("sz3_error_bound_mode", &*name(pipeline.sz3_mode.unwrap_or_default()))
+            .with_param("sz3_error_bound", pipeline.sz3_bound.unwrap_or_default()),
+    }
+}
+
+/// Differences are stored, and the samples are signed if the numbers are and nothing stands between.
+fn szip_flags(descriptor: &DataObjectDescriptor) -> u32 {
+    let is_bare = descriptor.encoding == "none" && descriptor.filter == "none";
+    let is_signed = matches!(descriptor.dtype, Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64);
+    if is_bare && is_signed { 9 } else { 8 }
+}
+
+fn zfp(pipeline: &Pipeline, descriptor: DataObjectDescriptor) -> DataObjectDescriptor {
+    if let Some(rate) = pipeline.zfp_rate {
+        return descriptor.with_param("zfp_mode", "fixed_rate").with_param("zfp_rate", rate);
+    }
+    if let Some(precision) = pipeline.zfp_precision {
+        return descriptor.with_param("zfp_mode", "fixed_precision").with_param("zfp_precision", precision);
+    }
+    // One of the three is there, or `check` would have refused.
+    let tolerance = pipeline.zfp_tolerance.unwrap_or_default();
+    descriptor.with_param("zfp_mode", "fixed_accuracy").with_param("zfp_tolerance", tolerance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(pipeline: &Pipeline, dtype: Dtype) -> Result<String, String> {
+        let plain = DataObjectDescriptor::new(dtype, [4]);
+        let parts = |d: DataObjectDescriptor| {
+            let params: Vec<String> =
+                d.params.iter().map(|(key, value)| format!("{key}={}", value.printed())).collect();
+            format!("{}/{}/{} {}", d.encoding, d.filter, d.compression, params.join(" "))
+        };
+        settle(pipeline, plain).map(parts).map_err(|unfit| unfit.why)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_format() {
+        let codec = |compression| Pipeline { compression: Some(compression), ..Pipeline::default() };
+        let szip = codec(Compression::Szip);
+        for (dtype, flags) in [(Dtype::Uint16, 8), (Dtype::Int16, 9), (Dtype::Float32, 8)] {
+            let expected = format!("none/none/szip szip_block_size=16 szip_flags={flags} szip_rsi=128");
+            assert_eq!(settled(&szip, dtype), Ok(expected));
+        }
+        assert_eq!(settled(&codec(Compression::Zstd), Dtype::Int8), Ok("none/none/zstd ".to_owned()));
+        let blosc2 = settled(&codec(Compression::Blosc2), Dtype::Int8);
+        assert_eq!(blosc2, Ok("none/none/blosc2 blosc2_clevel=5 blosc2_codec=lz4".to_owned()));
+        let packing = Pipeline { encoding: Some(Encoding::SimplePacking), ..Pipeline::default() };
+        let packed = settled(&packing, Dtype::Float64);
+        assert_eq!(packed, Ok("simple_packing/none/none sp_bits_per_value=16".to_owned()));
+    }
+
+    #[test]
+    fn shuffled_elements_are_whole_bytes() {
+        let mut pipeline = Pipeline { filter: Some(Filter::Shuffle), ..Pipeline::default() };
+        assert_eq!(settled(&pipeline, Dtype::Complex64).unwrap(), "none/shuffle/none shuffle_element_size=8");
+        pipeline.encoding = Some(Encoding::SimplePacking);
+        pipeline.bits = Some(24);
+        assert!(settled(&pipeline, Dtype::Float64).unwrap().contains("shuffle_element_size=3"));
+        pipeline.bits = Some(12);
+        assert!(settled(&pipeline, Dtype::Float64).unwrap_err().contains("12 bits"));
+        pipeline.compression = Some(Compression::Szip);
+        pipeline.bits = Some(16);
+        assert!(settled(&pipeline, Dtype::Float64).unwrap().contains("szip_flags=8"));
+    }
+}

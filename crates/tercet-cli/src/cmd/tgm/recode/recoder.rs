@@ -1,0 +1,279 @@
+//! One message: values out, values in, compared.
+
+use tercet::core::{Diagnose as _, escape};
+use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
+use tercet::tgm::{
+    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Entry, Fault, GlobalMetadata, Message, Object,
+    PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded,
+};
+
+use super::{Recoding, Tally};
+use crate::cmd::tgm::Globals;
+use crate::cmd::tgm::pipeline::{can_widen, widen};
+use crate::cmd::tgm::place::told;
+use crate::failure::Failure;
+use crate::render::exact;
+use crate::ui::Ui;
+
+/// The key that belongs to the library.
+const RESERVED: &str = "_reserved_";
+/// The starts of the names of parameters that belong to a pipeline. All others are the user's, and stay.
+const PARAMETERS: [&str; 7] = ["sp_", "shuffle_", "szip_", "zstd_", "blosc2_", "zfp_", "sz3_"];
+
+/// Recodes messages.
+#[derive(Debug)]
+pub(in crate::cmd::tgm) struct Recoder<'a> {
+    recoding: &'a Recoding,
+    options: EncodeOptions,
+}
+
+/// An object as it will be stored.
+struct Stored {
+    descriptor: DataObjectDescriptor,
+    payload: Vec<u8>,
+    /// How far a value is from what it was; nothing for an object that was copied.
+    change: Option<f64>,
+}
+
+/// Why an object is not recoded.
+enum Refusal {
+    /// It cannot be stored as asked, but stays as it is.
+    Unfit(Box<Failure>, String),
+    /// The work ends.
+    Failed(Box<Failure>),
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure.into())
+    }
+}
+
+impl From<tercet::tgm::Error> for Refusal {
+    fn from(error: tercet::tgm::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl<'a> Recoder<'a> {
+    pub(in crate::cmd::tgm) fn new(recoding: &'a Recoding, globals: &Globals) -> Self {
+        // What is not finite is in the input already: it is kept unless the user says otherwise.
+        let options = globals.encode_options(true);
+        let options = if recoding.reproducible { options.with_provenance(Provenance::Off) } else { options };
+        Self { recoding, options }
+    }
+
+    /// The bytes of a message whose values are stored as asked.
+    pub(in crate::cmd::tgm) fn message(
+        &mut self,
+        message: &Message,
+        tally: &mut Tally,
+        out: &mut Ui,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut metadata = kept(message.metadata());
+        let mut stored = Vec::new();
+        for object in message.objects() {
+            let object = object?;
+            let one = self.object(message, &object, out)?;
+            match one.change {
+                Some(change) => {
+                    tally.recoded += 1;
+                    tally.largest_change = tally.largest_change.max(change);
+                    let said = self.record(&one, change, &mut metadata, stored.len());
+                    said.map_err(|why| Failure::request(format!("{}: {why}", called(message, &object))))?;
+                }
+                None => tally.copied += 1,
+            }
+            stored.push(one);
+        }
+        let objects: Vec<PreEncoded<'_>> = stored
+            .iter()
+            .map(|one| PreEncoded { descriptor: &one.descriptor, payload: &one.payload })
+            .collect();
+        let bytes = encode_pre_encoded(&metadata, &objects, &self.options)?;
+        tally.messages += 1;
+        tally.bytes_before += message.span().len();
+        tally.bytes_after += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    fn object(&self, message: &Message, object: &Object<'_>, out: &mut Ui) -> Result<Stored, Failure> {
+        match self.recode(message, object) {
+            Ok(stored) => Ok(stored),
+            Err(Refusal::Failed(failure)) => Err(*failure),
+            Err(Refusal::Unfit(failure, _)) if self.recoding.strict => Err(*failure),
+            Err(Refusal::Unfit(_, why)) => {
+                let called = called(message, object);
+                out.note(format_args!("note: {called} is copied as it is: {why}"))?;
+                let (descriptor, payload) = (object.descriptor().clone(), object.stored()?.to_vec());
+                Ok(Stored { descriptor, payload, change: None })
+            }
+        }
+    }
+
+    fn recode(&self, message: &Message, object: &Object<'_>) -> Result<Stored, Refusal> {
+        let pipeline = &self.recoding.pipeline;
+        let called = || called(message, object);
+        let found = object.descriptor().dtype;
+        let is_widened = pipeline.widens() && can_widen(found);
+        let dtype = if is_widened { Dtype::Float64 } else { found };
+        let asked = pipeline.apply(plain(object.descriptor(), dtype)).map_err(|unfit| {
+            let why = unfit.why.clone();
+            Refusal::Unfit(unfit.failure(&called()).into(), why)
+        })?;
+        let array = object.decode()?;
+        let widened;
+        let values: &[u8] = if is_widened {
+            widened = widen(found, array.bytes()).map_err(|why| {
+                Refusal::Unfit(Failure::request(format!("{}: {why}", called())).into(), why)
+            })?;
+            &widened
+        } else {
+            array.bytes()
+        };
+        self.encode(&asked, values, &called, object.index())
+    }
+
+    /// Encodes values, and compares what is decoded again with them.
+    fn encode(
+        &self,
+        asked: &DataObjectDescriptor,
+        values: &[u8],
+        called: &dyn Fn() -> String,
+        number: u64,
+    ) -> Result<Stored, Refusal> {
+        let pipeline = &self.recoding.pipeline;
+        let wrong = |error: PipelineError| refusal(error, called, number);
+        if let Some(bound) = pipeline.max_error().filter(|_| !pipeline.has_stages()) {
+            let chosen = choose(asked, values, bound, &self.options).map_err(wrong)?;
+            let (descriptor, payload) = (chosen.trial.descriptor, chosen.trial.stored);
+            return Ok(Stored { descriptor, payload, change: Some(chosen.error) });
+        }
+        let trial = Candidate::given(asked).encode(values, &self.options).map_err(wrong)?;
+        let found = deviation(asked.dtype, values, &trial.decode().map_err(wrong)?);
+        let allowed = match pipeline.max_error() {
+            Some(bound) => bound,
+            None if self.recoding.lossy => f64::INFINITY,
+            None => 0.0,
+        };
+        if found.largest > allowed {
+            return Err(changed(&called(), found.largest, found.at, pipeline.max_error()).into());
+        }
+        Ok(Stored { descriptor: trial.descriptor, payload: trial.stored, change: Some(found.largest) })
+    }
+
+    /// Brings what the metadata tells about the error of an object up to date: what it was allowed to be before, and
+    /// what was added to it.
+    fn record(
+        &self,
+        stored: &Stored,
+        change: f64,
+        metadata: &mut GlobalMetadata,
+        object: usize,
+    ) -> Result<(), &'static str> {
+        let bound = self.recoding.pipeline.max_error();
+        let before = metadata.base.get(object).and_then(|entry| entry.get(PRECISION));
+        let number = |key: &str| before.and_then(|before| before.get(key)?.as_f64());
+        let (old_bound, old_measured) = (number("max_error"), number("measured"));
+        match (bound, before, old_bound) {
+            (None, _, None) => return Ok(()),
+            // Somebody means something else by it.
+            (Some(_), Some(_), None) => {
+                return Err("its metadata has a `precision` of its own, where the bound is to be recorded");
+            }
+            _ => {}
+        }
+        let entry: Entry = [
+            ("max_error".to_owned(), Value::Float(sum(old_bound.unwrap_or(0.0), bound.unwrap_or(change)))),
+            ("measured".to_owned(), Value::Float(sum(old_measured.or(old_bound).unwrap_or(0.0), change))),
+            ("method".to_owned(), Candidate::given(&stored.descriptor).to_string().into()),
+        ]
+        .into();
+        if metadata.base.len() <= object {
+            metadata.base.resize_with(object + 1, Entry::new);
+        }
+        if let Some(base) = metadata.base.get_mut(object) {
+            base.insert(PRECISION.to_owned(), entry.into());
+        }
+        Ok(())
+    }
+}
+
+/// A sum that is never rounded down.
+fn sum(a: f64, b: f64) -> f64 {
+    if a == 0.0 || b == 0.0 { a + b } else { (a + b).next_up() }
+}
+
+/// What the user wrote of the metadata of a message.
+fn kept(metadata: &GlobalMetadata) -> GlobalMetadata {
+    let mut kept = GlobalMetadata { reserved: Entry::new(), ..metadata.clone() };
+    for entry in &mut kept.base {
+        entry.remove(RESERVED);
+    }
+    kept
+}
+
+/// What an object is, stored plainly.
+fn plain(descriptor: &DataObjectDescriptor, dtype: Dtype) -> DataObjectDescriptor {
+    let mut plain = DataObjectDescriptor::new(dtype, descriptor.shape.clone());
+    plain.obj_type.clone_from(&descriptor.obj_type);
+    if descriptor.strides.len() == plain.shape.len() {
+        plain.strides.clone_from(&descriptor.strides);
+    }
+    let is_users = |key: &str| !PARAMETERS.iter().any(|start| key.starts_with(start));
+    let params = descriptor.params.iter().filter(|(key, _)| is_users(key));
+    plain.params = params.map(|(key, value)| (key.clone(), value.clone())).collect();
+    plain
+}
+
+fn called(message: &Message, object: &Object<'_>) -> String {
+    format!("{}: {}", escape::name(message.name()), told(message, object))
+}
+
+/// Why the encoder refused an object: stages that do not go with it, or something that ends the work.
+fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Refusal {
+    let is_unfit = matches!(error, PipelineError::Combination { .. } | PipelineError::Packing(_));
+    let why = error.to_string();
+    let fault = Fault::from(EncodeError::Pipeline { object, error: error.into() });
+    let failure = Failure::new(fault.class(), format!("{}: {why}", called()));
+    let failure = match fault.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    };
+    if is_unfit { Refusal::Unfit(failure.into(), why) } else { failure.into() }
+}
+
+/// Values that would not come back as they should.
+fn changed(called: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> Failure {
+    let element = at.map_or_else(|| "a value".to_owned(), |at| format!("element {at}"));
+    let by = if largest.is_finite() { format!("by {}", exact(largest)) } else { "beyond measure".to_owned() };
+    let said = format!("{called}: {element} would change {by}");
+    match bound {
+        None => Failure::request(said)
+            .with_hint("`--max-error E` allows changes of up to E, and `--lossy` any change"),
+        Some(bound) => Failure::request(format!("{said}, but at most {} is allowed", exact(bound)))
+            .with_hint("`--max-error` without a pipeline searches one that holds it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_bounds_hold_both() {
+        assert_eq!((sum(0.0, 0.5), sum(0.5, 0.0), sum(0.0, 0.0)), (0.5, 0.5, 0.0));
+        assert!(sum(0.1, 0.2) > 0.3);
+    }
+
+    #[test]
+    fn parameters_of_the_user_stay() {
+        let descriptor = DataObjectDescriptor::new(Dtype::Float64, [3])
+            .with_compression("zstd")
+            .with_param("zstd_level", 7)
+            .with_param("quality", 0.5);
+        let plain = plain(&descriptor, Dtype::Float64);
+        assert_eq!(plain.params.keys().collect::<Vec<_>>(), ["quality"]);
+        assert_eq!(plain.compression, "none");
+    }
+}

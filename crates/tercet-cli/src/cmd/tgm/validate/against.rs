@@ -1,0 +1,182 @@
+//! `--against`: an object beside the array that it was made from.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tercet::convert::npy;
+use tercet::core::{ByteSource, Shape, escape};
+use tercet::tgm::precision::{PRECISION, deviation};
+use tercet::tgm::{Dtype, File, Message, Object};
+
+use super::Against;
+use crate::cmd::tgm::create::arrays::{dtype_of, read_into_memory};
+use crate::cmd::tgm::open::Reading;
+use crate::cmd::tgm::pipeline::{can_widen, widen};
+use crate::cmd::tgm::place::{Place, name_of, told};
+use crate::failure::Failure;
+use crate::render::exact;
+use crate::ui::{BAD, GOOD, Ui, paint};
+
+/// How an object compares with its original.
+#[derive(Debug, Serialize)]
+pub(super) struct Comparison {
+    original: String,
+    message: u64,
+    object: u64,
+    #[serde(skip)]
+    called: String,
+    /// The largest error that is allowed.
+    bound: f64,
+    /// Who says so.
+    bound_from: BoundFrom,
+    /// The largest error there is; not there if it is infinite, or the arrays are not comparable.
+    measured: Option<f64>,
+    /// The first element that has it.
+    element: Option<u64>,
+    /// Why the arrays are not comparable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differs: Option<String>,
+    holds: bool,
+}
+
+/// Who says which error is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum BoundFrom {
+    CommandLine,
+    Metadata,
+    Default,
+}
+
+impl Comparison {
+    pub(super) fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// The verdict: on standard output if it is good, else on standard error.
+    pub(super) fn print(&self, file: &str, out: &mut Ui) -> Result<(), Failure> {
+        let (file, original, called) = (escape::name(file), escape::name(&self.original), &self.called);
+        let from = match self.bound_from {
+            BoundFrom::CommandLine => "",
+            BoundFrom::Metadata => ", as recorded",
+            BoundFrom::Default => ", as nothing else is said",
+        };
+        let bound = format!("at most {} is allowed{from}", exact(self.bound));
+        let found = match (&self.differs, self.measured, self.element) {
+            (Some(why), ..) => why.clone(),
+            (None, Some(measured), Some(at)) => {
+                format!("largest error {} at element {at}, {bound}", exact(measured))
+            }
+            (None, Some(measured), None) => format!("largest error {}, {bound}", exact(measured)),
+            (None, None, Some(at)) => format!("element {at} is something else altogether, {bound}"),
+            (None, None, None) => format!("the values differ, {bound}"),
+        };
+        if self.holds {
+            return out
+                .line(format_args!("{file}: {} ({called} against {original}: {found})", paint(GOOD, "OK")));
+        }
+        out.note(format_args!("{file}: {} — {called} against {original}: {found}", paint(BAD, "FAILED")))
+    }
+}
+
+/// Decodes an object and compares it with a `.npy` file.
+pub(super) fn compare(
+    against: &Against,
+    original: &Path,
+    source: &Arc<dyn ByteSource>,
+    out: &mut Ui,
+) -> Result<Comparison, Failure> {
+    let file = Reading::default().open(Arc::clone(source), out)?;
+    let message = message_of(against, &file)?;
+    let object = object_of(against, &message)?;
+    let array = npy::Array::open(original)?;
+    let (bound, bound_from) = bound_of(against, &message, &object);
+    let mut comparison = Comparison {
+        original: array.name().to_owned(),
+        message: message.number(),
+        object: object.index(),
+        called: told(&message, &object),
+        bound,
+        bound_from,
+        measured: None,
+        element: None,
+        differs: differences(&object, &array),
+        holds: false,
+    };
+    if comparison.differs.is_none() {
+        let decoded = object.decode()?;
+        let (values, found) = (read_into_memory(&array)?, dtype_of(array.element()));
+        let found = if found == decoded.dtype() {
+            deviation(found, &values, decoded.bytes())
+        } else {
+            let widened = widen(found, &values);
+            let called = escape::name(array.name());
+            let widened = widened.map_err(|why| Failure::request(format!("{called}: {why}")))?;
+            deviation(Dtype::Float64, &widened, decoded.bytes())
+        };
+        comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
+        comparison.element = found.at;
+        comparison.holds = found.largest <= bound;
+    }
+    Ok(comparison)
+}
+
+fn message_of(against: &Against, file: &File) -> Result<Message, Failure> {
+    let Some(name) = &against.name else {
+        return Ok(file.message(against.place.unwrap_or(Place::FIRST).message)?);
+    };
+    for message in file.messages()? {
+        let message = message?;
+        if find(&message, name)?.is_some() {
+            return Ok(message);
+        }
+    }
+    let said = format!("{}: has no object called `{}`", file.name(), escape::name(name));
+    Err(Failure::request(said).with_hint("`tgm ls -p name FILE` lists the names"))
+}
+
+fn object_of<'a>(against: &Against, message: &'a Message) -> Result<Object<'a>, Failure> {
+    let named = against.name.as_deref().map(|name| find(message, name)).transpose()?.flatten();
+    if let Some(object) = named {
+        return Ok(object);
+    }
+    let place = against.place.unwrap_or(Place::FIRST);
+    Ok(message.object(place.object_of(message)?)?)
+}
+
+/// The first object of a message that is called so.
+fn find<'a>(message: &'a Message, name: &str) -> Result<Option<Object<'a>>, Failure> {
+    for object in message.objects() {
+        let object = object?;
+        if name_of(message, &object) == Some(name) {
+            return Ok(Some(object));
+        }
+    }
+    Ok(None)
+}
+
+fn bound_of(against: &Against, message: &Message, object: &Object<'_>) -> (f64, BoundFrom) {
+    if let Some(bound) = against.max_error {
+        return (bound, BoundFrom::CommandLine);
+    }
+    let index = usize::try_from(object.index()).unwrap_or(usize::MAX);
+    let precision = message.metadata().base.get(index).and_then(|entry| entry.get(PRECISION));
+    match precision.and_then(|precision| precision.get("max_error")?.as_f64()) {
+        Some(bound) => (bound, BoundFrom::Metadata),
+        None => (0.0, BoundFrom::Default),
+    }
+}
+
+/// Why two arrays cannot be compared value by value.
+fn differences(object: &Object<'_>, original: &npy::Array) -> Option<String> {
+    let descriptor = object.descriptor();
+    let (shape, found) = (Shape::new(descriptor.shape.clone()), original.shape());
+    if shape != *found {
+        return Some(format!("the object has the shape {shape}, but the original {found}"));
+    }
+    let (dtype, found) = (descriptor.dtype, dtype_of(original.element()));
+    let is_widened = dtype == Dtype::Float64 && can_widen(found);
+    (dtype != found && !is_widened)
+        .then(|| format!("the object holds {dtype} values, but the original {found}"))
+}

@@ -1,0 +1,58 @@
+//! Where the parts of an object are, and what its descriptor says.
+
+use tercet_core::Span;
+
+use crate::body::budget;
+use crate::descriptor::DataObjectDescriptor;
+use crate::fault::Fault;
+use crate::options::ReadOptions;
+use crate::region::{Part, Region};
+use crate::wire::frame::Frame;
+use crate::wire::ids::FrameFlags;
+
+/// Where the parts of an object frame are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The descriptor.
+    pub(crate) descriptor: Span,
+    /// Payload and masks.
+    pub(crate) region: Span,
+    /// The payload alone.
+    pub(crate) payload: Span,
+}
+
+impl Place {
+    /// Finds the parts of a frame whose descriptor is `descriptor_len` bytes long when it stands first.
+    pub(super) fn of(frame: &Frame, descriptor_len: u64) -> Self {
+        let body = frame.body();
+        let split = frame.span.start().saturating_add(frame.cbor_offset).clamp(body.start(), body.end());
+        let between = |start: u64, end: u64| Span::between(start, end).unwrap_or(Span::empty(start));
+        let (descriptor, region) = if frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER) {
+            (between(split, body.end()), between(body.start(), split))
+        } else {
+            let end = split.saturating_add(descriptor_len).min(body.end());
+            (between(split, end), between(end, body.end()))
+        };
+        Self { descriptor, region, payload: region }
+    }
+}
+
+/// Reads the descriptor of an object frame from the bytes that hold it: everything from `cbor_offset` to the tail.
+pub(crate) fn read_descriptor(
+    message: u64,
+    frame: &Frame,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<(DataObjectDescriptor, Place), Fault> {
+    let region = Region { message, part: Part::Descriptor { object: frame.object } };
+    let start = frame.span.start().saturating_add(frame.cbor_offset);
+    let span = Span::at(start, bytes.len() as u64).unwrap_or(Span::empty(start));
+    let (value, used) =
+        crate::cbor::decode(bytes, &budget(options)).map_err(|error| Fault::Cbor { region, span, error })?;
+    let mut place = Place::of(frame, used as u64);
+    let wrong = |error| Fault::Metadata { region, span: place.descriptor, error };
+    let descriptor = DataObjectDescriptor::from_value(value).map_err(wrong)?;
+    let len = descriptor.payload_len_in(place.region.len()).map_err(wrong)?;
+    place.payload = Span::at(place.region.start(), len).unwrap_or(place.region);
+    Ok((descriptor, place))
+}

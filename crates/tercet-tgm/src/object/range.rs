@@ -1,0 +1,283 @@
+//! A few values of an object, without decoding the rest.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use tercet_codec::CodecError;
+use tercet_codec::bytes::szip;
+use tercet_core::limits::within;
+use tercet_core::tensor::Buffer;
+use tercet_core::{Shape, Span};
+
+use super::Object;
+use super::values::Values;
+use crate::array::Array;
+use crate::dtype::Dtype;
+use crate::fault::{Error, Fault};
+use crate::pipeline::{Intervals, PipelineError, Reading};
+
+/// Values of some ranges of an object.
+#[derive(Debug)]
+pub struct Ranges {
+    /// The values of each range, in the order in which they were asked for: arrays of one dimension.
+    pub arrays: Vec<Array>,
+    /// Whether the hash of the whole object was compared with its bytes, now or earlier. Never for an object without
+    /// a hash, and not of itself for bytes that come from afar: [`Object::verify`] fetches them all.
+    pub verified: bool,
+}
+
+impl Object<'_> {
+    /// The values of ranges of elements, counted through the whole array in row-major order.
+    ///
+    /// Reads and decodes only what holds them where the pipeline allows it (stored plainly or packed; `szip`, `blosc2`
+    /// and `zfp` at a fixed rate; without `shuffle`), else everything, once for all ranges. The hash of a local object
+    /// is compared once per open file and then remembered.
+    ///
+    /// ```
+    /// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, encode_message};
+    ///
+    /// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [5]).with_compression("zstd");
+    /// let bytes = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[5, 6, 7, 8, 9])], &EncodeOptions::new())?;
+    /// let message = Message::from_bytes("example", bytes)?;
+    /// let found = message.object(0)?.decode_ranges(&[1..3, 4..5])?;
+    /// assert_eq!(found.arrays[0].bytes(), [6, 7]);
+    /// assert_eq!(found.arrays[1].bytes(), [9]);
+    /// assert!(found.verified);
+    /// # Ok::<(), tercet_tgm::Error>(())
+    /// ```
+    pub fn decode_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, Error> {
+        self.read_ranges(ranges).map_err(|fault| self.error(fault))
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, Fault> {
+        let values = self.values()?;
+        let mut arrays = self.rooms(ranges)?;
+        let wanted = |range: &&Range<u64>| range.start < range.end;
+        let readings: Vec<_> =
+            ranges.iter().filter(wanted).map(|range| values.pipeline.reading(range)).collect();
+        let mut loaded = Loaded::default();
+        // Whoever reads everything anyway compares it on the way.
+        if readings.iter().any(|reading| matches!(reading, Reading::Whole)) {
+            loaded.whole = Some(self.whole(&values)?);
+        } else if readings.iter().any(|reading| self.needs_payload(&values, reading)) {
+            loaded.payload = Some(self.with_stored(|stored| Ok(stored.slice(..self.payload_len(stored))))?);
+        } else if self.is_checked() && !self.known.is_verified(&self.frame) {
+            super::verify_frame(self.source, self.message, &self.frame)?;
+            self.known.remember_verified(&self.frame);
+        }
+        for (range, bytes) in ranges.iter().zip(&mut arrays) {
+            if range.start < range.end {
+                self.read_range(&values, &loaded, range, bytes)?;
+            }
+        }
+        if loaded.whole.is_none() && values.has_masks() {
+            let stored = self.source.read_at(self.place.region)?;
+            for (range, bytes) in ranges.iter().zip(&mut arrays) {
+                values.restore(&stored, range.start, bytes)?;
+            }
+        }
+        let array = |(range, bytes): (&Range<u64>, Buffer)| {
+            Array::new(self.descriptor.dtype, Shape::new(vec![range.end - range.start]), bytes)
+        };
+        let arrays = ranges.iter().zip(arrays).map(array).collect();
+        Ok(Ranges { arrays, verified: self.known.is_verified(&self.frame) })
+    }
+
+    /// Whether the hash is compared before a value is handed out.
+    fn is_checked(&self) -> bool {
+        self.options.verify && !self.source.is_remote()
+    }
+
+    /// Whether a reading needs the payload as a whole, though not all of it decoded.
+    fn needs_payload(&self, values: &Values, reading: &Reading) -> bool {
+        match reading {
+            Reading::Blocks => true,
+            Reading::Intervals(intervals) => self.starts_at_hand(values, intervals).is_none(),
+            Reading::Part { .. } | Reading::Whole => false,
+        }
+    }
+
+    /// Memory for the values of each range, once all ranges were found inside the array.
+    fn rooms(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, Fault> {
+        let elements = self.descriptor.elements().unwrap_or(0);
+        let mut total = 0u64;
+        let room = |range: &Range<u64>| {
+            let Range { start, end } = *range;
+            if start > end || end > elements {
+                let region = self.frame.region(self.message);
+                return Err(Fault::NoSuchElements { region, start, end, elements });
+            }
+            let len = self.descriptor.dtype.payload_len(end - start).unwrap_or(u64::MAX);
+            total = total.saturating_add(len);
+            within("all ranges together", total, self.options.limits.array_bytes)?;
+            Ok(Buffer::zeroed(within("a range", len, self.options.limits.array_bytes)?)?)
+        };
+        ranges.iter().map(room).collect()
+    }
+
+    /// Everything, decoded.
+    fn whole(&self, values: &Values) -> Result<Buffer, Fault> {
+        let len = within("the array", values.len(), self.options.limits.array_bytes)?;
+        let mut all = Buffer::zeroed(len)?;
+        self.fill(values, &mut all)?;
+        Ok(all)
+    }
+
+    fn read_range(
+        &self,
+        values: &Values,
+        loaded: &Loaded,
+        range: &Range<u64>,
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        if let Some(all) = &loaded.whole {
+            values.pipeline.cut(all, range.start, out);
+            if self.descriptor.dtype == Dtype::Bitmask {
+                clear_spare_bits(range.end - range.start, out);
+            }
+            return Ok(());
+        }
+        let done = match values.pipeline.reading(range) {
+            Reading::Part { bytes, first, pipeline } => {
+                let stored = self.payload_part(loaded, bytes)?;
+                pipeline.decode_part(&stored, first, range, out)
+            }
+            Reading::Blocks => {
+                let stored = self.payload_part(loaded, 0..self.place.payload.len())?;
+                values.pipeline.decode_blocks(&stored, range, out)
+            }
+            Reading::Intervals(intervals) => {
+                return self.read_intervals(values, loaded, &intervals, range, out);
+            }
+            Reading::Whole => {
+                values.pipeline.cut(&self.whole(values)?, range.start, out);
+                Ok(())
+            }
+        };
+        done.map_err(|error| values.wrong(error))
+    }
+
+    /// Decodes intervals of an szip stream.
+    fn read_intervals(
+        &self,
+        values: &Values,
+        loaded: &Loaded,
+        intervals: &Intervals,
+        range: &Range<u64>,
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        let wrong = |error| values.wrong(error);
+        if let Some(starts) = self.starts_at_hand(values, intervals)
+            && let Some((start, end)) = self.between(&starts, intervals)
+        {
+            let bytes = self.payload_part(loaded, start / 8..end.div_ceil(8))?;
+            let stop = values.pipeline.decode_intervals(intervals, &bytes, start % 8, range, out);
+            match stop {
+                Ok(stop) if self.ends_at(start / 8 * 8 + stop, end) => return Ok(()),
+                // Positions that were only said to be right are not: the stream is followed from its start.
+                _ => self.known.remember_mistrust(&self.frame),
+            }
+        }
+        let starts = self.starts(values, loaded, intervals)?;
+        let (start, end) = self.between(&starts, intervals).ok_or_else(|| {
+            let detail = "its intervals do not follow one another".to_owned();
+            wrong(CodecError::Decode { codec: "szip", detail }.into())
+        })?;
+        let bytes = self.payload_part(loaded, start / 8..end.div_ceil(8))?;
+        values.pipeline.decode_intervals(intervals, &bytes, start % 8, range, out).map_err(wrong)?;
+        Ok(())
+    }
+
+    /// Starts of intervals that need not be found first.
+    ///
+    /// Stored positions can be wrong (the reference writes wrong ones), and decoding from a wrong one gives wrong values
+    /// without an error. They are believed in a message of ours, whose writer checks them, and where nothing is verified
+    /// anyway; still the intervals must end where the next one is said to start. Otherwise the stream is followed from its
+    /// start, once, which is far cheaper than decoding it.
+    fn starts_at_hand<'v>(&self, values: &'v Values, intervals: &Intervals) -> Option<Cow<'v, [u64]>> {
+        let known = self.known.intervals(&self.frame);
+        if known.len() as u64 > intervals.end || known.len() as u64 == intervals.count() {
+            return Some(Cow::Owned(known));
+        }
+        let is_believed = self.trusts_offsets || !self.is_checked();
+        let stored = values.pipeline.stored_offsets().filter(|_| is_believed)?;
+        let is_complete = stored.len() as u64 == intervals.count();
+        (is_complete && !self.known.is_mistrusted(&self.frame)).then_some(Cow::Borrowed(stored))
+    }
+
+    /// The first stored position of an szip interval that is not where the interval starts. Full decoding does not need
+    /// these positions; programs that read ranges may trust them.
+    pub fn wrong_szip_offset(&self) -> Result<Option<PipelineError>, Error> {
+        let find = || {
+            let values = self.values()?;
+            let Some(stored) = values.pipeline.stored_offsets() else { return Ok(None) };
+            let Some(intervals) = values.pipeline.intervals() else { return Ok(None) };
+            let starts = self.starts(&values, &Loaded::default(), &intervals)?;
+            Ok(intervals.wrong_entry(stored, &starts))
+        };
+        find().map_err(|fault: Fault| self.error(fault))
+    }
+
+    /// True starts of intervals, at least up to those that are wanted.
+    fn starts(&self, values: &Values, loaded: &Loaded, intervals: &Intervals) -> Result<Vec<u64>, Fault> {
+        let mut starts = self.known.intervals(&self.frame);
+        let found = starts.len() as u64;
+        if found <= intervals.end && found < intervals.count() {
+            let payload = self.payload_part(loaded, 0..self.place.payload.len())?;
+            szip::index(&payload, &intervals.szip, intervals.samples(), &mut starts, intervals.end)
+                .map_err(|error| values.wrong(error.into()))?;
+            self.known.remember_intervals(&self.frame, starts.clone());
+        }
+        Ok(starts)
+    }
+
+    /// The bits from the start of the first interval to the start of the one behind the last, or to the end of the
+    /// stream.
+    fn between(&self, starts: &[u64], intervals: &Intervals) -> Option<(u64, u64)> {
+        let start_of = |interval: u64| starts.get(usize::try_from(interval).ok()?).copied();
+        let whole = self.place.payload.len().checked_mul(8)?;
+        let start = start_of(intervals.first)?;
+        let end = if intervals.end == intervals.count() { whole } else { start_of(intervals.end)? };
+        (start <= end && end <= whole).then_some((start, end))
+    }
+
+    /// Whether decoding stopped where it should: at the next start, or in the last byte of the stream.
+    fn ends_at(&self, stop: u64, end: u64) -> bool {
+        let whole = self.place.payload.len() * 8;
+        if end == whole { stop <= end && end - stop < 8 } else { stop == end }
+    }
+
+    /// Bytes of the payload, read unless they are loaded already.
+    fn payload_part(&self, loaded: &Loaded, bytes: Range<u64>) -> Result<Bytes, Fault> {
+        let payload = self.place.payload;
+        if let Some(all) = &loaded.payload {
+            let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
+            return Ok(all.slice(inside(bytes.start)..inside(bytes.end)));
+        }
+        let span = payload.slice(bytes.start, bytes.end.saturating_sub(bytes.start));
+        Ok(self.source.read_at(span.unwrap_or(Span::empty(payload.start())))?)
+    }
+
+    /// Bytes of the payload in `stored`, which has masks behind it.
+    fn payload_len(&self, stored: &[u8]) -> usize {
+        self.place.payload.len_usize().unwrap_or(usize::MAX).min(stored.len())
+    }
+}
+
+/// What was read because more than one range needs it.
+#[derive(Default)]
+struct Loaded {
+    /// All values.
+    whole: Option<Buffer>,
+    /// All stored bytes.
+    payload: Option<Bytes>,
+}
+
+/// Clears the bits behind the last element.
+fn clear_spare_bits(elements: u64, bits: &mut [u8]) {
+    if let (Some(last), rest @ 1..) = (bits.last_mut(), elements % 8) {
+        *last &= 0xff << (8 - rest);
+    }
+}

@@ -1,0 +1,69 @@
+//! An object out of a stream.
+
+use bytes::Bytes;
+use tercet_core::Shape;
+use tercet_core::limits::within;
+use tercet_core::tensor::Buffer;
+
+use super::place::{Place, read_descriptor};
+use super::values::Values;
+use crate::array::Array;
+use crate::descriptor::DataObjectDescriptor;
+use crate::fault::Fault;
+use crate::options::ReadOptions;
+use crate::wire::frame::Frame;
+use crate::wire::ids::FRAME_HEADER_LEN;
+
+/// An object that came by in a stream, with its bytes.
+#[derive(Clone, Debug)]
+pub struct StreamedObject {
+    message: u64,
+    frame: Frame,
+    descriptor: DataObjectDescriptor,
+    options: ReadOptions,
+    place: Place,
+    /// Payload and masks.
+    stored: Bytes,
+}
+
+impl StreamedObject {
+    /// Understands the body of an object frame.
+    pub(crate) fn parse(
+        message: u64,
+        frame: Frame,
+        body: &Bytes,
+        options: &ReadOptions,
+    ) -> Result<Self, Fault> {
+        let inside = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(body.len());
+        let from = inside(frame.cbor_offset.saturating_sub(FRAME_HEADER_LEN));
+        let (descriptor, place) = read_descriptor(message, &frame, &body[from..], options)?;
+        let offset = |position: u64| inside(position.saturating_sub(frame.body().start()));
+        let stored = body.slice(offset(place.region.start())..offset(place.region.end()));
+        Ok(Self { message, frame, descriptor, options: *options, place, stored })
+    }
+
+    /// The number of the object in its message, from 0.
+    pub fn index(&self) -> u64 {
+        self.frame.object.into()
+    }
+
+    /// What it is.
+    pub fn descriptor(&self) -> &DataObjectDescriptor {
+        &self.descriptor
+    }
+
+    /// Its payload as it is stored, without masks.
+    pub fn payload(&self) -> Bytes {
+        let len = self.place.payload.len_usize().unwrap_or(usize::MAX).min(self.stored.len());
+        self.stored.slice(..len)
+    }
+
+    /// The array.
+    pub fn decode(&self) -> Result<Array, Fault> {
+        let region = self.frame.region(self.message);
+        let values = Values::of(region, &self.descriptor, self.place.payload, &self.options)?;
+        let mut bytes = Buffer::zeroed(within("the array", values.len(), self.options.limits.array_bytes)?)?;
+        values.decode(&self.stored, &mut bytes)?;
+        Ok(Array::new(self.descriptor.dtype, Shape::new(self.descriptor.shape.clone()), bytes))
+    }
+}

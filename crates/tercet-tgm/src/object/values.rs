@@ -1,0 +1,107 @@
+//! The values of an object out of its stored bytes.
+
+use tercet_core::Span;
+
+use crate::descriptor::DataObjectDescriptor;
+use crate::dtype::Dtype;
+use crate::fault::Fault;
+use crate::options::ReadOptions;
+use crate::pipeline::{Mask, MaskKind, Pipeline, PipelineError};
+use crate::region::Region;
+
+/// What is needed to decode an object, checked before a byte of its payload is read.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    region: Region,
+    payload: Span,
+    pub(super) pipeline: Pipeline,
+    /// Those that are to be applied.
+    masks: Vec<Mask>,
+    elements: u64,
+    options: ReadOptions,
+}
+
+impl Values {
+    pub(crate) fn of(
+        region: Region,
+        descriptor: &DataObjectDescriptor,
+        payload: Span,
+        options: &ReadOptions,
+    ) -> Result<Self, Fault> {
+        let wrong = |error: PipelineError| Fault::Pipeline { region, span: payload, error: Box::new(error) };
+        let pipeline = Pipeline::of(descriptor).map_err(wrong)?;
+        if let Some(expected) = pipeline.stored_len().filter(|expected| *expected != payload.len()) {
+            return Err(Fault::PayloadLength { region, span: payload, found: payload.len(), expected });
+        }
+        let mut masks = Mask::all(descriptor).map_err(|error| wrong(error.into()))?;
+        if descriptor.dtype == Dtype::Bitmask && !masks.is_empty() {
+            let what = "masks of a bitmask".into();
+            return Err(wrong(PipelineError::Combination { what, why: "are not defined" }));
+        }
+        if descriptor.dtype.float().is_none() {
+            // Numbers that are always finite have nothing to restore.
+            masks.clear();
+        }
+        let elements = descriptor.elements().unwrap_or(u64::MAX);
+        Ok(Self { region, payload, pipeline, masks, elements, options: *options })
+    }
+
+    /// Bytes of the decoded values.
+    pub(crate) fn len(&self) -> u64 {
+        self.pipeline.decoded_len()
+    }
+
+    /// Whether the payload is the values themselves, and all of them.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.pipeline.is_plain() && (self.masks.is_empty() || !self.options.restore_non_finite)
+    }
+
+    /// Decodes payload and masks, which stand in `stored` one behind the other, into exactly
+    /// [`len`](Self::len) bytes.
+    pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+        let masks = if self.options.restore_non_finite { self.bits(stored)? } else { Vec::new() };
+        self.decode_payload(stored, &masks, out)
+    }
+
+    /// Decodes the payload and puts back what these masks tell apart.
+    pub(super) fn decode_payload(
+        &self,
+        stored: &[u8],
+        masks: &[(MaskKind, Vec<u8>)],
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        let len = self.payload.len_usize().unwrap_or(usize::MAX).min(stored.len());
+        let decoded = self.pipeline.decode(&stored[..len], self.options.sz3, masks, out);
+        decoded.map_err(|error| self.wrong(error))
+    }
+
+    /// Puts values back that are not finite; `out` starts with element `first`.
+    pub(super) fn restore(&self, stored: &[u8], first: u64, out: &mut [u8]) -> Result<(), Fault> {
+        for mask in &self.masks {
+            self.pipeline.put_back(mask.kind, &self.bits_of(mask, stored)?, first, out);
+        }
+        Ok(())
+    }
+
+    /// The packed bits of each mask.
+    pub(super) fn bits(&self, stored: &[u8]) -> Result<Vec<(MaskKind, Vec<u8>)>, Fault> {
+        self.masks.iter().map(|mask| Ok((mask.kind, self.bits_of(mask, stored)?))).collect()
+    }
+
+    fn bits_of(&self, mask: &Mask, stored: &[u8]) -> Result<Vec<u8>, Fault> {
+        // Inside: compared when the descriptor was read.
+        let start = usize::try_from(mask.offset).unwrap_or(usize::MAX).min(stored.len());
+        let len = usize::try_from(mask.length).unwrap_or(usize::MAX);
+        let end = start.saturating_add(len).min(stored.len());
+        mask.bits(&stored[start..end], self.elements).map_err(|error| self.wrong(error))
+    }
+
+    /// Whether there is something to put back.
+    pub(super) fn has_masks(&self) -> bool {
+        self.options.restore_non_finite && !self.masks.is_empty()
+    }
+
+    pub(super) fn wrong(&self, error: PipelineError) -> Fault {
+        Fault::Pipeline { region: self.region, span: self.payload, error: Box::new(error) }
+    }
+}

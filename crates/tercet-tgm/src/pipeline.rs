@@ -1,0 +1,175 @@
+//! What happens to the values of an object on their way into a payload and back.
+//!
+//! ```text
+//! values ─ masks ─▶ finite values ─ encoding ─▶ bytes ─ filter ─▶ bytes ─ compression ─▶ payload
+//!           §            simple_packing          shuffle     zstd, szip, …
+//! ```
+//!
+//! A [`Pipeline`] is a descriptor whose parameters were read and found to go together. Reading and writing share it, so
+//! that what is refused on one side is refused on the other.
+
+mod decode;
+mod encode;
+mod error;
+mod masks;
+mod parameters;
+mod range;
+mod rules;
+
+use tercet_codec::bytes::blosc2::{Blosc2, Shuffle};
+use tercet_codec::bytes::sz3::Sz3;
+use tercet_codec::bytes::szip::Szip;
+use tercet_codec::bytes::zfp::Zfp;
+use tercet_codec::finite::Float;
+use tercet_codec::pack::Packing;
+
+pub(crate) use encode::encode;
+pub use error::PipelineError;
+pub(crate) use masks::Mask;
+pub use masks::{MaskKind, MaskMethod};
+pub(crate) use range::{Intervals, Reading, check_szip_offsets};
+
+use crate::descriptor::DataObjectDescriptor;
+use crate::dtype::{ByteOrder, Dtype};
+use crate::metadata::{MetadataError, MetadataWhy};
+use parameters::Parameters;
+
+/// The text for a stage that does nothing.
+pub(crate) const NONE: &str = "none";
+/// The encoding that turns numbers into integers of few bits.
+pub(crate) const PACKING: &str = "simple_packing";
+/// The filter that groups the bytes of numbers by their position.
+pub(crate) const SHUFFLE: &str = "shuffle";
+
+/// The encodings that the format knows.
+pub const ENCODINGS: &[&str] = &[NONE, PACKING];
+/// The filters that the format knows.
+pub const FILTERS: &[&str] = &[NONE, SHUFFLE];
+/// The compressions that the format knows.
+pub const COMPRESSIONS: &[&str] = &[NONE, "szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"];
+
+/// How the values of one object are stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipeline {
+    dtype: Dtype,
+    order: ByteOrder,
+    elements: u64,
+    /// Bytes of the values.
+    raw_len: u64,
+    /// Bytes between encoding and compression; the filter changes their order only.
+    encoded_len: u64,
+    packing: Option<Packing>,
+    /// Bytes of a shuffled element.
+    shuffle: Option<usize>,
+    codec: Codec,
+}
+
+/// A compression with its parameters.
+#[derive(Clone, Debug)]
+enum Codec {
+    None,
+    Zstd {
+        level: i32,
+    },
+    Lz4,
+    Blosc2(Blosc2),
+    /// With the stored offsets of its intervals: hints, not to be trusted.
+    Szip(Szip, Option<Vec<u64>>),
+    Zfp(Zfp),
+    Sz3(Sz3),
+    Rle,
+    Roaring,
+}
+
+impl Pipeline {
+    /// The pipeline of an object that has all its parameters.
+    pub(crate) fn of(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
+        rules::check_names(descriptor)?;
+        let parameters = Parameters::new(&descriptor.params);
+        let packing = match &*descriptor.encoding {
+            PACKING => Some(parameters.packing()?),
+            _ => None,
+        };
+        Self::with_packing(descriptor, packing)
+    }
+
+    /// The pipeline of an object whose packing is known already.
+    fn with_packing(
+        descriptor: &DataObjectDescriptor,
+        packing: Option<Packing>,
+    ) -> Result<Self, PipelineError> {
+        let parameters = Parameters::new(&descriptor.params);
+        let overflow = || MetadataError::new("shape", MetadataWhy::Overflow);
+        let elements = descriptor.elements().ok_or_else(overflow)?;
+        let raw_len = descriptor.dtype.payload_len(elements).ok_or_else(overflow)?;
+        let encoded_len = match &packing {
+            Some(packing) => packing.packed_len(elements).ok_or_else(overflow)?,
+            None => raw_len,
+        };
+        let shuffle = match &*descriptor.filter {
+            SHUFFLE => Some(parameters.shuffle(encoded_len)?),
+            _ => None,
+        };
+        rules::check_combination(descriptor, packing.map(|packing| packing.bits))?;
+        let dtype = descriptor.dtype;
+        let packed_bytes = packing.map(|packing| packing.bits.div_ceil(8));
+        let codec = match &*descriptor.compression {
+            "zstd" => Codec::Zstd { level: parameters.zstd_level()? },
+            "lz4" => Codec::Lz4,
+            "blosc2" => {
+                let plain = if shuffle.is_some() { 1 } else { dtype.bits() / 8 };
+                Codec::Blosc2(Blosc2 {
+                    type_size: packed_bytes.unwrap_or(plain),
+                    shuffle: Shuffle::Bytes,
+                    ..parameters.blosc2()?
+                })
+            }
+            "szip" => {
+                let bits = match (&packing, shuffle) {
+                    (Some(packing), _) => packing.bits,
+                    (None, Some(_)) => 8,
+                    (None, None) => dtype.bits(),
+                };
+                let szip = parameters.szip(bits, packing.is_some())?;
+                Codec::Szip(szip, parameters.szip_offsets()?)
+            }
+            "zfp" => Codec::Zfp(parameters.zfp()?),
+            "sz3" => Codec::Sz3(parameters.sz3()?),
+            "rle" => Codec::Rle,
+            "roaring" => Codec::Roaring,
+            _ => Codec::None,
+        };
+        let order = descriptor.stored_order();
+        Ok(Self { dtype, order, elements, raw_len, encoded_len, packing, shuffle, codec })
+    }
+
+    /// Bytes of the decoded values.
+    pub(crate) fn decoded_len(&self) -> u64 {
+        self.raw_len
+    }
+
+    /// Bytes that the payload must have, if that is known without decoding it.
+    pub(crate) fn stored_len(&self) -> Option<u64> {
+        match &self.codec {
+            Codec::None => Some(self.encoded_len),
+            Codec::Zfp(zfp) => zfp.stored_len(self.elements),
+            _ => None,
+        }
+    }
+
+    /// Whether the payload is the values themselves.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.packing.is_none() && self.shuffle.is_none() && matches!(self.codec, Codec::None)
+    }
+
+    /// The kind of floating-point number, if the values are such.
+    fn float(&self) -> Option<Float> {
+        self.dtype.float()
+    }
+
+    /// Whether what comes out of the pipeline has the bytes of each number in the stored order. Otherwise numbers were
+    /// made anew.
+    fn keeps_bytes(&self) -> bool {
+        self.packing.is_none() && !matches!(self.codec, Codec::Zfp(_) | Codec::Sz3(_))
+    }
+}

@@ -1,0 +1,117 @@
+//! Payload → values.
+
+use std::borrow::Cow;
+
+use tercet_codec::bits::{rle, roaring};
+use tercet_codec::bytes::{blosc2, lz4, sz3, szip, zfp, zstd};
+use tercet_codec::{CodecError, shuffle};
+
+use super::error::PipelineError;
+use super::masks::MaskKind;
+use super::{Codec, Pipeline};
+use crate::dtype::{ByteOrder, swap_in_place};
+use crate::options::Sz3Reading;
+
+/// The stage names that memory is asked for by.
+const BETWEEN: &str = "the pipeline";
+
+impl Pipeline {
+    /// Decodes a payload into exactly [`decoded_len`](Self::decoded_len) bytes, little-endian, and puts back what masks
+    /// tell apart.
+    pub(crate) fn decode(
+        &self,
+        stored: &[u8],
+        sz3: Sz3Reading,
+        masks: &[(MaskKind, Vec<u8>)],
+        values: &mut [u8],
+    ) -> Result<(), PipelineError> {
+        if let Some(packing) = &self.packing {
+            let mut room = Vec::new();
+            let mut packed = Cow::Borrowed(self.decompressed(stored, sz3, &mut room)?);
+            if let Some(size) = self.shuffle {
+                let mut unshuffled = zeroed(self.encoded_len)?;
+                shuffle::unshuffle(&packed, size, &mut unshuffled)?;
+                packed = Cow::Owned(unshuffled);
+            }
+            let masks: Vec<_> = masks.iter().map(|(kind, bits)| (kind.value(), &**bits)).collect();
+            return Ok(packing.unpack_masked(&packed, 0, values, &masks)?);
+        }
+        match self.shuffle {
+            None => self.decompress(stored, sz3, values)?,
+            Some(size) => {
+                let mut room = Vec::new();
+                shuffle::unshuffle(self.decompressed(stored, sz3, &mut room)?, size, values)?;
+            }
+        }
+        self.to_little_endian(values);
+        for (kind, bits) in masks {
+            self.put_back(*kind, bits, 0, values);
+        }
+        Ok(())
+    }
+
+    /// The bytes in front of the compression: those of the payload where there is none, else made in `room`.
+    fn decompressed<'a>(
+        &self,
+        stored: &'a [u8],
+        sz3: Sz3Reading,
+        room: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], PipelineError> {
+        if matches!(self.codec, Codec::None) {
+            return self.same_length(stored).map(|()| stored);
+        }
+        *room = zeroed(self.encoded_len)?;
+        self.decompress(stored, sz3, room)?;
+        Ok(room)
+    }
+
+    fn same_length(&self, stored: &[u8]) -> Result<(), PipelineError> {
+        let (expected, found) = (self.encoded_len, stored.len() as u64);
+        if expected == found {
+            return Ok(());
+        }
+        Err(CodecError::WrongLength { codec: "the payload", expected, found }.into())
+    }
+
+    fn decompress(&self, stored: &[u8], sz3: Sz3Reading, out: &mut [u8]) -> Result<(), PipelineError> {
+        match &self.codec {
+            Codec::None => {
+                self.same_length(stored)?;
+                out.copy_from_slice(stored);
+            }
+            Codec::Zstd { .. } => zstd::decode(stored, out)?,
+            Codec::Lz4 => lz4::decode(stored, out)?,
+            Codec::Blosc2(_) => blosc2::decode(stored, out)?,
+            Codec::Szip(szip, offsets) => {
+                szip::decode(stored, szip, offsets.as_deref(), out)?;
+            }
+            Codec::Zfp(zfp) => zfp::decode(stored, zfp, out)?,
+            Codec::Sz3(_) => match sz3 {
+                Sz3Reading::Refuse if sz3::is_built_in() => return Err(PipelineError::Untrusted),
+                // One that is not built in says so, whatever it is trusted with.
+                Sz3Reading::Refuse | Sz3Reading::Trust => sz3::decode(stored, out)?,
+                Sz3Reading::Elsewhere(decode) => {
+                    decode(stored, out).map_err(|detail| CodecError::Decode { codec: "sz3", detail })?;
+                }
+            },
+            Codec::Rle => rle::decode_counted(stored, out)?,
+            Codec::Roaring => roaring::decode_counted(stored, out)?,
+        }
+        Ok(())
+    }
+
+    /// Turns what came out of the pipeline into little-endian values.
+    pub(super) fn to_little_endian(&self, values: &mut [u8]) {
+        if self.keeps_bytes() && self.order == ByteOrder::Big {
+            swap_in_place(values, self.dtype.swap_unit());
+        }
+    }
+}
+
+/// Memory for bytes between two stages. Their number was compared with the limits.
+pub(super) fn zeroed(len: u64) -> Result<Vec<u8>, PipelineError> {
+    let refused = || CodecError::OutOfMemory { codec: BETWEEN, bytes: len };
+    let len = usize::try_from(len).map_err(|_| refused())?;
+    // Pages that nobody touches cost nothing.
+    Ok(bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused())?)
+}

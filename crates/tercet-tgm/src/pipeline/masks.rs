@@ -1,0 +1,250 @@
+//! Masks: where values were that are not finite.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use tercet_codec::bits::{rle, roaring};
+use tercet_codec::bytes::blosc2::{self, Blosc2, Inner, Shuffle};
+use tercet_codec::bytes::{lz4, zstd};
+use tercet_codec::finite::{Masks, NonFinite};
+use tercet_codec::{CodecError, finite};
+
+use super::decode::zeroed;
+use super::error::PipelineError;
+use crate::descriptor::DataObjectDescriptor;
+use crate::encode::EncodeOptions;
+use crate::metadata::{MetadataError, MetadataWhy, text_of, type_error, u64_of};
+use crate::value::Value;
+
+/// What a mask tells apart from other values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaskKind {
+    /// Not a number.
+    Nan,
+    /// Positive infinity.
+    PosInf,
+    /// Negative infinity.
+    NegInf,
+}
+
+impl MaskKind {
+    /// In the order in which masks are stored and applied.
+    pub const ALL: [Self; 3] = [Self::Nan, Self::PosInf, Self::NegInf];
+
+    /// The key in the descriptor.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nan => "nan",
+            Self::PosInf => "inf+",
+            Self::NegInf => "inf-",
+        }
+    }
+
+    pub(super) fn value(self) -> NonFinite {
+        match self {
+            Self::Nan => NonFinite::Nan,
+            Self::PosInf => NonFinite::PosInf,
+            Self::NegInf => NonFinite::NegInf,
+        }
+    }
+}
+
+impl fmt::Display for MaskKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a mask is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MaskMethod {
+    /// Packed bits.
+    None,
+    /// Lengths of runs.
+    Rle,
+    /// A roaring bitmap of the positions: small wherever few values are masked.
+    #[default]
+    Roaring,
+    /// LZ4 over the packed bits.
+    Lz4,
+    /// Zstandard over the packed bits.
+    Zstd {
+        /// The level. 3 if it is not chosen.
+        level: Option<i32>,
+    },
+    /// Blosc2 over the packed bits. The reference cannot read these in a process that did nothing else with Blosc2.
+    Blosc2 {
+        /// The compressor inside.
+        codec: Inner,
+        /// 0 to 9.
+        level: u8,
+    },
+}
+
+impl MaskMethod {
+    /// The names, in the order of the documentation.
+    pub const NAMES: [&'static str; 6] = ["none", "rle", "roaring", "lz4", "zstd", "blosc2"];
+
+    /// The name in the descriptor.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Rle => "rle",
+            Self::Roaring => "roaring",
+            Self::Lz4 => "lz4",
+            Self::Zstd { .. } => "zstd",
+            Self::Blosc2 { .. } => "blosc2",
+        }
+    }
+
+    /// What the descriptor says about the method besides its name.
+    fn parameters(self) -> Option<Value> {
+        match self {
+            Self::Zstd { level: Some(level) } => Some(Value::Map(vec![("level".into(), level.into())])),
+            Self::Blosc2 { codec, level } => Some(Value::Map(vec![
+                ("codec".into(), codec.name().into()),
+                ("level".into(), i32::from(level).into()),
+            ])),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for MaskMethod {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "none" => Ok(Self::None),
+            "rle" => Ok(Self::Rle),
+            "roaring" => Ok(Self::Roaring),
+            "lz4" => Ok(Self::Lz4),
+            "zstd" => Ok(Self::Zstd { level: None }),
+            "blosc2" => Ok(Self::Blosc2 { codec: Inner::Lz4, level: 5 }),
+            _ => Err(format!("must be one of {}", Self::NAMES.join(", "))),
+        }
+    }
+}
+
+/// Appends masks to a payload; answers what the descriptor says about them, if there are any.
+pub(super) fn append(
+    masks: &Masks,
+    elements: u64,
+    options: &EncodeOptions,
+    payload: &mut Cow<'_, [u8]>,
+) -> Result<Option<Value>, PipelineError> {
+    let found = [
+        (MaskKind::Nan, &masks.nan, options.nan_mask),
+        (MaskKind::PosInf, &masks.pos_inf, options.pos_inf_mask),
+        (MaskKind::NegInf, &masks.neg_inf, options.neg_inf_mask),
+    ];
+    let mut entries = Vec::new();
+    for (kind, bits, asked) in found {
+        let Some(bits) = bits else { continue };
+        let method = match asked {
+            _ if bits.len() as u64 <= options.small_mask_threshold => MaskMethod::None,
+            // Positions of roaring bitmaps have 32 bits.
+            MaskMethod::Roaring if elements > u32::MAX.into() => MaskMethod::Rle,
+            asked => asked,
+        };
+        let offset = payload.len() as u64;
+        compress(bits, elements, method, payload.to_mut())
+            .map_err(|error| PipelineError::Mask { kind, error })?;
+        let mut entry = vec![
+            ("length".into(), (payload.len() as u64 - offset).into()),
+            ("method".into(), method.name().into()),
+            ("offset".into(), offset.into()),
+        ];
+        entry.extend(method.parameters().map(|parameters| ("params".into(), parameters)));
+        entries.push((Value::from(kind.name()), Value::Map(entry)));
+    }
+    Ok((!entries.is_empty()).then_some(Value::Map(entries)))
+}
+
+fn compress(bits: &[u8], elements: u64, method: MaskMethod, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    match method {
+        MaskMethod::None => out.extend_from_slice(bits),
+        MaskMethod::Rle => rle::encode(bits, elements, out)?,
+        MaskMethod::Roaring => roaring::encode(bits, elements, out)?,
+        MaskMethod::Lz4 => lz4::encode(bits, out)?,
+        MaskMethod::Zstd { level } => zstd::encode(bits, level.unwrap_or(zstd::DEFAULT_LEVEL), out)?,
+        MaskMethod::Blosc2 { codec, level } => {
+            blosc2::encode(bits, &Blosc2 { codec, level, type_size: 1, shuffle: Shuffle::Bits }, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// A mask that a descriptor speaks of.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mask {
+    pub(crate) kind: MaskKind,
+    method: Box<str>,
+    /// From the start of the payload region.
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+impl Mask {
+    /// The masks of an object, in the order in which they are applied.
+    pub(crate) fn all(descriptor: &DataObjectDescriptor) -> Result<Vec<Self>, MetadataError> {
+        let Some(masks) = &descriptor.masks else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        for kind in MaskKind::ALL {
+            let entry = masks.untagged().get(kind.name()).map(Value::untagged);
+            let Some(entry) = entry.filter(|entry| **entry != Value::Null) else { continue };
+            let path = format!("masks.{kind}");
+            if entry.as_map().is_none() {
+                return Err(type_error(entry, &path, "a map"));
+            }
+            let field = |key: &str| {
+                let path = format!("{path}.{key}");
+                match entry.get(key) {
+                    Some(value) => Ok((value.untagged(), path)),
+                    None => Err(MetadataError::new(path, MetadataWhy::Missing)),
+                }
+            };
+            let number = |key| field(key).and_then(|(value, path)| u64_of(value, &path));
+            let (offset, length) = (number("offset")?, number("length")?);
+            let (method, path) = field("method")?;
+            let method = text_of(method.clone(), &path)?.into();
+            all.push(Self { kind, method, offset, length });
+        }
+        Ok(all)
+    }
+
+    /// The packed bits of the mask; `region` are the bytes of payload and masks, and `elements` those of the object.
+    pub(crate) fn bits(&self, blob: &[u8], elements: u64) -> Result<Vec<u8>, PipelineError> {
+        let mut bits = zeroed(elements.div_ceil(8))?;
+        let wrong = |error| PipelineError::Mask { kind: self.kind, error };
+        let decoded = match &*self.method {
+            "none" if blob.len() == bits.len() => {
+                bits.copy_from_slice(blob);
+                Ok(())
+            }
+            "none" => {
+                let (expected, found) = (bits.len() as u64, blob.len() as u64);
+                Err(CodecError::WrongLength { codec: "none", expected, found })
+            }
+            "rle" => rle::decode(blob, elements, &mut bits),
+            "roaring" => roaring::decode(blob, elements, &mut bits),
+            "lz4" => lz4::decode(blob, &mut bits),
+            "zstd" => zstd::decode(blob, &mut bits),
+            "blosc2" => blosc2::decode(blob, &mut bits),
+            name => return Err(PipelineError::Unknown { stage: "mask method", name: name.into() }),
+        };
+        decoded.map_err(wrong)?;
+        Ok(bits)
+    }
+}
+
+impl super::Pipeline {
+    /// Puts a mask back into values, of which the first is element `first` of the object.
+    pub(crate) fn put_back(&self, kind: MaskKind, bits: &[u8], first: u64, values: &mut [u8]) {
+        if let Some(float) = self.float() {
+            finite::put_back(values, float, kind.value(), bits, first);
+        }
+    }
+}

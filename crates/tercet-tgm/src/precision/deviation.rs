@@ -1,0 +1,151 @@
+//! How far decoded values are from the originals.
+
+use rayon::prelude::*;
+use tercet_core::tensor::f16;
+
+use crate::dtype::Dtype;
+
+/// The largest difference between two arrays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Deviation {
+    /// The largest difference, rounded up. Infinite if a value that is not finite was lost, gained or changed.
+    pub largest: f64,
+    /// The first element that has it, if any differs.
+    pub at: Option<u64>,
+}
+
+/// Values compared by one thread at a time.
+const PIECE: usize = 1 << 16;
+
+/// Compares two arrays of one type, little-endian. NaN equals NaN. Arrays of different lengths differ infinitely.
+pub fn deviation(dtype: Dtype, original: &[u8], decoded: &[u8]) -> Deviation {
+    if original.len() != decoded.len() {
+        return Deviation { largest: f64::INFINITY, at: None };
+    }
+    match dtype {
+        Dtype::Float16 => compare(original, decoded, 1, |b| f16::from_le_bytes(b).to_f64()),
+        Dtype::Bfloat16 => compare(original, decoded, 1, |b| {
+            f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
+        }),
+        Dtype::Float32 => compare(original, decoded, 1, |b| f64::from(f32::from_le_bytes(b))),
+        Dtype::Float64 => compare(original, decoded, 1, f64::from_le_bytes),
+        Dtype::Complex64 => compare(original, decoded, 2, |b| f64::from(f32::from_le_bytes(b))),
+        Dtype::Complex128 => compare(original, decoded, 2, f64::from_le_bytes),
+        Dtype::Int8 => compare(original, decoded, 1, |b| f64::from(i8::from_le_bytes(b))),
+        Dtype::Int16 => compare(original, decoded, 1, |b| f64::from(i16::from_le_bytes(b))),
+        Dtype::Int32 => compare(original, decoded, 1, |b| f64::from(i32::from_le_bytes(b))),
+        Dtype::Uint16 => compare(original, decoded, 1, |b| f64::from(u16::from_le_bytes(b))),
+        Dtype::Uint32 => compare(original, decoded, 1, |b| f64::from(u32::from_le_bytes(b))),
+        Dtype::Uint8 => compare(original, decoded, 1, |b| f64::from(u8::from_le_bytes(b))),
+        // Differences of what f64 cannot hold, or has no size, are equal or not.
+        Dtype::Int64 | Dtype::Uint64 => same(original, decoded, 8),
+        Dtype::Bitmask => same(original, decoded, 1),
+    }
+}
+
+/// The largest difference of `parts` numbers per element, each of `N` bytes.
+fn compare<const N: usize>(
+    original: &[u8],
+    decoded: &[u8],
+    parts: usize,
+    number: impl Fn([u8; N]) -> f64 + Sync,
+) -> Deviation {
+    let ((original, _), (decoded, _)) = (original.as_chunks::<N>(), decoded.as_chunks::<N>());
+    let piece = |at: usize, original: &[[u8; N]], decoded: &[[u8; N]]| {
+        let mut largest = 0.0;
+        let mut position = None;
+        for (i, (a, b)) in original.iter().zip(decoded).enumerate() {
+            // Bytes that are equal need no arithmetic.
+            if a != b {
+                let found = difference(number(*a), number(*b));
+                if found > largest {
+                    (largest, position) = (found, Some(((at * PIECE + i) / parts) as u64));
+                }
+            }
+        }
+        Deviation { largest, at: position }
+    };
+    let none = || Deviation { largest: 0.0, at: None };
+    let larger = |a: Deviation, b: Deviation| match a.largest.total_cmp(&b.largest) {
+        std::cmp::Ordering::Less => b,
+        _ => a,
+    };
+    let pieces = original.par_chunks(PIECE).zip(decoded.par_chunks(PIECE)).enumerate();
+    let pieces = pieces.map(|(at, (original, decoded))| piece(at, original, decoded));
+    // In order: of equal differences the first one counts.
+    pieces.collect::<Vec<_>>().into_iter().fold(none(), larger)
+}
+
+/// The difference of two numbers, rounded up.
+#[expect(clippy::float_cmp, reason = "equal numbers do not differ")]
+fn difference(a: f64, b: f64) -> f64 {
+    if a == b || a.is_nan() && b.is_nan() {
+        return 0.0;
+    }
+    let (high, low) = if a > b { (a, b) } else { (b, a) };
+    let rounded = high - low;
+    if !rounded.is_finite() {
+        return f64::INFINITY;
+    }
+    // What rounding took away or added, exactly.
+    let part = rounded - high;
+    let rest = (high - (rounded - part)) + (-low - part);
+    if rest > 0.0 { rounded.next_up() } else { rounded }
+}
+
+fn same(original: &[u8], decoded: &[u8], bytes: usize) -> Deviation {
+    let at = original.iter().zip(decoded).position(|(a, b)| a != b).map(|at| (at / bytes) as u64);
+    Deviation { largest: if at.is_some() { f64::INFINITY } else { 0.0 }, at }
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "these differences are exact")]
+mod tests {
+    use super::*;
+
+    fn of(original: &[f64], decoded: &[f64]) -> Deviation {
+        let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        deviation(Dtype::Float64, &bytes(original), &bytes(decoded))
+    }
+
+    #[test]
+    fn the_first_largest_counts() {
+        let found = of(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.5, 3.0, 3.5]);
+        assert_eq!(found, Deviation { largest: 0.5, at: Some(1) });
+        assert_eq!(of(&[1.0], &[1.0]), Deviation { largest: 0.0, at: None });
+        assert_eq!(of(&[0.0], &[-0.0]).largest, 0.0);
+    }
+
+    #[test]
+    fn what_is_not_finite_must_stay() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        assert_eq!(of(&[nan, inf, -inf], &[nan, inf, -inf]).largest, 0.0);
+        for (a, b) in [(nan, 0.0), (0.0, nan), (inf, -inf), (inf, f64::MAX), (1.0, inf)] {
+            assert_eq!(of(&[a], &[b]).largest, inf, "{a} {b}");
+        }
+        assert_eq!(of(&[f64::MAX], &[-f64::MAX]).largest, inf, "too large to say");
+    }
+
+    #[test]
+    fn differences_are_never_rounded_down() {
+        // 1e16 - 0.3 is not a double; the nearest one is below the true difference.
+        let (high, low) = (1e16, 0.3);
+        assert!(difference(high, -low) > high, "{}", difference(high, -low));
+        assert_eq!(difference(1.0, 0.5), 0.5);
+        let tiny = f64::from_bits(1);
+        assert!(difference(1.0, -tiny) > 1.0);
+    }
+
+    #[test]
+    fn integers_and_bits_are_compared_too() {
+        assert_eq!(deviation(Dtype::Int16, &[1, 0, 5, 0], &[1, 0, 2, 0]).largest, 3.0);
+        assert_eq!(deviation(Dtype::Uint64, &[0; 16], &[0; 16]).largest, 0.0);
+        let mut other = [0; 16];
+        other[9] = 1;
+        assert_eq!(
+            deviation(Dtype::Uint64, &[0; 16], &other),
+            Deviation { largest: f64::INFINITY, at: Some(1) }
+        );
+        assert_eq!(deviation(Dtype::Uint8, &[0; 2], &[0; 3]).largest, f64::INFINITY);
+    }
+}

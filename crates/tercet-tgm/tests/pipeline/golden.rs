@@ -1,0 +1,94 @@
+//! What the reference wrote, written again: the same bytes wherever the format determines them.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tercet_core::{ByteSource as _, Span};
+use tercet_testkit::golden;
+use tercet_tgm::{
+    ByteOrder, EncodeOptions, File, GlobalMetadata, MaskMethod, Message, Object, Provenance, ReadOptions,
+    Value, encode_message,
+};
+
+fn files() -> Option<(std::path::PathBuf, Vec<Json>)> {
+    let folder = golden("tgm")?;
+    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let manifest: Json = serde_json::from_str(&text).unwrap();
+    Some((folder, manifest["files"].as_array().unwrap().clone()))
+}
+
+/// The values that an object was made from: those that are kept beside it where it lost something, else what it decodes
+/// to.
+fn values_of(folder: &Path, file: &Json, at: usize, object: &Object<'_>) -> Vec<u8> {
+    let mut values = object.decode().unwrap().bytes().to_vec();
+    let is_big = object.descriptor().stored_order() == ByteOrder::Big;
+    if let Some(inputs) = file["inputs"].as_array() {
+        // The last one before it of the same size.
+        let fits = |input: &&Json| input["bytes"].as_u64() == Some(values.len() as u64);
+        let input = inputs[..=at.min(inputs.len() - 1)].iter().rev().find(fits);
+        if let Some(name) = input.and_then(|input| input["file"].as_str()) {
+            let input = tercet_core::source::File::open(folder.join(name)).unwrap();
+            return input.read_at(Span::first(input.len())).unwrap().to_vec();
+        }
+    }
+    if is_big {
+        values.chunks_exact_mut(object.descriptor().dtype.swap_unit()).for_each(<[u8]>::reverse);
+    }
+    values
+}
+
+fn options_for(masks: Option<&Value>) -> EncodeOptions {
+    let mut options = EncodeOptions::new().with_provenance(Provenance::Off).with_allowed(true, true);
+    let method =
+        |kind: &str| -> Option<MaskMethod> { masks?.get(kind)?.get("method")?.as_text()?.parse().ok() };
+    // A mask that is stored plainly was small, or asked for.
+    options.nan_mask = method("nan").unwrap_or_default();
+    options.pos_inf_mask = method("inf+").unwrap_or_default();
+    options.neg_inf_mask = method("inf-").unwrap_or_default();
+    options
+}
+
+#[test]
+fn the_same_values_make_the_same_bytes() {
+    let Some((folder, files)) = files() else { return };
+    let mut same = 0;
+    for file in &files {
+        let name = file["file"].as_str().unwrap();
+        let trusting = ReadOptions::new().with_trust_sz3(true);
+        let opened = File::open_with(folder.join(name), trusting).unwrap();
+        for message in opened.messages().unwrap() {
+            let message = message.unwrap();
+            for object in message.objects() {
+                let object = object.unwrap();
+                let stored = object.descriptor();
+                let blosc2_mask = name == "mask_blosc2.tgm";
+                let is_built_in = stored.compression != "sz3" || cfg!(feature = "sz3");
+                // The bytes of blosc2 depend on the version of the library.
+                if stored.compression == "blosc2" || blosc2_mask || !is_built_in {
+                    continue;
+                }
+                if stored.encoding == "none" && stored.compression == "none" && stored.masks.is_none() {
+                    continue;
+                }
+                let at = usize::try_from(object.index()).unwrap();
+                let values = values_of(&folder, file, at, &object);
+                let mut asked = stored.clone();
+                asked.masks = None;
+                asked.params.remove("szip_block_offsets");
+                if !["sp_explicit.tgm", "mask_packed.tgm"].contains(&name) && stored.encoding != "none" {
+                    asked.params.remove("sp_reference_value");
+                    asked.params.remove("sp_binary_scale_factor");
+                }
+                let options = options_for(stored.masks.as_ref());
+                let bytes = encode_message(&GlobalMetadata::default(), &[(&asked, &values)], &options)
+                    .unwrap_or_else(|error| panic!("{name} {at}: {error}"));
+                let ours = Message::from_bytes("ours", bytes).unwrap();
+                let ours = ours.object(0).unwrap();
+                assert_eq!(ours.descriptor(), stored, "{name} {at}");
+                assert!(ours.stored().unwrap() == object.stored().unwrap(), "{name} {at}");
+                same += 1;
+            }
+        }
+    }
+    assert!(same > 100, "{same}");
+}
