@@ -52,6 +52,13 @@ pub const TARGETS: &[Target] = &[
         reseal: Some(tgm::reseal::reseal),
         memory: 16 << 20,
     },
+    Target {
+        name: "tgm_pipeline",
+        corpus: "pipeline",
+        run: tgm::pipeline,
+        reseal: Some(tgm::reseal::reseal),
+        memory: 16 << 20,
+    },
     Target { name: "cbor", corpus: "cbor", run: tgm::cbor, reseal: None, memory: 16 << 20 },
 ];
 

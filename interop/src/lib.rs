@@ -5,6 +5,7 @@
 //! what our reader finds in a file.
 
 pub mod kinds;
+pub mod pipelines;
 pub mod plan;
 pub mod tgm;
 pub mod values;

@@ -4,7 +4,8 @@
 //! test      everything that must hold before a change is kept (stages.rs)
 //!   ├─ stages/checks.rs   fmt, layers, clippy, docs, features, wasm, deny
 //!   ├─ stages/tests.rs    unit, doctest, fuzz, demo
-//!   └─ stages/interop.rs  our files read and verified by the reference implementations
+//!   ├─ stages/interop.rs  our files read and verified by the reference implementations
+//!   └─ stages/sz3.rs      the feature that needs a C++ compiler
 //! layers    only the layer check (layers.rs)
 //! oracles   only the installation of the reference implementations (oracles.rs)
 //! ```

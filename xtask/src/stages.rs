@@ -3,6 +3,7 @@
 mod checks;
 mod interop;
 mod scratch;
+mod sz3;
 mod tests;
 
 use std::io::Write as _;
@@ -40,6 +41,7 @@ pub(crate) const STAGES: &[Stage] = &[
         about: "our files through the reference implementations",
         run: interop::interop,
     },
+    Stage { name: "sz3", about: "the feature `sz3`, if there is a C++ compiler", run: sz3::sz3 },
     Stage { name: "fuzz", about: "corpus replay and a few seconds of mutation", run: tests::fuzz },
     Stage { name: "demo", about: "release build and `demo`", run: tests::demo },
     Stage {

@@ -1,5 +1,5 @@
-//! Writes the seeds of `corpus/tgm` and `corpus/cbor`: small messages of every kind, and some that are damaged on
-//! purpose.
+//! Writes the seeds of `corpus/tgm`, `corpus/pipeline` and `corpus/cbor`: small messages of every kind, and some that are
+//! damaged on purpose.
 //!
 //! Nothing here depends on time or chance: the same seeds come out every time.
 
@@ -17,11 +17,14 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for folder in ["tgm", "cbor"] {
+    for folder in ["tgm", "pipeline", "cbor"] {
         fs::create_dir_all(corpus.join(folder))?;
     }
     for (name, bytes) in messages()? {
         fs::write(corpus.join("tgm").join(format!("{name}.tgm")), bytes)?;
+    }
+    for (name, bytes) in pipelines()? {
+        fs::write(corpus.join("pipeline").join(format!("{name}.tgm")), bytes)?;
     }
     for (name, bytes) in items() {
         fs::write(corpus.join("cbor").join(name), bytes)?;
@@ -119,6 +122,64 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
         change(&format!("bad-frame-length-{}", frame.index), start + 15, 8)?;
         change(&format!("bad-body-{}", frame.index), start + 17, 0x40)?;
         change(&format!("bad-end-{}", frame.index), frame.span.end() - 1, 1)?;
+    }
+    Ok(seeds)
+}
+
+/// An object for every way of storing one.
+fn pipelines() -> Outcome<Vec<(String, Vec<u8>)>> {
+    let double = DataObjectDescriptor::new(Dtype::Float64, [40]);
+    let short = DataObjectDescriptor::new(Dtype::Uint16, [40]);
+    let bits = DataObjectDescriptor::new(Dtype::Bitmask, [99]);
+    let packed = |width: u32| {
+        let packed = double.clone().with_encoding("simple_packing");
+        packed.with_param("sp_bits_per_value", width)
+    };
+    let szip = |descriptor: DataObjectDescriptor| {
+        let szip = descriptor.with_compression("szip").with_param("szip_rsi", 2);
+        szip.with_param("szip_block_size", 8).with_param("szip_flags", 8)
+    };
+    let shuffled = |descriptor: DataObjectDescriptor, size: u32| {
+        descriptor.with_filter("shuffle").with_param("shuffle_element_size", size)
+    };
+    let zfp = |mode: &str, key: &str| {
+        let zfp = double.clone().with_compression("zfp").with_param("zfp_mode", mode);
+        if key == "zfp_precision" { zfp.with_param(key, 20) } else { zfp.with_param(key, 12.5) }
+    };
+    let blosc2 = |codec: &str| double.clone().with_compression("blosc2").with_param("blosc2_codec", codec);
+    let mut seeds = Vec::new();
+    let cases = [
+        ("packed-13", packed(13)),
+        ("packed-24", packed(24)),
+        ("packed-64", packed(64)),
+        ("packed-0", packed(0)),
+        ("packed-16-szip", szip(packed(16))),
+        ("packed-24-shuffle-lz4", shuffled(packed(24), 3).with_compression("lz4")),
+        ("szip", szip(short.clone())),
+        ("shuffle-szip", szip(shuffled(short.clone(), 2))),
+        ("shuffle", shuffled(double.clone(), 8)),
+        ("zstd", double.clone().with_compression("zstd")),
+        ("lz4", short.with_compression("lz4")),
+        ("blosclz", blosc2("blosclz")),
+        ("blosc2-lz4", blosc2("lz4")),
+        ("blosc2-zlib", blosc2("zlib")),
+        ("blosc2-zstd", blosc2("zstd")),
+        ("zfp-rate", zfp("fixed_rate", "zfp_rate")),
+        ("zfp-precision", zfp("fixed_precision", "zfp_precision")),
+        ("zfp-accuracy", zfp("fixed_accuracy", "zfp_tolerance")),
+        ("rle", bits.clone().with_compression("rle")),
+        ("roaring", bits.with_compression("roaring")),
+    ];
+    for (name, descriptor) in cases {
+        seeds.push((name.to_owned(), one_piece(&[descriptor], &GlobalMetadata::default(), &options())?));
+    }
+    let holes = [0.5, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY];
+    let values: Vec<u8> = holes.iter().cycle().take(40).flat_map(|value| value.to_le_bytes()).collect();
+    for name in tercet_tgm::MaskMethod::NAMES {
+        let options =
+            options().with_allowed(true, true).with_masks(name.parse()?).with_small_mask_threshold(0);
+        let bytes = encode_message(&GlobalMetadata::default(), &[(&double, &values)], &options)?;
+        seeds.push((format!("masks-{name}"), bytes));
     }
     Ok(seeds)
 }

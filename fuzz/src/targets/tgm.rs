@@ -75,6 +75,27 @@ pub(super) fn open(input: &[u8]) {
     }
 }
 
+/// Decodes objects whole, in parts and without what masks restore: parts are cuts of the whole.
+pub(super) fn pipeline(input: &[u8]) {
+    let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(true);
+    let file = File::from_source(source(input), options);
+    for message in file.messages().expect("memory can be scanned").flatten() {
+        for object in message.objects().flatten() {
+            let whole = object.decode();
+            let _ = (object.decode_with_masks(), object.wrong_szip_offset());
+            let elements = object.descriptor().elements().unwrap_or(0);
+            let ranges = [0..elements.min(3), elements / 3..elements / 2, elements..elements];
+            let (Ok(whole), Ok(found)) = (whole, object.decode_ranges(&ranges)) else { continue };
+            let width = (object.descriptor().dtype.bits() / 8) as usize;
+            for (range, array) in ranges.iter().zip(&found.arrays).filter(|_| width > 0) {
+                let at =
+                    |element: u64| usize::try_from(element).map_or(usize::MAX, |element| element * width);
+                assert_eq!(array.bytes(), &whole.bytes()[at(range.start)..at(range.end)], "parts are cuts");
+            }
+        }
+    }
+}
+
 /// Decodes a stream, in one piece and byte by byte: the events are the same.
 pub(super) fn stream(input: &[u8]) {
     let events = |piece: usize| {

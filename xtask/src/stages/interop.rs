@@ -33,6 +33,20 @@ const FORMATS: &[Format] = &[
         cli: Some(("--tet-cli", oracles::TET)),
     },
     Format { name: "tgm", maker: "make_tgm", reader: "read_tgm", script: "interop/tgm_check.py", cli: None },
+    Format {
+        name: "tgm pipelines",
+        maker: "make_pipelines",
+        reader: "read_pipelines",
+        script: "interop/pipeline_check.py",
+        cli: None,
+    },
+    Format {
+        name: "packed payloads in GRIB",
+        maker: "make_packed",
+        reader: "make_packed",
+        script: "interop/grib_check.py",
+        cli: None,
+    },
 ];
 
 pub(super) fn interop(context: &Context) -> Report {

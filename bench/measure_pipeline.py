@@ -1,0 +1,202 @@
+"""Pipelines of .tgm objects beside the reference package, in one run, as ratios.
+
+    cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin pipeline
+    python bench/measure_pipeline.py --bin bench/target/release/pipeline --dir FOLDER [--grids FOLDER] [--record FILE.json]
+
+Needs numpy and tensogram (interop/requirements.txt). FOLDER needs about 1 GB. GRIDS are .npy files. The reference is
+measured between our runs, so that both see the same machine. Ours verifies hashes on reading, theirs does not, unless it
+says so. Sizes are those of whole messages.
+"""
+
+import argparse
+import glob
+import json
+import os
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import tensogram
+
+from measure_tet import Table, alternating, ours, timed
+
+VALUES = 16 << 20
+IN_RANGE = 4 << 20
+
+
+def smooth(count):
+    """A smooth field with noise in its low digits, as measured data has it."""
+    x = np.arange(count, dtype=np.float64)
+    noise = np.random.default_rng(1).standard_normal(count)
+    return 280.0 + 15.0 * np.sin(x * 0.002) + 8.0 * np.cos(x * 0.0003) + 0.02 * noise
+
+
+def packing(bits):
+    return {"encoding": "simple_packing", "sp_bits_per_value": bits}
+
+
+SZIP = {"compression": "szip", "szip_rsi": 128, "szip_block_size": 16, "szip_flags": 8}
+SHUFFLE = {"filter": "shuffle", "shuffle_element_size": 8}
+
+# Pipeline, and how much faster encoding and decoding shall be on one and on two threads.
+PIPELINES = {
+    "packing 16": (packing(16), (4, 4), (6, 6)),
+    "packing 24": (packing(24), (4, 4), (6, 6)),
+    "packing 32": (packing(32), (4, 4), (6, 6)),
+    "packing 13": (packing(13), (None, None), (None, None)),
+    "packing 24 + szip": (packing(24) | SZIP, (2, 2), (2, 3.5)),
+    "zstd": ({"compression": "zstd"}, (1.2, 1.2), (1.2, 1.2)),
+    "shuffle + zstd": (SHUFFLE | {"compression": "zstd"}, (1.2, 1.2), (1.2, 1.2)),
+    "lz4": ({"compression": "lz4"}, (1.2, 1.2), (1.2, 1.2)),
+    "shuffle + lz4": (SHUFFLE | {"compression": "lz4"}, (1.2, 1.2), (1.2, 1.2)),
+    "blosc2": ({"compression": "blosc2"}, (1.2, 1.2), (1.2, 1.2)),
+    "packing 16 + zstd": (packing(16) | {"compression": "zstd"}, (1.2, 1.2), (1.2, 1.2)),
+    "zfp rate 16": ({"compression": "zfp", "zfp_mode": "fixed_rate", "zfp_rate": 16.0}, (None, None), (None, None)),
+    "zfp tolerance 0.01": (
+        {"compression": "zfp", "zfp_mode": "fixed_accuracy", "zfp_tolerance": 0.01}, (None, None), (None, None)),
+}
+
+
+class Measurement:
+    def __init__(self, binary, folder, table):
+        self.binary, self.folder, self.table = binary, folder, table
+        self.sizes = []
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def both(self, what, array, pipeline, encode_goals, decode_goals, threads=(1, 2), rounds=4):
+        values = self.path("values.bin")
+        array.tofile(values)
+        descriptor = {"type": "ntensor", "shape": [array.size], "dtype": str(array.dtype), "byte_order": "little"}
+        descriptor |= pipeline
+        text, file = json.dumps(descriptor), self.path("ours.tgm")
+        masked = ["--allow"] if not np.isfinite(array).all() else []
+        allow = {"allow_nan": True, "allow_inf": True} if masked else {}
+        theirs_descriptor = dict(descriptor)
+        mine = ours(self.binary, "encode", values, text, "--out", file, "--repeat", 1, *masked)["bytes"]
+        if masked and "encoding" in pipeline:
+            with open(file, "rb") as source:
+                theirs_descriptor |= {
+                    key: value
+                    for key, value in tensogram.decode_descriptors(source.read())[1][0].params.items()
+                    if key.startswith("sp_")
+                }
+        message = bytes(tensogram.encode({}, [(theirs_descriptor, array)], **allow))
+        self.sizes.append(dict(what=what, ours=mine, theirs=len(message), ratio=mine / len(message)))
+        print(f"{what:58} {mine} bytes, theirs {len(message)}: {mine / len(message):.4f}", flush=True)
+        for count, encode_goal, decode_goal in zip(threads, encode_goals, decode_goals):
+            word = f"{count} thread{'s' if count > 1 else ''}"
+            one = ["--threads", count, "--repeat", 3]
+            works = {
+                "ours": lambda: ours(self.binary, "encode", values, text, *one, *masked)["seconds"],
+                "theirs": lambda: timed(lambda: tensogram.encode({}, [(theirs_descriptor, array)], threads=count, **allow), 2),
+            }
+            taken = alternating(works, rounds)
+            self.table.add(f"{what}, encode, {word}", taken["ours"], taken["theirs"], "tensogram", encode_goal, array.nbytes)
+            works = {
+                "ours": lambda: ours(self.binary, "decode", file, *one)["seconds"],
+                "warm": lambda: ours(self.binary, "decode", file, "--warm", *one)["seconds"],
+                "theirs": lambda: timed(lambda: tensogram.decode(message, threads=count), 2),
+            }
+            taken = alternating(works, rounds)
+            self.table.add(f"{what}, decode, {word}", taken["ours"], taken["theirs"], "tensogram", decode_goal, array.nbytes)
+            self.table.add(f"{what}, decode into a warm buffer, {word}", taken["warm"], taken["theirs"], "tensogram", None, array.nbytes)
+
+    def masks(self, array):
+        """What 5 % NaN cost."""
+        holed = array.copy()
+        holed[np.random.default_rng(2).random(array.size) < 0.05] = np.nan
+        for name in ("packing 16", "packing 24 + szip", "shuffle + zstd"):
+            pipeline = PIPELINES[name][0]
+            descriptor = {"shape": [array.size], "dtype": "float64"} | pipeline
+            text = json.dumps(descriptor)
+            for values, kind in ((array, "whole"), (holed, "holed")):
+                values.tofile(self.path(f"{kind}.bin"))
+                ours(self.binary, "encode", self.path(f"{kind}.bin"), text, "--allow", "--out", self.path(f"{kind}.tgm"), "--repeat", 1)
+            for count in (1, 2):
+                one = ["--threads", count, "--repeat", 3]
+                for verb in ("encode", "decode"):
+                    def work(kind):
+                        if verb == "decode":
+                            return lambda: ours(self.binary, "decode", self.path(f"{kind}.tgm"), *one)["seconds"]
+                        more = ["--allow"] if kind == "holed" else []
+                        return lambda: ours(self.binary, "encode", self.path(f"{kind}.bin"), text, *more, *one)["seconds"]
+
+                    taken = alternating({"whole": work("whole"), "holed": work("holed")})
+                    self.table.share(f"5 % NaN, {name}, {verb}, {count} threads", taken["holed"], taken["whole"], 0.25)
+
+    def ranges(self, array):
+        """Ten values out of four million."""
+        start, count = array.size // 2 + 17, 10
+        array.tofile(self.path("values.bin"))
+        pipelines = {
+            "none": ({}, 1),
+            "packing 24": (packing(24), 1),
+            "packing 24 + szip": (packing(24) | SZIP, 1),
+            "blosc2": ({"compression": "blosc2"}, 1),
+            "zfp rate 16": (PIPELINES["zfp rate 16"][0], 20),
+        }
+        for name, (pipeline, goal) in pipelines.items():
+            descriptor = {"type": "ntensor", "shape": [array.size], "dtype": "float64", "byte_order": "little"} | pipeline
+            theirs = self.path("theirs.tgm")
+            with open(theirs, "wb") as out:
+                out.write(tensogram.encode({}, [(descriptor, array)]))
+
+            def their_range():
+                with tensogram.TensogramFile.open(theirs) as handle:
+                    handle.file_decode_range(0, 0, [(start, count)])
+
+            def our_range(*more):
+                return lambda: ours(self.binary, "range", theirs, start, count, "--repeat", 10, *more)["seconds"]
+
+            works = {
+                "theirs": lambda: timed(their_range, 5),
+                "checked": our_range(),
+                "unchecked": our_range("--no-verify"),
+                "known": our_range("--known"),
+                "mapped": our_range("--mmap"),
+                "mapped, unchecked": our_range("--mmap", "--no-verify"),
+            }
+            taken = alternating(works)
+            for word in works:
+                if word != "theirs":
+                    self.table.add(f"10 of 4 Mi values, {name}, {word}", taken[word], taken["theirs"], "tensogram, unchecked", goal)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--grids")
+    parser.add_argument("--only", help="pipelines whose name contains this")
+    parser.add_argument("--record")
+    options = parser.parse_args()
+    os.makedirs(options.dir, exist_ok=True)
+    table = Table()
+    measurement = Measurement(options.bin, options.dir, table)
+    array = smooth(VALUES)
+    for name, (pipeline, encode_goals, decode_goals) in PIPELINES.items():
+        if not options.only or options.only in name:
+            measurement.both(f"16 Mi f64, {name}", array, pipeline, encode_goals, decode_goals)
+    if not options.only or options.only == "masks":
+        measurement.masks(array)
+    if not options.only or options.only == "ranges":
+        measurement.ranges(smooth(IN_RANGE))
+    for path in sorted(glob.glob(os.path.join(options.grids, "*.npy"))) if options.grids else []:
+        grid = np.load(path).astype(np.float64).ravel()
+        for name, (pipeline, _, _) in PIPELINES.items():
+            if not options.only or options.only in name:
+                word = f"{os.path.splitext(os.path.basename(path))[0]}, {name}"
+                measurement.both(word, grid, pipeline, (None, None), (None, None), rounds=2)
+    if options.record:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+        about = dict(commit=commit, machine=platform.machine(), cores=os.cpu_count(), tensogram=tensogram.__version__)
+        with open(options.record, "w") as out:
+            json.dump(dict(about=about, rows=table.rows, sizes=measurement.sizes), out, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

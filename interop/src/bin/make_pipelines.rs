@@ -1,0 +1,15 @@
+//! Writes a message for every legal pipeline into a folder, and a `manifest.json` that describes them.
+
+use std::path::PathBuf;
+
+use tercet_interop::{Failure, pipelines};
+
+fn main() -> Result<(), Failure> {
+    let mut words = std::env::args_os().skip(1);
+    let (Some(folder), compression, None) = (words.next().map(PathBuf::from), words.next(), words.next())
+    else {
+        return Err("usage: make_pipelines FOLDER [COMPRESSION]".into());
+    };
+    std::fs::create_dir_all(&folder)?;
+    pipelines::make(&folder, compression.and_then(|name| name.into_string().ok()).as_deref())
+}
