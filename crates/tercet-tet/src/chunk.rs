@@ -111,7 +111,8 @@ impl Dataset<'_> {
             }
             Codec::Zstd => zstd::decode(stored, raw),
         };
-        decoded.map_err(|error| self.chunk_fault(tile, place.row, place.span, ChunkWhy::Codec(error)))
+        decoded
+            .map_err(|error| self.chunk_fault(tile, place.row, place.span, ChunkWhy::Codec(Box::new(error))))
     }
 
     /// Fetches, checks and decodes a whole chunk straight into `out`, which has its length.

@@ -276,7 +276,7 @@ pub enum ChunkWhy {
     Checksum(Mismatch),
     /// Its bytes do not decode.
     #[error("{0}")]
-    Codec(CodecError),
+    Codec(Box<CodecError>),
     /// Its decoded length is not that of its tile.
     #[error("its row says {found} raw bytes, but the tile has {expected}")]
     RawLength {

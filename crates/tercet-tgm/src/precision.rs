@@ -124,14 +124,17 @@ pub fn choose(
         if best.as_ref().is_some_and(|best| best.trial.len() <= trial.len()) {
             continue;
         }
-        let error = deviation(descriptor.dtype, &little, &trial.decode()?).largest;
-        if error <= bound {
-            best = Some(Chosen { candidate, trial, error });
+        let found = deviation(descriptor.dtype, &little, &trial.decode()?);
+        // Whoever allows no error wants every bit.
+        if found.largest <= bound && (bound > 0.0 || found.is_exact) {
+            best = Some(Chosen { candidate, trial, error: found.largest });
         }
     }
     best.ok_or_else(|| {
-        let what = "no way of storing the values".into();
-        refused.unwrap_or(PipelineError::Combination { what, why: "holds the bound" })
+        // Only a complex number of which one part is not finite does not come back from being stored as it is.
+        let what = "no way of storing the values holds the bound: one of them is a complex number".into();
+        let why = "of which only one part is finite, and loses that part to a mask";
+        refused.unwrap_or(PipelineError::Combination { what, why })
     })
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use crate::Folder;
 use crate::npy;
 use crate::pipeline::folder;
 
@@ -87,6 +88,27 @@ fn the_object_is_found_by_number_or_name() {
     ] {
         folder.refused(&format!("validate {words}"), code, message);
     }
+}
+
+#[test]
+fn zeros_keep_their_sign() {
+    let folder = Folder::new();
+    let file = |zero: f64| {
+        let values = [zero, 0.0, 1.0].iter().flat_map(|n| n.to_le_bytes()).collect();
+        npy::with_header("'<f8'", false, &[3], values)
+    };
+    folder.write("minus.npy", file(-0.0));
+    folder.write("plus.npy", file(0.0));
+    folder.ok("create minus.tgm --from a=minus.npy");
+    folder.ok("validate minus.tgm --against minus.npy");
+    folder.refused("validate minus.tgm --against plus.npy", 1, "element 0 is a zero of the other sign");
+    folder.ok("validate minus.tgm --against plus.npy --max-error 1e-300");
+    let lossy = "recode minus.tgm packed.tgm --encoding simple_packing --bits 8";
+    folder.refused(lossy, 8, "element 0 would change its sign");
+    folder.ok(&format!("{lossy} --lossy"));
+    // Even where packing would be exact.
+    folder.ok("create small.tgm --from a=minus.npy --max-error 0");
+    folder.ok("validate small.tgm --against minus.npy");
 }
 
 #[test]

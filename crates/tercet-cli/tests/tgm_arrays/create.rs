@@ -46,6 +46,48 @@ fn truth_values_are_stored_as_numbers_and_that_is_said() {
 }
 
 #[test]
+fn truth_values_become_bits_for_compressors_of_bits() {
+    let folder = Folder::new();
+    folder.write("b.npy", npy::with_header("'|b1'", false, &[3, 3], vec![1, 0, 7, 0, 0, 0, 0, 1, 1]));
+    for codec in ["rle", "roaring"] {
+        let said = folder.ok(&format!("create a.tgm --force --from a=b.npy --compression {codec}"));
+        assert_eq!(said.err, "");
+        let message = folder.message("a.tgm", 0);
+        let object = message.object(0).unwrap();
+        assert_eq!(
+            (object.descriptor().dtype, &object.descriptor().shape[..]),
+            (tgm::Dtype::Bitmask, &[3, 3][..])
+        );
+        assert_eq!(folder.values("a.tgm", 0, 0), [0b1010_0001, 0b1000_0000]);
+    }
+}
+
+#[test]
+fn nobody_loses_all_values_but_one_unknowingly() {
+    let folder = Folder::new();
+    let values = (0..4).flat_map(|n| f64::from(n).to_le_bytes()).collect();
+    folder.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
+    let said = folder.ok("create a.tgm --from a=a.npy --encoding simple_packing --bits 0");
+    assert_eq!(said.err, "note: a.npy: 0 bits keep the first value only, in the place of all");
+}
+
+#[test]
+fn tolerances_of_zfp_hold_or_are_refused() {
+    let folder = Folder::new();
+    let values = [1e20, 0.5, -0.25, 3.0].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
+    folder.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
+    let said = "value 1 is 0.5, but would come back as 0: it stands beside values that are too large";
+    folder.refused("create a.tgm --from a=a.npy --compression zfp --zfp-tolerance 0.001", 8, said);
+    let values = [1.0, f64::MAX].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
+    folder.write("b.npy", npy::with_header("'<f8'", false, &[2], values));
+    folder.refused(
+        "create a.tgm --from a=b.npy --compression zfp --zfp-rate 13.5",
+        8,
+        "would come back as inf",
+    );
+}
+
+#[test]
 fn metadata_goes_where_readers_look() {
     let folder = Folder::new();
     folder.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));

@@ -51,6 +51,15 @@ impl Zfp {
         }
     }
 
+    /// The largest error that the mode promises.
+    #[cfg(feature = "zfp")]
+    fn tolerance(&self) -> Option<f64> {
+        match *self {
+            Self::FixedAccuracy(tolerance) => Some(tolerance),
+            _ => None,
+        }
+    }
+
     /// Bits of every block of four values, where all have the same.
     pub fn bits_per_block(&self) -> Option<u64> {
         match *self {
@@ -78,7 +87,8 @@ pub const fn is_built_in() -> bool {
 
 /// Appends the compressed form of `values` to `out`.
 ///
-/// Values that are not finite are refused: zfp gives them no meaning, and they would spoil their neighbours.
+/// Values that are not finite are refused: zfp gives them no meaning, and they would spoil their neighbours. So are
+/// values that would come back as something not finite, or farther away than the tolerance that was asked for.
 #[cfg(feature = "zfp")]
 pub fn encode(values: &[u8], mode: &Zfp, out: &mut Vec<u8>) -> Result<(), CodecError> {
     let config = blocks::config(mode)?;
@@ -90,7 +100,21 @@ pub fn encode(values: &[u8], mode: &Zfp, out: &mut Vec<u8>) -> Result<(), CodecE
     if values.is_empty() {
         return Ok(());
     }
-    blocks::append(&config, &values, out)
+    let start = out.len();
+    blocks::append(&config, &values, out)?;
+    if needs_proof(mode, &values) {
+        blocks::prove(&config, &out[start..], &values, mode.tolerance())?;
+    }
+    Ok(())
+}
+
+/// Whether a block can lose what its mode promises: its numbers share an exponent and have 64 bits, so that large
+/// neighbours take the digits of small ones, and the largest can leave the range of doubles on the way back.
+#[cfg(feature = "zfp")]
+fn needs_proof(mode: &Zfp, values: &[f64]) -> bool {
+    let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    let is_coarse = |tolerance: f64| largest > tolerance * f64::from(1u32 << 26) * f64::from(1u32 << 26);
+    largest > 1e300 || mode.tolerance().is_some_and(is_coarse)
 }
 
 /// Decodes all of `stored` into `values`.

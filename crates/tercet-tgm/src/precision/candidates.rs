@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tercet_codec::bytes::{blosc2, lz4, sz3, zfp, zstd};
+use tercet_codec::pack::BINARY_SCALES;
 
 use super::Trial;
 use crate::descriptor::DataObjectDescriptor;
@@ -27,7 +28,7 @@ impl Candidate {
             .into_iter()
             .map(|descriptor| Self { descriptor, is_lossless: true })
             .collect();
-        if let (Some(bound), Dtype::Float64) = (bound.filter(|bound| *bound > 0.0), descriptor.dtype) {
+        if let (Some(bound), Dtype::Float64) = (bound, descriptor.dtype) {
             let lossy = lossy(descriptor, values, bound);
             all.extend(lossy.into_iter().map(|descriptor| Self { descriptor, is_lossless: false }));
         }
@@ -139,55 +140,140 @@ fn lossless(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
 
 fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<DataObjectDescriptor> {
     let mut all = Vec::new();
-    if let Some((reference, scale, least)) = packing(descriptor, values, bound) {
-        let packed = |bits: u32| {
-            descriptor
-                .clone()
-                .with_encoding(PACKING)
-                .with_param("sp_reference_value", reference)
-                .with_param("sp_binary_scale_factor", scale)
-                .with_param("sp_decimal_scale_factor", 0)
-                .with_param("sp_bits_per_value", bits)
-        };
-        all.extend(general(&packed(least)));
-        let whole = least.max(1).next_multiple_of(8);
-        if whole <= 32 {
-            all.push(with_szip(&packed(whole), 8));
-        }
-        if whole <= 64 {
-            if whole != least {
-                all.extend(general(&packed(whole)).into_iter().skip(1));
+    let little = super::little_endian(descriptor, values);
+    if let Some(extent) = Extent::of(&little) {
+        // Values that are multiples of a power of two come back as they were; a bound may allow longer steps.
+        let exact = extent.exact_scale(&little);
+        let longer = (bound > 0.0).then(|| scale_for(bound)).filter(|scale| Some(*scale) != exact);
+        for scale in exact.into_iter().chain(longer) {
+            if let Some(bits) = extent.bits(scale) {
+                all.extend(packed(descriptor, extent.low, scale, bits));
             }
-            all.extend(general(&with_shuffle(&packed(whole), whole / 8)).into_iter().skip(1));
-            all.extend(with_blosc2(&packed(whole)));
         }
     }
-    if zfp::is_built_in() {
+    if zfp::is_built_in() && bound > 0.0 {
         let zfp = descriptor.clone().with_compression("zfp").with_param("zfp_mode", "fixed_accuracy");
         all.push(zfp.with_param("zfp_tolerance", bound));
     }
-    if sz3::is_built_in() {
+    if sz3::is_built_in() && bound > 0.0 {
         let sz3 = descriptor.clone().with_compression("sz3").with_param("sz3_error_bound_mode", "abs");
         all.push(sz3.with_param("sz3_error_bound", bound));
     }
     all
 }
 
-/// Reference value, binary scale and fewest bits of a packing whose steps are at most twice the bound apart.
-fn packing(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Option<(f64, i32, u32)> {
-    let little = super::little_endian(descriptor, values);
-    let (numbers, _) = little.as_chunks::<8>();
-    let numbers = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).filter(|number| number.is_finite());
-    let (low, high) = numbers
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), number| (low.min(number), high.max(number)));
-    let range = high - low;
-    if !range.is_finite() {
-        return None;
+/// Every way to store packed values: in the fewest bits, and in whole bytes.
+fn packed(descriptor: &DataObjectDescriptor, low: f64, scale: i32, least: u32) -> Vec<DataObjectDescriptor> {
+    let with = |bits: u32| {
+        descriptor
+            .clone()
+            .with_encoding(PACKING)
+            .with_param("sp_reference_value", low)
+            .with_param("sp_binary_scale_factor", scale)
+            .with_param("sp_decimal_scale_factor", 0)
+            .with_param("sp_bits_per_value", bits)
+    };
+    let mut all = general(&with(least));
+    let whole = least.max(1).next_multiple_of(8);
+    if whole <= 32 {
+        all.push(with_szip(&with(whole), 8));
     }
+    if whole != least {
+        all.extend(general(&with(whole)).into_iter().skip(1));
+    }
+    all.extend(general(&with_shuffle(&with(whole), whole / 8)).into_iter().skip(1));
+    all.extend(with_blosc2(&with(whole)));
+    all
+}
+
+/// The binary scale whose steps are at most twice the bound apart.
+fn scale_for(bound: f64) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "logarithms of doubles are small")]
-    let scale = ((2.0 * bound).log2().floor() as i32).clamp(-256, 256);
-    // One more than the largest number of steps, so that rounding up fits too.
-    let steps = range * f64::exp2(f64::from(-scale)) + 1.0;
-    let bits = (0..=64).find(|bits| f64::exp2(f64::from(*bits)) >= steps.ceil())?;
-    Some((low, scale, bits))
+    let scale = (2.0 * bound).log2().floor() as i32;
+    scale.clamp(*BINARY_SCALES.start(), *BINARY_SCALES.end())
+}
+
+fn finite(little: &[u8]) -> impl Iterator<Item = f64> {
+    let (numbers, _) = little.as_chunks::<8>();
+    numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).filter(|number| number.is_finite())
+}
+
+/// The smallest and the largest value that is finite.
+#[derive(Clone, Copy)]
+struct Extent {
+    low: f64,
+    high: f64,
+}
+
+impl Extent {
+    /// `None` where there is no such value, or they are too far apart.
+    fn of(little: &[u8]) -> Option<Self> {
+        let start = (f64::INFINITY, f64::NEG_INFINITY);
+        let (low, high) =
+            finite(little).fold(start, |(low, high), number| (low.min(number), high.max(number)));
+        (high - low).is_finite().then_some(Self { low, high })
+    }
+
+    /// The fewest bits that hold all steps of a scale.
+    fn bits(self, scale: i32) -> Option<u32> {
+        // One more than the largest number of steps, so that rounding up fits too.
+        let steps = (self.high - self.low) * f64::exp2(f64::from(-scale)) + 1.0;
+        (0..=64).find(|bits| f64::exp2(f64::from(*bits)) >= steps.ceil())
+    }
+
+    /// The largest scale of which all distances from the smallest value are multiples.
+    fn exact_scale(self, little: &[u8]) -> Option<i32> {
+        let mut scale = *BINARY_SCALES.end();
+        for number in finite(little) {
+            let distance = number - self.low;
+            #[expect(clippy::float_cmp, reason = "whether the distance is exact")]
+            if self.low + distance != number {
+                return None;
+            }
+            if distance > 0.0 {
+                scale = scale.min(lowest_bit(distance));
+                // Noise in the last digits shows in the first values.
+                self.bits(scale).filter(|_| BINARY_SCALES.contains(&scale))?;
+            }
+        }
+        Some(scale).filter(|_| self.high > self.low)
+    }
+}
+
+/// The exponent of the lowest bit that is set in a number that is not zero.
+fn lowest_bit(number: f64) -> i32 {
+    const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
+    let bits = number.to_bits();
+    let exponent = (bits >> FRACTION & 0x7ff) as i32;
+    let fraction = bits & ((1 << FRACTION) - 1);
+    // Without the hidden bit where there is none.
+    let (digits, exponent) = if exponent == 0 { (fraction, 1) } else { (fraction | 1 << FRACTION, exponent) };
+    exponent - 1075 + digits.trailing_zeros().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lowest_bits_are_found() {
+        for (number, expected) in [(1.0, 0), (3.0, 0), (0.75, -2), (96.0, 5), (f64::MIN_POSITIVE, -1022)] {
+            assert_eq!(lowest_bit(number), expected, "{number}");
+        }
+        assert_eq!(lowest_bit(f64::from_bits(6)), -1073);
+    }
+
+    #[test]
+    fn values_that_are_multiples_are_packed_exactly() {
+        let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let scale = |values: &[f64]| {
+            let little = bytes(values);
+            let extent = Extent::of(&little).unwrap();
+            extent.exact_scale(&little).map(|scale| (scale, extent.bits(scale).unwrap()))
+        };
+        assert_eq!(scale(&[10.25, 10.5, f64::NAN, 11.25]), Some((-2, 3)));
+        assert_eq!(scale(&[-6.0, 2.0]), Some((3, 1)));
+        assert_eq!(scale(&[0.1, 0.2, 1e9]), None);
+        assert_eq!(scale(&[5.0, 5.0]), None);
+    }
 }

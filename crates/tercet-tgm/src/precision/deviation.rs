@@ -10,9 +10,14 @@ use crate::dtype::Dtype;
 pub struct Deviation {
     /// The largest difference, rounded up. Infinite if a value that is not finite was lost, gained or changed.
     pub largest: f64,
-    /// The first element that has it, if any differs.
+    /// The first element that has it; where all differences are zero, the first one whose bits changed.
     pub at: Option<u64>,
+    /// Whether every bit is the same, NaN of any kind aside: zeros keep their sign.
+    pub is_exact: bool,
 }
+
+/// No difference at all.
+const EXACT: Deviation = Deviation { largest: 0.0, at: None, is_exact: true };
 
 /// Values compared by one thread at a time.
 const PIECE: usize = 1 << 16;
@@ -20,7 +25,7 @@ const PIECE: usize = 1 << 16;
 /// Compares two arrays of one type, little-endian. NaN equals NaN. Arrays of different lengths differ infinitely.
 pub fn deviation(dtype: Dtype, original: &[u8], decoded: &[u8]) -> Deviation {
     if original.len() != decoded.len() {
-        return Deviation { largest: f64::INFINITY, at: None };
+        return Deviation { largest: f64::INFINITY, at: None, is_exact: false };
     }
     match dtype {
         Dtype::Float16 => compare(original, decoded, 1, |b| f16::from_le_bytes(b).to_f64()),
@@ -52,28 +57,31 @@ fn compare<const N: usize>(
 ) -> Deviation {
     let ((original, _), (decoded, _)) = (original.as_chunks::<N>(), decoded.as_chunks::<N>());
     let piece = |at: usize, original: &[[u8; N]], decoded: &[[u8; N]]| {
-        let mut largest = 0.0;
-        let mut position = None;
+        let mut piece = EXACT;
         for (i, (a, b)) in original.iter().zip(decoded).enumerate() {
             // Bytes that are equal need no arithmetic.
             if a != b {
-                let found = difference(number(*a), number(*b));
-                if found > largest {
-                    (largest, position) = (found, Some(((at * PIECE + i) / parts) as u64));
+                let (a, b) = (number(*a), number(*b));
+                let found = difference(a, b);
+                let is_first = piece.is_exact && !(a.is_nan() && b.is_nan());
+                piece.is_exact &= !is_first;
+                if is_first || found > piece.largest {
+                    let element = ((at * PIECE + i) / parts) as u64;
+                    piece = Deviation { largest: found, at: Some(element), is_exact: false };
                 }
             }
         }
-        Deviation { largest, at: position }
+        piece
     };
-    let none = || Deviation { largest: 0.0, at: None };
-    let larger = |a: Deviation, b: Deviation| match a.largest.total_cmp(&b.largest) {
-        std::cmp::Ordering::Less => b,
-        _ => a,
+    let larger = |a: Deviation, b: Deviation| {
+        let is_exact = a.is_exact && b.is_exact;
+        let larger = if a.largest < b.largest || a.is_exact { b } else { a };
+        Deviation { is_exact, ..larger }
     };
     let pieces = original.par_chunks(PIECE).zip(decoded.par_chunks(PIECE)).enumerate();
     let pieces = pieces.map(|(at, (original, decoded))| piece(at, original, decoded));
     // In order: of equal differences the first one counts.
-    pieces.collect::<Vec<_>>().into_iter().fold(none(), larger)
+    pieces.collect::<Vec<_>>().into_iter().fold(EXACT, larger)
 }
 
 /// The difference of two numbers, rounded up.
@@ -95,7 +103,7 @@ fn difference(a: f64, b: f64) -> f64 {
 
 fn same(original: &[u8], decoded: &[u8], bytes: usize) -> Deviation {
     let at = original.iter().zip(decoded).position(|(a, b)| a != b).map(|at| (at / bytes) as u64);
-    Deviation { largest: if at.is_some() { f64::INFINITY } else { 0.0 }, at }
+    Deviation { largest: if at.is_some() { f64::INFINITY } else { 0.0 }, at, is_exact: at.is_none() }
 }
 
 #[cfg(test)]
@@ -111,15 +119,24 @@ mod tests {
     #[test]
     fn the_first_largest_counts() {
         let found = of(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.5, 3.0, 3.5]);
-        assert_eq!(found, Deviation { largest: 0.5, at: Some(1) });
-        assert_eq!(of(&[1.0], &[1.0]), Deviation { largest: 0.0, at: None });
-        assert_eq!(of(&[0.0], &[-0.0]).largest, 0.0);
+        assert_eq!(found, Deviation { largest: 0.5, at: Some(1), is_exact: false });
+        assert_eq!(of(&[1.0], &[1.0]), EXACT);
+        assert_eq!(of(&[1.0, 0.0], &[1.0, -0.0]), Deviation { largest: 0.0, at: Some(1), is_exact: false });
+        let far = vec![0.0; 3 * PIECE];
+        for changed in [0, PIECE, 2 * PIECE + 5] {
+            let mut near = far.clone();
+            near[changed] = -0.0;
+            let at = Some(changed as u64);
+            assert_eq!(of(&far, &near), Deviation { largest: 0.0, at, is_exact: false });
+            near[3 * PIECE - 1] = 2.0;
+            assert_eq!(of(&far, &near).at, Some(3 * PIECE as u64 - 1));
+        }
     }
 
     #[test]
     fn what_is_not_finite_must_stay() {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
-        assert_eq!(of(&[nan, inf, -inf], &[nan, inf, -inf]).largest, 0.0);
+        assert_eq!(of(&[nan, inf, -inf], &[-nan, inf, -inf]), EXACT);
         for (a, b) in [(nan, 0.0), (0.0, nan), (inf, -inf), (inf, f64::MAX), (1.0, inf)] {
             assert_eq!(of(&[a], &[b]).largest, inf, "{a} {b}");
         }
@@ -142,10 +159,8 @@ mod tests {
         assert_eq!(deviation(Dtype::Uint64, &[0; 16], &[0; 16]).largest, 0.0);
         let mut other = [0; 16];
         other[9] = 1;
-        assert_eq!(
-            deviation(Dtype::Uint64, &[0; 16], &other),
-            Deviation { largest: f64::INFINITY, at: Some(1) }
-        );
+        let found = deviation(Dtype::Uint64, &[0; 16], &other);
+        assert_eq!(found, Deviation { largest: f64::INFINITY, at: Some(1), is_exact: false });
         assert_eq!(deviation(Dtype::Uint8, &[0; 2], &[0; 3]).largest, f64::INFINITY);
     }
 }

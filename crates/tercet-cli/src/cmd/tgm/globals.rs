@@ -6,6 +6,9 @@ use tercet::tgm::{EncodeOptions, MaskMethod};
 /// The heading under which help lists these options.
 const HEADING: &str = "Threads, NaN and infinities";
 
+/// More threads than this do not make anything faster, and could make the machine useless.
+const MOST_THREADS: usize = 256;
+
 /// Options that every verb takes, each with a variable of the environment that stands for it.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = HEADING)]
@@ -55,7 +58,8 @@ impl Globals {
     pub(crate) fn limit_threads(&self) {
         if let Some(threads) = self.threads {
             // Only the first pool counts; in tests, which share a process, that is the one of the first test.
-            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
+            let threads = threads.clamp(1, MOST_THREADS);
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
     }
 

@@ -163,6 +163,16 @@ impl Pipeline {
         self.max_error
     }
 
+    /// Whether truth values are to become bits: these compressors take nothing else.
+    pub(super) fn makes_bitmasks(&self) -> bool {
+        matches!(self.compression, Some(Compression::Rle | Compression::Roaring))
+    }
+
+    /// Whether packing leaves no bits for values that differ from the first.
+    pub(super) fn keeps_first_value_only(&self) -> bool {
+        self.encoding == Some(Encoding::SimplePacking) && self.bits == Some(0)
+    }
+
     /// Whether other numbers are to become float64, where float64 is of use: packing, `zfp` and `sz3` take nothing else,
     /// and so do the lossy forms among which a bound chooses.
     pub(super) fn widens(&self) -> bool {

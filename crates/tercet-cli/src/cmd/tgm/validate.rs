@@ -59,7 +59,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Comparing with an original")]
 struct Against {
-    /// Compare an object with the NumPy file that it was made from: the values, their shape and their type
+    /// Compare an object with the NumPy file that it was made from: shape and values, as float64 where one side is
+    /// that and the other a narrower type
     #[arg(long = "against", value_name = "FILE.npy")]
     original: Option<PathBuf>,
     /// Which object, messages and objects counted from 0: `3.1`. Without it, the only one of message 0

@@ -121,6 +121,28 @@ pub(super) fn append(config: &ZfpConfig, values: &[f64], out: &mut Vec<u8>) -> R
     Ok(())
 }
 
+/// Refuses a stream from which a value comes back farther away than it may, or not finite.
+pub(super) fn prove(
+    config: &ZfpConfig,
+    stored: &[u8],
+    values: &[f64],
+    tolerance: Option<f64>,
+) -> Result<(), CodecError> {
+    let mut back = reserved(values.len() * VALUE_BYTES)?;
+    back.resize(values.len() * VALUE_BYTES, 0);
+    read(config, stored, 0..values.len() as u64, &mut back)?;
+    let found = back.as_chunks().0.iter().map(|value| f64::from_le_bytes(*value));
+    let is_lost = |(found, value): &(f64, f64)| {
+        !found.is_finite() || tolerance.is_some_and(|tolerance| (found - value).abs() > tolerance)
+    };
+    let lost = found.zip(values.iter().copied()).enumerate().find(|(_, pair)| is_lost(pair));
+    let Some((index, (found, value))) = lost else { return Ok(()) };
+    let detail = format!(
+        "value {index} is {value}, but would come back as {found}: it stands beside values that are too large"
+    );
+    Err(CodecError::Encode { codec: CODEC, detail })
+}
+
 /// Refuses a stream whose length cannot be that of `total` values.
 pub(super) fn check_length(config: &ZfpConfig, total: u64, stored: usize) -> Result<(), CodecError> {
     let failed = |detail: String| CodecError::Decode { codec: CODEC, detail };

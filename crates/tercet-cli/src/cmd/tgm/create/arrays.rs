@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use tercet::convert::npy::{Array, Element};
-use tercet::core::tensor::Buffer;
+use tercet::core::tensor::{Buffer, OutOfMemory};
 use tercet::core::{Class, escape, limits};
 use tercet::tgm::{DataObjectDescriptor, Dtype};
 
@@ -62,11 +62,12 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
         let array = Array::open(&from.path)?;
-        if array.element() == Element::Bool {
+        let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();
+        if array.element() == Element::Bool && !is_bitmask {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name} holds truth values, stored as uint8 0 and 1"))?;
         }
-        let found = dtype_of(array.element());
+        let found = if is_bitmask { Dtype::Bitmask } else { dtype_of(array.element()) };
         let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen(*dtype));
         let dtype = if widened_from.is_some() { Dtype::Float64 } else { found };
         let plain = DataObjectDescriptor::new(dtype, array.shape().to_vec());
@@ -75,6 +76,10 @@ impl Object {
         if let Some(dtype) = widened_from {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name} holds {dtype} values, stored as float64"))?;
+        }
+        if pipeline.keeps_first_value_only() {
+            let name = escape::name(array.name());
+            out.note(format_args!("note: {name}: 0 bits keep the first value only, in the place of all"))?;
         }
         Ok(Self { name, array, descriptor, widened_from })
     }
@@ -100,6 +105,11 @@ impl Object {
     /// The values as they are to be stored: no copy where the file has them in order.
     pub(super) fn read(&self) -> Result<Payload<'_>, Failure> {
         let values = self.read_as_found()?;
+        if self.descriptor.dtype == Dtype::Bitmask {
+            return packed_bits(&values)
+                .map(Payload::Read)
+                .map_err(|error| Failure::new(Class::Limit, format!("{}: {error}", self.called())));
+        }
         let Some(dtype) = self.widened_from else { return Ok(values) };
         let widened = widen(dtype, &values);
         widened.map(Payload::Read).map_err(|why| Failure::request(format!("{}: {why}", self.called())))
@@ -122,6 +132,16 @@ pub(in crate::cmd::tgm) fn read_into_memory(array: &Array) -> Result<Buffer, Fai
     let mut buffer = Buffer::zeroed(len).map_err(|error| too_large(&error))?;
     array.read_all(&mut buffer)?;
     Ok(buffer)
+}
+
+/// Truth values as bits, the first in the highest bit of the first byte.
+fn packed_bits(values: &[u8]) -> Result<Buffer, OutOfMemory> {
+    let mut bits = Buffer::zeroed(values.len().div_ceil(8))?;
+    for (byte, values) in bits.iter_mut().zip(values.chunks(8)) {
+        *byte =
+            values.iter().enumerate().fold(0, |byte, (at, value)| byte | u8::from(*value != 0) << (7 - at));
+    }
+    Ok(bits)
 }
 
 fn called(name: &str, array: &Array) -> String {

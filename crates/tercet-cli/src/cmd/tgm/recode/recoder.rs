@@ -156,7 +156,8 @@ impl<'a> Recoder<'a> {
             None if self.recoding.lossy => f64::INFINITY,
             None => 0.0,
         };
-        if found.largest > allowed {
+        let must_be_exact = allowed <= 0.0 && !found.is_exact;
+        if found.largest > allowed || must_be_exact {
             return Err(changed(&called(), found.largest, found.at, pipeline.max_error()).into());
         }
         Ok(Stored { descriptor: trial.descriptor, payload: trial.stored, change: Some(found.largest) })
@@ -246,7 +247,12 @@ fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Re
 /// Values that would not come back as they should.
 fn changed(called: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> Failure {
     let element = at.map_or_else(|| "a value".to_owned(), |at| format!("element {at}"));
-    let by = if largest.is_finite() { format!("by {}", exact(largest)) } else { "beyond measure".to_owned() };
+    let by = match largest {
+        largest if !largest.is_finite() => "beyond measure".to_owned(),
+        // Only the sign of a zero makes no difference.
+        largest if largest <= 0.0 => "its sign".to_owned(),
+        largest => format!("by {}", exact(largest)),
+    };
     let said = format!("{called}: {element} would change {by}");
     match bound {
         None => Failure::request(said)

@@ -65,6 +65,9 @@ impl Comparison {
         let bound = format!("at most {} is allowed{from}", exact(self.bound));
         let found = match (&self.differs, self.measured, self.element) {
             (Some(why), ..) => why.clone(),
+            (None, Some(measured), Some(at)) if measured <= 0.0 && !self.holds => {
+                format!("element {at} is a zero of the other sign, {bound}")
+            }
             (None, Some(measured), Some(at)) => {
                 format!("largest error {} at element {at}, {bound}", exact(measured))
             }
@@ -117,7 +120,8 @@ pub(super) fn compare(
         };
         comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
         comparison.element = found.at;
-        comparison.holds = found.largest <= bound;
+        // Whoever allows no error wants the sign of every zero.
+        comparison.holds = found.largest <= bound && (bound > 0.0 || found.is_exact);
     }
     Ok(comparison)
 }
