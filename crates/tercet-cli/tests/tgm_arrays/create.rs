@@ -68,7 +68,7 @@ fn nobody_loses_all_values_but_one_unknowingly() {
     let values = (0..4).flat_map(|n| f64::from(n).to_le_bytes()).collect();
     folder.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
     let said = folder.ok("create a.tgm --from a=a.npy --encoding simple_packing --bits 0");
-    assert_eq!(said.err, "note: a.npy: 0 bits keep the first value only, in the place of all");
+    assert_eq!(said.err, "note: a.npy: 0 bits keep the first value only, in the place of all\n");
 }
 
 #[test]
