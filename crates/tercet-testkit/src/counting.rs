@@ -24,6 +24,7 @@ use tercet_core::{ByteSource, SourceError, Span};
 pub struct Counting<S> {
     inner: S,
     copies: bool,
+    remote: bool,
     bytes: AtomicU64,
     spans: Mutex<Vec<Span>>,
 }
@@ -31,12 +32,18 @@ pub struct Counting<S> {
 impl<S: ByteSource> Counting<S> {
     /// Counts the reads of `inner` from now on.
     pub fn new(inner: S) -> Self {
-        Self { inner, copies: false, bytes: AtomicU64::new(0), spans: Mutex::default() }
+        Self { inner, copies: false, remote: false, bytes: AtomicU64::new(0), spans: Mutex::default() }
     }
 
     /// Says that reads cost a copy, whatever the inner source says.
     pub fn with_copies(mut self) -> Self {
         self.copies = true;
+        self
+    }
+
+    /// Says that the bytes come from afar.
+    pub fn from_afar(mut self) -> Self {
+        (self.copies, self.remote) = (true, true);
         self
     }
 
@@ -99,5 +106,9 @@ impl<S: ByteSource> ByteSource for Counting<S> {
 
     fn is_zero_copy(&self) -> bool {
         !self.copies && self.inner.is_zero_copy()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.remote || self.inner.is_remote()
     }
 }

@@ -87,18 +87,20 @@ impl Contents {
     /// The metadata of the message: the last copy, an entry for each object, what preceded each merged into its entry.
     ///
     /// Taken out: what was collected is not needed any more.
-    pub(crate) fn take_metadata(&mut self, layout: &Layout) -> Result<GlobalMetadata, Fault> {
-        let message = layout.number;
-        let first = if self.has_bare_copy(layout) { self.last.clone() } else { None };
+    pub(crate) fn take_metadata(
+        &mut self,
+        message: u64,
+        whole: Span,
+        objects: u64,
+    ) -> Result<GlobalMetadata, Fault> {
+        let first = if self.has_bare_copy(objects) { self.last.clone() } else { None };
         let Some(mut metadata) = self.last.take() else {
-            let (region, span) = (Region { message, part: Part::Preamble }, layout.span);
+            let (region, span) = (Region { message, part: Part::Preamble }, whole);
             return Err(Fault::Contradiction { region, span, what: Contradiction::NoMetadata });
         };
-        let objects = layout.object_count();
         let found = metadata.base.len() as u64;
         if found > objects {
-            let (region, span) =
-                self.place.unwrap_or((Region { message, part: Part::Preamble }, layout.span));
+            let (region, span) = self.place.unwrap_or((Region { message, part: Part::Preamble }, whole));
             let what = Contradiction::Count { what: "base", found, objects };
             return Err(Fault::Contradiction { region, span, what });
         }
@@ -111,15 +113,33 @@ impl Contents {
     }
 
     /// Whether the only copy of the metadata is not yet what the message says as a whole.
-    fn has_bare_copy(&self, layout: &Layout) -> bool {
+    fn has_bare_copy(&self, objects: u64) -> bool {
         let entries = self.last.as_ref().map_or(0, |metadata| metadata.base.len() as u64);
-        self.first.is_none() && (!self.preceders.is_empty() || entries != layout.object_count())
+        self.first.is_none() && (!self.preceders.is_empty() || entries != objects)
     }
 
     /// The metadata as the first frame has it, where that differs from the whole: what can be known before the objects
     /// came.
     pub(crate) fn take_first(&mut self) -> Option<GlobalMetadata> {
         self.first.take()
+    }
+
+    /// What all indexes say, if they say the same.
+    pub(crate) fn index(&self) -> Option<&IndexFrame> {
+        let mut indexes = self.lists.iter().filter_map(|(_, body)| match body {
+            Body::Index(index) => Some(index),
+            _ => None,
+        });
+        let first = indexes.next()?;
+        indexes.all(|index| index == first).then_some(first)
+    }
+
+    /// The lists of hashes, each with its frame.
+    pub(crate) fn hash_lists(&self) -> impl Iterator<Item = (&Frame, &HashFrame)> {
+        self.lists.iter().filter_map(|(frame, body)| match body {
+            Body::Hashes(list) => Some((frame, list)),
+            _ => None,
+        })
     }
 
     /// Every list whose numbers the frames deny, and everything preamble and postamble say that is not so.

@@ -309,7 +309,7 @@ impl Decoder {
         let postamble = inside.walk.end(bytes)?;
         let layout: Layout = inside.frames.finish(&inside.walk, postamble);
         inside.contents.check(&layout, &self.options)?;
-        let metadata = inside.contents.take_metadata(&layout)?;
+        let metadata = inside.contents.take_metadata(layout.number, layout.span, layout.object_count())?;
         self.consume(POSTAMBLE_LEN);
         self.number += 1;
         self.state = State::Between;

@@ -136,6 +136,20 @@ pub enum Fault {
         /// Objects there are.
         count: u64,
     },
+    /// The catalogue of the file gives a message a place where there is none: the file was changed behind its back.
+    #[error("the catalogue says that message {message} is at bytes {span}, but it is not")]
+    Catalogue {
+        /// The message.
+        message: u64,
+        /// Its place.
+        span: Span,
+    },
+    /// The catalogue cannot be made.
+    #[error("cannot make a catalogue: {why}")]
+    NoCatalogue {
+        /// Why.
+        why: Box<str>,
+    },
     /// The caller's buffer has another size than the array.
     #[error("the buffer has {found} bytes, but the array has {expected}")]
     BufferSize {
@@ -277,15 +291,17 @@ impl Diagnose for Fault {
             | Self::Metadata { .. }
             | Self::PayloadLength { .. }
             | Self::CutStream { .. } => Class::Malformed,
-            Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => {
-                Class::Corrupt
-            }
+            Self::HashMismatch { .. }
+            | Self::MissingHash { .. }
+            | Self::Contradiction { .. }
+            | Self::Catalogue { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
             Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
             Self::NoSuchMessage { .. }
             | Self::NoSuchObject { .. }
             | Self::NoSuchElements { .. }
             | Self::BufferSize { .. }
+            | Self::NoCatalogue { .. }
             | Self::GivenUp
             | Self::Cancelled(_) => Class::Request,
             Self::Encode(error) => error.class(),
@@ -305,6 +321,7 @@ impl Diagnose for Fault {
             | Self::MissingHash { span, .. }
             | Self::Contradiction { span, .. }
             | Self::PayloadLength { span, .. }
+            | Self::Catalogue { span, .. }
             | Self::Pipeline { span, .. } => Some(*span),
             _ => None,
         }
@@ -316,6 +333,7 @@ impl Diagnose for Fault {
                 "`tgm validate FILE` lists everything that is wrong; `--ignore-checksums` reads it as it is"
                     .into(),
             ),
+            Self::Catalogue { .. } => Some("`tgm index FILE --anew` makes it anew".into()),
             Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => {
                 error.hint().map(Cow::Borrowed)
             }

@@ -10,16 +10,19 @@ use tercet_core::limits::within;
 use tercet_core::progress::Silent;
 use tercet_core::{ByteSource, Progress, Span};
 
+use crate::catalogue::{self, Catalogue, CatalogueError, Found};
 use crate::fault::{Error, Fault};
 use crate::known::Known;
 use crate::message::Message;
 use crate::options::ReadOptions;
+use crate::region::Part;
 use crate::scan::{Scan, ScanOptions, scan_source};
 
 /// A file of messages, any of which can be read without reading the others.
 ///
 /// Opening it reads nothing. The first call that needs to know where messages are finds them, by one pass that reads
-/// a block around each preamble and postamble; the list is kept.
+/// a block around each preamble and postamble; the list is kept. A file that ends with a catalogue is not passed over: the
+/// catalogue tells where they are, and is not one of them.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
@@ -47,7 +50,16 @@ pub struct File {
     /// What was found out about objects.
     known: Arc<Known>,
     scan_options: ScanOptions,
-    scan: Mutex<Option<Arc<Scan>>>,
+    places: Mutex<Option<Places>>,
+}
+
+/// Where the messages are, and how that is known.
+#[derive(Clone, Debug)]
+struct Places {
+    scan: Arc<Scan>,
+    catalogue: Option<Arc<Catalogue>>,
+    /// Why a catalogue that is there is not used.
+    refused: Option<Arc<CatalogueError>>,
 }
 
 impl File {
@@ -87,13 +99,13 @@ impl File {
     /// Messages whose bytes come from elsewhere.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Self {
         let scan_options = ScanOptions::default();
-        Self { source, options, known: Arc::default(), scan_options, scan: Mutex::new(None) }
+        Self { source, options, known: Arc::default(), scan_options, places: Mutex::new(None) }
     }
 
     /// Looks for messages in another way.
     pub fn with_scan_options(mut self, options: ScanOptions) -> Self {
         self.scan_options = options;
-        self.scan = Mutex::new(None);
+        self.places = Mutex::new(None);
         self
     }
 
@@ -119,14 +131,48 @@ impl File {
 
     /// Like [`scan`](Self::scan), with progress.
     pub fn scan_with(&self, progress: &dyn Progress) -> Result<Arc<Scan>, Error> {
-        let mut known = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(scan) = &*known {
-            return Ok(Arc::clone(scan));
+        Ok(self.places(progress)?.scan)
+    }
+
+    /// The catalogue at the end of the file, if there is one that checks out and the options do not forbid its use.
+    pub fn catalogue(&self) -> Result<Option<Arc<Catalogue>>, Error> {
+        Ok(self.places(&Silent)?.catalogue)
+    }
+
+    /// Why the catalogue at the end of the file is not used, if there is one that is not. The file was passed over instead.
+    pub fn refused_catalogue(&self) -> Result<Option<Arc<CatalogueError>>, Error> {
+        Ok(self.places(&Silent)?.refused)
+    }
+
+    fn places(&self, progress: &dyn Progress) -> Result<Places, Error> {
+        let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = &*known {
+            return Ok(places.clone());
         }
-        let scan = scan_source(&*self.source, self.scan_options, progress);
-        let scan = Arc::new(scan.map_err(|fault| self.error(fault))?);
-        *known = Some(Arc::clone(&scan));
-        Ok(scan)
+        let places = self.find_places(progress).map_err(|fault| self.error(fault))?;
+        Ok(known.insert(places).clone())
+    }
+
+    fn find_places(&self, progress: &dyn Progress) -> Result<Places, Fault> {
+        let found = match self.scan_options.uses_catalogue {
+            true => catalogue::find(&*self.source, &self.options)?,
+            false => Found::Nothing,
+        };
+        if let Found::Catalogue(catalogue) = found {
+            progress.advance(self.len());
+            let scan = Arc::clone(catalogue.scan());
+            return Ok(Places { scan, catalogue: Some(Arc::from(catalogue)), refused: None });
+        }
+        let mut scan = scan_source(&*self.source, self.scan_options, progress)?;
+        let refused = match found {
+            Found::Refused(span, error) => {
+                // It is no message for anybody, whether it can be used or not.
+                scan.messages.pop_if(|last| *last == span);
+                Some(Arc::new(error))
+            }
+            _ => None,
+        };
+        Ok(Places { scan: Arc::new(scan), catalogue: None, refused })
     }
 
     /// The number of messages.
@@ -156,7 +202,18 @@ impl File {
     pub fn message(&self, index: u64) -> Result<Message, Error> {
         let span = self.message_span(index)?;
         let known = Arc::clone(&self.known);
-        Message::open_known(Arc::clone(&self.source), index, span, self.options, known)
+        let opened = Message::open_known(Arc::clone(&self.source), index, span, self.options, known);
+        if self.places(&Silent)?.catalogue.is_none() {
+            return opened;
+        }
+        // The places come from the catalogue, not from the messages.
+        let is_there = match &opened {
+            Ok(message) => message.span() == span,
+            Err(error) => {
+                !matches!(error.fault(), Fault::Malformed(fault) if fault.site.region.part == Part::Preamble)
+            }
+        };
+        if is_there { opened } else { Err(self.error(Fault::Catalogue { message: index, span })) }
     }
 
     /// All messages in turn. One that is damaged is an error in its place and does not end the walk.

@@ -41,6 +41,7 @@
 //! | `wire` | bytes ↔ preamble, frames, postamble; no I/O |
 //! | `value`, `cbor`, `metadata`, `descriptor`, `lists` | CBOR ↔ what frames say; no offsets |
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
+//! | `catalogue` | where the messages of a file are and what their keys say, in a message at its end |
 //! | `decoder` | a stream in pieces → events |
 //! | `encode`, `writer` | arrays → messages → files |
 //! | `validate`, `outline` | whether messages are well; what is where |
@@ -53,6 +54,7 @@
 
 mod array;
 mod body;
+mod catalogue;
 pub mod cbor;
 mod check;
 pub mod compat;
@@ -62,6 +64,7 @@ mod dtype;
 mod encode;
 mod fault;
 mod file;
+mod indexed;
 mod known;
 mod layout;
 mod lists;
@@ -82,6 +85,7 @@ mod wire;
 mod writer;
 
 pub use array::Array;
+pub use catalogue::{Catalogue, CatalogueBuilder, CatalogueError, CatalogueKeys, Column, MOST_KEYS};
 pub use cbor::{CborError, CborWhy, canonicalize, verify_canonical_cbor};
 pub use decoder::{Decoder, Event};
 pub use descriptor::DataObjectDescriptor;
@@ -114,4 +118,4 @@ pub use wire::order::DecodePhase;
 pub use wire::postamble::Postamble;
 pub use wire::preamble::Preamble;
 #[cfg(any(unix, windows))]
-pub use writer::Writer;
+pub use writer::{Reindexed, Reindexing, Writer};

@@ -6,18 +6,20 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_core::limits::within;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Span};
+use tercet_core::{Budget, ByteSource, Span};
 
 use crate::array::Array;
 use crate::body::{Body, Contents, budget};
 use crate::check::check_hash;
 use crate::fault::{Error, Fault};
+use crate::indexed::Indexed;
 use crate::known::Known;
 use crate::layout::Layout;
 use crate::metadata::GlobalMetadata;
 use crate::object::Object;
 use crate::options::ReadOptions;
 use crate::window::Window;
+use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 
 /// A message whose framing and metadata are read and checked; its objects are read when they are asked for.
@@ -38,10 +40,19 @@ pub struct Message {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
     known: Arc<Known>,
-    layout: Layout,
+    frames: Frames,
     /// Where it differs from the whole.
     first_metadata: Option<GlobalMetadata>,
     metadata: GlobalMetadata,
+}
+
+/// How the frames of a message are known.
+#[derive(Clone, Debug)]
+enum Frames {
+    /// All of them were looked at.
+    Walked(Layout),
+    /// Those around the objects were, and an index tells where the objects are.
+    Indexed(Indexed),
 }
 
 impl Message {
@@ -86,25 +97,33 @@ impl Message {
         options: ReadOptions,
         known: Arc<Known>,
     ) -> Result<Self, Fault> {
-        let mut window = Window::up_to(&*source, span.end())?;
-        let layout = Layout::read(&mut window, number, span, &options)?;
-        let budget = budget(&options);
-        let mut contents = Contents::default();
-        for frame in &layout.frames {
-            if frame.kind == FrameKind::NTensor {
-                continue;
-            }
-            within("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
-            let bytes = window.peek(frame.body().start(), frame.body().len())?;
-            if options.verify {
-                check_hash(number, frame, &bytes)?;
-            }
-            contents.add(number, frame, Body::parse(number, frame, &bytes, &budget)?.0);
-        }
-        contents.check(&layout, &options)?;
-        let metadata = contents.take_metadata(&layout)?;
+        let (frames, mut contents) = Self::frames(&*source, number, span, &options)?;
+        let (whole, objects) = match &frames {
+            Frames::Walked(layout) => (layout.span, layout.object_count()),
+            Frames::Indexed(indexed) => (span, indexed.object_count()),
+        };
+        let metadata = contents.take_metadata(number, whole, objects)?;
         let first_metadata = contents.take_first();
-        Ok(Self { source, options, known, layout, first_metadata, metadata })
+        Ok(Self { source, options, known, frames, first_metadata, metadata })
+    }
+
+    /// Finds the frames, and reads those around the objects.
+    fn frames(
+        source: &dyn ByteSource,
+        number: u64,
+        span: Span,
+        options: &ReadOptions,
+    ) -> Result<(Frames, Contents), Fault> {
+        let mut window = Window::up_to(source, span.end())?;
+        // Looking at the head and the tail of every object is cheap, except from afar.
+        if source.is_remote()
+            && let Some((indexed, contents)) = Indexed::open(&mut window, number, span, options)?
+        {
+            return Ok((Frames::Indexed(indexed), contents));
+        }
+        let layout = Layout::read(&mut window, number, span, options)?;
+        let contents = read_contents(&mut window, &layout, options)?;
+        Ok((Frames::Walked(layout), contents))
     }
 
     /// The name of the file or buffer.
@@ -114,17 +133,33 @@ impl Message {
 
     /// The number of the message in its file, from 0.
     pub fn number(&self) -> u64 {
-        self.layout.number
+        match &self.frames {
+            Frames::Walked(layout) => layout.number,
+            Frames::Indexed(indexed) => indexed.number(),
+        }
     }
 
     /// Its bytes in the file.
     pub fn span(&self) -> Span {
-        self.layout.span
+        match &self.frames {
+            Frames::Walked(layout) => layout.span,
+            Frames::Indexed(indexed) => indexed.span(),
+        }
     }
 
-    /// Where everything in it is.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    /// How it is read.
+    pub fn options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    /// Where everything in it is. The first call for a message from afar looks at every frame.
+    pub fn layout(&self) -> Result<&Layout, Error> {
+        match &self.frames {
+            Frames::Walked(layout) => Ok(layout),
+            Frames::Indexed(indexed) => {
+                indexed.layout(&*self.source, &self.options).map_err(|fault| self.error(fault))
+            }
+        }
     }
 
     /// Its metadata: the last copy, an entry of `base` for each object, what preceded each object merged into its
@@ -140,13 +175,20 @@ impl Message {
 
     /// The number of its objects.
     pub fn object_count(&self) -> u64 {
-        self.layout.object_count()
+        match &self.frames {
+            Frames::Walked(layout) => layout.object_count(),
+            Frames::Indexed(indexed) => indexed.object_count(),
+        }
     }
 
     /// An object. Its descriptor is read, its payload not yet.
     pub fn object(&self, index: u64) -> Result<Object<'_>, Error> {
-        let frame = self.layout.object(index).map_err(|fault| self.error(fault))?;
-        let opened = Object::open(&*self.source, &self.options, &self.known, self.layout.number, *frame);
+        let frame = match &self.frames {
+            Frames::Walked(layout) => layout.object(index).copied(),
+            Frames::Indexed(indexed) => indexed.object(&*self.source, &self.options, index),
+        };
+        let frame = frame.map_err(|fault| self.error(fault))?;
+        let opened = Object::open(&*self.source, &self.options, &self.known, self.number(), frame);
         // Our writer checks where szip intervals start, also in payloads that it did not make.
         let opened = opened.map(|object| object.with_trusted_offsets(self.metadata.is_ours()));
         opened.map_err(|fault| self.error(fault))
@@ -178,4 +220,44 @@ impl Message {
     fn error(&self, fault: Fault) -> Error {
         Error::new(self.name().clone(), fault)
     }
+}
+
+/// Reads the frames around the objects and checks them.
+fn read_contents(window: &mut Window<'_>, layout: &Layout, options: &ReadOptions) -> Result<Contents, Fault> {
+    let budget = budget(options);
+    let mut contents = Contents::default();
+    for frame in layout.frames.iter().filter(|frame| frame.kind != FrameKind::NTensor) {
+        read_frame(window, layout.number, frame, options, &budget, &mut contents)?;
+    }
+    contents.check(layout, options)?;
+    Ok(contents)
+}
+
+/// Reads a frame that is no object, compares its hash and understands it.
+pub(crate) fn read_frame(
+    window: &mut Window<'_>,
+    message: u64,
+    frame: &Frame,
+    options: &ReadOptions,
+    budget: &Budget,
+    contents: &mut Contents,
+) -> Result<(), Fault> {
+    within("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
+    let bytes = window.peek(frame.body().start(), frame.body().len())?;
+    if options.verify {
+        check_hash(message, frame, &bytes)?;
+    }
+    contents.add(message, frame, Body::parse(message, frame, &bytes, budget)?.0);
+    Ok(())
+}
+
+/// The metadata of a message as a whole, for whoever does not need its objects.
+pub(crate) fn read_metadata(
+    source: &dyn ByteSource,
+    span: Span,
+    options: &ReadOptions,
+) -> Result<GlobalMetadata, Fault> {
+    let mut window = Window::up_to(source, span.end())?;
+    let layout = Layout::read(&mut window, 0, span, options)?;
+    read_contents(&mut window, &layout, options)?.take_metadata(0, layout.span, layout.object_count())
 }

@@ -18,9 +18,9 @@ pub use error::{MetadataError, MetadataWhy};
 /// A map with text keys.
 pub type Entry = BTreeMap<String, Value>;
 
-/// The key of the maps that belong to the objects.
 /// The name under which this library writes messages.
 pub(crate) const ENCODER: &str = "tercet";
+/// The key of the maps that belong to the objects.
 const BASE: &str = "base";
 /// The key of what the library adds, to a message and to each object.
 pub(crate) const RESERVED: &str = "_reserved_";

@@ -29,6 +29,8 @@ pub(crate) use values::Values;
 
 /// Bytes that are hashed and copied while they are in the cache.
 const PIECE: usize = 64 << 10;
+/// Bytes of an object that come from afar at a time when only its hash is wanted.
+const REMOTE_PIECE: usize = 8 << 20;
 
 /// The packed bits of masks: first element in the highest bit of the first byte.
 pub type Bitmaps = Vec<(MaskKind, Vec<u8>)>;
@@ -65,7 +67,8 @@ fn hash_span(source: &dyn ByteSource, span: Span, hash: &mut Xxh3) -> Result<(),
         hash.update(&source.read_at(span)?);
         return Ok(());
     }
-    let mut piece = vec![0; PIECE.min(span.len_usize().unwrap_or(PIECE))];
+    let most = if source.is_remote() { REMOTE_PIECE } else { PIECE };
+    let mut piece = vec![0; most.min(span.len_usize().unwrap_or(most))];
     let mut at = span.start();
     while at < span.end() {
         let len = (span.end() - at).min(piece.len() as u64);
@@ -288,8 +291,15 @@ impl<'a> Object<'a> {
 
     /// Copies and hashes piece by piece, so that memory is passed over once.
     fn fill_checked(&self, out: &mut [u8], expected: u64) -> Result<(), Fault> {
-        let body = self.frame.body();
         let payload = self.place.payload;
+        if self.source.is_remote() {
+            // One request instead of many.
+            let body = self.body()?;
+            check_hash(self.message, &self.frame, &body)?;
+            out.copy_from_slice(&self.slice(&body, payload));
+            return Ok(());
+        }
+        let body = self.frame.body();
         let before = Span::between(body.start(), payload.start()).unwrap_or(Span::empty(body.start()));
         let after = Span::between(payload.end(), body.end()).unwrap_or(Span::empty(body.end()));
         let mut hash = Xxh3::new();

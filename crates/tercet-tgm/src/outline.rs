@@ -213,7 +213,8 @@ mod tests {
         let bytes = encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
         let whole = names(bytes.clone());
         assert_eq!(whole.len(), 7, "{whole:?}");
-        let second = crate::Message::from_bytes("m", bytes.clone()).unwrap().layout().frames[4].span.start();
+        let second =
+            crate::Message::from_bytes("m", bytes.clone()).unwrap().layout().unwrap().frames[4].span.start();
         let mut bad = bytes;
         bad[usize::try_from(second).unwrap() + 15] ^= 1;
         let drawn = names(bad);

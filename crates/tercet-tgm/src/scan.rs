@@ -34,11 +34,13 @@ pub struct ScanOptions {
     pub direction: Direction,
     /// Longer messages are not believed when they are found from behind.
     pub max_message_bytes: u64,
+    /// Whether a [`File`](crate::File) uses the catalogue at its end. Without, the catalogue is a message like the others.
+    pub uses_catalogue: bool,
 }
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        Self { direction: Direction::Forward, max_message_bytes: 4 << 30 }
+        Self { direction: Direction::Forward, max_message_bytes: 4 << 30, uses_catalogue: true }
     }
 }
 
@@ -46,6 +48,12 @@ impl ScanOptions {
     /// Looks from this side.
     pub fn with_direction(mut self, direction: Direction) -> Self {
         self.direction = direction;
+        self
+    }
+
+    /// Uses the catalogue of a file, or passes over all its messages.
+    pub fn with_catalogue(mut self, uses: bool) -> Self {
+        self.uses_catalogue = uses;
         self
     }
 

@@ -4,6 +4,7 @@
 //! A message without errors is one that the default reader accepts; findings that the reference lets pass, because its
 //! readers never look there, are errors here.
 
+mod catalogue;
 mod code;
 mod content;
 mod integrity;
@@ -110,6 +111,9 @@ pub fn validate_source(
         report.messages.push(validate_message(source, number, span, options).map_err(fail)?);
         progress.check().map_err(|stopped| fail(stopped.into()))?;
         progress.advance(span.len());
+    }
+    if options.level(Level::Metadata) {
+        catalogue::check(source, &scan, &options.reading(), &mut report).map_err(fail)?;
     }
     Ok(report)
 }

@@ -8,6 +8,10 @@ use tercet_core::{ByteSource, SourceError, Span};
 
 /// Bytes fetched around a preamble or a postamble.
 const BLOCK: u64 = 64 << 10;
+/// Bytes fetched from afar around what is read of a message.
+const REMOTE_BLOCK: u64 = 8 << 10;
+/// Bytes fetched from afar at a time while messages are looked for: sources from afar keep blocks of their own.
+const REMOTE_STEP: u64 = 64;
 /// Bytes fetched at a time while searching through junk.
 const SEARCH_BLOCK: u64 = 1 << 20;
 
@@ -21,20 +25,25 @@ pub(crate) struct Window<'a> {
     start: u64,
     /// Where it ends: bytes behind are not fetched.
     end: u64,
+    /// Bytes fetched at a time.
+    block_len: u64,
     /// Whether blocks reach back from what is asked for, instead of ahead.
     backward: bool,
 }
 
 impl<'a> Window<'a> {
     pub(crate) fn new(source: &'a dyn ByteSource) -> Result<Self, SourceError> {
-        Self::up_to(source, source.len())
+        let window = Self::up_to(source, source.len())?;
+        let block_len = if source.is_remote() { REMOTE_STEP } else { BLOCK };
+        Ok(Self { block_len, ..window })
     }
 
     /// A window on the bytes before `end`.
     pub(crate) fn up_to(source: &'a dyn ByteSource, end: u64) -> Result<Self, SourceError> {
         let end = end.min(source.len());
         let block = if source.is_zero_copy() { source.read_at(Span::first(end))? } else { Bytes::new() };
-        Ok(Self { source, block, start: 0, end, backward: false })
+        let block_len = if source.is_remote() { REMOTE_BLOCK } else { BLOCK };
+        Ok(Self { source, block, start: 0, end, block_len, backward: false })
     }
 
     /// A window for reading from the end.
@@ -52,9 +61,9 @@ impl<'a> Window<'a> {
         let at = at.min(end);
         if at < self.start || end > self.start.saturating_add(self.block.len() as u64) {
             let (from, to) = if self.backward {
-                (end.saturating_sub(BLOCK).min(at), end)
+                (end.saturating_sub(self.block_len).min(at), end)
             } else {
-                (at, at.saturating_add(BLOCK).min(self.len()).max(end))
+                (at, at.saturating_add(self.block_len).min(self.len()).max(end))
             };
             self.block = self.source.read_at(Span::between(from, to).unwrap_or(Span::empty(from)))?;
             self.start = from;

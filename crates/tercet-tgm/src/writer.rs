@@ -1,16 +1,27 @@
 //! Files of messages, written.
 
-use std::io::{self, Write};
+use std::io::{self, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tercet_core::progress::Silent;
 use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
 use tercet_core::{ByteSource, Progress, Span};
 
+use crate::catalogue::{self, CatalogueBuilder, CatalogueKeys, Found};
 use crate::descriptor::DataObjectDescriptor;
-use crate::encode::{EncodeError, EncodeOptions, StreamingEncoder, encode_message_into};
+use crate::encode::{EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into};
 use crate::fault::{Error, Fault};
+use crate::message::read_metadata;
 use crate::metadata::GlobalMetadata;
+use crate::options::ReadOptions;
+use crate::scan::{ScanOptions, scan_source};
+
+mod reindex;
+mod view;
+
+pub use reindex::{Reindexed, Reindexing};
+use view::{Part, Slice};
 
 /// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
@@ -24,6 +35,10 @@ pub struct Writer {
     name: Arc<str>,
     sink: Staged,
     buffer: Vec<u8>,
+    /// What the catalogue will say, if the file gets one.
+    catalogue: Option<CatalogueBuilder>,
+    /// Whether the catalogue says when and by what it was written.
+    provenance: Provenance,
     /// Whether every message that was started is finished.
     is_whole: bool,
 }
@@ -39,13 +54,30 @@ impl Writer {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         match Staged::create_on(disk, path) {
-            Ok(sink) => Ok(Self { name, sink, buffer: Vec::new(), is_whole: true }),
+            Ok(sink) => Ok(Self::on(name, sink)),
             Err(error) => Err(Error::new(name, error.into())),
         }
     }
 
+    fn on(name: Arc<str>, sink: Staged) -> Self {
+        let (catalogue, provenance) = (None, Provenance::default());
+        Self { name, sink, buffer: Vec::new(), catalogue, provenance, is_whole: true }
+    }
+
+    /// Ends the file with a catalogue of its messages. Only for a writer that has not written any yet.
+    pub fn with_catalogue(mut self, keys: CatalogueKeys) -> Self {
+        self.catalogue = Some(CatalogueBuilder::new(&keys));
+        self
+    }
+
+    /// What the catalogue says about when and by what it was written.
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = provenance;
+        self
+    }
+
     /// Starts a file with the bytes of the one that is there, to add messages to it. Nobody else can change it
-    /// meanwhile. Bytes that belong to no message are kept; whoever does not want them behind a message looks first.
+    /// meanwhile. A catalogue at its end goes on: it will be at the end again, and tell of the new messages too. Bytes that belong to no message are kept; whoever does not want them behind a message looks first.
     pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
         Self::append_on(Arc::new(RealDisk), path, progress)
     }
@@ -61,9 +93,17 @@ impl Writer {
         let start = || {
             let lock = Exclusive::acquire_on(disk, path)?;
             let source = tercet_core::source::File::open(path)?;
-            let mut writer =
-                Self { name: Arc::clone(&name), sink: lock.replace()?, buffer: Vec::new(), is_whole: true };
-            writer.copy(&source, Span::first(source.len()), progress)?;
+            let mut writer = Self::on(Arc::clone(&name), lock.replace()?);
+            let (end, catalogue) = match catalogue::find(&source, &ReadOptions::new())? {
+                Found::Nothing => (source.len(), None),
+                Found::Catalogue(old) => (old.span().start(), CatalogueBuilder::resume(&old).ok()),
+                Found::Refused(span, _) => (span.start(), None),
+            };
+            writer.copy(&source, Span::first(end), progress)?;
+            writer.catalogue = match catalogue {
+                None if end < source.len() => Some(reindex::catalogue_of(&source, end)?),
+                catalogue => catalogue,
+            };
             Ok(writer)
         };
         start().map_err(|fault: Fault| Error::new(Arc::clone(&name), fault))
@@ -80,9 +120,16 @@ impl Writer {
         self.buffer.clear();
         let mut buffer = std::mem::take(&mut self.buffer);
         let made = encode_message_into(metadata, objects, options, &mut buffer);
-        let made = made.map_err(Error::into_fault).and_then(|()| Ok(self.sink.write_all(&buffer)?));
+        let made = made.map_err(Error::into_fault).and_then(|()| {
+            self.enter_bytes(&buffer)?;
+            Ok(self.sink.write_all(&buffer)?)
+        });
         self.buffer = buffer;
         made.map_err(|fault| self.error(fault))
+    }
+
+    fn position(&mut self) -> Result<u64, Fault> {
+        Ok(self.sink.stream_position()?)
     }
 
     /// Writes a message object by object: `fill` gets the encoder, and the message ends when it returns.
@@ -97,10 +144,17 @@ impl Writer {
         self.must_be_whole()?;
         let name = Arc::clone(&self.name);
         let fail = |fault| E::from(Error::new(Arc::clone(&name), fault));
+        let at = self.position().map_err(fail)?;
         self.is_whole = false;
         let mut encoder = StreamingEncoder::new(&mut self.sink, metadata, options).map_err(fail)?;
         fill(&mut encoder)?;
+        // What goes into the last metadata frame: also what the objects brought along.
+        let metadata = self.catalogue.is_some().then(|| encoder.metadata().clone());
         encoder.finish_with_length().map_err(fail)?;
+        let end = self.position().map_err(fail)?;
+        if let (Some(catalogue), Some(metadata)) = (&mut self.catalogue, metadata) {
+            catalogue.push(Span::between(at, end).unwrap_or(Span::empty(at)), &metadata);
+        }
         self.is_whole = true;
         Ok(())
     }
@@ -108,10 +162,11 @@ impl Writer {
     /// Writes messages that are bytes already.
     pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.must_be_whole()?;
-        self.sink.write_all(bytes).map_err(|error| self.error(error.into()))
+        let written = self.enter_bytes(bytes).and_then(|()| Ok(self.sink.write_all(bytes)?));
+        written.map_err(|fault| self.error(fault))
     }
 
-    /// Copies bytes of a source.
+    /// Copies bytes of a source: messages, and what may stand between them.
     pub fn copy_from(
         &mut self,
         source: &dyn ByteSource,
@@ -126,6 +181,7 @@ impl Writer {
     }
 
     fn copy(&mut self, source: &dyn ByteSource, span: Span, progress: &dyn Progress) -> Result<(), Fault> {
+        self.enter(source, span)?;
         let mut at = span.start();
         while at < span.end() {
             progress.check()?;
@@ -138,9 +194,33 @@ impl Writer {
         Ok(())
     }
 
+    /// Enters messages that are about to be written into the catalogue.
+    fn enter_bytes(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let source = Slice::new(Arc::clone(&self.name), bytes);
+        self.enter(&source, Span::first(bytes.len() as u64))
+    }
+
+    /// Enters messages that are about to be copied into the catalogue.
+    fn enter(&mut self, source: &dyn ByteSource, span: Span) -> Result<(), Fault> {
+        let to = self.position()?;
+        let Some(catalogue) = &mut self.catalogue else { return Ok(()) };
+        let part = Part::new(source, span);
+        let options = ReadOptions::new();
+        for found in scan_source(&part, ScanOptions::default(), &Silent)?.messages {
+            let metadata = read_metadata(&part, found, &options)?;
+            let at = to.saturating_add(found.start());
+            catalogue.push(Span::at(at, found.len()).unwrap_or(Span::empty(at)), &metadata);
+        }
+        Ok(())
+    }
+
     /// Makes the file durable and gives it its name; answers the path behind all symbolic links.
-    pub fn finish(self) -> Result<PathBuf, Error> {
+    pub fn finish(mut self) -> Result<PathBuf, Error> {
         self.must_be_whole()?;
+        if let Some(catalogue) = self.catalogue.take().filter(|catalogue| !catalogue.is_empty()) {
+            let written = catalogue.write(&mut self.sink, self.provenance.clone());
+            written.map_err(|fault| self.error(fault))?;
+        }
         let name = Arc::clone(&self.name);
         self.sink.publish().map_err(|error| Error::new(name, error.into()))
     }

@@ -75,7 +75,7 @@ fn frames_and_hashes_are_those_of_the_manifest() {
         let file = File::open(path).unwrap();
         for (index, expected) in expected["messages"].as_array().unwrap().iter().enumerate() {
             let message = file.message(index as u64).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let layout = message.layout();
+            let layout = message.layout().unwrap();
             assert_eq!(u64::from(layout.preamble.flags.0), number(&expected["preamble_flags"]), "{name}");
             assert_eq!(layout.preamble.total_length, number(&expected["preamble_total_length"]), "{name}");
             let postamble = layout.postamble;

@@ -143,7 +143,8 @@ fn opening_reads_nothing_and_scanning_reads_blocks() {
     assert_eq!(counting.bytes(), 0);
     assert_eq!(file.message_count().unwrap(), 8);
     let scanned = counting.bytes();
-    assert!(scanned <= 8 * ((64 << 10) + 48), "{scanned}");
+    // A block for each message, and the last one once more, which could be a catalogue.
+    assert!(scanned <= 8 * ((64 << 10) + 48) + (64 << 10), "{scanned}");
     assert_eq!(file.message_count().unwrap(), 8);
     assert_eq!(counting.bytes(), scanned);
     // One message costs the headers of its frames, not its payload.
@@ -224,7 +225,7 @@ fn messages_are_found_from_behind() {
 fn unknown_frames_are_refused_or_passed_over() {
     let bytes = samples::all().remove(0).bytes;
     let message = tercet_tgm::Message::from_bytes("m", bytes.clone()).unwrap();
-    let last = message.layout().frames.last().unwrap();
+    let last = message.layout().unwrap().frames.last().unwrap();
     let at = usize::try_from(last.span.end().next_multiple_of(8)).unwrap();
     let mut frame =
         b"FR\x00\x63\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x20body\0\0\0\0\0\0\0\0ENDF".to_vec();

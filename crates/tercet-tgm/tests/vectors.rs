@@ -116,7 +116,7 @@ fn lengths_go_where_the_message_starts() {
     let spans = tercet_tgm::scan(&both);
     assert_eq!(spans.len(), 2);
     let second = Message::from_bytes("second", both[first.len()..].to_vec()).unwrap();
-    assert_eq!(second.layout().preamble.total_length, second.span().len());
+    assert_eq!(second.layout().unwrap().preamble.total_length, second.span().len());
 }
 
 #[test]
@@ -148,16 +148,16 @@ fn lists_stand_where_they_are_asked_to() {
         let options = EncodeOptions::new().with_hashes(hashes);
         let bytes = encode_message(&GlobalMetadata::default(), &[object], &options).unwrap();
         let message = Message::from_bytes("m", bytes).unwrap();
-        assert_eq!(message.layout().preamble.flags.0, flags, "{hashes:?}");
+        assert_eq!(message.layout().unwrap().preamble.flags.0, flags, "{hashes:?}");
     }
     for (index, flags) in [(Placement::None, 0x91), (Placement::Footer, 0x99), (Placement::Both, 0x9d)] {
         let options = EncodeOptions::new().with_index(index);
         let bytes = encode_message(&GlobalMetadata::default(), &[object, object], &options).unwrap();
         let message = Message::from_bytes("m", bytes).unwrap();
-        assert_eq!(message.layout().preamble.flags.0, flags, "{index:?}");
+        assert_eq!(message.layout().unwrap().preamble.flags.0, flags, "{index:?}");
     }
     let without = encode_message(&GlobalMetadata::default(), &[], &EncodeOptions::new()).unwrap();
-    assert_eq!(Message::from_bytes("m", without).unwrap().layout().preamble.flags.0, 0x81);
+    assert_eq!(Message::from_bytes("m", without).unwrap().layout().unwrap().preamble.flags.0, 0x81);
 }
 
 fn refused(metadata: &GlobalMetadata, objects: &[(&DataObjectDescriptor, &[u8])]) -> EncodeError {

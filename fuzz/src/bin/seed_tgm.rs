@@ -116,7 +116,7 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     change("bad-version", 9, 1)?;
     change("bad-flags", 11, 0x20)?;
     change("bad-length", 22, 1)?;
-    for frame in &message.layout().frames {
+    for frame in &message.layout().unwrap().frames {
         let start = frame.span.start();
         change(&format!("bad-type-{}", frame.index), start + 3, 2)?;
         change(&format!("bad-frame-length-{}", frame.index), start + 15, 8)?;

@@ -13,6 +13,7 @@ pub(crate) mod dump;
 pub(crate) mod extract;
 pub(crate) mod get;
 mod globals;
+pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod ls;
 mod open;
@@ -74,6 +75,12 @@ pub(crate) enum Verb {
     ///
     /// Its hash is compared first. The output file appears when it is complete.
     Extract(extract::Args),
+    /// Give a file a catalogue, so that messages are found without looking at all of them
+    ///
+    /// The catalogue is a message at the end of the file: places and lengths of all messages, and the values of keys. It is
+    /// kept up by `tgm create --append`; other programs take it for an ordinary message. A file that has one already is only
+    /// written if messages were added or other keys are asked for.
+    Index(index::Args),
     /// Check files: structure, metadata, hashes, values
     ///
     /// With `--against` the values of an object are compared with those they were made from.
@@ -116,6 +123,7 @@ impl Verb {
             Self::Recode(args) => recode::run(args, globals, out),
             Self::Advise(args) => advise::run(args, globals, out),
             Self::Extract(args) => extract::run(args, out),
+            Self::Index(args) => index::run(args, out),
             Self::Validate(args) => validate::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Doctor(args) => doctor::run(args, out),

@@ -73,6 +73,11 @@ fn tgm() {
 }
 
 #[test]
+fn tgm_index() {
+    check("tgm-index.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }

@@ -159,8 +159,8 @@ fn messages_are_added_one_behind_the_other() {
     assert_eq!(folder.values("run.tgm", 1, 0), first.values());
     // The streamed message in the middle knows its length.
     let streamed = file.message(1).unwrap();
-    assert_eq!(streamed.layout().preamble.total_length, streamed.span().len());
-    assert!(streamed.layout().frames.iter().any(|frame| frame.kind == FrameKind::FooterIndex));
+    assert_eq!(streamed.layout().unwrap().preamble.total_length, streamed.span().len());
+    assert!(streamed.layout().unwrap().frames.iter().any(|frame| frame.kind == FrameKind::FooterIndex));
     assert_eq!(folder.names(), ["a.npy", "b.npy", "run.tgm"]);
 }
 

@@ -13,6 +13,7 @@ mod faults;
 mod folder;
 #[cfg(unix)]
 mod guide;
+mod index;
 mod masks;
 mod npy;
 mod pipeline;

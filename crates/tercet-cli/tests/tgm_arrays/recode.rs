@@ -72,7 +72,9 @@ fn values_and_metadata_stay() {
     folder.ok("recode out.tgm back.tgm --compression none");
     assert!(arrays(&folder, "back.tgm") == before);
     let file = tgm::File::open(folder.path("back.tgm")).unwrap();
-    assert!(file.messages().unwrap().all(|message| message.unwrap().layout().preamble.total_length > 0));
+    assert!(
+        file.messages().unwrap().all(|message| message.unwrap().layout().unwrap().preamble.total_length > 0)
+    );
     // Only these messages.
     folder.ok("recode -w mars.step=6/18 run.tgm some.tgm --compression zstd");
     assert!(arrays(&folder, "some.tgm") == [&before[..2], &before[3..]].concat());

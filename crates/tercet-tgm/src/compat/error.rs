@@ -84,7 +84,9 @@ impl TensogramError {
                 actual: format!("{:016x}", mismatch.actual),
             },
             Fault::MissingHash { .. } => Self::MissingHash(words),
-            Fault::Malformed(_) | Fault::CutStream { .. } | Fault::GivenUp => Self::Framing(words),
+            Fault::Malformed(_) | Fault::CutStream { .. } | Fault::GivenUp | Fault::Catalogue { .. } => {
+                Self::Framing(words)
+            }
             Fault::Contradiction {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
@@ -117,6 +119,7 @@ impl TensogramError {
             | Fault::Limit(_)
             | Fault::OutOfMemory(_)
             | Fault::BufferSize { .. }
+            | Fault::NoCatalogue { .. }
             | Fault::Encode(_) => Self::Encoding(words),
         }
     }

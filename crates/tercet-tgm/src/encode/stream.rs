@@ -93,6 +93,11 @@ impl<W: Write> StreamingEncoder<W> {
         self.offsets.len() as u64
     }
 
+    /// What the message says about itself so far.
+    pub(crate) fn metadata(&self) -> &GlobalMetadata {
+        &self.metadata
+    }
+
     /// Gives metadata to the object that is written next. Its keys win over those of its entry in `base`.
     pub fn write_preceder(&mut self, entry: Entry) -> Result<(), Fault> {
         if self.preceder.is_some() {

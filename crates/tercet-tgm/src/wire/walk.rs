@@ -118,6 +118,16 @@ impl Walk {
         self.at = self.at.saturating_add(len);
     }
 
+    /// Moves on to a place that is known otherwise, counted from the start of the message. Never back.
+    pub(crate) fn jump(&mut self, to: u64) {
+        self.at = self.at.max(to);
+    }
+
+    /// The position of the walk, counted from the start of the message.
+    pub(crate) fn inside(&self) -> u64 {
+        self.at
+    }
+
     /// Takes the frame that stands here and moves behind its padding. `tail` are its last bytes. `None` for a frame
     /// of an unknown type that is skipped.
     pub(crate) fn take(

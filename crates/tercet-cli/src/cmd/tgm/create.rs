@@ -118,6 +118,8 @@ impl Args {
     ) -> Result<(), Failure> {
         let (mut writer, before) =
             if self.append { extend(path, out)? } else { (Writer::create(path)?, Before::default()) };
+        // A catalogue that goes on is as reproducible as the message.
+        writer = writer.with_provenance(options.provenance.clone());
         let bar = out.bar("writing", total_bytes(&objects));
         let count = objects.len();
         let raw: Vec<(String, u64)> =
@@ -186,7 +188,8 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     // Looked at under the lock that the writer holds: nobody adds to it in between.
     let file = Reading::default().open(open(path)?, out)?;
     let scan = file.scan()?;
-    if let Some(end) = scan.junk.last().filter(|junk| junk.end() == file.len()) {
+    let last = file.catalogue()?.map_or(file.len(), |catalogue| catalogue.span().start());
+    if let Some(end) = scan.junk.last().filter(|junk| junk.end() == last) {
         let said = format!("{}: ends with bytes that belong to no message ({end})", file.name());
         let failure = Failure::new(Class::Malformed, said);
         return Err(failure.with_hint("`tgm copy` makes a file without them, which can be added to"));

@@ -37,6 +37,16 @@ struct Told {
     version: Option<u16>,
     /// Bytes that belong to no message.
     junk: Vec<Span>,
+    /// The catalogue at the end of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    catalogue: Option<Catalogue>,
+}
+
+/// What is told of a catalogue.
+#[derive(Serialize)]
+struct Catalogue {
+    bytes: Span,
+    keys: Vec<String>,
 }
 
 impl Told {
@@ -49,6 +59,10 @@ impl Told {
             size: file.len(),
             version: (!scan.messages.is_empty()).then_some(VERSION),
             junk: scan.junk.clone(),
+            catalogue: file.catalogue()?.map(|catalogue| Catalogue {
+                bytes: catalogue.span(),
+                keys: catalogue.keys().map(str::to_owned).collect(),
+            }),
         })
     }
 
@@ -58,6 +72,10 @@ impl Told {
         out.line(format_args!("  Size: {} bytes", self.size))?;
         if let Some(version) = self.version {
             out.line(format_args!("  Version: {version}"))?;
+        }
+        if let Some(Catalogue { bytes, keys }) = &self.catalogue {
+            let keys: Vec<_> = keys.iter().map(|key| escape::name(key)).collect();
+            out.line(format_args!("  Catalogue: {} bytes, keys: {}", bytes.len(), keys.join(", ")))?;
         }
         out.line("")
     }

@@ -57,6 +57,11 @@ impl Reading {
             let said = format!("{}: holds no message", file.name());
             return Err(Failure::new(Class::Malformed, said).with_hint("`tgm outline` shows the bytes"));
         }
+        if let Some(why) = file.refused_catalogue()? {
+            let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
+            let why = why.to_string().replace("\n  ", ": ");
+            out.note(format_args!("{warning} {name}: its catalogue is not used: {why}"))?;
+        }
         warn_of_gaps(file.name(), &scan.junk, out)?;
         Ok(file)
     }
@@ -84,22 +89,43 @@ pub(super) fn sz3() -> tercet::tgm::Sz3Reading {
     tercet::tgm::Sz3Reading::Elsewhere(super::sz3::decode_in_child)
 }
 
-/// Hands over every message that the filter takes. The first one that cannot be read ends the work.
+/// Hands over every message that the filter takes. The first one that cannot be read ends the work; a catalogue that knows
+/// the key of the filter spares reading the others.
 pub(super) fn for_each_message(
     file: &File,
     filter: &Filter,
     mut each: impl FnMut(&Message) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    for message in file.messages()? {
-        if is_interrupted() {
-            return Err(Failure::Interrupted);
+    if let Some(chosen) = filter.chosen(file)? {
+        for (number, is_known) in chosen {
+            let message = file.message(number)?;
+            // The message has the last word.
+            if !filter.takes(&message) {
+                if !is_known {
+                    continue;
+                }
+                let (name, number) = (escape::name(file.name()), message.number());
+                let said = format!("{name}: the catalogue does not say what message {number} says");
+                let failure = Failure::new(Class::Corrupt, said);
+                return Err(failure.with_hint("`tgm index FILE --anew` makes the catalogue anew"));
+            }
+            stop_if_interrupted()?;
+            each(&message)?;
         }
+        return Ok(());
+    }
+    for message in file.messages()? {
+        stop_if_interrupted()?;
         let message = message?;
         if filter.takes(&message) {
             each(&message)?;
         }
     }
     Ok(())
+}
+
+fn stop_if_interrupted() -> Result<(), Failure> {
+    if is_interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// Tells on standard error about bytes that belong to no message.

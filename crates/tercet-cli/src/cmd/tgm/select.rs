@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use tercet::tgm::{GlobalMetadata, Message, VERSION};
+use tercet::tgm::{File, GlobalMetadata, Message, VERSION, Value};
+
+use crate::failure::Failure;
 
 /// The key that every message has: the version of its wire format.
 const VERSION_KEY: &str = "version";
@@ -20,6 +22,19 @@ impl Filter {
     /// Whether it looks at metadata at all.
     pub(super) fn is_active(&self) -> bool {
         self.clause.is_some()
+    }
+
+    /// The numbers of the messages that are taken, if the catalogue of the file tells; for each whether it knows, or the
+    /// message has to be asked.
+    pub(super) fn chosen(&self, file: &File) -> Result<Option<Vec<(u64, bool)>>, Failure> {
+        let Some(clause) = self.clause.as_ref().filter(|clause| clause.key != VERSION_KEY) else {
+            return Ok(None);
+        };
+        let Some(catalogue) = file.catalogue()? else { return Ok(None) };
+        // What is wrong with a column is no reason not to look at the messages.
+        let Ok(Some(column)) = catalogue.column(&clause.key) else { return Ok(None) };
+        let found = column.matching(|value| clause.holds_for(value.map(printed).as_deref()));
+        Ok(Some(found.into_iter().map(|number| (number, column.is_held(number))).collect()))
     }
 
     /// Whether a message is taken.
@@ -54,7 +69,12 @@ impl FromStr for Clause {
 
 impl Clause {
     fn holds(&self, metadata: &GlobalMetadata) -> bool {
-        match look_up(metadata, &self.key) {
+        self.holds_for(look_up(metadata, &self.key).as_deref())
+    }
+
+    /// Whether it holds where a key has this printed form, or is not there.
+    fn holds_for(&self, found: Option<&str>) -> bool {
+        match found {
             Some(found) => self.values.iter().any(|value| *value == found) == self.wants,
             None => !self.wants,
         }
@@ -95,14 +115,16 @@ pub(super) fn look_up<'a>(metadata: &'a GlobalMetadata, key: &str) -> Option<Cow
     if key == VERSION_KEY {
         return Some(VERSION.to_string().into());
     }
-    let value = metadata.get(key)?;
-    Some(value.as_text().map_or_else(|| value.printed().into(), Cow::Borrowed))
+    metadata.get(key).map(printed)
+}
+
+/// The printed form of a value.
+fn printed(value: &Value) -> Cow<'_, str> {
+    value.as_text().map_or_else(|| value.printed().into(), Cow::Borrowed)
 }
 
 #[cfg(test)]
 mod tests {
-    use tercet::tgm::Value;
-
     use super::*;
 
     fn metadata() -> GlobalMetadata {

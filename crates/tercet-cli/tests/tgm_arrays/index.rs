@@ -1,0 +1,121 @@
+//! `tgm index`: a catalogue at the end of a file.
+
+use serde_json::Value as Json;
+
+use crate::{Folder, npy};
+
+fn folder(messages: usize) -> Folder {
+    let folder = Folder::new();
+    folder.write("a.npy", npy::with_header("'|u1'", false, &[3], vec![1, 2, 3]));
+    for step in 0..messages {
+        let param = ["2t", "msl"][step % 2];
+        add(&folder, step, param);
+    }
+    folder
+}
+
+fn add(folder: &Folder, step: usize, param: &str) {
+    folder.ok(&format!(
+        "create run.tgm --append --reproducible --from a=a.npy --meta step={step} --meta mars.param={param}"
+    ));
+}
+
+fn json(folder: &Folder, words: &str) -> Json {
+    serde_json::from_str(&folder.ok(words).out).unwrap()
+}
+
+#[test]
+fn verbs_say_the_same_with_and_without_a_catalogue() {
+    let folder = folder(6);
+    let questions = [
+        "ls run.tgm -p step,mars.param,name",
+        "ls run.tgm -w mars.param=2t -p step",
+        "ls run.tgm -w mars.param!=2t -p step -j",
+        "ls run.tgm -w missing!=2t -p step",
+        "ls run.tgm -w version=3 -p step",
+        "get run.tgm -w step=4/5 -p step,mars.param",
+        "dump run.tgm -w step=3",
+    ];
+    let ask = || questions.map(|words| folder.ok(words).out);
+    let before = ask();
+    assert!(before[1].contains("4"));
+    let plain = folder.read("run.tgm");
+    let said = folder.ok("index run.tgm --reproducible");
+    assert_eq!(said.out, "run.tgm: catalogue of 6 messages, keys name, mars.param, step\n");
+    assert_eq!(ask(), before);
+    assert_eq!(
+        folder.ok("index run.tgm").out,
+        "run.tgm: the catalogue is up to date: 6 messages, keys name, mars.param, step\n"
+    );
+    let info = json(&folder, "info --json run.tgm");
+    assert_eq!(info[0]["messages"], 6);
+    assert_eq!(info[0]["catalogue"]["keys"], serde_json::json!(["name", "mars.param", "step"]));
+    assert!(folder.ok("info run.tgm").out.contains("bytes, keys: name, mars.param, step\n"));
+    assert!(folder.ok("validate run.tgm").out.contains("OK (7 messages"));
+    // What is appended is entered.
+    add(&folder, 6, "2t");
+    assert_eq!(folder.ok("get run.tgm -w step=6 -p mars.param").out, "2t\n");
+    let told = json(&folder, "index run.tgm --json");
+    assert_eq!(
+        told,
+        serde_json::json!({
+            "file": "run.tgm", "messages": 7, "entered": 0, "keys": ["name", "mars.param", "step"], "changed": false
+        })
+    );
+    // Copies have the messages only.
+    folder.ok("copy run.tgm copy.tgm -w step!=6");
+    assert_eq!(folder.read("copy.tgm"), plain);
+    assert_eq!(folder.ok("index run.tgm --remove").out, "run.tgm: the catalogue is gone\n");
+    assert_eq!(folder.ok("index run.tgm --remove").out, "run.tgm: there is no catalogue\n");
+    assert!(folder.read("run.tgm").starts_with(&plain));
+}
+
+#[test]
+fn a_catalogue_that_is_not_used_is_told_of() {
+    let folder = folder(3);
+    let plain = folder.read("run.tgm").len();
+    folder.ok("index run.tgm --keys step");
+    let mut bytes = folder.read("run.tgm");
+    // In the values of the first frame behind the metadata.
+    let at = bytes.len() - 24 - 8 - 100;
+    assert!(at > plain);
+    bytes[at] ^= 1;
+    folder.write("run.tgm", &bytes);
+    let said = folder.tgm("ls run.tgm -w step=1 -p step");
+    assert_eq!((said.code, said.out.as_str()), (0, "step\n1\n"));
+    assert!(said.err.starts_with("warning: run.tgm: its catalogue is not used: "), "{}", said.err);
+    assert_eq!(folder.tgm("validate run.tgm").code, 1);
+    folder.ok("index run.tgm");
+    assert_eq!(folder.ok("ls run.tgm -w step=1 -p step").err, "");
+}
+
+#[test]
+fn a_message_has_the_last_word() {
+    let folder = folder(2);
+    folder.ok("index run.tgm");
+    let bytes = folder.read("run.tgm");
+    let len = bytes.len();
+    // The same file with other messages of the same lengths.
+    let other = Folder::new();
+    other.write("a.npy", folder.read("a.npy"));
+    add(&other, 7, "2t");
+    add(&other, 8, "msl");
+    let mut mixed = other.read("run.tgm");
+    let behind = mixed.len();
+    mixed.extend(&bytes[behind..]);
+    assert_eq!(mixed.len(), len);
+    folder.write("run.tgm", mixed);
+    folder.refused("ls run.tgm -w step=0", 5, "the catalogue does not say what message 0 says");
+    assert_eq!(folder.tgm("validate run.tgm").code, 1);
+    assert!(folder.ok("index run.tgm --anew").out.contains("catalogue of 2 messages"));
+    assert_eq!(folder.ok("ls run.tgm -w step=7 -p step").out, "step\n7\n");
+}
+
+#[test]
+fn what_cannot_be_indexed_is_refused() {
+    let folder = folder(1);
+    folder.refused("index -", 8, "cannot index standard input");
+    folder.refused("index missing.tgm", 3, "missing.tgm");
+    folder.refused("index a.npy", 8, "holds no message");
+    folder.refused("index run.tgm --keys a,,b", 2, "KEY1,KEY2");
+}

@@ -1,0 +1,264 @@
+//! The catalogue of a file: where its messages are and what some of their keys say, in a message at its end.
+//!
+//! It is an ordinary message, so readers that do not know it are not disturbed. Whoever knows it needs two reads to know
+//! where the messages of a file are, however many there are, and which of them have a key with a value. Its bytes are
+//! specified in `docs/spec/tgm.md`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tercet_core::{Budget, Span};
+
+use crate::cbor;
+use crate::message::Message;
+use crate::metadata::GlobalMetadata;
+use crate::scan::Scan;
+use crate::value::Value;
+use crate::wire::ids::MIN_MESSAGE;
+
+mod build;
+mod error;
+mod find;
+
+pub(crate) use build::check_keys;
+pub use build::{CatalogueBuilder, CatalogueKeys, MOST_KEYS};
+pub use error::CatalogueError;
+pub(crate) use find::{Found, find, find_last};
+
+/// The key in `_extra_` that makes a message a catalogue.
+const MARK: &str = "tercet_catalogue";
+/// The key of the entry in `base` that tells what an object of the catalogue is.
+const ENTRY: &str = "catalogue";
+/// The version that this library writes and reads.
+const VERSION: u64 = 1;
+/// Names of the objects.
+const LENGTHS: &str = "lengths";
+const GAPS: &str = "gaps";
+const CODES: &str = "codes";
+const VALUES: &str = "values";
+
+/// The code of a value that is too long for a catalogue.
+const NOT_HELD: u32 = u32::MAX;
+
+impl GlobalMetadata {
+    /// Whether this is the metadata of a catalogue: a message that tells of other messages.
+    pub fn is_catalogue(&self) -> bool {
+        self.extra.get(MARK).is_some_and(|mark| mark.get("version").is_some())
+    }
+}
+
+/// Where the messages of a file are, and the values of some keys of each.
+///
+/// ```
+/// use tercet_tgm::{CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Value, Writer};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("run.tgm");
+/// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+/// let mut writer = Writer::create(&path)?.with_catalogue(CatalogueKeys::All);
+/// for step in 0..100 {
+///     let metadata = GlobalMetadata { extra: [("step".to_owned(), step.into())].into(), ..Default::default() };
+///     writer.message(&metadata, &[(&descriptor, &[7])], &EncodeOptions::new())?;
+/// }
+/// writer.finish()?;
+///
+/// let file = File::open(&path)?;
+/// let catalogue = file.catalogue()?.expect("written above");
+/// let steps = catalogue.column("step")?.expect("all keys are in it");
+/// assert_eq!(steps.matching(|step| step == Some(&Value::from(42))), [42]);
+/// assert_eq!(file.message_count()?, 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Catalogue {
+    span: Span,
+    message: Message,
+    scan: Arc<Scan>,
+    /// The objects with the codes and the values of each key.
+    keys: Vec<(String, u64, u64)>,
+    /// Columns that were asked for.
+    columns: Mutex<BTreeMap<String, Arc<Column>>>,
+}
+
+/// The values of one key in all messages of a file.
+#[derive(Debug)]
+pub struct Column {
+    /// For each message 0 if it does not have the key, [`NOT_HELD`] if only the message knows its value, else the number of
+    /// its value, from 1.
+    codes: Vec<u32>,
+    values: Vec<Value>,
+}
+
+impl Catalogue {
+    /// Understands a catalogue that stands at `span` in its file.
+    fn read(span: Span, message: Message) -> Result<Self, CatalogueError> {
+        let mark = message.metadata().extra.get(MARK);
+        let number = |key| mark.and_then(|mark| mark.get(key)?.as_u64());
+        let version = number("version").ok_or(CatalogueError::Lacks { what: "version" })?;
+        if version != VERSION {
+            return Err(CatalogueError::Version { found: version });
+        }
+        let count = number("messages").ok_or(CatalogueError::Lacks { what: "messages" })?;
+        // Messages that the file has no room for are not believed, nor memory taken for them.
+        if count > span.start() / MIN_MESSAGE {
+            return Err(CatalogueError::Count { found: count, room: span.start() / MIN_MESSAGE });
+        }
+        let objects = Objects::of(&message)?;
+        let (lengths, gaps) =
+            (numbers(&message, objects.lengths, count)?, numbers(&message, objects.gaps, count)?);
+        let scan = places(&lengths, &gaps, span)?;
+        let (scan, columns) = (Arc::new(scan), Mutex::default());
+        Ok(Self { span, message, scan, keys: objects.keys, columns })
+    }
+
+    /// Where it is in its file.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Where the messages are.
+    pub fn scan(&self) -> &Arc<Scan> {
+        &self.scan
+    }
+
+    /// The keys whose values it has.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|(key, ..)| key.as_str())
+    }
+
+    /// Whether it takes up every key that a message has.
+    pub fn has_all_keys(&self) -> bool {
+        let mark = self.message.metadata().extra.get(MARK);
+        mark.and_then(|mark| mark.get("all_keys")?.as_bool()) == Some(true)
+    }
+
+    /// The values of a key, if it has them. They are decoded once.
+    pub fn column(&self, key: &str) -> Result<Option<Arc<Column>>, CatalogueError> {
+        let Some((_, codes, values)) = self.keys.iter().find(|(found, ..)| found == key) else {
+            return Ok(None);
+        };
+        let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(column) = columns.get(key) {
+            return Ok(Some(Arc::clone(column)));
+        }
+        let column = Arc::new(self.read_column(key, *codes, *values)?);
+        columns.insert(key.to_owned(), Arc::clone(&column));
+        Ok(Some(column))
+    }
+
+    fn read_column(&self, key: &str, codes: u64, values: u64) -> Result<Column, CatalogueError> {
+        let bytes = self.message.object(values)?.decode()?;
+        let budget = Budget::new("the values of a key", self.message.options().limits.metadata_bytes);
+        let wrong = || CatalogueError::Values { key: key.into() };
+        let (items, used) = cbor::decode(bytes.bytes(), &budget).map_err(|_| wrong())?;
+        let Value::Array(values) = items else { return Err(wrong()) };
+        if used != bytes.bytes().len() {
+            return Err(wrong());
+        }
+        let codes = self.message.object(codes)?.decode()?.to_vec::<u32>();
+        let codes = codes.filter(|codes| codes.len() == self.scan.messages.len());
+        let codes = codes.ok_or(CatalogueError::Lacks { what: CODES })?;
+        match codes.iter().position(|&code| code != NOT_HELD && code as usize > values.len()) {
+            Some(message) => Err(CatalogueError::Code { key: key.into(), message: message as u64 }),
+            None => Ok(Column { codes, values }),
+        }
+    }
+}
+
+impl Column {
+    /// Whether the catalogue knows the value of a message, or knows that it has none. Long values are not held.
+    pub fn is_held(&self, message: u64) -> bool {
+        let code = usize::try_from(message).ok().and_then(|message| self.codes.get(message));
+        code.is_some_and(|&code| code != NOT_HELD)
+    }
+
+    /// The value of a message, if it has the key and the value is held.
+    pub fn value(&self, message: u64) -> Option<&Value> {
+        let code = *self.codes.get(usize::try_from(message).ok()?)?;
+        self.values.get(usize::try_from(code).ok()?.checked_sub(1)?)
+    }
+
+    /// The different values, in the order in which messages have them first.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// The numbers of the messages whose value is taken, or [not held](Self::is_held): these have to be looked at. Every
+    /// different value is asked about once; `None` stands for messages without the key.
+    pub fn matching(&self, mut takes: impl FnMut(Option<&Value>) -> bool) -> Vec<u64> {
+        let taken: Vec<bool> =
+            std::iter::once(takes(None)).chain(self.values.iter().map(|value| takes(Some(value)))).collect();
+        let is_taken = |code: u32| code == NOT_HELD || taken.get(code as usize).copied().unwrap_or(false);
+        self.codes.iter().zip(0..).filter(|(code, _)| is_taken(**code)).map(|(_, number)| number).collect()
+    }
+}
+
+/// Which object of a catalogue is what.
+struct Objects {
+    lengths: u64,
+    gaps: u64,
+    keys: Vec<(String, u64, u64)>,
+}
+
+impl Objects {
+    fn of(message: &Message) -> Result<Self, CatalogueError> {
+        let (mut lengths, mut gaps) = (None, None);
+        let mut keys: BTreeMap<&str, (Option<u64>, Option<u64>)> = BTreeMap::new();
+        let mut order = Vec::new();
+        for (entry, number) in message.metadata().base.iter().zip(0..) {
+            let Some(entry) = entry.get(ENTRY) else { continue };
+            let text = |key| entry.get(key).and_then(Value::as_text);
+            let key = text("key");
+            let slot = match (text("column"), key) {
+                (Some(LENGTHS), _) => &mut lengths,
+                (Some(GAPS), _) => &mut gaps,
+                (Some(CODES), Some(key)) => {
+                    order.push(key);
+                    &mut keys.entry(key).or_default().0
+                }
+                (Some(VALUES), Some(key)) => &mut keys.entry(key).or_default().1,
+                // Later versions may add columns of other kinds.
+                _ => continue,
+            };
+            if slot.replace(number).is_some() {
+                return Err(CatalogueError::Twice { object: number });
+            }
+        }
+        let key = |key: &str| match keys.get(key) {
+            Some((Some(codes), Some(values))) => Ok((key.to_owned(), *codes, *values)),
+            _ => Err(CatalogueError::Lacks { what: VALUES }),
+        };
+        Ok(Self {
+            lengths: lengths.ok_or(CatalogueError::Lacks { what: LENGTHS })?,
+            gaps: gaps.ok_or(CatalogueError::Lacks { what: GAPS })?,
+            keys: order.into_iter().map(key).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// A column of `count` numbers.
+fn numbers(message: &Message, object: u64, count: u64) -> Result<Vec<u64>, CatalogueError> {
+    let object = message.object(object)?;
+    // Before memory is taken for them.
+    if object.descriptor().elements() != Some(count) {
+        return Err(CatalogueError::Lacks { what: LENGTHS });
+    }
+    object.decode()?.to_vec().ok_or(CatalogueError::Lacks { what: LENGTHS })
+}
+
+/// The places of the messages, which fill the file up to the catalogue.
+fn places(lengths: &[u64], gaps: &[u64], catalogue: Span) -> Result<Scan, CatalogueError> {
+    let mut scan = Scan::default();
+    let mut at = 0u64;
+    for ((&length, &gap), message) in lengths.iter().zip(gaps).zip(0..) {
+        let start = at.checked_add(gap);
+        let span = start.and_then(|start| Span::at(start, length));
+        let span = span.filter(|span| length >= MIN_MESSAGE && span.end() <= catalogue.start());
+        let span = span.ok_or(CatalogueError::Place { message, limit: catalogue.start() })?;
+        scan.junk.extend(Span::between(at, span.start()).filter(|gap| !gap.is_empty()));
+        at = span.end();
+        scan.messages.push(span);
+    }
+    scan.junk.extend(Span::between(at, catalogue.start()).filter(|gap| !gap.is_empty()));
+    Ok(scan)
+}

@@ -1,0 +1,246 @@
+//! Making the catalogue of a file.
+
+use std::collections::HashMap;
+use std::io::{Seek, Write};
+
+use tercet_codec::bytes::zstd;
+use tercet_core::Span;
+
+use super::{CODES, Catalogue, CatalogueError, ENTRY, GAPS, LENGTHS, MARK, NOT_HELD, VALUES, VERSION};
+use crate::cbor;
+use crate::descriptor::DataObjectDescriptor;
+use crate::dtype::Dtype;
+use crate::encode::{EncodeOptions, Provenance, StreamingEncoder};
+use crate::fault::Fault;
+use crate::metadata::{EXTRA, Entry, GlobalMetadata, RESERVED};
+use crate::value::Value;
+
+/// The most keys of a catalogue: what it says about them must fit into its last bytes.
+pub const MOST_KEYS: usize = 64;
+/// The longest key, in bytes.
+const LONGEST_KEY: usize = 128;
+/// The longest value that is held, as CBOR.
+const LONGEST_VALUE: usize = 256;
+/// Maps inside each other in which keys are looked for.
+const DEEPEST_KEY: usize = 4;
+
+/// Whose values a catalogue holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CatalogueKeys {
+    /// All keys whose values are no maps, up to [`MOST_KEYS`] of them in the order in which messages have them first.
+    All,
+    /// These, as [`GlobalMetadata::get`] understands them.
+    These(Vec<String>),
+}
+
+/// Collects what a catalogue says.
+#[derive(Debug)]
+pub struct CatalogueBuilder {
+    finds_keys: bool,
+    columns: Vec<Column>,
+    lengths: Vec<u64>,
+    gaps: Vec<u64>,
+    /// Where the last message ends.
+    end: u64,
+}
+
+#[derive(Debug)]
+struct Column {
+    key: String,
+    codes: Vec<u32>,
+    values: Vec<Value>,
+    /// The code of each value, by its CBOR.
+    known: HashMap<Vec<u8>, u32>,
+}
+
+impl Column {
+    /// A column of a key that so many messages do not have.
+    fn new(key: &str, messages: usize) -> Self {
+        Self { key: key.to_owned(), codes: vec![0; messages], values: Vec::new(), known: HashMap::new() }
+    }
+
+    fn push(&mut self, value: Option<&Value>) {
+        let code = value.map_or(0, |value| self.code(value));
+        self.codes.push(code);
+    }
+
+    fn code(&mut self, value: &Value) -> u32 {
+        let cbor = cbor::encode(value);
+        let next = u32::try_from(self.values.len() + 1).unwrap_or(NOT_HELD);
+        if cbor.len() > LONGEST_VALUE || next == NOT_HELD {
+            return NOT_HELD;
+        }
+        *self.known.entry(cbor).or_insert_with(|| {
+            self.values.push(value.clone());
+            next
+        })
+    }
+}
+
+impl CatalogueBuilder {
+    /// A catalogue of no message yet.
+    pub fn new(keys: &CatalogueKeys) -> Self {
+        let columns = match keys {
+            CatalogueKeys::All => Vec::new(),
+            CatalogueKeys::These(keys) => {
+                let mut columns: Vec<Column> = Vec::new();
+                for key in keys {
+                    if columns.iter().all(|column| column.key != *key) {
+                        columns.push(Column::new(key, 0));
+                    }
+                }
+                columns
+            }
+        };
+        let finds_keys = *keys == CatalogueKeys::All;
+        Self { finds_keys, columns, lengths: Vec::new(), gaps: Vec::new(), end: 0 }
+    }
+
+    /// A catalogue that goes on where another one ends.
+    pub fn resume(catalogue: &Catalogue) -> Result<Self, CatalogueError> {
+        let mut builder = Self::new(&CatalogueKeys::These(Vec::new()));
+        builder.finds_keys = catalogue.has_all_keys();
+        for key in catalogue.keys() {
+            let Some(column) = catalogue.column(key)? else { continue };
+            let codes = column.codes.clone();
+            let known =
+                column.values.iter().zip(1..).map(|(value, code)| (cbor::encode(value), code)).collect();
+            let (key, values) = (key.to_owned(), column.values.clone());
+            builder.columns.push(Column { key, codes, values, known });
+        }
+        for span in &catalogue.scan.messages {
+            builder.place(*span);
+        }
+        Ok(builder)
+    }
+
+    /// The number of messages so far.
+    pub fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Whether there is no message yet.
+    pub fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+
+    /// The keys so far.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.key.as_str())
+    }
+
+    /// Adds the next message of the file.
+    pub fn push(&mut self, span: Span, metadata: &GlobalMetadata) {
+        if self.finds_keys {
+            self.find_keys(metadata);
+        }
+        for column in &mut self.columns {
+            column.push(metadata.get(&column.key));
+        }
+        self.place(span);
+    }
+
+    fn place(&mut self, span: Span) {
+        self.gaps.push(span.start().saturating_sub(self.end));
+        self.lengths.push(span.len());
+        self.end = span.end();
+    }
+
+    fn find_keys(&mut self, metadata: &GlobalMetadata) {
+        let mut found = Vec::new();
+        for entry in metadata.base.iter().chain([&metadata.extra]) {
+            for (key, value) in entry.iter().filter(|(key, _)| *key != RESERVED && is_step(key)) {
+                leaves(key, value, 1, &mut found);
+            }
+        }
+        for key in found {
+            // A key that was a map before: messages that have it so would be said to have none.
+            let is_inside = |other: &str| other.strip_prefix(&*key).is_some_and(|rest| rest.starts_with('.'));
+            let is_new = self.columns.iter().all(|column| column.key != key && !is_inside(&column.key));
+            // What looks like a section is looked for elsewhere.
+            let is_section = [EXTRA, "extra", "version"].contains(&key.split('.').next().unwrap_or_default());
+            if is_new && !is_section && self.columns.len() < MOST_KEYS {
+                self.columns.push(Column::new(&key, self.lengths.len()));
+            }
+        }
+    }
+
+    /// Writes the catalogue behind the messages.
+    pub(crate) fn write<W: Write + Seek>(self, sink: W, provenance: Provenance) -> Result<(), Fault> {
+        let number = |number: usize| Value::from(number as u64);
+        let mark: Entry = [
+            ("version".to_owned(), Value::from(VERSION)),
+            ("messages".to_owned(), number(self.lengths.len())),
+            ("all_keys".to_owned(), Value::from(self.finds_keys)),
+        ]
+        .into();
+        let extra = [(MARK.to_owned(), Value::from(mark))].into();
+        let metadata = GlobalMetadata { extra, ..GlobalMetadata::default() };
+        let options = EncodeOptions::new().with_provenance(provenance);
+        let mut encoder = StreamingEncoder::new(sink, &metadata, options)?;
+        let mut put = |what: Entry, dtype: Dtype, bytes: &[u8]| -> Result<(), Fault> {
+            encoder.write_preceder([(ENTRY.to_owned(), Value::from(what))].into())?;
+            let width = u64::from(dtype.bits() / 8);
+            let descriptor = DataObjectDescriptor::new(dtype, [bytes.len() as u64 / width]);
+            encoder.write_object(&compressed(descriptor, width), bytes)
+        };
+        let column = |name: &str| ("column".to_owned(), Value::from(name));
+        for (name, numbers) in [(LENGTHS, &self.lengths), (GAPS, &self.gaps)] {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            put([column(name)].into(), Dtype::Uint64, &bytes)?;
+        }
+        for Column { key, codes, values, .. } in self.columns {
+            let key = || ("key".to_owned(), Value::from(key.as_str()));
+            let bytes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
+            put([column(CODES), key()].into(), Dtype::Uint32, &bytes)?;
+            put([column(VALUES), key()].into(), Dtype::Uint8, &cbor::encode(&Value::Array(values)))?;
+        }
+        encoder.finish_with_length()?;
+        Ok(())
+    }
+}
+
+/// Refuses keys that a catalogue cannot hold.
+pub(crate) fn check_keys(keys: &CatalogueKeys) -> Result<(), String> {
+    let CatalogueKeys::These(keys) = keys else { return Ok(()) };
+    if keys.len() > MOST_KEYS {
+        return Err(format!("{} keys, but a catalogue has room for {MOST_KEYS}", keys.len()));
+    }
+    match keys.iter().find(|key| key.is_empty() || key.len() > LONGEST_KEY) {
+        Some(key) => Err(format!("a key of {} bytes, but 1 to {LONGEST_KEY} are allowed", key.len())),
+        None => Ok(()),
+    }
+}
+
+fn compressed(descriptor: DataObjectDescriptor, width: u64) -> DataObjectDescriptor {
+    if !zstd::is_built_in() {
+        return descriptor;
+    }
+    let descriptor = descriptor.with_compression("zstd").with_param("zstd_level", 3);
+    match width {
+        1 => descriptor,
+        width => descriptor.with_filter("shuffle").with_param("shuffle_element_size", width),
+    }
+}
+
+/// The paths of everything in a value that is no map. A map without any is a value itself.
+fn leaves(path: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
+    let before = found.len();
+    if let Value::Map(pairs) = value
+        && depth < DEEPEST_KEY
+    {
+        for (key, value) in pairs {
+            if let Some(key) = key.as_text().filter(|key| is_step(key)) {
+                leaves(&format!("{path}.{key}"), value, depth + 1, found);
+            }
+        }
+    }
+    if found.len() == before && path.len() <= LONGEST_KEY {
+        found.push(path.to_owned());
+    }
+}
+
+/// Whether a name can be a step of a path: a dot in it could not be told from the end of the step.
+fn is_step(name: &str) -> bool {
+    !name.is_empty() && !name.contains('.')
+}

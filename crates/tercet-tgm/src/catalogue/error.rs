@@ -1,0 +1,68 @@
+//! Why a catalogue is not used.
+
+use thiserror::Error;
+
+use crate::fault;
+
+/// Why a catalogue is not used. The file can be read without it.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// It cannot be read as a message.
+    #[error("{0}")]
+    Message(Box<fault::Fault>),
+    /// It is of a version that this library does not know.
+    #[error("it is of version {found}, and this reader knows version 1")]
+    Version {
+        /// The version.
+        found: u64,
+    },
+    /// Something that every catalogue has is missing, or of another kind.
+    #[error("it has no `{what}` that fits")]
+    Lacks {
+        /// What.
+        what: &'static str,
+    },
+    /// Two objects say that they are the same column.
+    #[error("its object {object} is a column that it has already")]
+    Twice {
+        /// The second of them.
+        object: u64,
+    },
+    /// It tells of more messages than the file has room for.
+    #[error("it tells of {found} messages, but the bytes before it have room for {room} at most")]
+    Count {
+        /// Messages it tells of.
+        found: u64,
+        /// The most that there can be.
+        room: u64,
+    },
+    /// A message would end behind the start of the catalogue, or is too short to be one.
+    #[error("it gives message {message} a place that cannot be: the messages end at byte {limit}")]
+    Place {
+        /// The message.
+        message: u64,
+        /// Where the catalogue starts.
+        limit: u64,
+    },
+    /// The values of a key cannot be read.
+    #[error("the values of `{}` are not a list in CBOR", tercet_core::escape::name(.key))]
+    Values {
+        /// The key.
+        key: Box<str>,
+    },
+    /// A message has a value that is not in the list.
+    #[error("the value of `{}` of message {message} is not among its values", tercet_core::escape::name(.key))]
+    Code {
+        /// The key.
+        key: Box<str>,
+        /// The message.
+        message: u64,
+    },
+}
+
+impl From<fault::Error> for CatalogueError {
+    fn from(error: fault::Error) -> Self {
+        Self::Message(Box::new(error.into_fault()))
+    }
+}

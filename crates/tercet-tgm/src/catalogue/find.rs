@@ -1,0 +1,137 @@
+//! Finding the catalogue of a file.
+
+use bytes::{Bytes, BytesMut};
+use tercet_core::limits::within;
+use tercet_core::{Budget, ByteSource, SourceError, Span};
+
+use super::{Catalogue, CatalogueError, MARK};
+use crate::cbor;
+use crate::fault::Fault;
+use crate::message::Message;
+use crate::metadata::EXTRA;
+use crate::options::ReadOptions;
+use crate::region::{Part, Region};
+use crate::wire::frame::FrameHeader;
+use crate::wire::ids::{FRAME_HEADER_LEN, FrameKind, MIN_MESSAGE, POSTAMBLE_LEN};
+use crate::wire::postamble::Postamble;
+
+/// The bytes at the end of a catalogue that hold all its footer frames.
+pub(super) const TAIL: u64 = 64 << 10;
+/// Messages behind a catalogue that are passed over to find it.
+const MOST_BEHIND: usize = 4096;
+
+/// What stands at the end of a file.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// No catalogue.
+    Nothing,
+    /// A catalogue that checks out.
+    Catalogue(Box<Catalogue>),
+    /// A message that is marked as a catalogue but does not check out.
+    Refused(Span, CatalogueError),
+}
+
+/// Looks for a catalogue that ends where the source ends. One read for a file that has none; two for one that has.
+pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, Fault> {
+    find_before(source, source.len(), options)
+}
+
+/// Looks for the last catalogue, passing over messages that were written behind it; answers where it and the messages
+/// behind it are.
+pub(crate) fn find_last(
+    source: &dyn ByteSource,
+    options: &ReadOptions,
+) -> Result<Option<(Catalogue, Vec<Span>)>, Fault> {
+    let mut behind = Vec::new();
+    let mut end = source.len();
+    while behind.len() <= MOST_BEHIND {
+        let Some(ending) = Ending::read(source, end)? else { return Ok(None) };
+        match find_before(source, end, options)? {
+            Found::Catalogue(catalogue) => {
+                behind.reverse();
+                return Ok(Some((*catalogue, behind)));
+            }
+            Found::Refused(..) => return Ok(None),
+            Found::Nothing => behind.push(ending.message),
+        }
+        end = ending.message.start();
+    }
+    Ok(None)
+}
+
+fn find_before(source: &dyn ByteSource, end: u64, options: &ReadOptions) -> Result<Found, Fault> {
+    let Some(ending) = Ending::read(source, end)? else { return Ok(Found::Nothing) };
+    if !ending.is_marked(options) {
+        return Ok(Found::Nothing);
+    }
+    let read = || {
+        let message = ending.open(source, options)?;
+        Catalogue::read(ending.message, message)
+    };
+    match read() {
+        Ok(catalogue) => Ok(Found::Catalogue(Box::new(catalogue))),
+        // Bytes that cannot be had are not a matter of the catalogue.
+        Err(CatalogueError::Message(fault)) if matches!(*fault, Fault::Source(_)) => Err(*fault),
+        Err(error) => Ok(Found::Refused(ending.message, error)),
+    }
+}
+
+/// The last bytes of a message that says its length.
+struct Ending {
+    message: Span,
+    /// Where the first footer frame would be in the file.
+    footer: u64,
+    tail: Bytes,
+    tail_at: u64,
+}
+
+impl Ending {
+    /// Reads the last bytes before `end`. `None` if they are not those of a message that says its length.
+    fn read(source: &dyn ByteSource, end: u64) -> Result<Option<Self>, SourceError> {
+        let tail_at = end.saturating_sub(TAIL);
+        let Some(span) = Span::between(tail_at, end).filter(|_| end >= MIN_MESSAGE) else { return Ok(None) };
+        let tail = source.read_at(span)?;
+        let postamble = tail.last_chunk::<{ POSTAMBLE_LEN as usize }>();
+        let postamble = postamble.and_then(|bytes| Postamble::parse(0, end - POSTAMBLE_LEN, bytes).ok());
+        let Some(postamble) = postamble else { return Ok(None) };
+        let length = postamble.total_length;
+        let start = end.checked_sub(length).filter(|_| length >= MIN_MESSAGE);
+        let message = start.and_then(|start| Span::between(start, end));
+        let Some(message) = message else { return Ok(None) };
+        let footer = message.start().saturating_add(postamble.first_footer_offset);
+        Ok(Some(Self { message, footer, tail, tail_at }))
+    }
+
+    /// Whether its last metadata says that it is a catalogue.
+    fn is_marked(&self, options: &ReadOptions) -> bool {
+        let last = self.message.end() - POSTAMBLE_LEN;
+        let Some(room) = last.checked_sub(self.footer).filter(|room| *room > 0) else { return false };
+        let Some(at) = self.footer.checked_sub(self.tail_at) else { return false };
+        let frame = usize::try_from(at).ok().and_then(|at| self.tail.get(at..)).unwrap_or_default();
+        let region = Region { message: 0, part: Part::Frame { index: 0 } };
+        let Ok(header) = FrameHeader::parse(region, self.footer, frame) else { return false };
+        if header.kind() != Some(FrameKind::FooterMetadata) || header.total_length > room {
+            return false;
+        }
+        let body = FRAME_HEADER_LEN..header.total_length - header.tail_len();
+        let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let body = frame.get(inside(body.start)..inside(body.end)).unwrap_or_default();
+        let budget = Budget::new("metadata", options.limits.metadata_bytes);
+        let value = cbor::decode(body, &budget).map(|(value, _)| value);
+        value.is_ok_and(|value| value.get(EXTRA).is_some_and(|extra| extra.get(MARK).is_some()))
+    }
+
+    /// The whole message, read and checked.
+    fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, CatalogueError> {
+        let refused = |fault: Fault| CatalogueError::Message(Box::new(fault));
+        let len = within("the catalogue", self.message.len(), options.limits.metadata_bytes);
+        let mut bytes = BytesMut::with_capacity(len.map_err(|error| refused(error.into()))?);
+        let inside = usize::try_from(self.message.start().saturating_sub(self.tail_at)).unwrap_or(usize::MAX);
+        if let Some(before) = Span::between(self.message.start(), self.tail_at) {
+            bytes.extend_from_slice(&source.read_at(before).map_err(|error| refused(error.into()))?);
+        }
+        bytes.extend_from_slice(self.tail.get(inside..).unwrap_or_default());
+        let checked = options.with_verify(true).with_refuse_contradictions(true);
+        Ok(Message::from_bytes_with(source.name(), bytes.freeze(), checked)?)
+    }
+}

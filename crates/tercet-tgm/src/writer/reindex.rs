@@ -1,0 +1,201 @@
+//! A catalogue for a file that is there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::publish::{Disk, Exclusive, RealDisk};
+use tercet_core::source::File as Source;
+use tercet_core::{ByteSource, Progress, Span};
+
+use super::Writer;
+use super::view::Part;
+use crate::catalogue::{self, Catalogue, CatalogueBuilder, CatalogueKeys};
+use crate::encode::Provenance;
+use crate::fault::{Error, Fault};
+use crate::file::File;
+use crate::options::ReadOptions;
+use crate::scan::ScanOptions;
+
+/// How a file gets a catalogue.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Reindexing {
+    /// Its keys. Without, the keys of the catalogue that is there stay, and without any all keys are taken.
+    pub keys: Option<CatalogueKeys>,
+    /// Whether every message is looked at, whatever a catalogue that is there says.
+    pub anew: bool,
+    /// Whether the catalogue says when and by what it was written.
+    pub provenance: Provenance,
+}
+
+impl Reindexing {
+    /// Goes on with the catalogue that is there.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes these keys.
+    pub fn with_keys(mut self, keys: Option<CatalogueKeys>) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// Looks at every message.
+    pub fn with_anew(mut self, anew: bool) -> Self {
+        self.anew = anew;
+        self
+    }
+
+    /// Says when and by what the catalogue was written, or not.
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = provenance;
+        self
+    }
+}
+
+/// What became of a file that was to have a catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reindexed {
+    /// The messages of the file, the catalogue not counted.
+    pub messages: u64,
+    /// The messages that had to be looked at.
+    pub entered: u64,
+    /// The keys of the catalogue.
+    pub keys: Vec<String>,
+    /// Whether the file is unchanged, since its catalogue is as it was asked for.
+    pub is_unchanged: bool,
+}
+
+impl Writer {
+    /// Gives a file a catalogue at its end, in the place of any that it has.
+    ///
+    /// Messages that the old catalogue tells of are not looked at again, unless other keys are asked for. A message that
+    /// cannot be read is an error: it would never be found.
+    pub fn reindex(
+        path: impl AsRef<Path>,
+        how: &Reindexing,
+        progress: &dyn Progress,
+    ) -> Result<Reindexed, Error> {
+        Self::reindex_on(Arc::new(RealDisk), path, how, progress)
+    }
+
+    /// Makes a file what it was without its catalogues; answers whether it had any.
+    pub fn remove_catalogue(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        let named = |fault: Fault| Error::new(Arc::clone(&name), fault);
+        let lock = Exclusive::acquire_on(Arc::new(RealDisk), path).map_err(|error| named(error.into()))?;
+        let source = Arc::new(Source::open(path).map_err(|error| named(error.into()))?);
+        let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
+        writer.copy_messages(&source, progress)?;
+        let is_changed = writer.position().map_err(named)? < source.len();
+        if is_changed {
+            writer.finish()?;
+        }
+        Ok(is_changed)
+    }
+
+    /// Gives a file of another disk a catalogue.
+    pub fn reindex_on(
+        disk: Arc<dyn Disk>,
+        path: impl AsRef<Path>,
+        how: &Reindexing,
+        progress: &dyn Progress,
+    ) -> Result<Reindexed, Error> {
+        let (path, keys) = (path.as_ref(), how.keys.as_ref());
+        let name: Arc<str> = path.to_string_lossy().into();
+        let named = |fault: Fault| Error::new(Arc::clone(&name), fault);
+        if let Some(Err(why)) = keys.map(catalogue::check_keys) {
+            return Err(named(Fault::NoCatalogue { why: why.into() }));
+        }
+        let lock = Exclusive::acquire_on(disk, path).map_err(|error| named(error.into()))?;
+        let source = Arc::new(Source::open(path).map_err(|error| named(error.into()))?);
+        let old = catalogue::find_last(&*source, &ReadOptions::new()).map_err(named)?;
+        let kept = old.filter(|(old, _)| !how.anew && keys.is_none_or(|keys| has_keys(old, keys)));
+        if let Some((old, behind)) = &kept
+            && behind.is_empty()
+        {
+            let messages = old.scan().messages.len() as u64;
+            let keys = old.keys().map(str::to_owned).collect();
+            return Ok(Reindexed { messages, entered: 0, keys, is_unchanged: true });
+        }
+        let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
+        writer.provenance = how.provenance.clone();
+        let before = match kept {
+            Some((old, behind)) => {
+                let resumed = CatalogueBuilder::resume(&old);
+                let resumed =
+                    resumed.map_err(|error| named(Fault::NoCatalogue { why: error.to_string().into() }));
+                let known = old.scan().messages.len() as u64;
+                writer.copy(&*source, Span::first(old.span().start()), progress).map_err(named)?;
+                writer.catalogue = Some(resumed?);
+                for span in behind {
+                    writer.copy(&*source, span, progress).map_err(named)?;
+                }
+                known
+            }
+            None => {
+                writer.catalogue = Some(CatalogueBuilder::new(keys.unwrap_or(&CatalogueKeys::All)));
+                writer.copy_messages(&source, progress)?;
+                0
+            }
+        };
+        let catalogue = writer.catalogue.as_ref();
+        let messages = catalogue.map_or(0, |catalogue| catalogue.len() as u64);
+        let keys = catalogue.map(|catalogue| catalogue.keys().map(str::to_owned).collect());
+        if messages == 0 {
+            return Err(named(Fault::NoCatalogue { why: "the file holds no message".into() }));
+        }
+        writer.finish()?;
+        let (entered, keys) = (messages - before, keys.unwrap_or_default());
+        Ok(Reindexed { messages, entered, keys, is_unchanged: false })
+    }
+
+    /// Copies a file without the catalogues that are in it, and enters its messages.
+    fn copy_messages(&mut self, source: &Arc<Source>, progress: &dyn Progress) -> Result<(), Error> {
+        let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
+        let options = ScanOptions::default().with_catalogue(false);
+        let file = File::from_source(bytes, ReadOptions::new()).with_scan_options(options);
+        let mut catalogue = self.catalogue.take();
+        let (mut at, mut to) = (0, 0);
+        for message in file.messages()? {
+            progress.check().map_err(|stop| self.error(stop.into()))?;
+            let message = message?;
+            let span = message.span();
+            if message.metadata().is_catalogue() {
+                self.copy_from(&**source, between(at, span.start()), progress)?;
+                to += span.start() - at;
+                at = span.end();
+            } else if let Some(catalogue) = &mut catalogue {
+                let start = to + (span.start() - at);
+                catalogue.push(Span::at(start, span.len()).unwrap_or(Span::empty(start)), message.metadata());
+            }
+        }
+        self.copy_from(&**source, between(at, source.len()), progress)?;
+        self.catalogue = catalogue;
+        Ok(())
+    }
+}
+
+/// Makes the catalogue of the messages before `end` anew.
+pub(super) fn catalogue_of(source: &Source, end: u64) -> Result<CatalogueBuilder, Fault> {
+    let mut catalogue = CatalogueBuilder::new(&CatalogueKeys::All);
+    let part = Part::new(source, Span::first(end));
+    for found in
+        crate::scan::scan_source(&part, ScanOptions::default(), &tercet_core::progress::Silent)?.messages
+    {
+        catalogue.push(found, &crate::message::read_metadata(&part, found, &ReadOptions::new())?);
+    }
+    Ok(catalogue)
+}
+
+fn has_keys(old: &Catalogue, keys: &CatalogueKeys) -> bool {
+    match keys {
+        CatalogueKeys::All => old.has_all_keys(),
+        CatalogueKeys::These(keys) => !old.has_all_keys() && old.keys().eq(keys.iter().map(String::as_str)),
+    }
+}
+
+fn between(start: u64, end: u64) -> Span {
+    Span::between(start, end).unwrap_or(Span::empty(start))
+}
