@@ -9,7 +9,7 @@ use tercet_core::{ByteSource, Progress, Span};
 
 use super::Writer;
 use super::view::Part;
-use crate::catalogue::{self, Catalogue, CatalogueBuilder, CatalogueKeys};
+use crate::catalogue::{self, Catalogue, CatalogueBuilder, CatalogueKeys, Found};
 use crate::encode::Provenance;
 use crate::fault::{Error, Fault};
 use crate::file::File;
@@ -156,17 +156,27 @@ impl Writer {
         let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
         let options = ScanOptions::default().with_catalogue(false);
         let file = File::from_source(bytes, ReadOptions::new()).with_scan_options(options);
+        // A catalogue that is damaged cannot be read as a message either.
+        let damaged = match catalogue::find(&**source, file.options()) {
+            Ok(Found::Refused(span, _)) => Some(span),
+            _ => None,
+        };
         let mut catalogue = self.catalogue.take();
         let (mut at, mut to) = (0, 0);
-        for message in file.messages()? {
+        for (message, &span) in file.messages()?.zip(&file.scan()?.messages) {
             progress.check().map_err(|stop| self.error(stop.into()))?;
-            let message = message?;
-            let span = message.span();
-            if message.metadata().is_catalogue() {
+            let is_catalogue = match &message {
+                Ok(message) => message.metadata().is_catalogue(),
+                Err(_) => false,
+            };
+            if is_catalogue || damaged == Some(span) {
                 self.copy_from(&**source, between(at, span.start()), progress)?;
                 to += span.start() - at;
                 at = span.end();
-            } else if let Some(catalogue) = &mut catalogue {
+                continue;
+            }
+            let message = message?;
+            if let Some(catalogue) = &mut catalogue {
                 let start = to + (span.start() - at);
                 catalogue.push(Span::at(start, span.len()).unwrap_or(Span::empty(start)), message.metadata());
             }
