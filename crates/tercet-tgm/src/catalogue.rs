@@ -55,7 +55,7 @@ impl GlobalMetadata {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("run.tgm");
 /// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
-/// let mut writer = Writer::create(&path)?.with_catalogue(CatalogueKeys::All);
+/// let mut writer = Writer::create(&path)?.with_catalogue(&CatalogueKeys::All);
 /// for step in 0..100 {
 ///     let metadata = GlobalMetadata { extra: [("step".to_owned(), step.into())].into(), ..Default::default() };
 ///     writer.message(&metadata, &[(&descriptor, &[7])], &EncodeOptions::new())?;

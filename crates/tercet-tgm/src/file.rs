@@ -154,9 +154,10 @@ impl File {
     }
 
     fn find_places(&self, progress: &dyn Progress) -> Result<Places, Fault> {
-        let found = match self.scan_options.uses_catalogue {
-            true => catalogue::find(&*self.source, &self.options)?,
-            false => Found::Nothing,
+        let found = if self.scan_options.uses_catalogue {
+            catalogue::find(&*self.source, &self.options)?
+        } else {
+            Found::Nothing
         };
         if let Found::Catalogue(catalogue) = found {
             progress.advance(self.len());

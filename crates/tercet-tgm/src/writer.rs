@@ -65,8 +65,8 @@ impl Writer {
     }
 
     /// Ends the file with a catalogue of its messages. Only for a writer that has not written any yet.
-    pub fn with_catalogue(mut self, keys: CatalogueKeys) -> Self {
-        self.catalogue = Some(CatalogueBuilder::new(&keys));
+    pub fn with_catalogue(mut self, keys: &CatalogueKeys) -> Self {
+        self.catalogue = Some(CatalogueBuilder::new(keys));
         self
     }
 

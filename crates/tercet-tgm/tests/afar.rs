@@ -1,4 +1,7 @@
 //! Messages whose bytes come from afar: the same answers, with few reads.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
+#![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
 use std::sync::Arc;
 
@@ -24,14 +27,14 @@ fn open(source: &Arc<Counting<Memory>>) -> Result<Message, tercet_tgm::Error> {
 
 /// Everything that can be asked of a message.
 fn told(message: &Message) -> String {
-    let mut told = format!("{:?} {:?}\n", message.metadata(), message.first_metadata());
+    let mut told = vec![format!("{:?} {:?}", message.metadata(), message.first_metadata())];
     for object in message.objects() {
-        told += &match object.and_then(|object| Ok((object.descriptor().clone(), object.decode()?))) {
-            Ok((descriptor, array)) => format!("{descriptor:?} {:?}\n", array.bytes()),
-            Err(error) => format!("{}\n", error.to_string().replace('\n', ":")),
-        };
+        told.push(match object.and_then(|object| Ok((object.descriptor().clone(), object.decode()?))) {
+            Ok((descriptor, array)) => format!("{descriptor:?} {:?}", array.bytes()),
+            Err(error) => error.to_string().replace('\n', ":"),
+        });
     }
-    told
+    told.join("\n")
 }
 
 #[test]

@@ -1,4 +1,7 @@
 //! Files that end with a catalogue.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
+#![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -157,7 +160,7 @@ fn messages_behind_a_catalogue_are_entered_without_looking_at_the_others() {
     let done = index(&folder.path(), None).unwrap();
     assert_eq!((done.messages, done.entered), (9, 3));
     check(&folder.path(), 9, &["mars.step", "mars.param", "even"]);
-    assert_eq!(std::fs::metadata(folder.path()).unwrap().len() < bytes.len() as u64 + 3000, true);
+    assert!(std::fs::metadata(folder.path()).unwrap().len() < bytes.len() as u64 + 3000);
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn the_largest_catalogue_is_found() {
     let keys: Vec<String> = (0..MOST_KEYS).map(|key| format!("{key:0>128}")).collect();
     let extra = keys.iter().map(|key| (key.clone(), key.as_str().into())).collect();
     let metadata = GlobalMetadata { extra, ..Default::default() };
-    let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(CatalogueKeys::All);
+    let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(&CatalogueKeys::All);
     for _ in 0..3 {
         writer.message(&metadata, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
     }
@@ -277,7 +280,8 @@ fn complaints(path: &Path) -> String {
     let source: Arc<dyn tercet_core::ByteSource> = Arc::new(tercet_core::source::File::open(path).unwrap());
     let report = validate_source(&source, &ValidateOptions::new(), &Silent).unwrap();
     let issues = report.messages.iter().flat_map(|message| &message.issues);
-    issues.map(|issue| format!("{}: {}\n", issue.code, issue.description)).collect()
+    let lines: Vec<String> = issues.map(|issue| format!("{}: {}", issue.code, issue.description)).collect();
+    lines.join("\n")
 }
 
 /// Validation compares a catalogue with the messages.
@@ -327,7 +331,7 @@ proptest! {
             _ => Value::Map(vec![("x".into(), 1.into())]),
         };
         let split = rows.len().saturating_sub(added).max(1);
-        let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(CatalogueKeys::All);
+        let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(&CatalogueKeys::All);
         for (at, row) in rows.iter().enumerate() {
             if at == split {
                 writer.finish().unwrap();

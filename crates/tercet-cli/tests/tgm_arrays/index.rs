@@ -38,7 +38,7 @@ fn verbs_say_the_same_with_and_without_a_catalogue() {
     ];
     let ask = || questions.map(|words| folder.ok(words).out);
     let before = ask();
-    assert!(before[1].contains("4"));
+    assert!(before[1].contains('4'));
     let plain = folder.read("run.tgm");
     let said = folder.ok("index run.tgm --reproducible");
     assert_eq!(said.out, "run.tgm: catalogue of 6 messages, keys name, mars.param, step\n");

@@ -91,8 +91,8 @@ impl Ending {
         let tail_at = end.saturating_sub(TAIL);
         let Some(span) = Span::between(tail_at, end).filter(|_| end >= MIN_MESSAGE) else { return Ok(None) };
         let tail = source.read_at(span)?;
-        let postamble = tail.last_chunk::<{ POSTAMBLE_LEN as usize }>();
-        let postamble = postamble.and_then(|bytes| Postamble::parse(0, end - POSTAMBLE_LEN, bytes).ok());
+        let last = tail.len().saturating_sub(usize::try_from(POSTAMBLE_LEN).unwrap_or_default());
+        let postamble = Postamble::parse(0, end - POSTAMBLE_LEN, tail.get(last..).unwrap_or_default()).ok();
         let Some(postamble) = postamble else { return Ok(None) };
         let length = postamble.total_length;
         let start = end.checked_sub(length).filter(|_| length >= MIN_MESSAGE);

@@ -121,25 +121,21 @@ impl Writer {
         }
         let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
         writer.provenance = how.provenance.clone();
-        let before = match kept {
-            Some((old, behind)) => {
-                let resumed = CatalogueBuilder::resume(&old);
-                let resumed =
-                    resumed.map_err(|error| named(Fault::NoCatalogue { why: error.to_string().into() }));
-                let known = old.scan().messages.len() as u64;
-                writer.copy(&*source, Span::first(old.span().start()), progress).map_err(named)?;
-                writer.catalogue = Some(resumed?);
-                for span in behind {
-                    writer.copy(&*source, span, progress).map_err(named)?;
-                }
-                known
+        let mut before = 0;
+        if let Some((old, behind)) = kept {
+            let resumed = CatalogueBuilder::resume(&old);
+            let resumed =
+                resumed.map_err(|error| named(Fault::NoCatalogue { why: error.to_string().into() }))?;
+            before = resumed.len() as u64;
+            writer.copy(&*source, Span::first(old.span().start()), progress).map_err(named)?;
+            writer.catalogue = Some(resumed);
+            for span in behind {
+                writer.copy(&*source, span, progress).map_err(named)?;
             }
-            None => {
-                writer.catalogue = Some(CatalogueBuilder::new(keys.unwrap_or(&CatalogueKeys::All)));
-                writer.copy_messages(&source, progress)?;
-                0
-            }
-        };
+        } else {
+            writer.catalogue = Some(CatalogueBuilder::new(keys.unwrap_or(&CatalogueKeys::All)));
+            writer.copy_messages(&source, progress)?;
+        }
         let catalogue = writer.catalogue.as_ref();
         let messages = catalogue.map_or(0, |catalogue| catalogue.len() as u64);
         let keys = catalogue.map(|catalogue| catalogue.keys().map(str::to_owned).collect());

@@ -19,6 +19,7 @@ Examples:
   tgm index run.tgm --remove                     the file as it was";
 
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The file

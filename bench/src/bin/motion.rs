@@ -1,0 +1,77 @@
+//! Finding messages in a large file: with its catalogue, and by looking at all of them.
+//!
+//! ```text
+//! motion make FILE MESSAGES          a file of small messages, with a catalogue
+//! motion select FILE KEY=VALUE scan  seconds, messages found
+//! motion select FILE KEY=VALUE catalogue
+//! ```
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tercet_tgm::{
+    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Provenance, ScanOptions,
+    Value, Writer,
+};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["make", path, messages] => make(path, messages.parse().expect("a number")),
+        ["select", path, clause, how @ ("scan" | "catalogue")] => select(path, clause, *how == "catalogue"),
+        _ => {
+            eprintln!("usage: motion make FILE MESSAGES | motion select FILE KEY=VALUE scan|catalogue");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+/// Fields of 20 parameters on 13 levels at as many steps as it takes.
+fn make(path: &str, messages: u64) -> Done {
+    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [4]);
+    let options = EncodeOptions::new().with_provenance(Provenance::Off);
+    let mut writer = Writer::create(path)?.with_catalogue(&CatalogueKeys::All);
+    for number in 0..messages {
+        let mars = Value::Map(vec![
+            ("param".into(), (number % 20 + 130).into()),
+            ("levelist".into(), (number / 20 % 13 * 75 + 100).into()),
+            ("step".into(), (number / 260).into()),
+        ]);
+        let metadata =
+            GlobalMetadata { base: vec![[("mars".to_owned(), mars)].into()], ..GlobalMetadata::default() };
+        writer.message(&metadata, &[(&descriptor, &[0; 16])], &options)?;
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+/// Opens a file and every message whose key has a value.
+fn select(path: &str, clause: &str, with_catalogue: bool) -> Done {
+    let (key, wanted) = clause.split_once('=').ok_or("KEY=VALUE")?;
+    let takes = |value: Option<&Value>| value.is_some_and(|value| value.printed() == wanted);
+    let start = Instant::now();
+    let file = File::open(path)?.with_scan_options(ScanOptions::default().with_catalogue(with_catalogue));
+    let mut found = 0u64;
+    if with_catalogue {
+        let column = file.catalogue()?.and_then(|catalogue| catalogue.column(key).transpose());
+        for number in column.ok_or("no such key")??.matching(takes) {
+            found += u64::from(takes(file.message(number)?.metadata().get(key)));
+        }
+    } else {
+        for message in file.messages()? {
+            found += u64::from(takes(message?.metadata().get(key)));
+        }
+    }
+    println!("{}", serde_json::json!({ "seconds": start.elapsed().as_secs_f64(), "found": found }));
+    Ok(())
+}
