@@ -212,7 +212,7 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
 
 /// The same message, made again by our encoder from what our reader found.
 pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
-    let flags = message.layout().unwrap().preamble.flags;
+    let flags = message.layout()?.preamble.flags;
     let has = |flag| flags.contains(flag);
     let place = |header, footer| match (has(header), has(footer)) {
         (false, false) => Placement::None,
@@ -248,7 +248,7 @@ pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
     }
     let mut encoder = StreamingEncoder::new(Cursor::new(Vec::new()), &metadata, options)?;
     pre.try_for_each(|object| encoder.write_pre_encoded(object))?;
-    let known = message.layout().unwrap().preamble.known_length().is_some();
+    let known = message.layout()?.preamble.known_length().is_some();
     let sink = if known { encoder.finish_with_length()? } else { encoder.finish()? };
     Ok(sink.into_inner())
 }

@@ -58,8 +58,8 @@ pub struct File {
 struct Places {
     scan: Arc<Scan>,
     catalogue: Option<Arc<Catalogue>>,
-    /// Why a catalogue that is there is not used.
-    refused: Option<Arc<CatalogueError>>,
+    /// A catalogue that is there but not used, and why.
+    refused: Option<(Span, Arc<CatalogueError>)>,
 }
 
 impl File {
@@ -141,7 +141,14 @@ impl File {
 
     /// Why the catalogue at the end of the file is not used, if there is one that is not. The file was passed over instead.
     pub fn refused_catalogue(&self) -> Result<Option<Arc<CatalogueError>>, Error> {
-        Ok(self.places(&Silent)?.refused)
+        Ok(self.places(&Silent)?.refused.map(|(_, why)| why))
+    }
+
+    /// Where the catalogue at the end of the file is, whether it is used or not.
+    pub fn catalogue_span(&self) -> Result<Option<Span>, Error> {
+        let places = self.places(&Silent)?;
+        let used = places.catalogue.map(|catalogue| catalogue.span());
+        Ok(used.or(places.refused.map(|(span, _)| span)))
     }
 
     fn places(&self, progress: &dyn Progress) -> Result<Places, Error> {
@@ -169,7 +176,7 @@ impl File {
             Found::Refused(span, error) => {
                 // It is no message for anybody, whether it can be used or not.
                 scan.messages.pop_if(|last| *last == span);
-                Some(Arc::new(error))
+                Some((span, Arc::new(error)))
             }
             _ => None,
         };

@@ -21,11 +21,16 @@ impl File {
         let mut root = Outline::region("file", Span::first(self.len()));
         let mut spans: Vec<(Span, Option<u64>)> = scan.junk.iter().map(|&span| (span, None)).collect();
         spans.extend(scan.messages.iter().zip(0..).map(|(&span, number)| (span, Some(number))));
+        let catalogue = self.catalogue_span()?;
+        spans.extend(catalogue.map(|span| (span, Some(scan.messages.len() as u64))));
         spans.sort_by_key(|(span, _)| span.start());
         let rows = max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let left = spans.len().saturating_sub(rows);
         for (span, number) in spans.into_iter().take(rows) {
             root.parts.push(match number {
+                Some(number) if catalogue == Some(span) => {
+                    Outline { name: "catalogue".into(), ..self.outline_message(number, span, rows)? }
+                }
                 Some(number) => self.outline_message(number, span, rows)?,
                 None => Outline::leaf("bytes of no message", span, format_args!("{} bytes", span.len())),
             });

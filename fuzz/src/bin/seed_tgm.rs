@@ -9,8 +9,9 @@ use std::io::Cursor;
 use std::path::Path;
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, Placement, PreEncoded, Provenance,
-    Stamp, StreamingEncoder, Value, cbor, encode_message, encode_pre_encoded,
+    CatalogueBuilder, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message,
+    Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, cbor, encode_message,
+    encode_pre_encoded,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -99,6 +100,14 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     add("stream-empty", stream(&[], false, false)?);
     let many = [stream(&two, true, false)?, one_piece(&two, &none, &options())?, stream(&two, false, true)?];
     add("three-messages", many.concat());
+    let mut indexed = Cursor::new(many.concat());
+    let mut catalogue = CatalogueBuilder::new(&CatalogueKeys::All);
+    for span in tercet_tgm::scan(&many.concat()) {
+        catalogue.push(span, &metadata());
+    }
+    indexed.set_position(many.concat().len() as u64);
+    catalogue.write(&mut indexed, Provenance::Off)?;
+    add("catalogue", indexed.into_inner());
     add("junk", [b"TENSOGRM junk ".to_vec(), many.concat(), b"39277777 more".to_vec()].concat());
     let mut packed = plane.clone();
     "zstd".clone_into(&mut packed.compression);
@@ -116,7 +125,7 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     change("bad-version", 9, 1)?;
     change("bad-flags", 11, 0x20)?;
     change("bad-length", 22, 1)?;
-    for frame in &message.layout().unwrap().frames {
+    for frame in &message.layout()?.frames {
         let start = frame.span.start();
         change(&format!("bad-type-{}", frame.index), start + 3, 2)?;
         change(&format!("bad-frame-length-{}", frame.index), start + 15, 8)?;

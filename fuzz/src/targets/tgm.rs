@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
-use tercet_core::{Budget, ByteSource, Diagnose as _, Limits};
+use tercet_core::{Budget, ByteSource, Diagnose as _, Limits, Span};
 use tercet_tgm::{
     Decoder, Depth, Direction, Event, File, Message, ReadOptions, ScanOptions, ValidateOptions, cbor,
     scan_source, validate_source,
@@ -42,9 +42,12 @@ fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
 /// validation calls well must be readable.
 pub(super) fn open(input: &[u8]) {
     let source = source(input);
+    let options = ScanOptions::default().with_catalogue(false);
     let checked = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits()));
+    let indexed = File::from_source(Arc::clone(&source), *checked.options());
+    let checked = checked.with_scan_options(options);
     let trusting = ReadOptions::new().with_limits(limits()).with_ignore_checksums(true);
-    let unchecked = File::from_source(Arc::clone(&source), trusting);
+    let unchecked = File::from_source(Arc::clone(&source), trusting).with_scan_options(options);
     let scan = checked.scan().expect("memory can be scanned");
     let covered: u64 = scan.messages.iter().chain(&scan.junk).map(|span| span.len()).sum();
     assert_eq!(covered, input.len() as u64, "every byte belongs to a message or to none");
@@ -57,6 +60,7 @@ pub(super) fn open(input: &[u8]) {
     }
     let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true).with_limits(limits());
     let report = validate_source(&source, &options, &Silent).expect("memory can be validated");
+    catalogue(&indexed, report.is_ok().then_some(&scan.messages[..]));
     for (number, found) in (0..).zip(&report.messages) {
         match checked.message(number) {
             Ok(message) => {
@@ -72,6 +76,22 @@ pub(super) fn open(input: &[u8]) {
                 assert!(!found.is_ok(), "validation passes what cannot be read: {error}");
             }
         }
+    }
+}
+
+/// Takes everything out of a catalogue. One in a file that is well tells where the messages are.
+fn catalogue(file: &File, messages: Option<&[Span]>) {
+    let Some(catalogue) = file.catalogue().expect("memory can be scanned") else { return };
+    for key in catalogue.keys() {
+        if let Ok(Some(column)) = catalogue.column(key) {
+            assert!(column.matching(|_| true).len() == catalogue.scan().messages.len());
+        }
+    }
+    for number in 0..file.message_count().expect("known") {
+        let _ = file.message(number);
+    }
+    if let Some((last, messages)) = messages.and_then(<[Span]>::split_last) {
+        assert_eq!((catalogue.span(), &catalogue.scan().messages[..]), (*last, messages));
     }
 }
 

@@ -166,7 +166,7 @@ impl CatalogueBuilder {
     }
 
     /// Writes the catalogue behind the messages.
-    pub(crate) fn write<W: Write + Seek>(self, sink: W, provenance: Provenance) -> Result<(), Fault> {
+    pub fn write<W: Write + Seek>(self, sink: W, provenance: Provenance) -> Result<(), Fault> {
         let number = |number: usize| Value::from(number as u64);
         let mark: Entry = [
             ("version".to_owned(), Value::from(VERSION)),
