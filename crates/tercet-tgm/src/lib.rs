@@ -43,6 +43,7 @@
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
 //! | `decoder` | a stream in pieces → events |
 //! | `encode`, `writer` | arrays → messages → files |
+//! | [`edit`], [`salvage`] | messages → other messages, payloads as they are; what is intact of a damaged file |
 //! | `validate`, `outline` | whether messages are well; what is where |
 //! | [`compat`] | the names of the format's own documentation |
 #![deny(clippy::disallowed_methods)]
@@ -59,6 +60,7 @@ pub mod compat;
 mod decoder;
 mod descriptor;
 mod dtype;
+pub mod edit;
 mod encode;
 mod fault;
 mod file;
@@ -73,6 +75,7 @@ mod outline;
 mod pipeline;
 pub mod precision;
 mod region;
+pub mod salvage;
 mod scan;
 mod validate;
 mod value;
@@ -98,7 +101,9 @@ pub use message::Message;
 pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataWhy};
 pub use object::{Bitmaps, Object, Ranges, StreamedObject};
 pub use options::{ReadOptions, Sz3Reading};
-pub use pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineError};
+pub use pipeline::{
+    COMPRESSIONS, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineError, is_pipeline_parameter,
+};
 pub use region::{Part, Region};
 pub use scan::{Direction, Scan, ScanOptions, scan, scan_source};
 pub use validate::{

@@ -18,9 +18,9 @@ pub use error::{MetadataError, MetadataWhy};
 /// A map with text keys.
 pub type Entry = BTreeMap<String, Value>;
 
-/// The key of the maps that belong to the objects.
 /// The name under which this library writes messages.
 pub(crate) const ENCODER: &str = "tercet";
+/// The key of the maps that belong to the objects.
 const BASE: &str = "base";
 /// The key of what the library adds, to a message and to each object.
 pub(crate) const RESERVED: &str = "_reserved_";
@@ -93,6 +93,18 @@ impl GlobalMetadata {
     /// The body of a metadata frame as canonical CBOR.
     pub fn to_cbor(&self) -> Vec<u8> {
         cbor::encode(&self.to_value())
+    }
+
+    /// What its writer said, without what the library added: as a new message can be made of it. Of keys that a map has
+    /// twice the last one stays, which is the one that readers see.
+    pub fn without_reserved(&self) -> Self {
+        let mut kept = Self { reserved: Entry::new(), ..self.clone() };
+        for entry in &mut kept.base {
+            entry.remove(RESERVED);
+        }
+        let sections = kept.base.iter_mut().chain([&mut kept.extra]);
+        sections.flat_map(|section| section.values_mut()).for_each(Value::keep_last_of_keys);
+        kept
     }
 
     /// Puts the keys of a preceder over those of an object; values are replaced whole. Entries that are not there

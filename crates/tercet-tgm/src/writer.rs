@@ -8,6 +8,7 @@ use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
+use crate::edit::Draft;
 use crate::encode::{EncodeError, EncodeOptions, StreamingEncoder, encode_message_into};
 use crate::fault::{Error, Fault};
 use crate::metadata::GlobalMetadata;
@@ -109,6 +110,21 @@ impl Writer {
     pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.must_be_whole()?;
         self.sink.write_all(bytes).map_err(|error| self.error(error.into()))
+    }
+
+    /// Writes a message that is made of stored objects, which are copied piece by piece.
+    ///
+    /// If it fails, there is half a message, so nothing can be written behind it and the file does not appear.
+    pub fn draft(&mut self, draft: &Draft, progress: &dyn Progress) -> Result<(), Error> {
+        self.must_be_whole()?;
+        self.is_whole = false;
+        let name = Arc::clone(&self.name);
+        let sink = &mut self.sink;
+        draft.send(progress, &mut |bytes| {
+            sink.write_all(bytes).map_err(|error| Error::new(Arc::clone(&name), error.into()))
+        })?;
+        self.is_whole = true;
+        Ok(())
     }
 
     /// Copies bytes of a source.
