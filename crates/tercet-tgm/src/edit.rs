@@ -28,8 +28,6 @@ mod error;
 mod merge;
 mod path;
 mod set;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use carry::{Carried, prove, sound};
 pub use draft::Draft;

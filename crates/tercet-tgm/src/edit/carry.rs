@@ -13,6 +13,7 @@ use crate::fault::{Error, Fault};
 use crate::object::{Object, hash_span};
 use crate::pipeline::with_right_szip_offsets;
 use crate::region::Region;
+use crate::value::Value;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
 
 /// Bytes that are read, hashed and written at a time.
@@ -173,5 +174,7 @@ fn fills_its_frame(object: &Object<'_>) -> Result<bool, Error> {
         return Ok(frame.cbor_offset == FRAME_HEADER_LEN);
     }
     let bytes = object.descriptor_bytes()?;
-    Ok(crate::cbor::decode(&bytes, &budget(object.options())).is_ok_and(|(_, used)| used == bytes.len()))
+    // A last byte of the payload that reads as a tag would pass for a part of the descriptor.
+    let decoded = crate::cbor::decode(&bytes, &budget(object.options()));
+    Ok(decoded.is_ok_and(|(value, used)| used == bytes.len() && matches!(value, Value::Map(_))))
 }

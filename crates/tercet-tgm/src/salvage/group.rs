@@ -79,7 +79,9 @@ impl Groups {
                 let phase = DecodePhase::of(frame.kind);
                 // A frame of an earlier phase is one of the next message, whose preamble is damaged. In a message whose
                 // ends are known it can only be one whose type is damaged.
-                let is_next = phase < self.phase && self.open.as_ref().is_some_and(|open| !open.is_framed);
+                let is_other =
+                    |open: &Broken| !open.is_framed && (phase < self.phase || open.differs(proven));
+                let is_next = self.open.as_ref().is_some_and(is_other);
                 let done = if is_next { self.finish() } else { Vec::new() };
                 self.phase = self.phase.max(phase);
                 self.add(Part::Frame { frame, proven });
@@ -135,6 +137,16 @@ impl Groups {
 }
 
 impl Broken {
+    /// Whether its last frame has a hash and this one does not, or the other way round, with lost bytes in between.
+    fn differs(&self, proven: bool) -> bool {
+        let is_lost = self.parts.last().is_some_and(|part| matches!(part, Part::Gap(_)));
+        let frame = |part: &Part| match part {
+            Part::Frame { proven, .. } => Some(*proven),
+            _ => None,
+        };
+        is_lost && self.parts.iter().rev().find_map(frame).is_some_and(|before| before != proven)
+    }
+
     /// Writers hash all frames of a message or none: beside one that its hash proves, one without proves nothing.
     fn distrusted(mut self) -> Self {
         if !self.parts.iter().any(|part| matches!(part, Part::Frame { proven: true, .. })) {

@@ -228,12 +228,14 @@ impl<'a> Tokens<'a> {
             Err(error) => return Ok(Looked::Damaged { frame, why: error.to_string() }),
         }
         if searching {
-            let is_plausible = frame.hash().is_some() || (!self.inside.is_hashed && is_as_written(&frame));
+            // One without a hash can only be of another message, of which nothing else is intact.
+            let may_lack = !self.inside.is_hashed || self.inside.end.is_none();
+            let is_plausible = frame.hash().is_some() || (may_lack && is_as_written(&frame));
             if !is_plausible || !self.may_spend(span.len()) {
                 return Ok(Looked::Nothing);
             }
         }
-        let checked = self.check(here.message, &frame);
+        let checked = self.check(here.message, &frame, searching);
         Ok(match damage_or(checked)? {
             Ok(proven) => Looked::Intact { frame, proven },
             Err(error) => Looked::Damaged { frame, why: error.fault().to_string() },
@@ -241,10 +243,10 @@ impl<'a> Tokens<'a> {
     }
 
     /// Whether a frame is intact, and whether its hash says so.
-    fn check(&self, message: u64, frame: &Frame) -> Result<bool, Error> {
+    fn check(&self, message: u64, frame: &Frame, searching: bool) -> Result<bool, Error> {
         let named = |fault: Fault| Error::new(self.source.name().clone(), fault);
         let proven = frame.hash().is_some();
-        if !proven && self.inside.is_hashed {
+        if !proven && self.inside.is_hashed && !searching {
             return Err(named(Fault::MissingHash { region: frame.region(message), span: frame.span }));
         }
         verify_frame(&**self.source, message, frame).map_err(named)?;
@@ -276,6 +278,9 @@ impl<'a> Tokens<'a> {
     fn take(&mut self, frame: Frame, proven: bool) -> Token {
         if !self.inside.in_step {
             self.inside.grid = Some(frame.span.start());
+            // It may be one of the next message.
+            self.inside.start = None;
+            self.inside.is_hashed &= proven;
         }
         self.inside.is_hashed |= proven;
         self.pass(&frame);
@@ -305,6 +310,10 @@ impl<'a> Tokens<'a> {
 
     /// Whether the bytes here are a postamble that says what it should. Its last bytes alone are found in payloads.
     fn is_postamble(&self, at: u64, head: &[u8]) -> bool {
+        if self.inside.end.is_some() {
+            // It is where the preamble says, and nowhere else.
+            return false;
+        }
         let Ok(postamble) = Postamble::parse(0, at, head) else { return false };
         let Postamble { first_footer_offset: footer, total_length: total } = postamble;
         let end = at.saturating_add(POSTAMBLE_LEN);
@@ -385,7 +394,7 @@ impl<'a> Tokens<'a> {
 fn is_as_written(frame: &Frame) -> bool {
     let flags = frame.header.flags.0;
     let known = if frame.kind == FrameKind::NTensor { FrameFlags::DESCRIPTOR_AFTER.0 } else { 0 };
-    frame.header.version == FRAME_VERSION && flags & !known == 0
+    frame.header.version == FRAME_VERSION && flags & !known == 0 && frame.hash_slot == 0
 }
 
 /// What a frame says that is no object.
