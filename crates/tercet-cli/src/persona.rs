@@ -70,7 +70,7 @@ struct TetLine {
     verb: TetVerb,
 }
 
-/// Read, write and validate .tgm files: messages of tensors with metadata
+/// Read, write, edit, validate and repair .tgm files: messages of tensors with metadata
 #[derive(Debug, Parser)]
 #[command(name = "tgm", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TgmLine {

@@ -12,6 +12,7 @@ use tercet_core::{Class, Diagnose, InFile, Malformed, SourceError, Span, escape}
 use thiserror::Error;
 
 use crate::cbor::{CborError, CborWhy};
+use crate::edit::EditError;
 use crate::encode::EncodeError;
 use crate::metadata::MetadataError;
 use crate::pipeline::PipelineError;
@@ -172,6 +173,9 @@ pub enum Fault {
     /// The message cannot be written as asked.
     #[error(transparent)]
     Encode(#[from] EncodeError),
+    /// The message cannot be changed as asked.
+    #[error(transparent)]
+    Edit(#[from] EditError),
     /// A write failed.
     #[error("cannot write: {0}")]
     Write(io::Error),
@@ -305,6 +309,7 @@ impl Diagnose for Fault {
             | Self::GivenUp
             | Self::Cancelled(_) => Class::Request,
             Self::Encode(error) => error.class(),
+            Self::Edit(_) => Class::Request,
             Self::Write(_) => Class::Io,
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.class(),
@@ -337,6 +342,7 @@ impl Diagnose for Fault {
             Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => {
                 error.hint().map(Cow::Borrowed)
             }
+            Self::Edit(error) => error.hint().map(Cow::Borrowed),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,

@@ -44,6 +44,7 @@
 //! | `catalogue` | where the messages of a file are and what their keys say, in a message at its end |
 //! | `decoder` | a stream in pieces → events |
 //! | `encode`, `writer` | arrays → messages → files |
+//! | [`edit`], [`salvage`] | messages → other messages, payloads as they are; what is intact of a damaged file |
 //! | `validate`, `outline` | whether messages are well; what is where |
 //! | [`compat`] | the names of the format's own documentation |
 #![deny(clippy::disallowed_methods)]
@@ -61,6 +62,7 @@ pub mod compat;
 mod decoder;
 mod descriptor;
 mod dtype;
+pub mod edit;
 mod encode;
 mod fault;
 mod file;
@@ -76,6 +78,7 @@ mod outline;
 mod pipeline;
 pub mod precision;
 mod region;
+pub mod salvage;
 mod scan;
 mod validate;
 mod value;
@@ -102,7 +105,9 @@ pub use message::Message;
 pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataWhy};
 pub use object::{Bitmaps, Object, Ranges, StreamedObject};
 pub use options::{ReadOptions, Sz3Reading};
-pub use pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineError};
+pub use pipeline::{
+    COMPRESSIONS, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineError, is_pipeline_parameter,
+};
 pub use region::{Part, Region};
 pub use scan::{Direction, Scan, ScanOptions, scan, scan_source};
 pub use validate::{

@@ -131,6 +131,11 @@ impl Message {
         self.source.name()
     }
 
+    /// The bytes behind it.
+    pub(crate) fn source(&self) -> &Arc<dyn ByteSource> {
+        &self.source
+    }
+
     /// The number of the message in its file, from 0.
     pub fn number(&self) -> u64 {
         match &self.frames {

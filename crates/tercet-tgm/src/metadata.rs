@@ -95,6 +95,18 @@ impl GlobalMetadata {
         cbor::encode(&self.to_value())
     }
 
+    /// What its writer said, without what the library added: as a new message can be made of it. Of keys that a map has
+    /// twice the last one stays, which is the one that readers see.
+    pub fn without_reserved(&self) -> Self {
+        let mut kept = Self { reserved: Entry::new(), ..self.clone() };
+        for entry in &mut kept.base {
+            entry.remove(RESERVED);
+        }
+        let sections = kept.base.iter_mut().chain([&mut kept.extra]);
+        sections.flat_map(|section| section.values_mut()).for_each(Value::keep_last_of_keys);
+        kept
+    }
+
     /// Puts the keys of a preceder over those of an object; values are replaced whole. Entries that are not there
     /// yet are added.
     pub(crate) fn merge_preceder(&mut self, object: usize, entry: Entry) {

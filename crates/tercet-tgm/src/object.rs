@@ -62,7 +62,7 @@ pub(crate) fn verify_frame(source: &dyn ByteSource, message: u64, frame: &Frame)
     compare(message, frame, expected, hash.digest())
 }
 
-fn hash_span(source: &dyn ByteSource, span: Span, hash: &mut Xxh3) -> Result<(), Fault> {
+pub(crate) fn hash_span(source: &dyn ByteSource, span: Span, hash: &mut Xxh3) -> Result<(), Fault> {
     if source.is_zero_copy() {
         hash.update(&source.read_at(span)?);
         return Ok(());
@@ -157,6 +157,26 @@ impl<'a> Object<'a> {
     /// Where its descriptor is in the file.
     pub fn descriptor_span(&self) -> Span {
         self.place.descriptor
+    }
+
+    /// What errors call it.
+    pub(crate) fn region(&self) -> crate::region::Region {
+        self.frame.region(self.message)
+    }
+
+    /// How it is read.
+    pub(crate) fn options(&self) -> &ReadOptions {
+        self.options
+    }
+
+    /// An error about it.
+    pub(crate) fn named(&self, fault: Fault) -> Error {
+        self.error(fault)
+    }
+
+    /// The bytes of its descriptor, and what stands behind it where nothing else should.
+    pub(crate) fn descriptor_bytes(&self) -> Result<Bytes, Error> {
+        self.source.read_at(self.place.descriptor).map_err(|error| self.error(error.into()))
     }
 
     /// Compares its hash with its bytes. An object without a hash passes.

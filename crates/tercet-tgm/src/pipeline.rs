@@ -27,7 +27,7 @@ pub(crate) use encode::encode;
 pub use error::PipelineError;
 pub(crate) use masks::Mask;
 pub use masks::{MaskKind, MaskMethod};
-pub(crate) use range::{Intervals, Reading, check_szip_offsets};
+pub(crate) use range::{Intervals, Reading, check_szip_offsets, with_right_szip_offsets};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::{ByteOrder, Dtype};
@@ -47,6 +47,14 @@ pub const ENCODINGS: &[&str] = &[NONE, PACKING];
 pub const FILTERS: &[&str] = &[NONE, SHUFFLE];
 /// The compressions that the format knows.
 pub const COMPRESSIONS: &[&str] = &[NONE, "szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"];
+
+/// The starts of the names of parameters that belong to a pipeline. All others are the user's.
+const PARAMETERS: [&str; 7] = ["sp_", "shuffle_", "szip_", "zstd_", "blosc2_", "zfp_", "sz3_"];
+
+/// Whether a key of a descriptor says how its payload was made: whoever changes it changes what the payload means.
+pub fn is_pipeline_parameter(key: &str) -> bool {
+    PARAMETERS.iter().any(|start| key.starts_with(start))
+}
 
 /// How the values of one object are stored.
 #[derive(Clone, Debug)]

@@ -157,6 +157,26 @@ impl Value {
         value
     }
 
+    /// Takes out all but the last pair of every key that a map has twice.
+    pub(crate) fn keep_last_of_keys(&mut self) {
+        match self {
+            Self::Array(items) => items.iter_mut().for_each(Self::keep_last_of_keys),
+            Self::Tag(_, inner) => inner.keep_last_of_keys(),
+            Self::Map(pairs) => {
+                let mut seen = std::collections::BTreeSet::new();
+                let mut last: Vec<_> = std::mem::take(pairs)
+                    .into_iter()
+                    .rev()
+                    .filter(|(key, _)| seen.insert(crate::cbor::encode(key)))
+                    .collect();
+                last.reverse();
+                last.iter_mut().for_each(|(_, value)| value.keep_last_of_keys());
+                *pairs = last;
+            }
+            _ => {}
+        }
+    }
+
     /// Whether both are the same item: floats bit by bit, pairs of maps in the same order.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

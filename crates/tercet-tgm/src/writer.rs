@@ -10,6 +10,7 @@ use tercet_core::{ByteSource, Progress, Span};
 
 use crate::catalogue::{self, CatalogueBuilder, CatalogueKeys, Found};
 use crate::descriptor::DataObjectDescriptor;
+use crate::edit::Draft;
 use crate::encode::{EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into};
 use crate::fault::{Error, Fault};
 use crate::message::read_metadata;
@@ -164,6 +165,25 @@ impl Writer {
         self.must_be_whole()?;
         let written = self.enter_bytes(bytes).and_then(|()| Ok(self.sink.write_all(bytes)?));
         written.map_err(|fault| self.error(fault))
+    }
+
+    /// Writes a message that is made of stored objects, which are copied piece by piece.
+    ///
+    /// If it fails, there is half a message, so nothing can be written behind it and the file does not appear.
+    pub fn draft(&mut self, draft: &Draft, progress: &dyn Progress) -> Result<(), Error> {
+        self.must_be_whole()?;
+        let at = self.position().map_err(|fault| self.error(fault))?;
+        self.is_whole = false;
+        let name = Arc::clone(&self.name);
+        let sink = &mut self.sink;
+        draft.send(progress, &mut |bytes| {
+            sink.write_all(bytes).map_err(|error| Error::new(Arc::clone(&name), error.into()))
+        })?;
+        if let Some(catalogue) = &mut self.catalogue {
+            catalogue.push(Span::at(at, draft.len()).unwrap_or(Span::empty(at)), draft.metadata());
+        }
+        self.is_whole = true;
+        Ok(())
     }
 
     /// Copies bytes of a source: messages, and what may stand between them.

@@ -47,7 +47,12 @@ pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, 
     must_be_a_file(&args.path, "repair")?;
     match recognise(open(&args.path)?)? {
         (Format::Tet, _) => tet::repair::run(args, out),
-        (Format::Tgm, source) => Err(cannot_repair(&*source)),
+        (Format::Tgm, source) => {
+            if let Some(option) = args.for_tet_only() {
+                return Err(cannot(&*source, &format!("`{option}` is for .tet files")));
+            }
+            tgm::repair::run_on(args.for_tgm(), &source, out)
+        }
     }
 }
 
@@ -75,6 +80,6 @@ fn cannot(source: &dyn ByteSource, why: &str) -> Failure {
 }
 
 fn cannot_repair(source: &dyn ByteSource) -> Failure {
-    let failure = cannot(source, "only .tet files can be repaired");
-    failure.with_hint("`tgm copy` leaves out bytes that belong to no message")
+    let failure = cannot(source, "only .tet files can be repaired in their place");
+    failure.with_hint("`tgm repair FILE -o NEW` keeps what is intact")
 }

@@ -10,18 +10,24 @@ pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod doctor;
 pub(crate) mod dump;
+mod editing;
 pub(crate) mod extract;
 pub(crate) mod get;
 mod globals;
 pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod ls;
+pub(crate) mod merge;
 mod open;
 pub(crate) mod outline;
 mod pipeline;
 mod place;
 pub(crate) mod recode;
+pub(crate) mod repair;
+pub(crate) mod reshuffle;
 mod select;
+pub(crate) mod set;
+pub(crate) mod split;
 #[cfg(feature = "sz3")]
 pub(crate) mod sz3;
 pub(crate) mod validate;
@@ -55,6 +61,23 @@ pub(crate) enum Verb {
     /// Every message that is copied is checked before the first byte is written. Output files appear when they are
     /// complete. With options that say how values are stored, the messages are recoded on the way.
     Copy(copy::Args),
+    /// Set values in the metadata of messages
+    ///
+    /// Stored values are carried over as they are, with their hashes. Every message is checked before the first byte is
+    /// written, and the output file appears when it is complete.
+    Set(set::Args),
+    /// Put the objects of all messages into one message
+    ///
+    /// Stored values are carried over as they are, with their hashes, and checked before the first byte is written.
+    Merge(merge::Args),
+    /// Put each object into a file of its own
+    ///
+    /// Stored values are carried over as they are, with their hashes, and checked before the first byte is written.
+    Split(split::Args),
+    /// Put metadata, index and hashes of streamed messages before their objects
+    ///
+    /// Stored values are carried over as they are, with their hashes, and checked before the first byte is written.
+    Reshuffle(reshuffle::Args),
     /// Make a message from arrays
     ///
     /// Reads NumPy .npy files, in C or Fortran order and either byte order, and writes them as the objects of one
@@ -86,6 +109,8 @@ pub(crate) enum Verb {
     /// With `--against` the values of an object are compared with those they were made from.
     #[command(visible_alias = "verify")]
     Validate(validate::Args),
+    /// Keep what is intact of a damaged file, in a new one
+    Repair(repair::Args),
     /// Draw a file as a tree of named bytes
     Outline(outline::Args),
     /// Say what this build can do, and check that it does
@@ -119,12 +144,17 @@ impl Verb {
             Self::Dump(args) => dump::run(args, out),
             Self::Get(args) => get::run(args, out),
             Self::Copy(args) => copy::run(args, globals, out),
+            Self::Set(args) => set::run(args, out),
+            Self::Merge(args) => merge::run(args, out),
+            Self::Split(args) => split::run(args, out),
+            Self::Reshuffle(args) => reshuffle::run(args, out),
             Self::Create(args) => create::run(args, globals, out),
             Self::Recode(args) => recode::run(args, globals, out),
             Self::Advise(args) => advise::run(args, globals, out),
             Self::Extract(args) => extract::run(args, out),
             Self::Index(args) => index::run(args, out),
             Self::Validate(args) => validate::run(args, out),
+            Self::Repair(args) => repair::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Doctor(args) => doctor::run(args, out),
         }

@@ -6,6 +6,7 @@
 mod advise;
 mod against;
 mod create;
+mod edit;
 mod extract;
 #[cfg(unix)]
 mod faults;
@@ -19,6 +20,7 @@ mod npy;
 mod pipeline;
 mod ranges;
 mod recode;
+mod repair;
 #[cfg(unix)]
 #[path = "../support/guide.rs"]
 mod shown;

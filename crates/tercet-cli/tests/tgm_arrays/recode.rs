@@ -9,7 +9,7 @@ use crate::pipeline::folder as field;
 use crate::{Folder, said};
 
 /// Three messages in `run.tgm`: a field and integers; a streamed field with NaN; complex numbers.
-fn folder() -> Folder {
+pub(crate) fn folder() -> Folder {
     let (folder, mut values) = field();
     values[80..88].copy_from_slice(&f64::NAN.to_le_bytes());
     values[96..104].copy_from_slice(&f64::NEG_INFINITY.to_le_bytes());
@@ -24,7 +24,7 @@ fn folder() -> Folder {
 }
 
 /// Every value of a file, decoded.
-fn arrays(folder: &Folder, name: &str) -> Vec<(Dtype, Vec<u64>, Vec<u8>)> {
+pub(crate) fn arrays(folder: &Folder, name: &str) -> Vec<(Dtype, Vec<u64>, Vec<u8>)> {
     let file = tgm::File::open(folder.path(name)).unwrap();
     let mut all = Vec::new();
     for message in file.messages().unwrap() {
@@ -36,7 +36,7 @@ fn arrays(folder: &Folder, name: &str) -> Vec<(Dtype, Vec<u64>, Vec<u8>)> {
 }
 
 /// The metadata of every message that the user wrote.
-fn metadata(folder: &Folder, name: &str) -> Vec<GlobalMetadata> {
+pub(crate) fn metadata(folder: &Folder, name: &str) -> Vec<GlobalMetadata> {
     let file = tgm::File::open(folder.path(name)).unwrap();
     let users = |message: tgm::Message| {
         let mut metadata = message.metadata().clone();

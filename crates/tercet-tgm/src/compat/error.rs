@@ -91,7 +91,7 @@ impl TensogramError {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
             } => Self::Framing(words),
-            Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Contradiction { .. } => {
+            Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Contradiction { .. } | Fault::Edit(_) => {
                 Self::Metadata(words)
             }
             Fault::Pipeline { error, .. } | Fault::Encode(EncodeError::Pipeline { error, .. }) => {

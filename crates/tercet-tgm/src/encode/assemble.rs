@@ -200,7 +200,7 @@ fn padded(body: &[u8]) -> Result<u64, EncodeError> {
 }
 
 /// Appends a frame around a CBOR body, with its padding.
-pub(super) fn put_frame(out: &mut Vec<u8>, base: usize, kind: FrameKind, body: &[u8], hashed: bool) {
+pub(crate) fn put_frame(out: &mut Vec<u8>, base: usize, kind: FrameKind, body: &[u8], hashed: bool) {
     let flags = if hashed { FrameFlags::HASH_PRESENT } else { FrameFlags::default() };
     let total = FRAME_HEADER_LEN + body.len() as u64 + kind.tail_len();
     out.extend(FrameHeader::new(kind, flags, total).to_bytes());

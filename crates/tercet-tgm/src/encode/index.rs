@@ -44,7 +44,7 @@ pub fn build_index_frame(
 }
 
 /// Bytes of a frame around a CBOR body, padding included.
-pub(super) fn padded_len(body: u64) -> Option<u64> {
+pub(crate) fn padded_len(body: u64) -> Option<u64> {
     body.checked_add(FRAME_HEADER_LEN + 12).and_then(align8)
 }
 

@@ -163,7 +163,7 @@ fn check_length(object: u64, descriptor: &DataObjectDescriptor, found: u64) -> R
 }
 
 /// Refuses values that no reader would accept; `depth` containers are around them.
-pub(super) fn check_values(
+pub(crate) fn check_values(
     entry: &Entry,
     depth: usize,
     place: impl Fn(&str) -> String,
@@ -176,7 +176,7 @@ pub(super) fn check_values(
 }
 
 /// Refuses keys that belong to the library, and values that no reader would accept.
-pub(super) fn check_metadata(metadata: &GlobalMetadata) -> Result<(), EncodeError> {
+pub(crate) fn check_metadata(metadata: &GlobalMetadata) -> Result<(), EncodeError> {
     for (object, entry) in metadata.base.iter().enumerate() {
         check_values(entry, 3, |key| format!("base[{object}].{key}"))?;
     }

@@ -22,7 +22,7 @@ pub enum Placement {
 
 impl Placement {
     /// Whether it stands before and behind the objects of a message in one piece.
-    pub(super) fn in_one_piece(self) -> (bool, bool) {
+    pub(crate) fn in_one_piece(self) -> (bool, bool) {
         match self {
             Self::Auto | Self::Header => (true, false),
             Self::None => (false, false),

@@ -74,7 +74,7 @@ impl Stamp {
 
 impl Provenance {
     /// The `_reserved_` section of a message that is written now.
-    pub(super) fn section(&self) -> Entry {
+    pub(crate) fn section(&self) -> Entry {
         match self {
             #[cfg(any(unix, windows))]
             Self::Recorded => Stamp::now().entry(),

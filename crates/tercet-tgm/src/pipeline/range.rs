@@ -7,10 +7,12 @@ use tercet_codec::bytes::szip::{self, Szip};
 
 use super::decode::zeroed;
 use super::error::PipelineError;
+use super::parameters::SZIP_OFFSETS;
 use super::{Codec, Pipeline};
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::Dtype;
 use crate::options::Sz3Reading;
+use crate::value::Value;
 
 /// Values in a block of zfp.
 const ZFP_BLOCK: u64 = 4;
@@ -256,6 +258,30 @@ pub(crate) fn check_szip_offsets(
         Some(wrong) => Err(wrong),
         None => Ok(()),
     }
+}
+
+/// The parameters of an szip payload whose stored positions of intervals are wrong, with right ones in their place.
+pub(crate) fn with_right_szip_offsets(
+    descriptor: &DataObjectDescriptor,
+    payload: &[u8],
+) -> Option<DataObjectDescriptor> {
+    let pipeline = Pipeline::of(descriptor).ok()?;
+    let (stored, intervals) = (pipeline.stored_offsets()?, pipeline.intervals()?);
+    let mut starts = vec![0];
+    let followed = szip::index(payload, &intervals.szip, intervals.samples, &mut starts, intervals.end);
+    if followed.is_ok() && intervals.wrong_entry(stored, &starts).is_none() {
+        return None;
+    }
+    let mut right = descriptor.clone();
+    if followed.is_ok() {
+        starts.truncate(usize::try_from(intervals.count()).unwrap_or(usize::MAX));
+        let starts = starts.into_iter().map(Value::from).collect();
+        right.params.insert(SZIP_OFFSETS.to_owned(), Value::Array(starts));
+    } else {
+        // Nobody can tell where they are; readers find out for themselves.
+        right.params.remove(SZIP_OFFSETS);
+    }
+    Some(right)
 }
 
 /// Copies bits, first one in the highest position of the first byte. What is behind the last one is not cleared.

@@ -52,6 +52,25 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// The first option, if any is given, that means nothing for other files.
+    pub(crate) fn for_tet_only(&self) -> Option<&'static str> {
+        let options = [("--apply", !self.apply.is_empty()), ("--fill", self.fill.is_some())];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
+    /// The same for a file of messages.
+    pub(crate) fn for_tgm(&self) -> crate::cmd::tgm::repair::Request<'_> {
+        crate::cmd::tgm::repair::Request {
+            input: Some(&self.path),
+            output: self.salvage.as_deref(),
+            force: self.force,
+            reproducible: false,
+            json: self.json,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_a_file(&args.path, "repair")?;
     let path = args.path.as_path();

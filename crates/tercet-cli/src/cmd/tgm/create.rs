@@ -78,6 +78,11 @@ struct Style {
     reproducible: bool,
 }
 
+/// The value of a text: JSON if it is JSON, else the text itself.
+pub(super) fn json_or_text(text: &str) -> Result<tgm::Value, String> {
+    meta::parse(text)
+}
+
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     args.pipeline.check()?;
     let output = Output::of(&args.path, args.force || args.append)?;

@@ -97,7 +97,7 @@ fn insert(
 }
 
 /// JSON if it is JSON, else text.
-fn parse(text: &str) -> Result<Value, String> {
+pub(super) fn parse(text: &str) -> Result<Value, String> {
     // The strict parser decides what is JSON; the other one keeps the digits of numbers.
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
         return Ok(text.into());

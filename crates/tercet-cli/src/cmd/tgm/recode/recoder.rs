@@ -4,7 +4,7 @@ use tercet::core::{Diagnose as _, escape};
 use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
 use tercet::tgm::{
     DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Entry, Fault, GlobalMetadata, Message, Object,
-    PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded,
+    PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded, is_pipeline_parameter,
 };
 
 use super::{Recoding, Tally};
@@ -14,11 +14,6 @@ use crate::cmd::tgm::place::told;
 use crate::failure::Failure;
 use crate::render::exact;
 use crate::ui::Ui;
-
-/// The key that belongs to the library.
-const RESERVED: &str = "_reserved_";
-/// The starts of the names of parameters that belong to a pipeline. All others are the user's, and stay.
-const PARAMETERS: [&str; 7] = ["sp_", "shuffle_", "szip_", "zstd_", "blosc2_", "zfp_", "sz3_"];
 
 /// Recodes messages.
 #[derive(Debug)]
@@ -70,7 +65,7 @@ impl<'a> Recoder<'a> {
         tally: &mut Tally,
         out: &mut Ui,
     ) -> Result<Vec<u8>, Failure> {
-        let mut metadata = kept(message.metadata());
+        let mut metadata = message.metadata().without_reserved();
         let mut stored = Vec::new();
         for object in message.objects() {
             let object = object?;
@@ -205,15 +200,6 @@ fn sum(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { a + b } else { (a + b).next_up() }
 }
 
-/// What the user wrote of the metadata of a message.
-fn kept(metadata: &GlobalMetadata) -> GlobalMetadata {
-    let mut kept = GlobalMetadata { reserved: Entry::new(), ..metadata.clone() };
-    for entry in &mut kept.base {
-        entry.remove(RESERVED);
-    }
-    kept
-}
-
 /// What an object is, stored plainly.
 fn plain(descriptor: &DataObjectDescriptor, dtype: Dtype) -> DataObjectDescriptor {
     let mut plain = DataObjectDescriptor::new(dtype, descriptor.shape.clone());
@@ -221,8 +207,7 @@ fn plain(descriptor: &DataObjectDescriptor, dtype: Dtype) -> DataObjectDescripto
     if descriptor.strides.len() == plain.shape.len() {
         plain.strides.clone_from(&descriptor.strides);
     }
-    let is_users = |key: &str| !PARAMETERS.iter().any(|start| key.starts_with(start));
-    let params = descriptor.params.iter().filter(|(key, _)| is_users(key));
+    let params = descriptor.params.iter().filter(|(key, _)| !is_pipeline_parameter(key));
     plain.params = params.map(|(key, value)| (key.clone(), value.clone())).collect();
     plain
 }

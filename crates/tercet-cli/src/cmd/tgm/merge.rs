@@ -1,0 +1,91 @@
+//! `tgm merge`: many messages into one.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
+use tercet::core::Progress as _;
+use tercet::tgm::edit::{Merge, Strategy};
+
+use super::editing::{Making, Sink, not_from_damage};
+use super::open::Reading;
+use crate::failure::{Failure, Outcome};
+use crate::input::Inputs;
+use crate::output::{Output, shown};
+use crate::ui::{Ui, is_interrupted};
+
+const EXAMPLES: &str = "\
+Examples:
+  tgm merge a.tgm b.tgm -o all.tgm       every object of every message, in one message
+  tgm merge run.tgm -o one.tgm           the messages of one file
+  tgm merge a.tgm b.tgm -o all.tgm -s error
+
+Objects keep their metadata. The strategy is for keys of the messages themselves (`_extra_`) that have \
+different values.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// The file to write; `-` writes to standard output
+    #[arg(short, long, value_name = "OUTPUT")]
+    output: PathBuf,
+    /// Whose value counts where messages disagree: that of the first, that of the last, or none
+    #[arg(short, long, value_name = "STRATEGY", default_value = "first", value_parser = strategy())]
+    strategy: Strategy,
+    #[command(flatten)]
+    making: Making,
+}
+
+fn strategy() -> impl TypedValueParser<Value = Strategy> {
+    PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)).try_map(|name| name.parse::<Strategy>())
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Told {
+    file: String,
+    files: u64,
+    messages: u64,
+    objects: u64,
+    strategy: &'static str,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let inputs = args.inputs.each()?;
+    let output = args.making.output(&args.output, &inputs)?;
+    let mut merge = Merge::new(args.strategy);
+    let mut messages = 0;
+    for input in &inputs {
+        let file = Reading::default().open(input.source()?, out)?;
+        let bar = out.bar("checking", file.len());
+        for message in file.messages()? {
+            if is_interrupted() {
+                return Err(Failure::Interrupted);
+            }
+            let message = message.map_err(|error| not_from_damage(error.into()))?;
+            merge.add(&message).map_err(|error| not_from_damage(error.into()))?;
+            bar.advance(message.span().len());
+            messages += 1;
+        }
+    }
+    let draft = merge.finish(&args.making.options())?;
+    let bar = out.bar("writing", draft.len());
+    let mut sink = Sink::open(&output)?;
+    sink.draft(&draft, &bar, out)?;
+    sink.finish()?;
+    drop(bar);
+    let Output::Path(path) = &output else { return Ok(Outcome::Done) };
+    let (objects, files, strategy) = (draft.object_count(), inputs.len() as u64, args.strategy.name());
+    if args.making.json {
+        let file = path.to_string_lossy().into_owned();
+        out.json(&Told { file, files, messages, objects, strategy })?;
+    } else {
+        let path = shown(path);
+        out.line(format_args!(
+            "Merged {objects} objects from {files} file(s) into {path} (strategy: {strategy})"
+        ))?;
+    }
+    Ok(Outcome::Done)
+}

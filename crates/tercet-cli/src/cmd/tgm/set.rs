@@ -1,0 +1,130 @@
+//! `tgm set`: other values in the metadata of messages.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tercet::core::{Progress as _, escape};
+use tercet::tgm::edit::{self, Change, Changes, EditError};
+use tercet::tgm::{File, Value};
+
+use super::create::json_or_text;
+use super::editing::{Making, Sink, not_from_damage};
+use super::open::Reading;
+use super::select::Filter;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::output::{Output, shown};
+use crate::ui::{Ui, is_interrupted};
+
+const EXAMPLES: &str = "\
+Examples:
+  tgm set -s mars.class=rd run.tgm new.tgm               a key of every object
+  tgm set -s extra.centre=ecmf,extra.note=x run.tgm new.tgm
+  tgm set -s objects.0.quality=good run.tgm new.tgm      a parameter of one object
+  tgm set -s mars.step=12 --json-values -w mars.step=6 run.tgm new.tgm
+
+Values are text; with --json-values those that are JSON are what they say. Keys that are not there are
+added. Messages that WHERE does not take are copied as they are, and so is every stored value.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// The file to write; `-` writes to standard output
+    #[arg(value_name = "OUTPUT")]
+    output: PathBuf,
+    /// What to set; may be given more than once. Dots lead into maps, `extra.` into `_extra_`, and `objects.N.` to the
+    /// parameters of object N
+    #[arg(short = 's', long = "set", value_name = "KEY=VALUE,…", required = true)]
+    set: Vec<String>,
+    /// Take values that are JSON as what they say: numbers, booleans, null, lists, maps. Each -s is then one pair
+    #[arg(long)]
+    json_values: bool,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    making: Making,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Told {
+    file: String,
+    messages: u64,
+    changed: u64,
+    copied: u64,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let changes = args.changes()?;
+    let output = args.making.output(&args.output, [&args.input])?;
+    let file = Reading::default().open(args.input.source()?, out)?;
+    let takes = args.check(&file, &changes, out).map_err(not_from_damage)?;
+    let (options, mut sink) = (args.making.options(), Sink::open(&output)?);
+    let bar = out.bar("writing", file.len());
+    let mut changed = 0;
+    for (number, takes) in (0..).zip(&takes) {
+        bar.check().map_err(|_| Failure::Interrupted)?;
+        if *takes {
+            sink.draft(&edit::set(&file.message(number)?, &changes, &options)?, &bar, out)?;
+            changed += 1;
+        } else {
+            sink.copy(&file, file.message_span(number)?, &bar, out)?;
+        }
+    }
+    sink.finish()?;
+    drop(bar);
+    let Output::Path(path) = &output else { return Ok(Outcome::Done) };
+    let (messages, copied) = (takes.len() as u64, takes.len() as u64 - changed);
+    if args.making.json {
+        out.json(&Told { file: path.to_string_lossy().into_owned(), messages, changed, copied })?;
+    } else {
+        out.line(format_args!("{}: {changed} message(s) changed, {copied} copied", shown(path)))?;
+    }
+    Ok(Outcome::Done)
+}
+
+impl Args {
+    fn changes(&self) -> Result<Changes, Failure> {
+        let refused = |error: &EditError| Failure::of(&tercet::tgm::Fault::from(error.clone()));
+        let mut changes = Vec::new();
+        for set in &self.set {
+            // A comma may be part of what JSON says.
+            let pairs: Vec<&str> = if self.json_values { vec![set] } else { set.split(',').collect() };
+            for pair in pairs {
+                let (key, value) = pair.split_once('=').ok_or_else(|| {
+                    let pair = escape::name(pair).into_owned();
+                    Failure::request(format!("`{pair}` is no KEY=VALUE"))
+                        .with_hint("commas separate pairs; a value with a comma needs `--json-values`")
+                })?;
+                let (key, value) = (key.trim(), value.trim());
+                let wrong = |why: String| Failure::request(format!("`{}`: {why}", escape::name(key)));
+                let value =
+                    if self.json_values { json_or_text(value).map_err(wrong)? } else { Value::from(value) };
+                changes.push(Change::new(key, value).map_err(|error| refused(&error))?);
+            }
+        }
+        Changes::new(changes).map_err(|error| refused(&error))
+    }
+
+    /// Checks every message, and tries what is set; answers which messages are changed.
+    fn check(&self, file: &File, changes: &Changes, out: &Ui) -> Result<Vec<bool>, Failure> {
+        let bar = out.bar("checking", file.len());
+        let mut takes = Vec::new();
+        for message in file.messages()? {
+            if is_interrupted() {
+                return Err(Failure::Interrupted);
+            }
+            let message = message?;
+            takes.push(self.filter.takes(&message));
+            if self.filter.takes(&message) {
+                edit::set(&message, changes, &self.making.options())?;
+            } else {
+                edit::check(&message)?;
+            }
+            bar.advance(message.span().len());
+        }
+        Ok(takes)
+    }
+}

@@ -1,0 +1,147 @@
+//! `tgm split`: a file for each object.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tercet::core::Progress as _;
+use tercet::tgm::{File, Message, edit};
+
+use super::editing::{Making, Sink, not_from_damage};
+use super::open::Reading;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::output::Output;
+use crate::ui::{Ui, is_interrupted};
+
+/// What stands for the number of a file.
+const INDEX: &str = "[index]";
+
+const EXAMPLES: &str = "\
+Examples:
+  tgm split run.tgm -o part.tgm               part_0000.tgm, part_0001.tgm, …
+  tgm split run.tgm -o 'parts/[index].tgm'    parts/0000.tgm, …
+
+Each object gets its own metadata and everything that its message says as a whole. A message with one \
+object is copied as it is. All names are looked at before the first file is written; each file appears \
+when it is complete.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// The files to write: `[index]` is replaced by a number; without it the number stands before the ending
+    #[arg(short, long, value_name = "TEMPLATE")]
+    output: PathBuf,
+    #[command(flatten)]
+    making: Making,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Told {
+    messages: u64,
+    files: Vec<String>,
+}
+
+/// What goes into a file: an object of a message, or the message as it is.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    message: u64,
+    object: Option<u64>,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if args.output.as_os_str() == "-" {
+        let failure = Failure::request("many files cannot go to standard output");
+        return Err(failure.with_hint("give a name for them: `-o part.tgm`"));
+    }
+    let file = Reading::default().open(args.input.source()?, out)?;
+    let parts = plan(&file, out).map_err(not_from_damage)?;
+    let targets: Vec<PathBuf> = (0..parts.len()).map(|number| numbered(&args.output, number)).collect();
+    let outputs: Vec<Output> =
+        targets.iter().map(|target| args.making.output(target, [&args.input])).collect::<Result<_, _>>()?;
+    let bar = out.bar("writing", file.len());
+    let options = args.making.options();
+    let mut current: Option<Message> = None;
+    for (part, output) in parts.iter().zip(&outputs) {
+        bar.check().map_err(|_| Failure::Interrupted)?;
+        let mut sink = Sink::open(output)?;
+        match part.object {
+            None => sink.copy(&file, file.message_span(part.message)?, &bar, out)?,
+            Some(object) => {
+                let message = match current.take().filter(|message| message.number() == part.message) {
+                    Some(message) => message,
+                    None => file.message(part.message)?,
+                };
+                sink.draft(&edit::split(&message, object, &options)?, &bar, out)?;
+                current = Some(message);
+            }
+        }
+        sink.finish()?;
+    }
+    drop(bar);
+    if args.making.json {
+        let files = targets.iter().map(|target| target.to_string_lossy().into_owned()).collect();
+        out.json(&Told { messages: parts.len() as u64, files })?;
+    } else {
+        out.line(format_args!("Split into {} message(s)", parts.len()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Checks every message, and tells what goes into the files.
+fn plan(file: &File, out: &Ui) -> Result<Vec<Part>, Failure> {
+    let bar = out.bar("checking", file.len());
+    let mut parts = Vec::new();
+    for message in file.messages()? {
+        if is_interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let message = message?;
+        edit::check(&message)?;
+        let number = message.number();
+        match message.object_count() {
+            0 | 1 => parts.push(Part { message: number, object: None }),
+            count => parts.extend((0..count).map(|object| Part { message: number, object: Some(object) })),
+        }
+        bar.advance(message.span().len());
+    }
+    Ok(parts)
+}
+
+/// The name of a file: four digits, or as many as it takes.
+fn numbered(template: &Path, number: usize) -> PathBuf {
+    if let Some(text) = template.to_str().filter(|text| text.contains(INDEX)) {
+        return text.replace(INDEX, &format!("{number:04}")).into();
+    }
+    let mut name: OsString = template.file_stem().unwrap_or("split".as_ref()).to_owned();
+    name.push(format!("_{number:04}"));
+    if let Some(ending) = template.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    template.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_numbers() {
+        for (template, number, name) in [
+            ("out.tgm", 0, "out_0000.tgm"),
+            ("dir/out.tgm", 5, "dir/out_0005.tgm"),
+            ("out", 12, "out_0012"),
+            (".tgm", 1, ".tgm_0001"),
+            ("a.b.tgm", 9999, "a.b_9999.tgm"),
+            ("a.tgm", 10_000, "a_10000.tgm"),
+            ("out/msg_[index].tgm", 3, "out/msg_0003.tgm"),
+            ("[index]/[index]", 123_456, "123456/123456"),
+        ] {
+            assert_eq!(numbered(Path::new(template), number), Path::new(name), "{template}");
+        }
+    }
+}

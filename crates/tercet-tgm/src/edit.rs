@@ -1,0 +1,89 @@
+//! Messages made of other messages, without decoding a value.
+//!
+//! Payloads and masks are carried over as they are stored, so no lossy codec runs again and nothing is asked of values
+//! that are not finite. A descriptor that does not change keeps its bytes, and with them the object keeps its hash.
+//! What is carried was compared with its hash before; what the library adds (`_reserved_`) is made anew.
+//!
+//! Every operation answers a [`Draft`]: a message whose length and hashes are known and whose payloads are still where
+//! they were. Writing it copies them piece by piece, with memory for one piece.
+//!
+//! ```
+//! use tercet_tgm::edit::{Change, Changes, set};
+//! use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, encode_message};
+//!
+//! let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+//! let bytes = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &EncodeOptions::new())?;
+//! let message = Message::from_bytes("example", bytes)?;
+//! let changes = Changes::new(vec![Change::new("mars.step", "6")?])?;
+//! let changed = set(&message, &changes, &EncodeOptions::new())?.to_bytes()?;
+//! let changed = Message::from_bytes("changed", changed)?;
+//! assert_eq!(changed.metadata().get("mars.step"), Some(&"6".into()));
+//! assert_eq!(changed.object(0)?.decode()?.bytes(), [7, 8, 9]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod carry;
+mod draft;
+mod error;
+mod merge;
+mod path;
+mod set;
+
+pub(crate) use carry::{Carried, prove, sound};
+pub use draft::Draft;
+pub use error::{EditError, Origin};
+pub use merge::{Merge, Strategy};
+pub use path::{Change, Changes};
+pub use set::set;
+
+use crate::encode::EncodeOptions;
+use crate::fault::{Error, Fault};
+use crate::message::Message;
+use crate::wire::ids::FrameKind;
+use crate::wire::order::DecodePhase;
+
+/// Compares every object of a message with its hash and its payload with its descriptor, as far as that is possible
+/// without decoding.
+pub fn check(message: &Message) -> Result<(), Error> {
+    message.objects().try_for_each(|object| prove(&object?))
+}
+
+/// The message with one object of another: its entry in `base` and everything in `_extra_` go with it.
+pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<Draft, Error> {
+    let carried = Carried::of(message.source(), &message.object(object)?)?;
+    let mut metadata = message.metadata().without_reserved();
+    let entry = usize::try_from(object).ok().and_then(|at| metadata.base.get_mut(at)).map(std::mem::take);
+    metadata.base = entry.into_iter().collect();
+    Draft::new(message.name(), metadata, vec![carried], options)
+}
+
+/// Whether everything that a reader needs before the objects stands before them: length, metadata, index; and nothing
+/// behind them.
+pub fn is_header_style(message: &Message) -> bool {
+    let layout = message.layout();
+    let has_index = layout.frames.iter().any(|frame| frame.kind == FrameKind::HeaderIndex);
+    let is_ahead = |kind| kind == FrameKind::NTensor || DecodePhase::of(kind) == DecodePhase::Header;
+    layout.preamble.known_length().is_some()
+        && layout.frames.iter().all(|frame| is_ahead(frame.kind))
+        && (has_index || layout.object_count() == 0)
+}
+
+/// The message with its index, its hashes and all its metadata before its objects. `None` for one that has them there
+/// already: its own bytes will do.
+pub fn reshuffle(message: &Message, options: &EncodeOptions) -> Result<Option<Draft>, Error> {
+    if is_header_style(message) {
+        return Ok(None);
+    }
+    let objects = carried(message)?;
+    Draft::new(message.name(), message.metadata().without_reserved(), objects, options).map(Some)
+}
+
+/// All objects of a message, checked.
+fn carried(message: &Message) -> Result<Vec<Carried>, Error> {
+    message.objects().map(|object| Carried::of(message.source(), &object?)).collect()
+}
+
+/// An error about a message.
+fn of(message: &Message, fault: Fault) -> Error {
+    Error::new(message.name().clone(), fault)
+}

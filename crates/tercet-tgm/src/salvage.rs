@@ -1,0 +1,158 @@
+//! What is intact of a damaged file, in a new one.
+//!
+//! A message that reads well as a whole is kept byte for byte, and nothing inside it is looked at twice. Of any other
+//! message every object is kept whose frame is sound and whose hash is right, with as much metadata as is intact; payloads
+//! and masks keep their bytes. Where a length is damaged the next frame is searched for, by what no payload has by
+//! chance: a header with a known type and a length that ends with the mark of a frame, and the right hash in between.
+//!
+//! The time is linear in the length of the file, whatever it holds: searching goes forward only, and the bytes that are
+//! hashed in vain on the way are counted and bounded.
+//!
+//! | file | what |
+//! |---|---|
+//! | `tokens` | bytes → whole messages, preambles, frames, postambles, gaps |
+//! | `group` | those → damaged messages |
+//! | `number` | which object of its message a frame is |
+//! | `rebuild` | a damaged message → a new one, and what it lost |
+
+mod group;
+mod number;
+mod rebuild;
+mod report;
+mod tokens;
+
+use std::sync::Arc;
+
+use tercet_core::{ByteSource, Progress, Span};
+
+pub use report::{Loss, Lost, Mended, Report, State};
+
+use crate::edit::Draft;
+use crate::encode::EncodeOptions;
+use crate::fault::{Error, Fault};
+use crate::options::ReadOptions;
+#[cfg(any(unix, windows))]
+use crate::writer::Writer;
+use group::{Groups, Item};
+use tokens::Tokens;
+
+/// What is kept of a file, and what is lost.
+#[derive(Debug)]
+pub struct Salvage {
+    /// What was found.
+    pub report: Report,
+    source: Arc<dyn ByteSource>,
+    pieces: Vec<Piece>,
+}
+
+/// A part of the new file.
+#[derive(Debug)]
+enum Piece {
+    /// Messages that are as they were.
+    Whole(Span),
+    /// A message made anew.
+    Made(Draft),
+}
+
+/// Looks through a file for everything that is intact. `reading` says what is believed, `writing` how messages are made
+/// anew; whether those have hashes is decided by those they are made of.
+pub fn salvage(
+    source: &Arc<dyn ByteSource>,
+    reading: ReadOptions,
+    writing: &EncodeOptions,
+    progress: &dyn Progress,
+) -> Result<Salvage, Error> {
+    let named = |fault: Fault| Error::new(source.name().clone(), fault);
+    let mut tokens = Tokens::new(source, reading, progress).map_err(named)?;
+    let mut groups = Groups::default();
+    let mut found = Salvage { report: Report::of(&**source), source: Arc::clone(source), pieces: Vec::new() };
+    while let Some(token) = tokens.next().map_err(named)? {
+        for item in groups.take(token) {
+            found.add(item, &reading, writing)?;
+        }
+    }
+    for item in groups.finish() {
+        found.add(item, &reading, writing)?;
+    }
+    found.report.search_given_up = tokens.gave_up();
+    found.report.tell_remains(&**source).map_err(named)?;
+    Ok(found)
+}
+
+impl Salvage {
+    fn add(&mut self, item: Item, reading: &ReadOptions, writing: &EncodeOptions) -> Result<(), Error> {
+        match item {
+            Item::Whole { span, objects } => {
+                self.report.intact_messages += 1;
+                self.report.kept_objects += objects;
+                self.report.kept_messages += 1;
+                match self.pieces.last_mut() {
+                    Some(Piece::Whole(before)) if before.end() == span.start() => {
+                        *before = Span::between(before.start(), span.end()).unwrap_or(*before);
+                    }
+                    _ => self.pieces.push(Piece::Whole(span)),
+                }
+            }
+            Item::Junk(span) => self.report.junk.push(span),
+            Item::Broken(broken) => {
+                let (mut mended, draft) = rebuild::rebuild(&self.source, &broken, reading, writing)?;
+                self.report.kept_objects += mended.objects_kept;
+                if let Some(draft) = draft {
+                    mended.output = Some(self.report.kept_messages);
+                    self.report.kept_messages += 1;
+                    self.pieces.push(Piece::Made(draft));
+                }
+                self.report.messages.push(mended);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is anything to write. Of a file without a byte everything is kept.
+    pub fn is_worth_writing(&self) -> bool {
+        !self.pieces.is_empty() || self.source.is_empty()
+    }
+
+    /// Bytes of the new file.
+    pub fn len(&self) -> u64 {
+        let len = |piece: &Piece| match piece {
+            Piece::Whole(span) => span.len(),
+            Piece::Made(draft) => draft.len(),
+        };
+        self.pieces.iter().map(len).sum()
+    }
+
+    /// Whether the new file would have no byte.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Writes everything that is kept.
+    #[cfg(any(unix, windows))]
+    pub fn write(&self, writer: &mut Writer, progress: &dyn Progress) -> Result<(), Error> {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Whole(span) => writer.copy_from(&*self.source, *span, progress)?,
+                Piece::Made(draft) => writer.draft(draft, progress)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that is kept, in memory.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Whole(span) => {
+                    let bytes = self.source.read_at(*span);
+                    let bytes =
+                        bytes.map_err(|error| Error::new(self.source.name().clone(), error.into()))?;
+                    out.extend_from_slice(&bytes);
+                }
+                Piece::Made(draft) => out.extend(draft.to_bytes()?),
+            }
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,315 @@
+//! A new message of what is intact of a damaged one.
+
+use std::sync::Arc;
+
+use tercet_core::{ByteSource, Span};
+
+use super::group::{Broken, Part};
+use super::number::{Lists, Numbers};
+use super::report::{Loss, Lost, Mended, State};
+use super::tokens::{body, damage_or};
+use crate::body::Body;
+use crate::edit::{Carried, Draft};
+use crate::encode::EncodeOptions;
+use crate::fault::{Error, Fault};
+use crate::known::Known;
+use crate::metadata::{Entry, GlobalMetadata, RESERVED};
+use crate::object::Object;
+use crate::options::ReadOptions;
+use crate::wire::frame::Frame;
+use crate::wire::ids::FrameKind;
+use crate::wire::order::DecodePhase;
+
+/// An object that is kept.
+struct Kept {
+    carried: Carried,
+    proven: bool,
+    span: Span,
+    number: Option<u64>,
+    /// What stood before it.
+    preceder: Option<Entry>,
+}
+
+/// What the intact frames of a damaged message say.
+#[derive(Default)]
+struct Said {
+    lists: Lists,
+    /// Whether the metadata is the copy behind the objects, which has what preceded them.
+    is_footer: bool,
+    notes: Vec<String>,
+}
+
+/// Makes a message of everything that is intact, and tells what is not.
+pub(super) fn rebuild(
+    source: &Arc<dyn ByteSource>,
+    broken: &Broken,
+    reading: &ReadOptions,
+    writing: &EncodeOptions,
+) -> Result<(Mended, Option<Draft>), Error> {
+    let named = |fault: Fault| Error::new(source.name().clone(), fault);
+    let mut said = said(source, broken, reading).map_err(named)?;
+    let numbers = Numbers::of(broken, &said.lists);
+    let mut lost = Vec::new();
+    let kept = keep(source, broken, reading, &said, &numbers, &mut lost)?;
+    missing(broken, &said, &numbers, &mut lost);
+    let (metadata, is_hashed) = metadata(broken, &said, &kept, &mut lost);
+    let mut mended = Mended {
+        message: broken.number,
+        span: broken.span,
+        state: if lost.is_empty() { State::Repaired } else { State::Damaged },
+        output: None,
+        objects_kept: kept.len() as u64,
+        unproven: (0..).zip(&kept).filter(|(_, kept)| !kept.proven).map(|(at, _)| at).collect(),
+        lost,
+        notes: std::mem::take(&mut said.notes),
+    };
+    mended.notes.extend(outer_notes(broken));
+    // Without an object only a message that is known to have started one is worth a new one.
+    if kept.is_empty() && (said.lists.metadata.is_none() || broken.start.is_none()) {
+        if mended.lost.is_empty() {
+            mended.lost.push(Loss {
+                what: Lost::Bytes,
+                object: None,
+                span: broken.span,
+                why: "these are frames of a message of which nothing else is intact".to_owned(),
+            });
+        }
+        mended.state = State::Lost;
+        return Ok((mended, None));
+    }
+    let options = writing.clone().with_hash(is_hashed);
+    let objects = kept.into_iter().map(|kept| kept.carried).collect();
+    let draft = Draft::new(source.name(), metadata, objects, &options)?;
+    Ok((mended, Some(draft)))
+}
+
+/// Reads the frames around the objects.
+fn said(source: &Arc<dyn ByteSource>, broken: &Broken, reading: &ReadOptions) -> Result<Said, Fault> {
+    let mut said = Said::default();
+    for part in &broken.parts {
+        let frame = match part {
+            Part::Frame { frame, .. } => frame,
+            Part::Damaged { frame, why } if frame.kind != FrameKind::NTensor => {
+                let kind = frame.kind;
+                said.notes.push(format!(
+                    "frame {kind} at bytes {} is damaged: {}",
+                    frame.span,
+                    first_line(why)
+                ));
+                continue;
+            }
+            _ => continue,
+        };
+        if matches!(frame.kind, FrameKind::NTensor | FrameKind::PrecederMetadata) {
+            continue;
+        }
+        // The first before the objects and the last behind them: others stand in a payload.
+        let is_footer = DecodePhase::of(frame.kind) == DecodePhase::Footer;
+        match body(&**source, broken.number, frame, reading)? {
+            Body::Metadata(metadata) if is_a_list(&metadata) => {
+                said.notes.push(format!("frame {} at bytes {} has a damaged type", frame.kind, frame.span));
+            }
+            Body::Metadata(metadata) if said.lists.metadata.is_none() || is_footer => {
+                said.lists.metadata = Some(metadata);
+                said.is_footer = is_footer;
+            }
+            Body::Index(index) if (said.lists.index.is_none() || is_footer) && index.offsets.is_sorted() => {
+                said.lists.index = Some(index);
+            }
+            Body::Hashes(list)
+                if (said.lists.hashes.is_none() || is_footer)
+                    && list.algorithm == crate::check::ALGORITHM =>
+            {
+                said.lists.hashes = Some(list);
+            }
+            _ => {}
+        }
+    }
+    Ok(said)
+}
+
+/// Whether what reads as metadata is a list in a frame whose type is damaged: no hash covers the type.
+fn is_a_list(metadata: &GlobalMetadata) -> bool {
+    let keys: Vec<&str> = metadata.extra.keys().map(String::as_str).collect();
+    let lists: [&[&str]; 2] = [&["algorithm", "hashes"], &["lengths", "offsets"]];
+    metadata.base.is_empty() && metadata.reserved.is_empty() && lists.contains(&&*keys)
+}
+
+/// Takes every intact object; tells every other that has a frame.
+fn keep(
+    source: &Arc<dyn ByteSource>,
+    broken: &Broken,
+    reading: &ReadOptions,
+    said: &Said,
+    numbers: &Numbers,
+    lost: &mut Vec<Loss>,
+) -> Result<Vec<Kept>, Error> {
+    let named = |fault: Fault| Error::new(source.name().clone(), fault);
+    let known = Known::default();
+    let mut kept = Vec::new();
+    let mut of = numbers.of.iter().copied();
+    let mut before: Option<(Span, Entry)> = None;
+    for part in &broken.parts {
+        let preceder = before.take();
+        match part {
+            Part::Frame { frame, .. } if frame.kind == FrameKind::PrecederMetadata => {
+                if let Body::Preceder(entry) =
+                    body(&**source, broken.number, frame, reading).map_err(named)?
+                {
+                    before = Some((frame.span, entry));
+                }
+            }
+            Part::Frame { frame, proven } if frame.kind == FrameKind::NTensor => {
+                let number = of.next().flatten();
+                if number.is_none() && is_foreign(broken, said, frame) {
+                    // It lies in a payload: the index, which its hash proves, knows no object here.
+                    continue;
+                }
+                let object = Object::open(&**source, reading, &known, broken.number, *frame).map_err(named);
+                let carried = object.and_then(|object| Carried::proven(source, &object));
+                match damage_or(carried).map_err(named)? {
+                    Ok(carried) => {
+                        let preceder =
+                            preceder.filter(|(span, _)| is_next(*span, frame)).map(|(_, entry)| entry);
+                        let (proven, span) = (*proven, frame.span);
+                        kept.push(Kept { carried, proven, span, number, preceder });
+                    }
+                    Err(error) => lost.push(object_lost(frame, number, &error.fault().to_string())),
+                }
+            }
+            Part::Damaged { frame, why } if frame.kind == FrameKind::NTensor => {
+                lost.push(object_lost(frame, of.next().flatten(), why));
+            }
+            _ => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether a frame that the index does not know lies where the index tells of another.
+fn is_foreign(broken: &Broken, said: &Said, frame: &Frame) -> bool {
+    let (Some(start), Some(index)) = (broken.start.filter(|_| broken.is_framed), &said.lists.index) else {
+        return false;
+    };
+    let offset = frame.span.start().saturating_sub(start);
+    let at = index.offsets.partition_point(|&known| known <= offset);
+    let around = at.checked_sub(1).and_then(|at| Some((index.offsets.get(at)?, index.lengths.get(at)?)));
+    around.is_some_and(|(known, len)| offset < known.saturating_add(*len))
+}
+
+/// Whether a preceder belongs to an object: nothing but padding is between them.
+fn is_next(preceder: Span, object: &Frame) -> bool {
+    object.span.start().checked_sub(preceder.end()).is_some_and(|padding| padding < 8)
+}
+
+fn object_lost(frame: &Frame, number: Option<u64>, why: &str) -> Loss {
+    Loss { what: Lost::Object, object: number, span: frame.span, why: first_line(why) }
+}
+
+/// An error without the lines that repeat its place.
+fn first_line(why: &str) -> String {
+    why.lines().last().unwrap_or(why).trim().to_owned()
+}
+
+/// Tells objects of which there is not even a frame.
+fn missing(broken: &Broken, said: &Said, numbers: &Numbers, lost: &mut Vec<Loss>) {
+    let gaps: Vec<Span> =
+        broken.parts.iter().filter(|part| matches!(part, Part::Gap(_))).map(Part::span).collect();
+    let end = broken.span.end();
+    let why = "its frame is not there, or cannot be recognised".to_owned();
+    let known: std::collections::BTreeSet<u64> = numbers.of.iter().flatten().copied().collect();
+    let has_places = !known.is_empty() || numbers.of.is_empty();
+    if let (Some(start), Some(index), true) = (broken.start, &said.lists.index, has_places) {
+        for ((number, &offset), &len) in (0..).zip(&index.offsets).zip(&index.lengths) {
+            if !known.contains(&number) {
+                let at = start.saturating_add(offset).min(end);
+                let span = Span::between(at, at.saturating_add(len).min(end)).unwrap_or(Span::empty(at));
+                lost.push(Loss { what: Lost::Object, object: Some(number), span, why: why.clone() });
+            }
+        }
+        return;
+    }
+    let place =
+        gaps.first().zip(gaps.last()).and_then(|(first, last)| Span::between(first.start(), last.end()));
+    let place = place.unwrap_or(Span::empty(end));
+    match numbers.total.map(|total| total.saturating_sub(numbers.of.len() as u64)) {
+        Some(0) => {}
+        Some(count) => {
+            let why = format!("{count} of {} objects are not there", numbers.total.unwrap_or(0));
+            lost.push(Loss { what: Lost::Objects, object: None, span: place, why });
+        }
+        None if gaps.is_empty() => {
+            let why = "the message ends here without its end: what followed is lost".to_owned();
+            lost.push(Loss { what: Lost::Bytes, object: None, span: place, why });
+        }
+        None => lost.extend(gaps.into_iter().map(|span| {
+            let why = "these bytes cannot be read, and may have held objects".to_owned();
+            Loss { what: Lost::Bytes, object: None, span, why }
+        })),
+    }
+}
+
+/// The metadata of the new message, and whether its frames carry hashes: those that nothing proves do not get any.
+fn metadata(broken: &Broken, said: &Said, kept: &[Kept], lost: &mut Vec<Loss>) -> (GlobalMetadata, bool) {
+    let is_hashed = kept.iter().all(|kept| kept.proven);
+    let Some(found) = &said.lists.metadata else {
+        let at = Span::at(broken.span.start(), broken.span.len().min(24)).unwrap_or(broken.span);
+        let is_damaged = |part: &&Part| match part {
+            Part::Damaged { frame, .. } => {
+                matches!(frame.kind, FrameKind::HeaderMetadata | FrameKind::FooterMetadata)
+            }
+            _ => false,
+        };
+        let span = broken.parts.iter().find(is_damaged).map_or(at, Part::span);
+        let why = "no metadata frame of the message is intact".to_owned();
+        lost.push(Loss { what: Lost::Metadata, object: None, span, why });
+        let base = kept.iter().map(|kept| kept.preceder.clone().unwrap_or_default()).collect();
+        return (GlobalMetadata { base, ..GlobalMetadata::default() }.without_reserved(), is_hashed);
+    };
+    let mut made = GlobalMetadata { base: Vec::new(), extra: found.extra.clone(), reserved: Entry::new() };
+    let has_entries = found.base.iter().any(|entry| entry.keys().any(|key| key != RESERVED));
+    for kept in kept {
+        let fits = |entry: &&Entry| match entry.get(RESERVED).and_then(|section| section.get("tensor")) {
+            Some(tensor) => {
+                crate::cbor::encode(tensor) == crate::cbor::encode(&kept.carried.descriptor().tensor_entry())
+            }
+            None => true,
+        };
+        let number = kept.number.and_then(|number| usize::try_from(number).ok());
+        let entry = match number {
+            Some(number) if number >= found.base.len() => Some(Entry::new()),
+            number => number.and_then(|number| found.base.get(number)).filter(fits).cloned(),
+        };
+        if entry.is_none() && has_entries {
+            let why = "nobody can tell which entry of the metadata belongs to this object".to_owned();
+            lost.push(Loss { what: Lost::ObjectMetadata, object: kept.number, span: kept.span, why });
+        }
+        let mut entry = entry.unwrap_or_default();
+        entry.extend(kept.preceder.clone().unwrap_or_default());
+        made.base.push(entry);
+    }
+    if !said.is_footer {
+        lost.extend(lost_preceders(broken));
+    }
+    (made.without_reserved(), is_hashed)
+}
+
+/// Damaged metadata of objects that are kept, where no copy behind the objects repeats it.
+fn lost_preceders(broken: &Broken) -> impl Iterator<Item = Loss> {
+    let pairs = broken.parts.windows(2);
+    pairs.filter_map(|pair| match pair {
+        [Part::Damaged { frame, why }, Part::Frame { frame: object, .. }]
+            if frame.kind == FrameKind::PrecederMetadata && object.kind == FrameKind::NTensor =>
+        {
+            Some(Loss { what: Lost::ObjectMetadata, object: None, span: frame.span, why: first_line(why) })
+        }
+        _ => None,
+    })
+}
+
+/// What was damaged around the frames.
+fn outer_notes(broken: &Broken) -> impl Iterator<Item = String> {
+    let preamble = broken.start.is_none().then(|| "its preamble is damaged or not there".to_owned());
+    let postamble = (!broken.is_ended).then(|| "its postamble is damaged or not there".to_owned());
+    preamble.into_iter().chain(postamble)
+}

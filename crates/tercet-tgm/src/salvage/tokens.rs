@@ -1,0 +1,446 @@
+//! Bytes, as far as they are something.
+
+use std::sync::Arc;
+
+use tercet_core::progress::Cancelled;
+use tercet_core::{ByteSource, Progress, Span};
+
+use crate::body::{Body, budget};
+use crate::edit::{prove, sound};
+use crate::fault::{Error, Fault};
+use crate::known::Known;
+use crate::message::Message;
+use crate::object::{Object, verify_frame};
+use crate::options::ReadOptions;
+use crate::region::{Part, Region};
+use crate::window::Window;
+use crate::wire::frame::{Frame, FrameHeader, FrameTail};
+use crate::wire::ids::{
+    END_MAGIC, FRAME_END, FRAME_HEADER_LEN, FRAME_MAGIC, FRAME_VERSION, FrameFlags, FrameKind, MAGIC,
+    POSTAMBLE_LEN, PREAMBLE_LEN,
+};
+use crate::wire::postamble::Postamble;
+use crate::wire::preamble::Preamble;
+
+/// Bytes that may be hashed in vain while searching, beyond four times the length of the file.
+const ALLOWANCE: u64 = 64 << 20;
+/// Zero bytes that are passed over at a time.
+const ZEROS: u64 = 4096;
+
+/// Something that was found.
+#[derive(Debug)]
+pub(super) enum Token {
+    /// A message that is as it was written.
+    Whole { span: Span, objects: u64 },
+    /// The start of a message that is not. `end` is where it ends, if both its ends agree on that.
+    Preamble { at: u64, end: Option<u64> },
+    /// A frame that is as it was written. Proven means by its hash.
+    Frame { frame: Frame, proven: bool },
+    /// A frame that has a start and an end and is damaged in between.
+    Damaged { frame: Frame, why: String },
+    /// The end of a message.
+    Postamble(Span),
+    /// Bytes that are none of these.
+    Gap(Span),
+}
+
+/// What stands at a place where a frame could.
+enum Looked {
+    Intact { frame: Frame, proven: bool },
+    Damaged { frame: Frame, why: String },
+    Nothing,
+}
+
+/// Finds one thing after the other, from the first byte to the last.
+pub(super) struct Tokens<'a> {
+    source: &'a Arc<dyn ByteSource>,
+    options: ReadOptions,
+    progress: &'a dyn Progress,
+    window: Window<'a>,
+    at: u64,
+    told: u64,
+    messages: u64,
+    /// The message that is being looked through.
+    inside: Inside,
+    starts: Ahead<'a>,
+    frames: Ahead<'a>,
+    ends: Ahead<'a>,
+    /// Bytes that may still be hashed in vain.
+    allowance: u64,
+    gave_up: bool,
+}
+
+/// What is known of a damaged message.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    /// Where it starts.
+    start: Option<u64>,
+    /// Where it ends, if its preamble and its postamble agree.
+    end: Option<u64>,
+    /// Where a frame starts: the others start at multiples of 8 from there.
+    grid: Option<u64>,
+    /// Whether what comes next is expected here, not searched for.
+    in_step: bool,
+    /// Whether a frame had the right hash. Then all of them have one.
+    is_hashed: bool,
+    objects: u32,
+    frames: u32,
+}
+
+impl<'a> Tokens<'a> {
+    pub(super) fn new(
+        source: &'a Arc<dyn ByteSource>,
+        options: ReadOptions,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, Fault> {
+        let len = source.len();
+        Ok(Self {
+            source,
+            options,
+            progress,
+            window: Window::new(&**source)?,
+            at: 0,
+            told: 0,
+            messages: 0,
+            inside: Inside::default(),
+            starts: Ahead::new(source, MAGIC)?,
+            frames: Ahead::new(source, FRAME_MAGIC)?,
+            ends: Ahead::new(source, END_MAGIC)?,
+            allowance: len.saturating_mul(4).saturating_add(ALLOWANCE),
+            gave_up: false,
+        })
+    }
+
+    /// Whether frames may have been passed over because too many bytes only looked like frames.
+    pub(super) fn gave_up(&self) -> bool {
+        self.gave_up
+    }
+
+    /// The next thing; nothing at the end of the file.
+    pub(super) fn next(&mut self) -> Result<Option<Token>, Fault> {
+        self.progress.check().map_err(|stop: Cancelled| Fault::from(stop))?;
+        self.progress.advance(self.at.saturating_sub(self.told));
+        self.told = self.told.max(self.at);
+        loop {
+            let (at, limit) = (self.at, self.limit());
+            if at >= self.source.len() {
+                return Ok(None);
+            }
+            if self.inside.end.is_some_and(|end| at >= end - POSTAMBLE_LEN) {
+                return Ok(Some(self.end_message()));
+            }
+            let head: Vec<u8> = self.window.get(at, PREAMBLE_LEN)?.to_vec();
+            if self.inside.end.is_none()
+                && let Ok(preamble) = Preamble::parse(self.messages, at, &head)
+            {
+                return self.message(at, &preamble).map(Some);
+            }
+            if head.starts_with(FRAME_MAGIC) {
+                match self.look(at, limit, !self.inside.in_step)? {
+                    Looked::Intact { frame, proven } => return Ok(Some(self.take(frame, proven))),
+                    Looked::Damaged { frame, why } if self.inside.in_step => {
+                        self.pass(&frame);
+                        return Ok(Some(Token::Damaged { frame, why }));
+                    }
+                    _ => {}
+                }
+            }
+            if self.is_postamble(at, &head) {
+                return Ok(Some(self.end_message()));
+            }
+            let is_zero = head.get(..8).is_some_and(|zeros| zeros.iter().all(|&byte| byte == 0));
+            if self.inside.in_step && is_zero {
+                self.skip_zeros(limit)?;
+                continue;
+            }
+            let next = self.search(at + 1, limit)?;
+            self.at = next;
+            self.inside.in_step = false;
+            return Ok(Some(Token::Gap(Span::between(at, next).unwrap_or(Span::empty(at)))));
+        }
+    }
+
+    /// Where frames must have ended.
+    fn limit(&self) -> u64 {
+        self.inside.end.map_or(self.source.len(), |end| end - POSTAMBLE_LEN)
+    }
+
+    /// A message that starts here: whole, or to be looked through.
+    fn message(&mut self, at: u64, preamble: &Preamble) -> Result<Token, Fault> {
+        let number = self.messages;
+        self.messages += 1;
+        let rest = Span::between(at, self.source.len()).unwrap_or(Span::empty(at));
+        let opened = Message::open(Arc::clone(self.source), number, rest, self.options).and_then(|message| {
+            message.objects().try_for_each(|object| prove(&object?))?;
+            Ok((message.span(), message.object_count()))
+        });
+        if let Some((span, objects)) = damage_or(opened)?.ok() {
+            self.at = span.end();
+            self.inside = Inside::default();
+            return Ok(Token::Whole { span, objects });
+        }
+        let end = match preamble.known_length().and_then(|length| at.checked_add(length)) {
+            Some(end) if end <= self.source.len() => {
+                let tail_at = end - POSTAMBLE_LEN;
+                let tail = self.window.peek(tail_at, POSTAMBLE_LEN)?;
+                let postamble = Postamble::parse(number, tail_at, &tail).ok();
+                postamble.filter(|there| there.total_length == preamble.total_length).map(|_| end)
+            }
+            _ => None,
+        };
+        self.at = at + PREAMBLE_LEN;
+        self.inside = Inside { start: Some(at), end, grid: Some(at), in_step: true, ..Inside::default() };
+        Ok(Token::Preamble { at, end })
+    }
+
+    /// Looks for a frame. One that is only searched for must prove that it is one.
+    fn look(&mut self, at: u64, limit: u64, searching: bool) -> Result<Looked, Fault> {
+        let here = Region {
+            message: self.messages.saturating_sub(1),
+            part: Part::Frame { index: self.inside.frames },
+        };
+        let header = FrameHeader::parse(here, at, self.window.get(at, FRAME_HEADER_LEN)?);
+        let Some((header, kind)) = header.ok().and_then(|header| Some((header, header.kind()?))) else {
+            return Ok(Looked::Nothing);
+        };
+        let Some(span) = Span::at(at, header.total_length).filter(|span| span.end() <= limit) else {
+            return Ok(Looked::Nothing);
+        };
+        let tail_at = span.end() - kind.tail_len();
+        let tail = self.window.peek(tail_at, kind.tail_len())?;
+        if !tail.ends_with(FRAME_END) {
+            return Ok(Looked::Nothing);
+        }
+        let mut frame = Frame {
+            index: self.inside.frames,
+            kind,
+            header,
+            span,
+            hash_slot: 0,
+            cbor_offset: 0,
+            object: self.inside.objects,
+        };
+        match FrameTail::parse(frame.region(here.message), &header, tail_at, &tail) {
+            Ok(tail) => {
+                frame.hash_slot = tail.hash;
+                frame.cbor_offset = tail.cbor_offset.unwrap_or(0);
+            }
+            Err(error) => return Ok(Looked::Damaged { frame, why: error.to_string() }),
+        }
+        if searching {
+            // One without a hash can only be of another message, of which nothing else is intact.
+            let may_lack = !self.inside.is_hashed || self.inside.end.is_none();
+            let is_plausible = frame.hash().is_some() || (may_lack && is_as_written(&frame));
+            if !is_plausible || !self.may_spend(span.len()) {
+                return Ok(Looked::Nothing);
+            }
+        }
+        let checked = self.check(here.message, &frame, searching);
+        Ok(match damage_or(checked)? {
+            Ok(proven) => Looked::Intact { frame, proven },
+            Err(error) => Looked::Damaged { frame, why: error.fault().to_string() },
+        })
+    }
+
+    /// Whether a frame is intact, and whether its hash says so.
+    fn check(&self, message: u64, frame: &Frame, searching: bool) -> Result<bool, Error> {
+        let named = |fault: Fault| Error::new(self.source.name().clone(), fault);
+        let proven = frame.hash().is_some();
+        if !proven && self.inside.is_hashed && !searching {
+            return Err(named(Fault::MissingHash { region: frame.region(message), span: frame.span }));
+        }
+        verify_frame(&**self.source, message, frame).map_err(named)?;
+        if frame.kind == FrameKind::NTensor {
+            let known = Known::default();
+            let object = Object::open(&**self.source, &self.options, &known, message, *frame);
+            sound(&object.map_err(named)?)?;
+        } else {
+            body(&**self.source, message, frame, &self.options).map_err(named)?;
+        }
+        Ok(proven)
+    }
+
+    /// Takes bytes from the allowance for what is hashed while searching.
+    fn may_spend(&mut self, bytes: u64) -> bool {
+        match self.allowance.checked_sub(bytes) {
+            Some(rest) => {
+                self.allowance = rest;
+                true
+            }
+            None => {
+                self.gave_up = true;
+                false
+            }
+        }
+    }
+
+    /// Moves on behind an intact frame.
+    fn take(&mut self, frame: Frame, proven: bool) -> Token {
+        if !self.inside.in_step {
+            self.inside.grid = Some(frame.span.start());
+            // It may be one of the next message.
+            self.inside.start = None;
+            self.inside.is_hashed &= proven;
+        }
+        self.inside.is_hashed |= proven;
+        self.pass(&frame);
+        Token::Frame { frame, proven }
+    }
+
+    /// Moves on behind a frame and its padding.
+    fn pass(&mut self, frame: &Frame) {
+        let grid = self.inside.grid.unwrap_or(frame.span.start());
+        let end = frame.span.end();
+        let over = end.saturating_sub(grid) % 8;
+        self.at = if over == 0 { end } else { end.saturating_add(8 - over) }.min(self.source.len());
+        self.inside.in_step = true;
+        self.inside.frames = self.inside.frames.saturating_add(1);
+        if frame.kind == FrameKind::NTensor {
+            self.inside.objects = self.inside.objects.saturating_add(1);
+        }
+    }
+
+    fn end_message(&mut self) -> Token {
+        let at = self.at;
+        let end = self.inside.end.unwrap_or(at.saturating_add(POSTAMBLE_LEN)).min(self.source.len());
+        self.at = end;
+        self.inside = Inside::default();
+        Token::Postamble(Span::between(at, end).unwrap_or(Span::empty(at)))
+    }
+
+    /// Whether the bytes here are a postamble that says what it should. Its last bytes alone are found in payloads.
+    fn is_postamble(&self, at: u64, head: &[u8]) -> bool {
+        if self.inside.end.is_some() {
+            // It is where the preamble says, and nowhere else.
+            return false;
+        }
+        let Ok(postamble) = Postamble::parse(0, at, head) else { return false };
+        let Postamble { first_footer_offset: footer, total_length: total } = postamble;
+        let end = at.saturating_add(POSTAMBLE_LEN);
+        match self.inside.start {
+            Some(start) => {
+                let room = at.saturating_sub(start);
+                (PREAMBLE_LEN..=room).contains(&footer) && (total == 0 || total == end.saturating_sub(start))
+            }
+            None => {
+                let is_step = footer.is_multiple_of(8) && total.is_multiple_of(8);
+                is_step
+                    && (PREAMBLE_LEN..=at).contains(&footer)
+                    && (total == 0 || total > footer)
+                    && total <= end
+            }
+        }
+    }
+
+    /// Passes over zero bytes between frames, of which there are 8 at least.
+    fn skip_zeros(&mut self, limit: u64) -> Result<(), Fault> {
+        self.at += 8;
+        while self.at < limit {
+            let bytes = self.window.get(self.at, ZEROS.min(limit - self.at))?;
+            // Nothing that belongs to a message starts with 8 of them.
+            let zeros = bytes.iter().take_while(|&&byte| byte == 0).count() as u64 & !7;
+            self.at += zeros;
+            if zeros < ZEROS {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where something stands next, at `from` or behind it; `limit` if nothing does.
+    fn search(&mut self, from: u64, limit: u64) -> Result<u64, Fault> {
+        let mut at = from;
+        while at < limit {
+            self.progress.check().map_err(Fault::from)?;
+            let frame = self.frames.next(at)?;
+            let start = if self.inside.end.is_some() { None } else { self.starts.next(at)? };
+            let end = self.ends.next(at)?;
+            let Some(next) = [frame, start, end].into_iter().flatten().min().filter(|&next| next < limit)
+            else {
+                return Ok(limit);
+            };
+            if start == Some(next) && self.is_start(next)? {
+                return Ok(next);
+            }
+            if frame == Some(next)
+                && let Looked::Intact { .. } = self.look(next, limit, true)?
+            {
+                return Ok(next);
+            }
+            // A postamble starts 16 bytes before its magic; those bytes were passed over already.
+            if end == Some(next)
+                && let Some(tail_at) = next.checked_sub(16).filter(|&tail_at| tail_at >= from)
+            {
+                let head = self.window.get(tail_at, POSTAMBLE_LEN)?.to_vec();
+                if self.is_postamble(tail_at, &head) {
+                    return Ok(tail_at);
+                }
+            }
+            at = next + 1;
+        }
+        Ok(limit)
+    }
+
+    /// Whether a message starts here: a preamble, and behind it what can follow one.
+    fn is_start(&mut self, at: u64) -> Result<bool, Fault> {
+        let head = self.window.get(at, PREAMBLE_LEN + POSTAMBLE_LEN)?;
+        let Some((preamble, rest)) = head.split_at_checked(24) else { return Ok(false) };
+        let follows = rest.is_empty() || rest.starts_with(FRAME_MAGIC) || rest.ends_with(END_MAGIC);
+        Ok(follows && Preamble::parse(0, at, preamble).is_ok())
+    }
+}
+
+/// Whether a frame without a hash has the version and the flags that writers give it: nothing else speaks for it.
+fn is_as_written(frame: &Frame) -> bool {
+    let flags = frame.header.flags.0;
+    let known = if frame.kind == FrameKind::NTensor { FrameFlags::DESCRIPTOR_AFTER.0 } else { 0 };
+    frame.header.version == FRAME_VERSION && flags & !known == 0 && frame.hash_slot == 0
+}
+
+/// What a frame says that is no object.
+pub(super) fn body(
+    source: &dyn ByteSource,
+    message: u64,
+    frame: &Frame,
+    options: &ReadOptions,
+) -> Result<Body, Fault> {
+    tercet_core::limits::within("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
+    let bytes = source.read_at(frame.body())?;
+    Ok(Body::parse(message, frame, &bytes, &budget(options))?.0)
+}
+
+/// Tells damage, which is what this is about, from what ends the work.
+pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>, Fault> {
+    match result {
+        Err(error)
+            if matches!(error.fault(), Fault::Source(_) | Fault::Cancelled(_) | Fault::OutOfMemory(_)) =>
+        {
+            Err(error.into_fault())
+        }
+        result => Ok(result),
+    }
+}
+
+/// Where some bytes stand next. It is asked for places that only grow, and passes over every byte once.
+struct Ahead<'a> {
+    needle: &'static [u8],
+    window: Window<'a>,
+    found: Option<u64>,
+    /// The place that was asked for last; nothing is known before the first question.
+    asked: Option<u64>,
+}
+
+impl<'a> Ahead<'a> {
+    fn new(source: &'a Arc<dyn ByteSource>, needle: &'static [u8]) -> Result<Self, Fault> {
+        Ok(Self { needle, window: Window::new(&**source)?, found: None, asked: None })
+    }
+
+    fn next(&mut self, from: u64) -> Result<Option<u64>, Fault> {
+        let is_known = self.asked.is_some_and(|asked| asked <= from);
+        if !is_known || self.found.is_some_and(|found| found < from) {
+            self.found = self.window.find(self.needle, from, self.window.len())?;
+        }
+        self.asked = Some(from);
+        Ok(self.found)
+    }
+}
