@@ -41,7 +41,7 @@
 //! | `wire` | bytes ↔ preamble, frames, postamble; no I/O |
 //! | `value`, `cbor`, `metadata`, `descriptor`, `lists` | CBOR ↔ what frames say; no offsets |
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
-//! | `decoder` | a stream in pieces → events |
+//! | `decoder`, `follow` | a stream in pieces → events; → whole messages, past damage |
 //! | `encode`, `writer` | arrays → messages → files |
 //! | `validate`, `outline` | whether messages are well; what is where |
 //! | [`compat`] | the names of the format's own documentation |
@@ -62,6 +62,7 @@ mod dtype;
 mod encode;
 mod fault;
 mod file;
+mod follow;
 mod known;
 mod layout;
 mod lists;
@@ -92,6 +93,7 @@ pub use encode::{
 };
 pub use fault::{Contradiction, Error, Fault};
 pub use file::{File, Messages};
+pub use follow::{Arrived, Follower, Report};
 pub use layout::Layout;
 pub use lists::{HashFrame, IndexFrame};
 pub use message::Message;
