@@ -23,6 +23,7 @@ pub(crate) mod recode;
 mod select;
 #[cfg(feature = "sz3")]
 pub(crate) mod sz3;
+pub(crate) mod tail;
 pub(crate) mod validate;
 
 pub(crate) use globals::Globals;
@@ -49,6 +50,8 @@ pub(crate) enum Verb {
     Dump(dump::Args),
     /// Print values of the metadata of messages, for scripts
     Get(get::Args),
+    /// Follow a file or a stream, and list each message as it becomes whole
+    Tail(tail::Args),
     /// Copy messages as they are, into one file or into one for each value of a key
     ///
     /// Every message that is copied is checked before the first byte is written. Output files appear when they are
@@ -111,6 +114,7 @@ impl Verb {
             Self::Ls(args) => ls::run(args, out),
             Self::Dump(args) => dump::run(args, out),
             Self::Get(args) => get::run(args, out),
+            Self::Tail(args) => tail::run(args, out),
             Self::Copy(args) => copy::run(args, globals, out),
             Self::Create(args) => create::run(args, globals, out),
             Self::Recode(args) => recode::run(args, globals, out),
