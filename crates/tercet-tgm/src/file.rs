@@ -19,7 +19,7 @@ use crate::scan::{Scan, ScanOptions, scan_source};
 /// A file of messages, any of which can be read without reading the others.
 ///
 /// Opening it reads nothing. The first call that needs to know where messages are finds them, by one pass that reads
-/// a block around each preamble and postamble; the list is kept.
+/// a block around each preamble and postamble; the list is kept. Clones are cheap and share it.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
@@ -40,14 +40,15 @@ use crate::scan::{Scan, ScanOptions, scan_source};
 /// assert_eq!(array.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct File {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
     /// What was found out about objects.
     known: Arc<Known>,
     scan_options: ScanOptions,
-    scan: Mutex<Option<Arc<Scan>>>,
+    /// Shared by all clones.
+    scan: Arc<Mutex<Option<Arc<Scan>>>>,
 }
 
 impl File {
@@ -87,13 +88,20 @@ impl File {
     /// Messages whose bytes come from elsewhere.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Self {
         let scan_options = ScanOptions::default();
-        Self { source, options, known: Arc::default(), scan_options, scan: Mutex::new(None) }
+        Self { source, options, known: Arc::default(), scan_options, scan: Arc::default() }
     }
 
     /// Looks for messages in another way.
     pub fn with_scan_options(mut self, options: ScanOptions) -> Self {
         self.scan_options = options;
-        self.scan = Mutex::new(None);
+        self.scan = Arc::default();
+        self
+    }
+
+    /// Reads with other options. Where messages are does not depend on them, so that is not looked for again.
+    pub fn with_options(mut self, options: ReadOptions) -> Self {
+        self.options = options;
+        self.known = Arc::default();
         self
     }
 

@@ -43,6 +43,7 @@
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
 //! | `decoder`, `follow` | a stream in pieces → events; → whole messages, past damage |
 //! | `encode`, `writer` | arrays → messages → files |
+//! | `asynchronous` | the same for async runtimes, with the feature `async` |
 //! | `validate`, `outline` | whether messages are well; what is where |
 //! | [`compat`] | the names of the format's own documentation |
 #![deny(clippy::disallowed_methods)]
@@ -51,7 +52,14 @@
     allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test values are small")
 )]
 
+/// The guide is compiled and run with the tests.
+#[cfg(all(doctest, feature = "async"))]
+#[doc = include_str!("../../../docs/guide/tgm-tail-and-async.md")]
+mod guide {}
+
 mod array;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod body;
 pub mod cbor;
 mod check;
@@ -83,6 +91,8 @@ mod wire;
 mod writer;
 
 pub use array::Array;
+#[cfg(feature = "async")]
+pub use asynchronous::{AsyncDecoder, AsyncStreamingEncoder};
 pub use cbor::{CborError, CborWhy, canonicalize, verify_canonical_cbor};
 pub use decoder::{Decoder, Event};
 pub use descriptor::DataObjectDescriptor;
