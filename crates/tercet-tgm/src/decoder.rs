@@ -70,7 +70,7 @@ pub enum Event {
 /// The events, and the errors, are the same however the stream is cut. Memory is that of the largest frame and of the
 /// metadata of one message.
 ///
-/// A decoder that resynchronises numbers messages as [`scan`](crate::scan) does: one that is damaged keeps its number
+/// A decoder that resynchronises numbers messages as [`scan`](fn@crate::scan) does: one that is damaged keeps its number
 /// if its end is found before another message starts; one that was cut off has none.
 ///
 /// ```

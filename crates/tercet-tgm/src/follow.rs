@@ -13,7 +13,7 @@ use crate::wire::preamble::Preamble;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Arrived {
-    /// Its number, from 0; as [`scan`](crate::scan) counts.
+    /// Its number, from 0; as [`scan`](fn@crate::scan) counts.
     pub number: u64,
     /// Its bytes in the stream.
     pub span: Span,

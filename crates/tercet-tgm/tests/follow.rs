@@ -1,5 +1,7 @@
 //! A follower reports what a scan of the whole finds, however its bytes come.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -77,13 +79,15 @@ fn junk() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A message, the byte of its inside that is changed, and what stands in front of it.
-fn parts() -> impl Strategy<Value = Vec<(usize, Option<(usize, u8)>, Vec<u8>)>> {
+/// The number of a sample, a change to one of its bytes, and what stands in front of it.
+type Part = (usize, Option<(usize, u8)>, Vec<u8>);
+
+fn parts() -> impl Strategy<Value = Vec<Part>> {
     let flip = prop::option::weighted(0.3, (any::<usize>(), 1..=255u8));
     prop::collection::vec((any::<usize>(), flip, junk()), 1..6)
 }
 
-fn stream_of(parts: &[(usize, Option<(usize, u8)>, Vec<u8>)], flips: bool) -> Vec<u8> {
+fn stream_of(parts: &[Part], flips: bool) -> Vec<u8> {
     let samples = samples::all();
     let mut out = Vec::new();
     for (which, flip, junk) in parts {

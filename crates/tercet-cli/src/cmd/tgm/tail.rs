@@ -31,7 +31,6 @@ Exit code 0: nothing was wrong; 1: something was damaged or belongs to no messag
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// The file that grows; `-` reads standard input
     #[arg(value_name = "PATH")]

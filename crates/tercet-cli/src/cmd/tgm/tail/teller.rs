@@ -9,7 +9,7 @@ use tercet::tgm::{self, Arrived, Fault, Follower, Report};
 
 use super::{Args, Flow};
 use crate::cmd::tgm::ls::{MISSING, projection};
-use crate::cmd::tgm::select::look_up;
+use crate::cmd::tgm::select::{Keys, look_up};
 use crate::failure::{Failure, Outcome};
 use crate::ui::{self, Ui, WARN, paint};
 
@@ -49,7 +49,7 @@ impl<'a> Teller<'a> {
         let name =
             if is_stdin { "standard input".to_owned() } else { args.path.to_string_lossy().into_owned() };
         if !args.json {
-            let keys = args.keys.iter().flat_map(|keys| keys.iter()).map(escape::name);
+            let keys = args.keys.iter().flat_map(Keys::iter).map(escape::name);
             let heads = ["message", "offset", "length", "objects"].into_iter().map(Into::into);
             out.line(heads.chain(keys).collect::<Vec<_>>().join("\t"))?;
             out.finish()?;
@@ -147,7 +147,7 @@ impl<'a> Teller<'a> {
             });
         }
         let mut row = format!("{number}\t{}\t{}\t{objects}", span.start(), span.len());
-        for key in self.args.keys.iter().flat_map(|keys| keys.iter()) {
+        for key in self.args.keys.iter().flat_map(Keys::iter) {
             let value = look_up(metadata, key).unwrap_or(MISSING.into());
             // Writing to a String cannot fail.
             let _ = write!(row, "\t{}", escape::name(&value));
