@@ -66,6 +66,14 @@ impl Ui {
         writeln!(out, "{}", escape::json(&text)).map_err(|error| Failure::output(&error))
     }
 
+    /// A value as JSON on one line.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let out = self.bytes()?;
+        let text = serde_json::to_string(value)
+            .map_err(|error| Failure::request(format!("cannot be told in JSON: {error}")))?;
+        writeln!(out, "{}", escape::json(&text)).map_err(|error| Failure::output(&error))
+    }
+
     /// Standard output for bytes instead of text.
     pub(crate) fn bytes(&mut self) -> Result<&mut dyn Write, Failure> {
         self.finish()?;

@@ -1,7 +1,6 @@
 //! Messages from a stream, whatever pieces it comes in.
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use memchr::memmem;
 use tercet_core::limits::within;
 use tercet_core::{Budget, Span};
 
@@ -13,16 +12,26 @@ use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata};
 use crate::object::StreamedObject;
 use crate::options::ReadOptions;
-use crate::wire::ids::{FrameKind, MAGIC, POSTAMBLE_LEN, PREAMBLE_LEN};
+use crate::wire::frame::{Frame, FrameHeader};
+use crate::wire::ids::{FRAME_HEADER_LEN, FrameKind, MAGIC, POSTAMBLE_LEN, PREAMBLE_LEN};
 use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
 
+mod resync;
+
+use resync::{End, may_be_a_start};
+
 /// Bytes of a preamble.
 const PREAMBLE: usize = 24;
+/// Bytes of the header of a frame.
+const FRAME_HEADER: usize = 16;
 /// Bytes of a postamble.
 const POSTAMBLE: usize = 24;
 const _: () = assert!(PREAMBLE as u64 == PREAMBLE_LEN && POSTAMBLE as u64 == POSTAMBLE_LEN);
+const _: () = assert!(FRAME_HEADER as u64 == FRAME_HEADER_LEN);
+/// Bytes that are kept until the frame behind them proves them right: see [`Decoder::held`].
+const MOST_HELD: usize = 64 << 10;
 
 /// What comes by in a stream.
 #[derive(Clone, Debug)]
@@ -61,6 +70,9 @@ pub enum Event {
 /// The events, and the errors, are the same however the stream is cut. Memory is that of the largest frame and of the
 /// metadata of one message.
 ///
+/// A decoder that resynchronises numbers messages as [`scan`](fn@crate::scan) does: one that is damaged keeps its number
+/// if its end is found before another message starts; one that was cut off has none.
+///
 /// ```
 /// use tercet_tgm::{Decoder, EncodeOptions, Event, GlobalMetadata, encode_message};
 ///
@@ -84,8 +96,13 @@ pub struct Decoder {
     buffer: BytesMut,
     /// Where in the stream the buffer starts.
     at: u64,
+    /// Bytes at the start of the buffer that are decoded but not proved right by a frame behind them: a preamble,
+    /// padding. If that is cut off, the next message starts among them.
+    held: usize,
     /// The number of the next message.
     number: u64,
+    /// Bytes that were searched again after a frame turned out wrong.
+    looked_again: u64,
     state: State,
 }
 
@@ -93,8 +110,8 @@ pub struct Decoder {
 enum State {
     /// Between messages.
     Between,
-    /// In bytes that belong to no message, which started here.
-    Lost { since: u64 },
+    /// In bytes that belong to no message, which started at `since`. If they are the rest of one, its end is `awaited`.
+    Lost { since: u64, awaited: Option<End> },
     /// Inside a message.
     Inside(Box<Inside>),
     /// After an error.
@@ -126,7 +143,14 @@ impl Decoder {
 
     /// A decoder that reads with these options.
     pub fn with_options(options: ReadOptions) -> Self {
-        Self { options, resync: false, buffer: BytesMut::new(), at: 0, number: 0, state: State::Between }
+        let (buffer, state) = (BytesMut::new(), State::Between);
+        Self { options, resync: false, buffer, at: 0, held: 0, number: 0, looked_again: 0, state }
+    }
+
+    /// Counts bytes and messages from here on: for a stream that starts in the middle of a file, between two messages.
+    pub fn with_start(mut self, at: u64, number: u64) -> Self {
+        (self.at, self.number) = (at, number);
+        self
     }
 
     /// Goes on with the next message after junk or an error, instead of giving up.
@@ -144,13 +168,36 @@ impl Decoder {
 
     /// Bytes that were taken but not yet decoded.
     pub fn buffered(&self) -> usize {
-        self.buffer.len()
+        self.rest().len()
+    }
+
+    /// Where in the stream the first byte stands that is not decoded yet.
+    pub fn position(&self) -> u64 {
+        self.at + self.held as u64
+    }
+
+    /// The number of the message that is being decoded, or else of the next one.
+    pub fn message_number(&self) -> u64 {
+        self.number
+    }
+
+    /// The frame that comes next, if its header is here: how many of its bytes are, and how many there must be. One
+    /// that will be refused is none.
+    #[cfg(feature = "async")]
+    pub(crate) fn next_frame(&self) -> Option<(usize, usize)> {
+        let State::Inside(inside) = &self.state else { return None };
+        let rest = self.rest().get(usize::try_from(inside.skip).ok()?..)?;
+        let head = rest.get(..usize::try_from(inside.walk.wants()).ok()?)?;
+        match inside.walk.look(head) {
+            Ok(Next::Frame(header)) => Some((rest.len(), self.frame_len(&header).ok()?)),
+            _ => None,
+        }
     }
 
     /// The next event, or `None` if it needs more bytes.
     pub fn next_event(&mut self) -> Result<Option<Event>, Fault> {
-        if let State::Lost { since } = self.state {
-            if !self.search() {
+        if let State::Lost { since, awaited } = self.state {
+            if !self.search(since, awaited) {
                 return Ok(None);
             }
             self.state = State::Between;
@@ -164,11 +211,8 @@ impl Decoder {
             State::GivenUp | State::Lost { .. } => return Err(Fault::GivenUp),
         };
         event.inspect_err(|_| {
-            if matches!(self.state, State::Inside(_)) {
-                self.number += 1;
-            }
             if self.resync {
-                self.state = State::Lost { since: self.at };
+                self.lose();
             } else {
                 self.state = State::GivenUp;
                 self.buffer = BytesMut::new();
@@ -177,11 +221,20 @@ impl Decoder {
     }
 
     /// Ends the stream. It must not end inside a message.
+    ///
+    /// After the last [`next_event`](Self::next_event). A decoder that resynchronises goes on behind a message that was
+    /// cut off: what its lengths took in may hold whole messages, so ask for events again, then `finish` again, until
+    /// that says `Ok(None)`.
     pub fn finish(&mut self) -> Result<Option<Event>, Fault> {
         let end = self.at + self.buffer.len() as u64;
         match self.state {
             State::Between if self.buffer.is_empty() => Ok(None),
-            State::Lost { since } => {
+            State::Between if self.resync && !may_be_a_start(&self.buffer) => {
+                let since = self.at;
+                self.consume(end - since);
+                Ok(Span::between(since, end).map(Event::Skipped))
+            }
+            State::Lost { since, .. } => {
                 self.at = end;
                 self.buffer.clear();
                 self.state = State::Between;
@@ -189,16 +242,30 @@ impl Decoder {
             }
             State::GivenUp => Err(Fault::GivenUp),
             State::Between | State::Inside(_) => {
-                self.state = State::GivenUp;
-                Err(Fault::CutStream { message: self.number, at: end })
+                let cut = Fault::CutStream { message: self.number, at: end };
+                if !self.resync {
+                    self.state = State::GivenUp;
+                    return Err(cut);
+                }
+                if matches!(self.state, State::Between) {
+                    // Past the magic, so that a search does not find it again.
+                    self.consume(MAGIC.len() as u64);
+                }
+                self.lose();
+                Err(cut)
             }
         }
+    }
+
+    /// The bytes that are not decoded yet.
+    fn rest(&self) -> &[u8] {
+        self.buffer.get(self.held..).unwrap_or_default()
     }
 
     fn begin(&mut self) -> Result<Option<Event>, Fault> {
         let head = self.buffer.get(..MAGIC.len());
         if self.resync && head.is_some_and(|head| head != MAGIC) {
-            self.state = State::Lost { since: self.at };
+            self.state = State::Lost { since: self.at, awaited: None };
             return self.next_event();
         }
         let Some(head) = self.buffer.get(..PREAMBLE) else { return Ok(None) };
@@ -213,7 +280,7 @@ impl Decoder {
         let walk =
             Walk::new(self.number, self.at, &preamble).skipping_unknown(self.options.skip_unknown_frames);
         let frames = Collected::new(self.number, self.at, preamble);
-        self.consume(PREAMBLE_LEN);
+        self.held = PREAMBLE;
         self.state = State::Inside(Box::new(Inside {
             walk,
             frames,
@@ -224,32 +291,24 @@ impl Decoder {
         Ok(Some(Event::Start(preamble)))
     }
 
-    /// Goes to the next magic. Passes over each byte once: only what may be the start of a magic is kept.
-    fn search(&mut self) -> bool {
-        if let Some(found) = memmem::find(&self.buffer, MAGIC) {
-            self.consume(found as u64);
-            return true;
-        }
-        let keep = (MAGIC.len() - 1).min(self.buffer.len());
-        self.consume((self.buffer.len() - keep) as u64);
-        false
-    }
-
     fn go_on(&mut self) -> Result<Option<Event>, Fault> {
         loop {
+            let rest = self.rest().len();
             let State::Inside(inside) = &mut self.state else { return Ok(None) };
             if inside.skip > 0 {
-                let here = inside.skip.min(self.buffer.len() as u64);
-                inside.skip -= here;
+                let here = usize::try_from(inside.skip).unwrap_or(usize::MAX).min(rest);
+                inside.skip -= here as u64;
                 let more = inside.skip > 0;
-                self.consume(here);
+                self.hold(here);
                 if more {
                     return Ok(None);
                 }
                 continue;
             }
             let wants = usize::try_from(inside.walk.wants()).unwrap_or(usize::MAX);
-            let Some(head) = self.buffer.get(..wants) else { return Ok(None) };
+            let Some(head) = self.buffer.get(self.held..self.held.saturating_add(wants)) else {
+                return Ok(None);
+            };
             match inside.walk.look(head)? {
                 Next::Gap(len) => {
                     inside.walk.skip(len);
@@ -258,37 +317,75 @@ impl Decoder {
                 Next::Postamble => return self.end().map(Some),
                 Next::Frame(header) => {
                     // Refused before its bytes are collected.
-                    let limits = &self.options.limits;
-                    let limit = match header.kind() {
-                        Some(FrameKind::NTensor) => limits.chunk_bytes,
-                        _ => limits.metadata_bytes,
-                    };
-                    let len = within("a frame", header.total_length, limit)?;
-                    if self.buffer.len() < len {
+                    let len = self.frame_len(&header)?;
+                    if rest < len {
                         return Ok(None);
                     }
-                    let tail_at = len - usize::try_from(header.tail_len()).unwrap_or(len);
-                    let start = inside.walk.at();
-                    let frame = inside.walk.take(&header, &self.buffer[tail_at..len])?;
-                    inside.skip = inside.walk.at() - start - header.total_length;
-                    let bytes = self.buffer.split_to(len).freeze();
-                    self.at += header.total_length;
-                    if let Some(frame) = frame {
-                        return self.frame(frame, &bytes.slice(16..tail_at)).map(Some);
+                    if let Some(event) = self.take_frame(&header, len)? {
+                        return Ok(Some(event));
                     }
                 }
             }
         }
     }
 
-    fn frame(&mut self, frame: crate::wire::frame::Frame, body: &Bytes) -> Result<Event, Fault> {
+    /// Bytes of a frame, if it is within the limits.
+    fn frame_len(&self, header: &FrameHeader) -> Result<usize, Fault> {
+        let limits = &self.options.limits;
+        let limit = match header.kind() {
+            Some(FrameKind::NTensor) => limits.chunk_bytes,
+            _ => limits.metadata_bytes,
+        };
+        Ok(within("a frame", header.total_length, limit)?)
+    }
+
+    /// Decodes a frame whose bytes are all here. `None` for one of an unknown type that is passed over.
+    fn take_frame(&mut self, header: &FrameHeader, len: usize) -> Result<Option<Event>, Fault> {
+        let tail_at = len - usize::try_from(header.tail_len()).unwrap_or(len);
+        let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
+        let start = inside.walk.at();
+        let frame = inside.walk.take(header, &self.buffer[self.held + tail_at..self.held + len])?;
+        inside.skip = inside.walk.at() - start - header.total_length;
+        self.consume(self.held as u64);
+        self.held = 0;
+        let bytes = self.buffer.split_to(len);
+        self.at += header.total_length;
+        let Some(frame) = frame else { return Ok(None) };
+        if let Err(fault) = self.check_frame(&frame, &bytes[FRAME_HEADER..tail_at]) {
+            self.look_again(bytes);
+            return Err(fault);
+        }
+        let bytes = bytes.freeze();
+        let event = self.understand(frame, &bytes.slice(FRAME_HEADER..tail_at));
+        if event.is_err() && frame.hash().is_none() {
+            self.look_again_at_a_copy(&bytes);
+        }
+        event.map(Some)
+    }
+
+    /// Passes over bytes that nothing proves right yet.
+    fn hold(&mut self, len: usize) {
+        self.held += len;
+        if self.held > MOST_HELD {
+            // So many zeros: no message starts among them.
+            self.consume(self.held as u64);
+            self.held = 0;
+        }
+    }
+
+    fn check_frame(&mut self, frame: &Frame, body: &[u8]) -> Result<(), Fault> {
+        let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
+        inside.frames.push(*frame, &self.options)?;
+        if self.options.verify {
+            check_hash(self.number, frame, body)?;
+            inside.frames.check_promise(frame)?;
+        }
+        Ok(())
+    }
+
+    fn understand(&mut self, frame: Frame, body: &Bytes) -> Result<Event, Fault> {
         let (number, options) = (self.number, self.options);
         let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
-        inside.frames.push(frame, &options)?;
-        if options.verify {
-            check_hash(number, &frame, body)?;
-            inside.frames.check_promise(&frame)?;
-        }
         if frame.kind == FrameKind::NTensor {
             return StreamedObject::parse(number, frame, body, &options)
                 .map(|object| Event::Object(Box::new(object)));
@@ -305,12 +402,13 @@ impl Decoder {
 
     fn end(&mut self) -> Result<Event, Fault> {
         let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
-        let bytes = &self.buffer[..POSTAMBLE];
+        let bytes = &self.buffer[self.held..self.held + POSTAMBLE];
         let postamble = inside.walk.end(bytes)?;
         let layout: Layout = inside.frames.finish(&inside.walk, postamble);
         inside.contents.check(&layout, &self.options)?;
         let metadata = inside.contents.take_metadata(layout.number, layout.span, layout.object_count())?;
-        self.consume(POSTAMBLE_LEN);
+        self.consume(self.held as u64 + POSTAMBLE_LEN);
+        self.held = 0;
         self.number += 1;
         self.state = State::Between;
         Ok(Event::End { postamble, metadata })

@@ -59,19 +59,19 @@ pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<
 
 /// Whether everything that a reader needs before the objects stands before them: length, metadata, index; and nothing
 /// behind them.
-pub fn is_header_style(message: &Message) -> bool {
-    let layout = message.layout();
+pub fn is_header_style(message: &Message) -> Result<bool, Error> {
+    let layout = message.layout()?;
     let has_index = layout.frames.iter().any(|frame| frame.kind == FrameKind::HeaderIndex);
     let is_ahead = |kind| kind == FrameKind::NTensor || DecodePhase::of(kind) == DecodePhase::Header;
-    layout.preamble.known_length().is_some()
+    Ok(layout.preamble.known_length().is_some()
         && layout.frames.iter().all(|frame| is_ahead(frame.kind))
-        && (has_index || layout.object_count() == 0)
+        && (has_index || layout.object_count() == 0))
 }
 
 /// The message with its index, its hashes and all its metadata before its objects. `None` for one that has them there
 /// already: its own bytes will do.
 pub fn reshuffle(message: &Message, options: &EncodeOptions) -> Result<Option<Draft>, Error> {
-    if is_header_style(message) {
+    if is_header_style(message)? {
         return Ok(None);
     }
     let objects = carried(message)?;

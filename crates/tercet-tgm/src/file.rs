@@ -22,7 +22,8 @@ use crate::scan::{Scan, ScanOptions, scan_source};
 ///
 /// Opening it reads nothing. The first call that needs to know where messages are finds them, by one pass that reads
 /// a block around each preamble and postamble; the list is kept. A file that ends with a catalogue is not passed over: the
-/// catalogue tells where they are, and is not one of them.
+/// catalogue tells where they are, and is not one of them. Clones are cheap and share
+/// the list.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
@@ -43,14 +44,15 @@ use crate::scan::{Scan, ScanOptions, scan_source};
 /// assert_eq!(array.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct File {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
     /// What was found out about objects.
     known: Arc<Known>,
     scan_options: ScanOptions,
-    places: Mutex<Option<Places>>,
+    /// Shared by all clones.
+    places: Arc<Mutex<Option<Places>>>,
 }
 
 /// Where the messages are, and how that is known.
@@ -99,13 +101,20 @@ impl File {
     /// Messages whose bytes come from elsewhere.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Self {
         let scan_options = ScanOptions::default();
-        Self { source, options, known: Arc::default(), scan_options, places: Mutex::new(None) }
+        Self { source, options, known: Arc::default(), scan_options, places: Arc::default() }
     }
 
     /// Looks for messages in another way.
     pub fn with_scan_options(mut self, options: ScanOptions) -> Self {
         self.scan_options = options;
-        self.places = Mutex::new(None);
+        self.places = Arc::default();
+        self
+    }
+
+    /// Reads with other options. Where messages are does not depend on them, so that is not looked for again.
+    pub fn with_options(mut self, options: ReadOptions) -> Self {
+        self.options = options;
+        self.known = Arc::default();
         self
     }
 

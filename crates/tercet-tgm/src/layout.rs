@@ -132,6 +132,11 @@ impl Collected {
         &self.preamble
     }
 
+    /// Where the message ends, as its preamble says.
+    pub(crate) fn known_end(&self) -> Option<u64> {
+        self.preamble.known_length().and_then(|length| self.base.checked_add(length))
+    }
+
     pub(crate) fn frames(&self) -> &[Frame] {
         &self.frames
     }

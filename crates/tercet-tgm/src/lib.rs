@@ -42,8 +42,9 @@
 //! | `value`, `cbor`, `metadata`, `descriptor`, `lists` | CBOR ↔ what frames say; no offsets |
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
 //! | `catalogue` | where the messages of a file are and what their keys say, in a message at its end |
-//! | `decoder` | a stream in pieces → events |
+//! | `decoder`, `follow` | a stream in pieces → events; → whole messages, past damage |
 //! | `encode`, `writer` | arrays → messages → files |
+//! | `asynchronous` | the same for async runtimes, with the feature `async` |
 //! | [`edit`], [`salvage`] | messages → other messages, payloads as they are; what is intact of a damaged file |
 //! | `validate`, `outline` | whether messages are well; what is where |
 //! | [`compat`] | the names of the format's own documentation |
@@ -53,7 +54,14 @@
     allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test values are small")
 )]
 
+/// The guide is compiled and run with the tests.
+#[cfg(all(doctest, feature = "async"))]
+#[doc = include_str!("../../../docs/guide/tgm-tail-and-async.md")]
+mod guide {}
+
 mod array;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod body;
 mod catalogue;
 pub mod cbor;
@@ -66,6 +74,7 @@ pub mod edit;
 mod encode;
 mod fault;
 mod file;
+mod follow;
 mod indexed;
 mod known;
 mod layout;
@@ -88,6 +97,8 @@ mod wire;
 mod writer;
 
 pub use array::Array;
+#[cfg(feature = "async")]
+pub use asynchronous::{AsyncDecoder, AsyncStreamingEncoder};
 pub use catalogue::{Catalogue, CatalogueBuilder, CatalogueError, CatalogueKeys, Column, MOST_KEYS};
 pub use cbor::{CborError, CborWhy, canonicalize, verify_canonical_cbor};
 pub use decoder::{Decoder, Event};
@@ -99,6 +110,7 @@ pub use encode::{
 };
 pub use fault::{Contradiction, Error, Fault};
 pub use file::{File, Messages};
+pub use follow::{Arrived, Follower, Report};
 pub use layout::Layout;
 pub use lists::{HashFrame, IndexFrame};
 pub use message::Message;

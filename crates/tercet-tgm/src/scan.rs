@@ -224,7 +224,8 @@ impl<'a> Scanner<'a> {
         let Some(end) = end.map(|end| end + END_MAGIC.len() as u64).filter(|&end| end <= limit) else {
             return Ok(None);
         };
-        let next = self.starts.next(&mut self.ahead, broken.max(at + 1))?;
+        // The padding in front of it may be missing, and be the start of that message instead.
+        let next = self.starts.next(&mut self.ahead, broken.saturating_sub(7).max(at + 1))?;
         let whole = end - at >= MIN_MESSAGE && next.is_none_or(|next| end <= next);
         Ok(whole.then_some(end))
     }

@@ -72,7 +72,7 @@ fn open(bytes: Vec<u8>) -> Message {
         validate_bytes(&bytes, &ValidateOptions::new().with_depth(Depth::Default).with_canonical(true));
     assert!(report.is_ok(), "{report:?}");
     let message = Message::from_bytes("new", bytes).unwrap();
-    assert!(message.layout().frames.iter().all(|frame| frame.hash().is_some()));
+    assert!(message.layout().unwrap().frames.iter().all(|frame| frame.hash().is_some()));
     message
 }
 

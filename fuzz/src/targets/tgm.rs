@@ -6,8 +6,8 @@ use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
 use tercet_core::{Budget, ByteSource, Diagnose as _, Limits, Span};
 use tercet_tgm::{
-    Decoder, Depth, Direction, Event, File, Message, ReadOptions, ScanOptions, ValidateOptions, cbor,
-    scan_source, validate_source,
+    Decoder, Depth, Direction, Event, File, Follower, Message, ReadOptions, Report, ScanOptions,
+    ValidateOptions, cbor, scan_source, validate_source,
 };
 
 pub(super) mod reseal;
@@ -139,12 +139,45 @@ pub(super) fn stream(input: &[u8]) {
                 }
             }
         }
-        if let Ok(Some(event)) = decoder.finish() {
-            add(event);
+        // Behind a message that was cut off there may be others.
+        loop {
+            let next = match decoder.next_event() {
+                Ok(None) => decoder.finish(),
+                next => next,
+            };
+            match next {
+                Ok(Some(event)) => add(event),
+                Ok(None) => break,
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
         }
         all
     };
     assert_eq!(events(input.len().max(1)), events(7), "cuts change nothing");
+    follow(input);
+}
+
+/// Follows a stream: what is told to be whole is a message that opens.
+fn follow(input: &[u8]) {
+    let options = ReadOptions::new().with_limits(limits());
+    let mut follower = Follower::with_options(options);
+    let mut end = 0;
+    let mut check = |report: Report| {
+        let Report::Message(told) = report else { return };
+        assert!(told.span.start() >= end, "no byte belongs to two messages");
+        end = told.span.end();
+        let opened = Message::open(source(input), told.number, told.span, options).expect("it is whole");
+        assert_eq!((opened.span(), opened.object_count()), (told.span, told.objects));
+    };
+    for piece in input.chunks(100) {
+        follower.push(piece);
+        while let Some(report) = follower.next_report() {
+            check(report);
+        }
+    }
+    while let Some(report) = follower.finish() {
+        check(report);
+    }
 }
 
 /// Decodes CBOR; what it decodes to is encoded canonically and decodes to the same.

@@ -26,6 +26,10 @@ pub(super) fn unit(context: &Context) -> Report {
         Err(missing) => report.lack(context.ci, "golden", &format!("{} not found", missing.display())),
     }
     cargo_test(&mut report, &mut command);
+    // What a feature adds that is not in a plain build.
+    let mut command = context.cargo();
+    command.args(["test", "--package", "tercet-tgm", "--no-fail-fast", "--features", "async"]);
+    cargo_test(&mut report, command.args(["--lib", "--test", "asynchronous"]).args(context.locked()));
     report
 }
 
@@ -34,6 +38,9 @@ pub(super) fn doctest(context: &Context) -> Report {
     let mut command = context.cargo();
     command.args(["test", "--workspace", "--no-fail-fast", "--doc"]).args(context.locked());
     cargo_test(&mut report, &mut command);
+    let mut command = context.cargo();
+    command.args(["test", "--package", "tercet-tgm", "--no-fail-fast", "--features", "async,mmap", "--doc"]);
+    cargo_test(&mut report, command.args(context.locked()));
     report
 }
 

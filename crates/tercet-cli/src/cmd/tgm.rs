@@ -30,6 +30,7 @@ pub(crate) mod set;
 pub(crate) mod split;
 #[cfg(feature = "sz3")]
 pub(crate) mod sz3;
+pub(crate) mod tail;
 pub(crate) mod validate;
 
 pub(crate) use globals::Globals;
@@ -56,6 +57,8 @@ pub(crate) enum Verb {
     Dump(dump::Args),
     /// Print values of the metadata of messages, for scripts
     Get(get::Args),
+    /// Follow a file or a stream, and list each message as it becomes whole
+    Tail(tail::Args),
     /// Copy messages as they are, into one file or into one for each value of a key
     ///
     /// Every message that is copied is checked before the first byte is written. Output files appear when they are
@@ -143,6 +146,7 @@ impl Verb {
             Self::Ls(args) => ls::run(args, out),
             Self::Dump(args) => dump::run(args, out),
             Self::Get(args) => get::run(args, out),
+            Self::Tail(args) => tail::run(args, out),
             Self::Copy(args) => copy::run(args, globals, out),
             Self::Set(args) => set::run(args, out),
             Self::Merge(args) => merge::run(args, out),

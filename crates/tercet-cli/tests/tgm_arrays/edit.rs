@@ -185,7 +185,7 @@ fn reshuffle_puts_first_what_readers_need_first() {
         assert!(part(&folder, "new.tgm", number) == part(&folder, "run.tgm", number), "header style already");
     }
     let kinds: Vec<_> =
-        folder.message("new.tgm", 1).layout().frames.iter().map(|frame| frame.kind.name()).collect();
+        folder.message("new.tgm", 1).layout().unwrap().frames.iter().map(|frame| frame.kind.name()).collect();
     assert_eq!(kinds, ["header_metadata", "header_index", "header_hash", "ntensor"]);
     folder.ok("reshuffle new.tgm -o again.tgm");
     assert!(folder.read("again.tgm") == folder.read("new.tgm"));

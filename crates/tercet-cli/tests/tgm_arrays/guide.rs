@@ -40,7 +40,7 @@ fn check(name: &str, folder: &Folder) {
     let guide = std::fs::read_to_string(path).unwrap();
     let commands: Vec<_> =
         commands(&guide).into_iter().filter(|(line, _)| !line.starts_with("python ")).collect();
-    assert!(commands.len() > 8, "the guide has hardly any commands");
+    assert!(commands.len() > 6, "the guide has hardly any commands");
     for (line, shown) in commands {
         let script = format!("exec 2>&1; tgm() {{ \"$0\" \"$@\"; }}; {line}");
         let mut command = assert_cmd::Command::new("bash");
@@ -56,6 +56,13 @@ fn create_and_extract() {
     let folder = Folder::new();
     save_arrays(&folder);
     check("tgm-create-and-extract.md", &folder);
+}
+
+#[test]
+fn tail() {
+    let folder = Folder::new();
+    save_arrays(&folder);
+    check("tgm-tail-and-async.md", &folder);
 }
 
 /// A build with another codec may choose that.

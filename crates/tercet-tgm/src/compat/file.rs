@@ -7,6 +7,8 @@ use tercet_core::progress::Silent;
 
 use super::error::Result;
 use super::{DecodeOptions, DecodedMessage, decode_whole};
+#[cfg(feature = "async")]
+use crate::asynchronous::off_thread;
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::EncodeOptions;
 use crate::file::File;
@@ -137,15 +139,14 @@ impl TensogramFile {
     /// Opens a file without blocking the runtime.
     #[cfg(feature = "async")]
     pub async fn open_async(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref().to_owned();
-        blocking(move || Self::open(path)).await
+        let path = path.as_ref();
+        Ok(Self { path: path.to_owned(), file: Arc::new(File::open_async(path).await?) })
     }
 
     /// The bytes of a message, read on the blocking pool.
     #[cfg(feature = "async")]
     pub async fn read_message_async(&self, index: usize) -> Result<Vec<u8>> {
-        let file = self.clone();
-        blocking(move || file.read_message(index)).await
+        Ok(self.file.read_message_async(index as u64).await?.into())
     }
 
     /// Decodes a message on the blocking pool.
@@ -155,13 +156,8 @@ impl TensogramFile {
         index: usize,
         options: &DecodeOptions,
     ) -> Result<DecodedMessage> {
-        let (file, options) = (self.clone(), *options);
-        blocking(move || file.decode_message(index, &options)).await
+        let file = File::clone(&self.file).with_options(*options);
+        let message = file.message_async(index as u64).await?;
+        off_thread(move || decode_whole(&message)).await.map_err(crate::fault::Fault::from)?
     }
-}
-
-#[cfg(feature = "async")]
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(super::TensogramError::Io(std::io::Error::other(error))))
 }

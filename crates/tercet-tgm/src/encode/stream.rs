@@ -130,6 +130,18 @@ impl<W: Write> StreamingEncoder<W> {
         Ok(self.sink)
     }
 
+    /// Where the bytes go.
+    #[cfg(feature = "async")]
+    pub(crate) fn sink_mut(&mut self) -> &mut W {
+        &mut self.sink
+    }
+
+    /// Ends the message with its length behind it. Whoever calls writes the length into the preamble.
+    pub(crate) fn finish_counted(mut self) -> Result<(W, u64), Fault> {
+        let total = self.put_footer(true)?;
+        Ok((self.sink, total))
+    }
+
     fn put_object(&mut self, object: &Ready<'_>) -> Result<(), Fault> {
         let hashed = self.options.hash;
         let parts = &object.parts;
@@ -212,8 +224,8 @@ impl<W: Write> StreamingEncoder<W> {
 
 impl<W: Write + Seek> StreamingEncoder<W> {
     /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
-    pub fn finish_with_length(mut self) -> Result<W, Fault> {
-        let total = self.put_footer(true)?;
+    pub fn finish_with_length(self) -> Result<W, Fault> {
+        let (mut sink, total) = self.finish_counted()?;
         let go = |sink: &mut W| -> io::Result<()> {
             let end = sink.stream_position()?;
             let start = end.checked_sub(total).ok_or(io::ErrorKind::InvalidInput)?;
@@ -222,7 +234,7 @@ impl<W: Write + Seek> StreamingEncoder<W> {
             sink.seek(SeekFrom::Start(end))?;
             sink.flush()
         };
-        go(&mut self.sink).map_err(Fault::from)?;
-        Ok(self.sink)
+        go(&mut sink).map_err(Fault::from)?;
+        Ok(sink)
     }
 }

@@ -11,7 +11,7 @@ use crate::input::Inputs;
 use crate::ui::Ui;
 
 /// What stands in the place of a value that a message does not have.
-const MISSING: &str = "N/A";
+pub(super) const MISSING: &str = "N/A";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -39,7 +39,12 @@ impl Filter {
 
     /// Whether a message is taken.
     pub(super) fn takes(&self, message: &Message) -> bool {
-        self.clause.as_ref().is_none_or(|clause| clause.holds(message.metadata()))
+        self.takes_metadata(message.metadata())
+    }
+
+    /// Whether a message with this metadata is taken.
+    pub(super) fn takes_metadata(&self, metadata: &GlobalMetadata) -> bool {
+        self.clause.as_ref().is_none_or(|clause| clause.holds(metadata))
     }
 }
 

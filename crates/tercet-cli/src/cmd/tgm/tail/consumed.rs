@@ -1,0 +1,156 @@
+//! What was read of a file, to know it again.
+
+use tercet::core::SourceError;
+use tercet::core::checksum::Xxh3;
+
+use super::growing::Growing;
+
+/// The last bytes that are compared each time there are more: a file that was written anew shows there.
+const RECENT: usize = 256;
+/// Bytes of a length field.
+const FIELD: usize = 8;
+/// Bytes read at a time.
+const PIECE: usize = 1 << 20;
+
+/// What was read of a file.
+///
+/// A writer that can go back fills in the length of a message when it knows it, behind our back: those fields count as
+/// what they were when they were read, which is 0.
+#[derive(Debug)]
+pub(super) struct Consumed {
+    /// Where the hash starts.
+    from: u64,
+    end: u64,
+    hash: Xxh3,
+    recent: Vec<u8>,
+    /// Where lengths stand that were not known, in ascending order.
+    lengths: Vec<u64>,
+}
+
+impl Consumed {
+    /// Nothing yet of a file that is read from here on.
+    pub(super) fn starting_at(from: u64) -> Self {
+        Self { from, end: from, hash: Xxh3::new(), recent: Vec::new(), lengths: Vec::new() }
+    }
+
+    /// The first byte that was not read.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The last bytes that were read.
+    pub(super) fn recent(&self) -> &[u8] {
+        &self.recent
+    }
+
+    /// Adds the next bytes.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.end += bytes.len() as u64;
+        self.recent.extend_from_slice(&bytes[bytes.len().saturating_sub(RECENT)..]);
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
+    }
+
+    /// Remembers a length that was not known: that of the message that starts here.
+    pub(super) fn add_open_message(&mut self, start: u64) {
+        let at = start.saturating_add(16);
+        if self.lengths.last().is_none_or(|last| *last < at) {
+            self.lengths.push(at);
+        }
+    }
+
+    /// Whether these bytes, which end where reading stopped, are the ones that were read.
+    pub(super) fn ends_with(&self, bytes: &[u8]) -> bool {
+        let start = self.end - self.recent.len() as u64;
+        let mut bytes = bytes.to_vec();
+        self.blank(start, &mut bytes);
+        bytes == self.recent
+    }
+
+    /// Whether a file starts with what was read.
+    pub(super) fn is_start_of(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
+        if thing.len()? < self.end {
+            return Ok(false);
+        }
+        let mut hash = Xxh3::new();
+        let mut piece = vec![0; PIECE];
+        let mut at = self.from;
+        while at < self.end {
+            let len = usize::try_from(self.end - at).unwrap_or(PIECE).min(PIECE);
+            let piece = &mut piece[..len];
+            if thing.read_at(at, piece)? < len {
+                return Ok(false);
+            }
+            self.blank(at, piece);
+            hash.update(piece);
+            at += len as u64;
+        }
+        Ok(hash.digest() == self.hash.digest())
+    }
+
+    /// Makes the lengths that were not known what they were, in bytes that start at `start`.
+    fn blank(&self, start: u64, bytes: &mut [u8]) {
+        let end = start.saturating_add(bytes.len() as u64);
+        let first = self.lengths.partition_point(|at| at.saturating_add(FIELD as u64) <= start);
+        for &at in self.lengths[first..].iter().take_while(|at| **at < end) {
+            let inside =
+                |position: u64| usize::try_from(position.saturating_sub(start)).unwrap_or(usize::MAX);
+            let (from, to) = (inside(at), inside(at.saturating_add(FIELD as u64)).min(bytes.len()));
+            bytes[from..to].fill(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::cmd::tgm::tail::growing::{Path, Place as _};
+
+    fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, Box<dyn Growing>) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let opened = Path::new(file.path()).open().unwrap().unwrap();
+        (file, opened)
+    }
+
+    #[test]
+    fn a_file_is_known_again_by_what_was_read() {
+        let text: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7 % 251) as u8).collect();
+        let mut consumed = Consumed::starting_at(0);
+        for piece in text.chunks(700_001) {
+            consumed.add(piece);
+        }
+        assert_eq!(consumed.recent(), &text[text.len() - RECENT..]);
+        let longer = [&text[..], b"more"].concat();
+        let mut other = longer.clone();
+        other[1_500_000] ^= 1;
+        for (bytes, same) in [(&longer, true), (&text, true), (&other, false), (&text[1..].to_vec(), false)] {
+            let (_kept, opened) = file(bytes);
+            assert_eq!(consumed.is_start_of(&*opened).unwrap(), same);
+        }
+    }
+
+    #[test]
+    fn lengths_that_are_filled_in_change_nothing() {
+        let mut text = vec![7u8; 100];
+        text[16..24].fill(0);
+        text[60..68].fill(0);
+        let mut consumed = Consumed::starting_at(0);
+        consumed.add(&text[..64]);
+        consumed.add_open_message(0);
+        consumed.add_open_message(44);
+        consumed.add_open_message(44);
+        assert!(consumed.ends_with(&text[..64]));
+        text[16..24].fill(9);
+        text[60..68].fill(9);
+        assert!(consumed.ends_with(&text[..64]));
+        let (_kept, opened) = file(&text);
+        assert!(consumed.is_start_of(&*opened).unwrap());
+        text[15] = 8;
+        assert!(!consumed.ends_with(&text[..64]));
+        let (_kept, opened) = file(&text);
+        assert!(!consumed.is_start_of(&*opened).unwrap());
+    }
+}

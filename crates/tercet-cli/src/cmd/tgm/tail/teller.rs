@@ -1,0 +1,199 @@
+//! What the user is told about a stream.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+use tercet::core::escape;
+use tercet::tgm::{self, Arrived, Fault, Follower, Report};
+
+use super::{Args, Flow};
+use crate::cmd::tgm::ls::{MISSING, projection};
+use crate::cmd::tgm::select::{Keys, look_up};
+use crate::failure::{Failure, Outcome};
+use crate::ui::{self, Ui, WARN, paint};
+
+/// Prints what a follower reports, and remembers what was wrong.
+#[derive(Debug)]
+pub(super) struct Teller<'a> {
+    args: &'a Args,
+    name: String,
+    printed: u64,
+    damaged: u64,
+    /// Bytes that belong to no message, those of damaged ones left out.
+    junk: u64,
+    /// The message that the input ended in, as long as nothing came behind it.
+    cut: Option<Damage>,
+}
+
+#[derive(Debug)]
+struct Damage {
+    start: u64,
+    fault: Fault,
+}
+
+/// A message as programs are told of it.
+#[derive(Serialize)]
+struct Line {
+    message: u64,
+    offset: u64,
+    length: u64,
+    objects: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys: Option<Json>,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) fn new(args: &'a Args, out: &mut Ui) -> Result<Self, Failure> {
+        let is_stdin = args.path.as_os_str() == "-";
+        let name =
+            if is_stdin { "standard input".to_owned() } else { args.path.to_string_lossy().into_owned() };
+        if !args.json {
+            let keys = args.keys.iter().flat_map(Keys::iter).map(escape::name);
+            let heads = ["message", "offset", "length", "objects"].into_iter().map(Into::into);
+            out.line(heads.chain(keys).collect::<Vec<_>>().join("\t"))?;
+            out.finish()?;
+        }
+        Ok(Self { args, name, printed: 0, damaged: 0, junk: 0, cut: None })
+    }
+
+    /// Tells everything that is new. Reaches whoever reads before it returns. `open` gets the starts of messages whose
+    /// length their preamble does not say.
+    pub(super) fn tell(
+        &mut self,
+        follower: &mut Follower,
+        mut open: impl FnMut(u64),
+        out: &mut Ui,
+    ) -> Result<Flow, Failure> {
+        let flow = self.tell_all(
+            || {
+                let report = follower.next_report();
+                if let Some(Report::Message(message)) = &report
+                    && message.preamble.known_length().is_none()
+                {
+                    open(message.span.start());
+                }
+                report
+            },
+            out,
+        )?;
+        if let Some((start, preamble)) = follower.pending()
+            && preamble.known_length().is_none()
+        {
+            open(start);
+        }
+        Ok(flow)
+    }
+
+    /// Tells what is left of a stream that ended.
+    pub(super) fn tell_end(&mut self, follower: &mut Follower, out: &mut Ui) -> Result<Flow, Failure> {
+        self.tell_all(|| follower.finish(), out)
+    }
+
+    /// Something about the file that is no fault.
+    pub(super) fn note(&self, what: &str, out: &mut Ui) -> Result<(), Failure> {
+        out.note(format_args!("note: {}: {what}", escape::name(&self.name)))
+    }
+
+    fn tell_all(&mut self, mut next: impl FnMut() -> Option<Report>, out: &mut Ui) -> Result<Flow, Failure> {
+        let mut flow = Flow::GoOn;
+        while let Some(report) = next() {
+            self.report(report, out)?;
+            if self.args.until_count.is_some_and(|count| self.printed >= count) {
+                flow = Flow::Enough;
+                break;
+            }
+        }
+        out.finish()?;
+        Ok(flow)
+    }
+
+    fn report(&mut self, report: Report, out: &mut Ui) -> Result<(), Failure> {
+        match report {
+            Report::Message(message) => {
+                self.tell_cut(out)?;
+                self.message(&message, out)
+            }
+            Report::Damaged { start, fault: fault @ Fault::CutStream { .. }, .. } => {
+                self.tell_cut(out)?;
+                self.cut = Some(Damage { start, fault });
+                Ok(())
+            }
+            Report::Damaged { start, fault, .. } => self.damage(Damage { start, fault }, out),
+            Report::Skipped { after_damage: true, .. } => Ok(()),
+            Report::Skipped { span, .. } => {
+                self.junk += span.len();
+                let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
+                out.note(format_args!("{warning} {name}: bytes {span} belong to no message"))
+            }
+            // A report of a kind that this command does not know says nothing about a message.
+            _ => Ok(()),
+        }
+    }
+
+    fn message(&mut self, message: &Arrived, out: &mut Ui) -> Result<(), Failure> {
+        let Arrived { number, span, objects, metadata, .. } = message;
+        if !self.args.filter.takes_metadata(metadata) {
+            return Ok(());
+        }
+        self.printed += 1;
+        if self.args.json {
+            return out.json_line(&Line {
+                message: *number,
+                offset: span.start(),
+                length: span.len(),
+                objects: *objects,
+                keys: self.args.keys.as_ref().map(|keys| projection(metadata, keys)),
+            });
+        }
+        let mut row = format!("{number}\t{}\t{}\t{objects}", span.start(), span.len());
+        for key in self.args.keys.iter().flat_map(Keys::iter) {
+            let value = look_up(metadata, key).unwrap_or(MISSING.into());
+            // Writing to a String cannot fail.
+            let _ = write!(row, "\t{}", escape::name(&value));
+        }
+        out.line(row)
+    }
+
+    fn damage(&mut self, damage: Damage, out: &mut Ui) -> Result<(), Failure> {
+        self.damaged += 1;
+        let start = damage.start;
+        let passed = format!("the message starts at byte {start} and is passed over");
+        if let Failure::Error(mut report) = self.failure(damage) {
+            report.hint = None;
+            out.note(format_args!("{}\n  {passed}", ui::error_text(&report)))?;
+        }
+        Ok(())
+    }
+
+    /// A message that was cut off is only damage if the stream went on behind it.
+    pub(super) fn tell_cut(&mut self, out: &mut Ui) -> Result<(), Failure> {
+        match self.cut.take() {
+            Some(damage) => self.damage(damage, out),
+            None => Ok(()),
+        }
+    }
+
+    fn failure(&self, damage: Damage) -> Failure {
+        Failure::of(&tgm::Error::new(self.name.as_str().into(), damage.fault))
+    }
+
+    /// Says how it went.
+    pub(super) fn end(&mut self, out: &mut Ui) -> Result<Outcome, Failure> {
+        if self.damaged > 0 || self.junk > 0 {
+            let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
+            let damaged = counted(self.damaged, "damaged message");
+            let junk = counted(self.junk, "byte");
+            out.note(format_args!("{warning} {name}: {damaged}, {junk} between messages"))?;
+        }
+        if let Some(damage) = self.cut.take() {
+            let start = damage.start;
+            return Err(self.failure(damage).with_hint(format!("the message starts at byte {start}")));
+        }
+        Ok(if self.damaged > 0 || self.junk > 0 { Outcome::FoundBad } else { Outcome::Done })
+    }
+}
+
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,100 @@
+//! The same for async runtimes: files on tokio's blocking pool, streams over `AsyncRead` and `AsyncWrite`.
+//!
+//! There is one parser and one encoder. What stands here moves bytes to and from them, and moves them to the blocking
+//! pool while they hash or code more than a little.
+
+mod decoder;
+mod encoder;
+mod file;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tercet_core::progress::Cancelled;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+
+pub use decoder::AsyncDecoder;
+pub use encoder::AsyncStreamingEncoder;
+
+/// Bytes whose hashing or coding is worth the way to another thread: some ten microseconds.
+const WORTH_A_THREAD: usize = 128 << 10;
+
+/// Does work on the blocking pool. A panic there goes on here; a runtime that ends before the work starts cancels it.
+pub(crate) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Cancelled> {
+    joined(spawn_blocking(work).await)
+}
+
+fn joined<T>(done: Result<T, JoinError>) -> Result<T, Cancelled> {
+    done.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Cancelled,
+    })
+}
+
+/// A tool that is either here or at work on the blocking pool.
+///
+/// Whoever waits for it may give up waiting: the tool comes back with what it made to whoever waits next.
+#[derive(Debug)]
+enum Tool<T, A> {
+    Here(T),
+    Away(JoinHandle<(T, A)>),
+    /// The runtime ended while it was away.
+    Gone,
+}
+
+impl<T: Send + 'static, A: Send + 'static> Tool<T, A> {
+    /// The tool, if it is here.
+    fn here(&mut self) -> Result<&mut T, Cancelled> {
+        match self {
+            Self::Here(tool) => Ok(tool),
+            Self::Away(_) | Self::Gone => Err(Cancelled),
+        }
+    }
+
+    /// Sends it to work. It must be here.
+    fn send(&mut self, work: impl FnOnce(&mut T) -> A + Send + 'static) -> Result<(), Cancelled> {
+        match std::mem::replace(self, Self::Gone) {
+            Self::Here(mut tool) => {
+                *self = Self::Away(spawn_blocking(move || {
+                    let made = work(&mut tool);
+                    (tool, made)
+                }));
+                Ok(())
+            }
+            other => {
+                *self = other;
+                Err(Cancelled)
+            }
+        }
+    }
+
+    /// What it made, once it is back; `None` if it was not away.
+    async fn back(&mut self) -> Result<Option<A>, Cancelled> {
+        Back(self).await
+    }
+}
+
+/// Waits for a tool without taking it: dropping this loses nothing.
+struct Back<'a, T, A>(&'a mut Tool<T, A>);
+
+impl<T, A> Future for Back<'_, T, A> {
+    type Output = Result<Option<A>, Cancelled>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let tool = &mut *self.0;
+        match tool {
+            Tool::Here(_) => Poll::Ready(Ok(None)),
+            Tool::Gone => Poll::Ready(Err(Cancelled)),
+            Tool::Away(handle) => {
+                let done = ready!(Pin::new(handle).poll(context));
+                *tool = Tool::Gone;
+                let (back, made) = joined(done)?;
+                *tool = Tool::Here(back);
+                Poll::Ready(Ok(Some(made)))
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Messages from an async stream.
+
+use tercet_core::{SourceError, Span};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use super::{Tool, WORTH_A_THREAD};
+use crate::decoder::{Decoder, Event};
+use crate::fault::Fault;
+
+/// Bytes read at a time.
+const PIECE: usize = 64 << 10;
+
+/// Decodes messages from anything that is `AsyncRead`.
+///
+/// The events and the errors are those of a [`Decoder`], which does the work: large frames are hashed on the blocking
+/// pool. No more is read than the next event needs, up to 64 KiB, so whoever writes is held back; memory is that of
+/// the [`Decoder`].
+///
+/// ```
+/// # #[cfg(feature = "async")] {
+/// use tercet_tgm::{AsyncDecoder, AsyncStreamingEncoder, DataObjectDescriptor, Dtype, EncodeOptions};
+/// use tercet_tgm::{Event, Fault, GlobalMetadata};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let (near, far) = tokio::io::duplex(64);
+/// let write = async {
+///     let descriptor = DataObjectDescriptor::new(Dtype::Int16, [2]);
+///     let metadata = GlobalMetadata::default();
+///     let mut encoder = AsyncStreamingEncoder::new(near, &metadata, EncodeOptions::new()).await?;
+///     encoder.write_object(&descriptor, vec![1, 0, 254, 255]).await?;
+///     encoder.finish().await.map(drop)
+/// };
+/// let read = async {
+///     let mut decoder = AsyncDecoder::new(far);
+///     let mut arrays = Vec::new();
+///     while let Some(event) = decoder.next_event().await? {
+///         if let Event::Object(object) = event {
+///             arrays.push(object.decode_async().await?);
+///         }
+///     }
+///     Ok::<_, Fault>(arrays)
+/// };
+/// # let both = async {
+/// #     let writing = tokio::spawn(write);
+/// #     let arrays = read.await?;
+/// #     writing.await.unwrap()?;
+/// #     Ok::<_, Fault>(arrays)
+/// # };
+/// # let arrays = both.await?;
+/// assert_eq!(arrays[0].to_vec::<i16>(), Some(vec![1, -2]));
+/// # Ok::<(), Fault>(())
+/// # })?;
+/// # }
+/// # Ok::<(), tercet_tgm::Fault>(())
+/// ```
+#[derive(Debug)]
+pub struct AsyncDecoder<R> {
+    source: R,
+    decoder: Tool<Decoder, Result<Option<Event>, Fault>>,
+    piece: Box<[u8]>,
+    /// Bytes read.
+    len: u64,
+    is_at_end: bool,
+}
+
+impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
+    /// A decoder that checks everything and stops at the first error.
+    pub fn new(source: R) -> Self {
+        Self::with_decoder(source, Decoder::new())
+    }
+
+    /// Reads with a decoder that was made ready: with options, or one that resynchronises.
+    pub fn with_decoder(source: R, decoder: Decoder) -> Self {
+        let piece = vec![0; PIECE].into_boxed_slice();
+        Self { source, decoder: Tool::Here(decoder), piece, len: 0, is_at_end: false }
+    }
+
+    /// The next event; `None` when the stream has ended, which must not be inside a message.
+    ///
+    /// Cancellation safe: if the future is dropped, no byte and no event is lost.
+    pub async fn next_event(&mut self) -> Result<Option<Event>, Fault> {
+        loop {
+            if let Some(event) = self.turn().await? {
+                return Ok(Some(event));
+            }
+            if self.is_at_end {
+                return self.end();
+            }
+            let read = self.source.read(&mut self.piece).await;
+            let n = read.map_err(|error| SourceError::Read { span: Span::empty(self.len), error })?;
+            self.len += n as u64;
+            self.is_at_end = n == 0;
+            self.decoder.here()?.push(&self.piece[..n]);
+        }
+    }
+
+    /// An event out of the bytes that are here.
+    async fn turn(&mut self) -> Result<Option<Event>, Fault> {
+        if let Some(made) = self.decoder.back().await? {
+            return made;
+        }
+        let decoder = self.decoder.here()?;
+        match decoder.next_frame() {
+            Some((have, need)) if have < need && !self.is_at_end => Ok(None),
+            Some((_, need)) if need >= WORTH_A_THREAD => {
+                self.decoder.send(Decoder::next_event)?;
+                self.decoder.back().await?.unwrap_or(Ok(None))
+            }
+            _ => decoder.next_event(),
+        }
+    }
+
+    /// What is left at the end of the stream.
+    fn end(&mut self) -> Result<Option<Event>, Fault> {
+        self.decoder.here()?.finish()
+    }
+
+    /// The stream. Bytes that were read from it and are not decoded yet are lost.
+    pub fn into_inner(self) -> R {
+        self.source
+    }
+}

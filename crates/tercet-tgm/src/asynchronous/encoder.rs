@@ -1,0 +1,193 @@
+//! A message that is written to an async sink while its objects are made.
+
+use std::io::{self, SeekFrom};
+
+use bytes::Bytes;
+use tokio::io::{AsyncSeek, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::{Tool, WORTH_A_THREAD};
+use crate::descriptor::DataObjectDescriptor;
+use crate::encode::{EncodeError, EncodeOptions, PreEncoded, StreamingEncoder};
+use crate::fault::Fault;
+use crate::metadata::{Entry, GlobalMetadata};
+
+/// Writes one message to anything that is `AsyncWrite`, object by object: the calls, the bytes and the errors of
+/// [`StreamingEncoder`], which does the work, for large objects on the blocking pool.
+///
+/// An object is encoded whole and then written, as fast as the sink takes it: one encoded object is in memory, and the
+/// next is not begun before it is gone.
+///
+/// If the future of a write is dropped, its object is part of the message if it was begun, and else not. What was begun is
+/// never half written: the call that comes next writes the rest, or tells the error. [`flush`](Self::flush) does just
+/// that, and then [`object_count`](Self::object_count) tells which of the two it is. A message of which `finish` was
+/// dropped is half a message.
+///
+/// ```
+/// # #[cfg(feature = "async")] {
+/// use tercet_tgm::{AsyncStreamingEncoder, DataObjectDescriptor, Dtype, EncodeOptions, Fault, GlobalMetadata, Message};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let descriptor = DataObjectDescriptor::new(Dtype::Int16, [2]);
+/// let metadata = GlobalMetadata::default();
+/// let mut encoder = AsyncStreamingEncoder::new(Vec::new(), &metadata, EncodeOptions::new()).await?;
+/// encoder.write_preceder([("step".to_owned(), 6.into())].into()).await?;
+/// encoder.write_object(&descriptor, vec![1, 0, 254, 255]).await?;
+/// let bytes: Vec<u8> = encoder.finish().await?;
+/// let message = Message::from_bytes("stream", bytes).unwrap();
+/// assert_eq!(message.metadata().base[0]["step"], 6.into());
+/// # Ok::<(), Fault>(())
+/// # })?;
+/// # }
+/// # Ok::<(), tercet_tgm::Fault>(())
+/// ```
+#[derive(Debug)]
+pub struct AsyncStreamingEncoder<W> {
+    sink: W,
+    /// Its sink is what is still to be written.
+    encoder: Tool<StreamingEncoder<Vec<u8>>, Result<(), Fault>>,
+    /// Bytes of that which are written.
+    written: usize,
+    objects: u64,
+    /// A write failed: what is there is half a message.
+    failed: bool,
+}
+
+impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
+    /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
+    pub async fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, Fault> {
+        let encoder = Tool::Here(StreamingEncoder::new(Vec::new(), metadata, options)?);
+        let mut this = Self { sink, encoder, written: 0, objects: 0, failed: false };
+        this.drain().await?;
+        Ok(this)
+    }
+
+    /// The number of objects written, without one whose writing was given up and that is not done yet.
+    pub fn object_count(&self) -> u64 {
+        match &self.encoder {
+            Tool::Here(encoder) => encoder.object_count(),
+            Tool::Away(_) | Tool::Gone => self.objects,
+        }
+    }
+
+    /// Gives metadata to the object that is written next. Its keys win over those of its entry in `base`.
+    pub async fn write_preceder(&mut self, entry: Entry) -> Result<(), Fault> {
+        self.settle().await?;
+        self.encoder.here()?.write_preceder(entry)?;
+        self.drain().await
+    }
+
+    /// Writes an object, whose values go through its pipeline. Values given as `Vec<u8>` or `Bytes` are not copied.
+    pub async fn write_object(
+        &mut self,
+        descriptor: &DataObjectDescriptor,
+        values: impl Into<Bytes>,
+    ) -> Result<(), Fault> {
+        let (descriptor, values) = (descriptor.clone(), values.into());
+        self.work(values.len(), move |encoder| encoder.write_object(&descriptor, &values)).await
+    }
+
+    /// Writes an object whose payload went through its pipeline already.
+    pub async fn write_pre_encoded(
+        &mut self,
+        descriptor: &DataObjectDescriptor,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), Fault> {
+        let (descriptor, payload) = (descriptor.clone(), payload.into());
+        let len = payload.len();
+        let write = move |encoder: &mut StreamingEncoder<Vec<u8>>| {
+            encoder.write_pre_encoded(PreEncoded { descriptor: &descriptor, payload: &payload })
+        };
+        self.work(len, write).await
+    }
+
+    /// Writes everything that was begun, and flushes the sink.
+    pub async fn flush(&mut self) -> Result<(), Fault> {
+        self.settle().await?;
+        self.sink.flush().await.map_err(Fault::Write)
+    }
+
+    /// Ends the message and flushes the sink. Its length stays unknown to its preamble, as a stream cannot go back.
+    pub async fn finish(mut self) -> Result<W, Fault> {
+        let rest = self.take_encoder().await?.finish()?;
+        self.write_rest(&rest).await?;
+        Ok(self.sink)
+    }
+
+    async fn work(
+        &mut self,
+        len: usize,
+        work: impl FnOnce(&mut StreamingEncoder<Vec<u8>>) -> Result<(), Fault> + Send + 'static,
+    ) -> Result<(), Fault> {
+        self.settle().await?;
+        self.objects = self.object_count();
+        if len >= WORTH_A_THREAD {
+            self.encoder.send(work)?;
+            self.encoder.back().await?.unwrap_or(Ok(()))?;
+        } else {
+            work(self.encoder.here()?)?;
+        }
+        self.drain().await
+    }
+
+    /// Waits until everything that was given is written.
+    async fn settle(&mut self) -> Result<(), Fault> {
+        let made = self.encoder.back().await?;
+        self.drain().await?;
+        made.unwrap_or(Ok(()))
+    }
+
+    /// Writes what the encoder made. Nothing is lost or written twice if this is dropped.
+    async fn drain(&mut self) -> Result<(), Fault> {
+        if self.failed {
+            return Err(EncodeError::Unfinished.into());
+        }
+        let made = self.encoder.here()?.sink_mut();
+        while self.written < made.len() {
+            match self.sink.write(&made[self.written..]).await {
+                Ok(n) if n > 0 => self.written += n,
+                other => {
+                    self.failed = true;
+                    let error = other.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
+                    return Err(Fault::Write(error));
+                }
+            }
+        }
+        made.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    async fn take_encoder(&mut self) -> Result<StreamingEncoder<Vec<u8>>, Fault> {
+        self.settle().await?;
+        match std::mem::replace(&mut self.encoder, Tool::Gone) {
+            Tool::Here(encoder) => Ok(encoder),
+            Tool::Away(_) | Tool::Gone => Err(tercet_core::progress::Cancelled.into()),
+        }
+    }
+
+    async fn write_rest(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.sink.write_all(bytes).await.map_err(Fault::Write)?;
+        self.sink.flush().await.map_err(Fault::Write)
+    }
+}
+
+impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
+    /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
+    pub async fn finish_with_length(mut self) -> Result<W, Fault> {
+        let (rest, total) = self.take_encoder().await?.finish_counted()?;
+        self.write_rest(&rest).await?;
+        let sink = &mut self.sink;
+        let go = async {
+            let end = sink.stream_position().await?;
+            let start = end.checked_sub(total).ok_or(io::ErrorKind::InvalidInput)?;
+            sink.seek(SeekFrom::Start(start + 16)).await?;
+            sink.write_all(&total.to_be_bytes()).await?;
+            sink.flush().await?;
+            sink.seek(SeekFrom::Start(end)).await?;
+            Ok(())
+        };
+        go.await.map_err(Fault::Write)?;
+        Ok(self.sink)
+    }
+}

@@ -1,0 +1,115 @@
+//! Files of messages, read on the blocking pool.
+
+#[cfg(any(unix, windows))]
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::off_thread;
+use crate::array::Array;
+use crate::fault::{Error, Fault};
+use crate::file::File;
+use crate::message::Message;
+use crate::object::StreamedObject;
+#[cfg(any(unix, windows))]
+use crate::options::ReadOptions;
+use crate::scan::Scan;
+
+/// Async variants, with the feature `async`: the work is done on tokio's blocking pool, whatever the source. Dropping
+/// one of these futures loses nothing but its answer; work that was started goes on to its end.
+///
+/// ```
+/// # #[cfg(feature = "async")] {
+/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("run.tgm");
+/// # let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+/// # let mut writer = Writer::create(&path)?;
+/// # writer.message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &EncodeOptions::new())?;
+/// # writer.finish()?;
+/// # runtime.block_on(async {
+/// let file = File::open_async(&path).await?;
+/// assert_eq!(file.message_count_async().await?, 1);
+/// let (message, arrays) = file.decode_message_async(0).await?;
+/// assert_eq!(message.object_count(), 1);
+/// assert_eq!(arrays[0].bytes(), [7, 8, 9]);
+/// # Ok::<(), tercet_tgm::Error>(())
+/// # })?;
+/// # }
+/// # Ok::<(), tercet_tgm::Error>(())
+/// ```
+impl File {
+    /// Opens a file for reading by position. Reads nothing.
+    #[cfg(any(unix, windows))]
+    pub async fn open_async(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with_async(path, ReadOptions::new()).await
+    }
+
+    /// Opens a file for reading by position. Reads nothing.
+    #[cfg(any(unix, windows))]
+    pub async fn open_with_async(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        let path = path.as_ref().to_owned();
+        let name: Arc<str> = path.to_string_lossy().into();
+        let opened = off_thread(move || Self::open_with(path, options)).await;
+        opened.unwrap_or_else(|cancelled| Err(Error::new(name, cancelled.into())))
+    }
+
+    /// Where the messages are: see [`scan`](Self::scan).
+    pub async fn scan_async(&self) -> Result<Arc<Scan>, Error> {
+        self.with(Self::scan).await
+    }
+
+    /// The number of messages.
+    pub async fn message_count_async(&self) -> Result<u64, Error> {
+        self.with(Self::message_count).await
+    }
+
+    /// The bytes of a message, as they are.
+    pub async fn read_message_async(&self, index: u64) -> Result<Bytes, Error> {
+        self.with(move |file| file.read_message(index)).await
+    }
+
+    /// A message, with its framing and metadata checked.
+    pub async fn message_async(&self, index: u64) -> Result<Message, Error> {
+        self.with(move |file| file.message(index)).await
+    }
+
+    /// A message and the arrays of all its objects.
+    pub async fn decode_message_async(&self, index: u64) -> Result<(Message, Vec<Array>), Error> {
+        let decode = move |file: &Self| {
+            let message = file.message(index)?;
+            let arrays = message.decode()?;
+            Ok((message, arrays))
+        };
+        self.with(decode).await
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let file = self.clone();
+        let done = off_thread(move || work(&file)).await;
+        done.unwrap_or_else(|cancelled| Err(Error::new(self.name().clone(), cancelled.into())))
+    }
+}
+
+impl Message {
+    /// The arrays of all objects, decoded on the blocking pool.
+    pub async fn decode_async(&self) -> Result<Vec<Array>, Error> {
+        let message = self.clone();
+        let done = off_thread(move || message.decode()).await;
+        done.unwrap_or_else(|cancelled| Err(Error::new(self.name().clone(), cancelled.into())))
+    }
+}
+
+impl StreamedObject {
+    /// The array, decoded on the blocking pool.
+    pub async fn decode_async(&self) -> Result<Array, Fault> {
+        let object = self.clone();
+        off_thread(move || object.decode()).await?
+    }
+}
