@@ -73,6 +73,11 @@ fn tgm() {
 }
 
 #[test]
+fn tgm_edit_and_repair() {
+    check("tgm-edit-and-repair.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }
