@@ -46,6 +46,13 @@ pub const TARGETS: &[Target] = &[
         memory: 16 << 20,
     },
     Target {
+        name: "tgm_edit",
+        corpus: "tgm",
+        run: tgm::edit,
+        reseal: Some(tgm::reseal::reseal),
+        memory: 16 << 20,
+    },
+    Target {
         name: "tgm_stream",
         corpus: "tgm",
         run: tgm::stream,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
+use tercet_tgm::edit::{self, Change, Changes, Merge, Strategy};
 use tercet_tgm::{
     ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, Entry, GlobalMetadata, Message, MessageFlags,
     Object, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, encode_message,
@@ -206,8 +207,92 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
     add("junk", two.collect::<Result<_, _>>()?, b"not a message")?;
     let off = EncodeOptions::new().with_provenance(Provenance::Off);
     add("no_provenance", vec![message(Way::OnePiece, &rich(), &floats(4), false, off)?], b"")?;
+    for (name, made) in edited()? {
+        add(&format!("edited_{name}"), made, b"")?;
+    }
     std::fs::write(folder.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())
+}
+
+/// Messages, each with what it holds.
+type Listed = Vec<(Vec<u8>, Json)>;
+
+/// Messages made of other messages, with what they hold: streamed ones, some with preceders, NaN and compression.
+fn edited() -> Result<Vec<(String, Listed)>, Failure> {
+    let options = EncodeOptions::new().with_allowed(true, true);
+    let mut holed = Sample::new(Dtype::Float64, &[5, 3], ByteOrder::Little, 7);
+    holed.descriptor = holed.descriptor.with_compression("zstd");
+    for (at, value) in [(0, f64::NAN), (4, f64::INFINITY), (14, f64::NEG_INFINITY)] {
+        holed.little[at * 8..at * 8 + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    let samples = [
+        holed,
+        Sample::new(Dtype::Int16, &[4, 3], ByteOrder::Big, 8),
+        Sample::new(Dtype::Float32, &[2, 2], ByteOrder::Little, 9),
+    ];
+    let mut all = Vec::new();
+    for (way, hash, preceders) in [
+        (Way::OnePiece, true, false),
+        (Way::Stream, true, true),
+        (Way::StreamWithLength, false, true),
+        (Way::Stream, false, false),
+    ] {
+        let (bytes, listed) = message(way, &rich(), &samples, preceders, options.clone().with_hash(hash))?;
+        let before = Message::from_bytes("before", bytes.clone())?;
+        let name = format!("{way:?}_{hash}_{preceders}").to_lowercase();
+        let with = |change: &dyn Fn(&mut Json)| {
+            let mut listed = listed.clone();
+            listed["hashed"] = true.into();
+            change(&mut listed);
+            listed
+        };
+        let changes = vec![Change::new("mars.class", "rd")?, Change::new("extra.step", 12)?];
+        let set = edit::set(&before, &Changes::new(changes)?, &options)?.to_bytes()?;
+        let listed_set = with(&|listed| {
+            for object in 0..samples.len() {
+                listed["base"][object]["mars"]["class"] = "rd".into();
+            }
+            listed["extra"]["step"] = 12.into();
+        });
+        all.push((format!("set_{name}"), vec![(set, listed_set)]));
+        let mut parts = Vec::new();
+        for object in 0..samples.len() {
+            let bytes = edit::split(&before, object as u64, &options)?.to_bytes()?;
+            let one = |listed: &Json, key: &str| json!([listed[key][object].clone()]);
+            parts.push((
+                bytes,
+                with(&|listed| {
+                    listed["base"] = one(listed, "base");
+                    listed["objects"] = one(listed, "objects");
+                }),
+            ));
+        }
+        all.push((format!("split_{name}"), parts));
+        let reshuffled = match edit::reshuffle(&before, &options)? {
+            Some(draft) => draft.to_bytes()?,
+            None => bytes,
+        };
+        all.push((format!("reshuffled_{name}"), vec![(reshuffled, with(&|_| ()))]));
+        let mut merge = Merge::new(Strategy::Error);
+        merge.add(&before)?;
+        merge.add(&before)?;
+        let merged = merge.finish(&options)?.to_bytes()?;
+        let twice = |list: &Json| {
+            let one = list.as_array().cloned().unwrap_or_default();
+            Json::from([one.clone(), one].concat())
+        };
+        all.push((
+            format!("merged_{name}"),
+            vec![(
+                merged,
+                with(&|listed| {
+                    listed["base"] = twice(&listed["base"]);
+                    listed["objects"] = twice(&listed["objects"]);
+                }),
+            )],
+        ));
+    }
+    Ok(all)
 }
 
 /// The same message, made again by our encoder from what our reader found.

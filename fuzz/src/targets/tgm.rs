@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
 use tercet_core::{Budget, ByteSource, Diagnose as _, Limits, Span};
+use tercet_tgm::edit::{self, Change, Changes};
+use tercet_tgm::salvage::salvage;
 use tercet_tgm::{
-    Decoder, Depth, Direction, Event, File, Follower, Message, ReadOptions, Report, ScanOptions,
+    Decoder, Depth, Direction, EncodeOptions, Event, File, Follower, Message, Provenance, ReadOptions, Report, ScanOptions,
     ValidateOptions, cbor, scan_source, validate_source,
 };
 
@@ -114,6 +116,32 @@ pub(super) fn pipeline(input: &[u8]) {
             }
         }
     }
+}
+
+/// Makes messages of the messages of a file, and of what is intact in it: what comes out is well and holds the same.
+pub(super) fn edit(input: &[u8]) {
+    let source = source(input);
+    let reading = ReadOptions::new().with_limits(limits());
+    let writing = EncodeOptions::new().with_provenance(Provenance::Off);
+    let file = File::from_source(Arc::clone(&source), reading);
+    let changes =
+        Changes::new(vec![Change::new("extra.fuzz", "x").expect("a good path")]).expect("one change");
+    for message in file.messages().expect("memory can be scanned").flatten() {
+        let mut drafts = vec![edit::set(&message, &changes, &writing)];
+        drafts.extend(edit::reshuffle(&message, &writing).transpose());
+        for draft in drafts.into_iter().flatten() {
+            let Ok(bytes) = draft.to_bytes() else { continue };
+            assert_eq!(bytes.len() as u64, draft.len(), "a draft knows its length");
+            let made = Message::from_bytes_with("made", bytes, reading).expect("what is made can be read");
+            assert_eq!(arrays(&made), arrays(&message), "editing changes no value");
+        }
+    }
+    let found = salvage(&source, reading, &writing, &Silent).expect("memory can be searched");
+    let Ok(bytes) = found.to_bytes() else { return };
+    let again = self::source(&bytes);
+    let again = salvage(&again, reading, &writing, &Silent).expect("memory can be searched");
+    assert!(again.report.is_intact(), "what is salvaged is intact");
+    assert_eq!(again.report.kept_objects, found.report.kept_objects, "and holds what was found");
 }
 
 /// Decodes a stream, in one piece and byte by byte: the events are the same.

@@ -78,6 +78,11 @@ fn tgm_index() {
 }
 
 #[test]
+fn tgm_edit_and_repair() {
+    check("tgm-edit-and-repair.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }

@@ -15,9 +15,23 @@ fn help_of_every_program() {
     assert_snapshot!("help_query", folder.tet("query --help").shot());
     assert_snapshot!("help_qhist", folder.tet("qhist --help").shot());
     assert_snapshot!("help_tgm", folder.tgm("--help").shot());
-    for verb in
-        ["ls", "dump", "tail", "copy", "validate", "create", "recode", "advise", "extract", "index"]
-    {
+    for verb in [
+        "ls",
+        "dump",
+        "tail",
+        "copy",
+        "validate",
+        "create",
+        "recode",
+        "advise",
+        "extract",
+        "index",
+        "set",
+        "merge",
+        "split",
+        "reshuffle",
+        "repair",
+    ] {
         assert_snapshot!(format!("help_tgm_{verb}"), folder.tgm(&format!("{verb} --help")).shot());
     }
 }

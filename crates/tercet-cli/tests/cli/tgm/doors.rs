@@ -41,12 +41,30 @@ fn tercet_verifies() {
 }
 
 #[test]
+fn tercet_repairs_messages_too() {
+    let folder = folder();
+    let whole = folder.read("run.tgm");
+    folder.write("junk.tgm", &[b"junk", &*whole].concat());
+    let ran = folder.tercet("repair junk.tgm --salvage good.tgm");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
+    assert!(ran.stdout.contains("junk: bytes 0..4 belong to no message"), "{}", ran.stdout);
+    assert_eq!(folder.read("good.tgm"), whole);
+    let ran = folder.tercet("repair junk.tgm --json");
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&told["kept_messages"], &told["output"]), (&3.into(), &Value::Null));
+}
+
+#[test]
 fn tercet_says_what_it_cannot_do() {
     let folder = folder();
-    for args in ["repair run.tgm", "verify --repair run.tgm"] {
+    for (args, why) in [
+        ("repair run.tgm --apply footer_invalid", "`--apply` is for .tet files"),
+        ("repair run.tgm --salvage new.tgm --fill 0", "`--fill` is for .tet files"),
+        ("verify --repair run.tgm", "only .tet files can be repaired in their place"),
+    ] {
         let ran = folder.tercet(args);
         assert_eq!(ran.code, Some(8), "{args}");
-        assert!(ran.stderr.contains("only .tet files can be repaired"), "{args}: {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{args}: {}", ran.stderr);
     }
     let ran = folder.tercet("query -t run.tgm {}");
     assert_eq!(ran.code, Some(8), "{}", ran.stderr);
