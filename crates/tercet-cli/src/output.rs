@@ -63,6 +63,9 @@ impl Output {
 
 /// A path as it is shown to the user.
 pub(crate) fn shown(path: &Path) -> String {
+    if let Some(address) = address::of(path) {
+        return address::shown(address);
+    }
     escape::name(&path.to_string_lossy()).into_owned()
 }
 

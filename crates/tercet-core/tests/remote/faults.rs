@@ -87,10 +87,8 @@ fn never_more_than_asked_for() {
     server.behave();
     server.always(Fault::Endless);
     server.always(Fault::NoRanges);
-    let mut options = once();
-    options.whole_bytes = 1 << 20;
-    let error = trouble(Remote::open(&server.url("/a.tgm"), &options));
-    assert_eq!(error, RemoteError::NoRanges { limit: 1 << 20 });
+    // Where the connection ends could be the end of the file, or not.
+    assert_eq!(trouble(Remote::open(&server.url("/a.tgm"), &once())), RemoteError::NoLength);
 }
 
 #[test]

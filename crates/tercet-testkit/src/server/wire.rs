@@ -13,7 +13,7 @@ const MOST: u64 = 64 << 20;
 pub struct Request {
     /// `GET`, `HEAD`, `PUT`, …
     pub method: String,
-    /// The path, without the query.
+    /// The path, without the query and without percent signs.
     pub path: String,
     /// The query, without `?`.
     pub query: String,
@@ -54,7 +54,7 @@ pub(super) fn read_request(from: &mut impl BufRead) -> io::Result<Option<(Reques
     let mut words = line.split_whitespace();
     let (method, target) = (words.next().ok_or_else(wrong)?, words.next().ok_or_else(wrong)?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
+    let (method, path, query) = (method.to_owned(), decoded(path), query.to_owned());
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -75,6 +75,25 @@ pub(super) fn read_request(from: &mut impl BufRead) -> io::Result<Option<(Reques
     from.take(length).read_to_end(&mut body)?;
     request.received = body.len() as u64;
     Ok(Some((request, body)))
+}
+
+/// A path with its `%2E` put back.
+fn decoded(path: &str) -> String {
+    let mut parts = path.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            None => {
+                bytes.push(b'%');
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// An answer.

@@ -96,6 +96,9 @@ pub enum RemoteError {
         /// The most that is held in memory.
         limit: u64,
     },
+    /// A whole file whose end is where the connection ends: nobody could tell if it was cut.
+    #[error("the server sends whole files only, and does not say how long this one is")]
+    NoLength,
     /// There is something at the address already.
     #[error("exists already")]
     Exists,
@@ -158,7 +161,7 @@ impl Diagnose for RemoteError {
             }
             Self::Redirected { .. } => "give the address of that place, if it is to be trusted",
             Self::Changed => "run the command again",
-            Self::NoRanges { .. } => "download the file, and read it from disk",
+            Self::NoRanges { .. } | Self::NoLength => "download the file, and read it from disk",
             Self::NotWritable => "write to a file, or to `s3://`, `gs://` or `az://`",
             _ => return None,
         };

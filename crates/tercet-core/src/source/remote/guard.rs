@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use http::header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, HeaderValue, LOCATION, RANGE};
-use http::{Method, StatusCode};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue, LOCATION, RANGE,
+    TRANSFER_ENCODING,
+};
+use http::{Method, StatusCode, Version};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
@@ -126,12 +129,14 @@ impl Guard {
                 }
                 collect(body, Expect::Exactly(found.end - found.first), clock).await?
             }
-            Asked::Range { .. } => match self.whole {
-                Some(limit) => collect(body, Expect::AtMost(limit), clock).await.map_err(|error| {
-                    if let RemoteError::Long { .. } = error { RemoteError::NoRanges { limit } } else { error }
-                })?,
-                None => return Err(RemoteError::NoRanges { limit: 0 }),
-            },
+            Asked::Range { .. } => {
+                let limit = self.whole.ok_or(RemoteError::NoRanges { limit: 0 })?;
+                whole_length(&parts, limit)?;
+                match collect(body, Expect::AtMost(limit), clock).await {
+                    Err(RemoteError::Long { .. }) => return Err(RemoteError::NoRanges { limit }),
+                    body => body?,
+                }
+            }
         };
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
     }
@@ -191,6 +196,17 @@ impl Found {
 
     fn other(self) -> RemoteError {
         RemoteError::OtherBytes { said: self.said }
+    }
+}
+
+/// Refuses a whole file that is too long, and one whose end nobody can tell from a connection that broke.
+fn whole_length(parts: &http::response::Parts, limit: u64) -> Result<(), RemoteError> {
+    let length = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let is_framed = parts.version >= Version::HTTP_2 || parts.headers.contains_key(TRANSFER_ENCODING);
+    match length {
+        Some(length) if length > limit => Err(RemoteError::NoRanges { limit }),
+        None if !is_framed => Err(RemoteError::NoLength),
+        _ => Ok(()),
     }
 }
 
