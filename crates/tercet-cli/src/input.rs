@@ -1,4 +1,4 @@
-//! A path, or `-` for standard input, opened.
+//! A path, an address, or `-` for standard input, opened.
 
 use std::io::{self, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tercet::core::{ByteSource, Class, source};
 use tercet::tet;
 
+use crate::address;
 use crate::failure::Failure;
 use crate::render::{human_size, parse_size};
 use crate::ui::exit_at_once_if_interrupted;
@@ -17,7 +18,7 @@ const STDIN: &str = "standard input";
 /// The file that a verb reads.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Input {
-    /// The file; `-` reads standard input
+    /// The file, or its address (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
     /// The most that is taken from standard input, which is kept in a temporary file
@@ -29,6 +30,11 @@ impl Input {
     /// Whether standard input is meant.
     pub(crate) fn is_stdin(&self) -> bool {
         self.path.as_os_str() == "-"
+    }
+
+    /// Whether the file has a path, not an address, and is not standard input.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        !self.is_stdin() && address::of(&self.path).is_none()
     }
 
     /// The bytes. They are read by position, never mapped: another program may shorten the file meanwhile.
@@ -48,7 +54,7 @@ impl Input {
 /// The files that a verb reads, one after the other.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Inputs {
-    /// The files; `-` reads standard input
+    /// The files, or their addresses (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "FILES", required = true)]
     paths: Vec<PathBuf>,
     /// The most that is taken from standard input, which is kept in a temporary file
@@ -68,8 +74,11 @@ impl Inputs {
     }
 }
 
-/// The bytes of a file on disk.
+/// The bytes of a file on disk, or at an address.
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn ByteSource>, Failure> {
+    if let Some(address) = address::of(path) {
+        return address::open(address);
+    }
     let opened = source::File::open(path);
     let opened = opened.map_err(|error| Failure::source(&path.to_string_lossy(), error))?;
     Ok(Arc::new(opened))
@@ -82,6 +91,19 @@ pub(crate) fn must_be_a_file(path: &Path, verb: &str) -> Result<(), Failure> {
         return Err(failure.with_hint("give the path of a file"));
     }
     Ok(())
+}
+
+/// Refuses `-` and addresses where a file is to be changed in its place.
+pub(crate) fn must_be_on_disk(path: &Path, verb: &str) -> Result<(), Failure> {
+    must_be_a_file(path, verb)?;
+    match address::of(path) {
+        None => Ok(()),
+        Some(address) => {
+            let failure =
+                Failure::request(format!("{}: cannot {verb} a file at an address", address::shown(address)));
+            Err(failure.with_hint("download it first"))
+        }
+    }
 }
 
 /// Copies a stream into a temporary file that has no name and disappears with the process.

@@ -8,13 +8,15 @@
 //! | `persona` | which verbs a binary has |
 //! | `run` | the road from `argv` to an exit code |
 //! | `cmd` | one file for each verb |
-//! | `input` | a path or `-`, opened |
+//! | `input` | a path, an address or `-`, opened |
+//! | `address` | files at servers and in object stores |
 //! | `named_file` | `NAME=FILE` of a command line |
 //! | `output` | a new file or standard output, and how arrays are written |
 //! | `ui` | standard output, notes, progress bars, interrupts |
 //! | `render` | tables, sizes, times |
 //! | `failure` | errors as the user sees them |
 
+mod address;
 mod cmd;
 mod failure;
 mod input;

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use tercet::core::{Sink, escape};
 
+use crate::address::{self, Object};
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// A path, or `-`.
-#[derive(Clone, Debug)]
+/// A path, an address in a store, or `-`.
+#[derive(Debug)]
 pub(crate) enum Output {
     Stdout,
     Path(PathBuf),
+    Object(Object),
 }
 
 impl Output {
@@ -27,6 +29,9 @@ impl Output {
             }
             return Ok(Self::Stdout);
         }
+        if let Some(address) = address::of(path) {
+            return Ok(Self::Object(Object::create(address, force)?));
+        }
         // Whatever is there and is no file is refused with more words when it is to be replaced.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         if is_file && !force {
@@ -38,7 +43,14 @@ impl Output {
 
     /// Refuses to write over the file that is read.
     pub(crate) fn must_not_be(&self, input: &Path) -> Result<(), Failure> {
-        let Self::Path(path) = self else { return Ok(()) };
+        let path = match self {
+            Self::Path(path) => path,
+            Self::Object(object) if object.is_at(input) => {
+                let said = format!("{}: cannot be read and replaced at the same time", object.name());
+                return Err(Failure::request(said));
+            }
+            Self::Stdout | Self::Object(_) => return Ok(()),
+        };
         match (std::fs::canonicalize(path), std::fs::canonicalize(input)) {
             (Ok(to), Ok(from)) if to == from => {
                 let shown = shown(input);
@@ -51,6 +63,9 @@ impl Output {
 
 /// A path as it is shown to the user.
 pub(crate) fn shown(path: &Path) -> String {
+    if let Some(address) = address::of(path) {
+        return address::shown(address);
+    }
     escape::name(&path.to_string_lossy()).into_owned()
 }
 
@@ -80,6 +95,14 @@ impl Spool {
         let file =
             tempfile::tempfile().map_err(|error| Failure::io("cannot make a temporary file", &error))?;
         Ok(Self { file: BufWriter::with_capacity(1 << 18, file) })
+    }
+
+    /// Copies everything to an object of a store.
+    pub(crate) fn upload(self, object: Object) -> Result<u64, Failure> {
+        let kept = |error: io::Error| Failure::io("cannot use the temporary file", &error);
+        let mut file = self.finish().map_err(kept)?;
+        file.rewind().map_err(kept)?;
+        object.take(&mut file)
     }
 
     /// Copies everything to standard output.

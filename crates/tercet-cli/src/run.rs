@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::address;
 use crate::failure::{Failure, Outcome};
 use crate::persona::Persona;
 use crate::ui::{self, Ui};
@@ -29,7 +30,8 @@ pub fn main_as(persona: Persona) -> ExitCode {
         // What was printed before the failure belongs to the user as well.
         let _ = out.finish();
         if let Some(text) = told(failure) {
-            ui::print_note(text);
+            // Whatever a library says about a file, it does not say the secrets of its address.
+            ui::print_note(address::redact(&text));
         }
     }
     ExitCode::from(exit_code(&result))

@@ -14,11 +14,16 @@ mod memory;
 #[cfg(any(unix, windows))]
 mod mmap;
 
+#[cfg(all(feature = "object-store", any(unix, windows)))]
+pub mod remote;
+
 #[cfg(any(unix, windows))]
 pub use file::File;
 pub use memory::Memory;
 #[cfg(any(unix, windows))]
 pub use mmap::Mmap;
+#[cfg(all(feature = "object-store", any(unix, windows)))]
+pub use remote::{Remote, RemoteOptions};
 
 /// Bytes that can be read at any position: a file, a map, memory.
 ///
@@ -46,6 +51,12 @@ pub trait ByteSource: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// The bytes of several spans, in the order asked for. Sources from afar fetch those that are close to each other
+    /// together, and the others at the same time.
+    fn read_many(&self, spans: &[Span]) -> Result<Vec<Bytes>, SourceError> {
+        spans.iter().map(|span| self.read_at(*span)).collect()
+    }
+
     /// Whether [`read_at`](Self::read_at) costs no copy.
     fn is_zero_copy(&self) -> bool {
         false
@@ -69,6 +80,9 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
     }
     fn read_into(&self, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
         (**self).read_into(start, out)
+    }
+    fn read_many(&self, spans: &[Span]) -> Result<Vec<Bytes>, SourceError> {
+        (**self).read_many(spans)
     }
     fn is_zero_copy(&self) -> bool {
         (**self).is_zero_copy()
@@ -108,6 +122,14 @@ pub enum SourceError {
         /// The bytes asked for.
         span: Span,
     },
+    /// A server did not give the bytes.
+    #[cfg(all(feature = "object-store", any(unix, windows)))]
+    Remote {
+        /// The bytes asked for; none when the file was opened.
+        span: Option<Span>,
+        /// What happened.
+        error: Box<remote::RemoteError>,
+    },
 }
 
 impl fmt::Display for SourceError {
@@ -120,6 +142,10 @@ impl fmt::Display for SourceError {
             Self::TooLarge { span } => {
                 write!(f, "cannot read bytes {span}: more than there is memory for")
             }
+            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::Remote { span: None, error } => write!(f, "cannot open: {error}"),
+            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::Remote { span: Some(span), error } => write!(f, "cannot read bytes {span}: {error}"),
         }
     }
 }
@@ -129,6 +155,8 @@ impl std::error::Error for SourceError {
         match self {
             Self::Open(error) | Self::Read { error, .. } => Some(error),
             Self::NotAFile { .. } | Self::PastEnd { .. } | Self::TooLarge { .. } => None,
+            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::Remote { error, .. } => Some(&**error),
         }
     }
 }
@@ -137,6 +165,8 @@ impl Diagnose for SourceError {
     fn class(&self) -> Class {
         match self {
             Self::TooLarge { .. } => Class::Limit,
+            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::Remote { error, .. } => error.class(),
             _ => Class::Io,
         }
     }
@@ -144,6 +174,15 @@ impl Diagnose for SourceError {
         match self {
             Self::Read { span, .. } | Self::PastEnd { span, .. } | Self::TooLarge { span } => Some(*span),
             Self::Open(_) | Self::NotAFile { .. } => None,
+            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::Remote { span, .. } => *span,
+        }
+    }
+    #[cfg(all(feature = "object-store", any(unix, windows)))]
+    fn hint(&self) -> Option<std::borrow::Cow<'static, str>> {
+        match self {
+            Self::Remote { error, .. } => error.hint(),
+            _ => None,
         }
     }
 }

@@ -104,6 +104,11 @@ impl<S: ByteSource> ByteSource for Counting<S> {
         self.inner.read_into(start, out)
     }
 
+    fn read_many(&self, spans: &[Span]) -> Result<Vec<Bytes>, SourceError> {
+        spans.iter().for_each(|span| self.count(*span));
+        self.inner.read_many(spans)
+    }
+
     fn is_zero_copy(&self) -> bool {
         !self.copies && self.inner.is_zero_copy()
     }

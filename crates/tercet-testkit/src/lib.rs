@@ -9,6 +9,7 @@
 //! | [`damage`] | does every truncation and every flipped byte end in an error or a value? |
 //! | [`alloc`] | how much memory does this take? |
 //! | [`counting`] | which bytes does this read? |
+//! | [`server`] | which requests does this make, and what if the server misbehaves? |
 //! | [`source_conformance`] | does this source keep the promises of all sources? |
 //! | [`golden`](golden()) | where are the files of other implementations? |
 //!
@@ -40,6 +41,7 @@ pub mod damage;
 pub mod faults;
 mod golden;
 pub mod powercut;
+pub mod server;
 
 pub use conformance::source_conformance;
 pub use golden::golden;

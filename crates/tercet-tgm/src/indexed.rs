@@ -186,7 +186,9 @@ fn ends(source: &dyn ByteSource, span: Span) -> Result<(bytes::Bytes, bytes::Byt
     }
     let head = span.slice(0, FRAME_HEADER_LEN).unwrap_or(span);
     let tail = span.slice(from_end, tail_len).unwrap_or(span);
-    Ok((source.read_at(head)?, source.read_at(tail)?))
+    // Both at once.
+    let mut ends = source.read_many(&[head, tail])?.into_iter();
+    Ok((ends.next().unwrap_or_default(), ends.next().unwrap_or_default()))
 }
 
 fn check_promise(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(), Fault> {

@@ -8,7 +8,7 @@ use tercet::{Format, format_of};
 
 use crate::cmd::{tet, tgm};
 use crate::failure::{Failure, Outcome};
-use crate::input::{must_be_a_file, open};
+use crate::input::{must_be_a_file, must_be_on_disk, open};
 use crate::ui::Ui;
 
 /// Bytes and their format.
@@ -44,7 +44,7 @@ pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, 
 }
 
 pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    must_be_a_file(&args.path, "repair")?;
+    must_be_on_disk(&args.path, "repair")?;
     match recognise(open(&args.path)?)? {
         (Format::Tet, _) => tet::repair::run(args, out),
         (Format::Tgm, source) => {

@@ -9,8 +9,9 @@ use tercet::convert::{self, chunking};
 use tercet::core::{Progress, Sink, escape};
 use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOptions};
 
+use crate::address;
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{self, Input};
 use crate::named_file::{NamedFile, named_file};
 use crate::render::parse_size;
 use crate::ui::Ui;
@@ -180,12 +181,18 @@ impl Arrays {
             let stdin = Input { path: path.to_owned(), max_stdin: self.max_stdin };
             return Ok(Npy::open_source(stdin.source()?)?);
         }
+        if address::of(path).is_some() {
+            return Ok(Npy::open_source(input::open(path)?)?);
+        }
         Ok(Npy::open(path)?)
     }
 
     /// The files the arrays come from, for the history: names without folders.
     pub(crate) fn origin(&self) -> String {
-        let name = |from: &NamedFile| match from.path.file_name() {
+        let plain = |from: &NamedFile| {
+            address::of(&from.path).map_or(from.path.clone(), |a| address::shown(a).into())
+        };
+        let name = |from: &NamedFile| match plain(from).file_name() {
             Some(name) if !is_stdin(&from.path) => name.to_string_lossy().into_owned(),
             _ => "standard input".to_owned(),
         };

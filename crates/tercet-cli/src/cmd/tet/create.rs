@@ -1,5 +1,6 @@
 //! `tet create`.
 
+use std::io::Seek as _;
 use std::path::PathBuf;
 
 use tercet::tet::{HistoryRow, Layout, unix_seconds};
@@ -56,6 +57,17 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             drop(bar);
             let names: Vec<&str> = opened.iter().map(Opened::name).collect();
             Written::read(&path, &names)?.show(args.json, out)?;
+        }
+        Output::Object(object) => {
+            let name = object.name();
+            let mut writer = layout.write_to(&name, Spool::new()?, options)?;
+            arrays::store(&opened, &ids, &mut writer, &bar)?;
+            let mut file = writer.seal()?;
+            drop(bar);
+            file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
+            object.take(&mut file)?;
+            let names: Vec<&str> = opened.iter().map(Opened::name).collect();
+            Written::read(&args.path, &names)?.show(args.json, out)?;
         }
         Output::Stdout => {
             let mut writer = layout.write_to("standard output", Spool::new()?, options)?;

@@ -10,6 +10,7 @@ use tercet::core::{Progress, Selection, escape};
 use tercet::tet::{self, Export, OpenOptions};
 
 use super::report::warn_of_gaps;
+use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{ArrayFormat, Output, Spool, shown};
@@ -90,6 +91,22 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             let (name, path) = (escape::name(dataset.name()), shown(&path));
             out.line(format_args!("{path}: `{name}`, {dtype} {shape}, {size}"))?;
         }
+        Output::Object(mut object) => {
+            let name = object.name();
+            if export.is_sequential() {
+                object.write_all(&header).map_err(|error| of_object(&error))?;
+                export.stream(&mut object, &bar).map_err(of_upload)?;
+                object.finish()?;
+            } else {
+                let mut spool = Spool::new()?;
+                write_all(&header, &export, &mut spool, &bar)?;
+                spool.upload(object)?;
+            }
+            drop(bar);
+            let size = human_size(header.len() as u64 + export.bytes());
+            let dataset = escape::name(dataset.name());
+            out.line(format_args!("{name}: `{dataset}`, {dtype} {shape}, {size}"))?;
+        }
         Output::Stdout if export.is_sequential() => {
             let sink = out.bytes()?;
             sink.write_all(&header).map_err(|error| Failure::output(&error))?;
@@ -109,7 +126,7 @@ impl Args {
     fn open(&self) -> Result<tet::File, Failure> {
         let options = OpenOptions::new().with_ignore_checksums(self.ignore_checksums);
         match self.access {
-            Access::Mmap if !self.input.is_stdin() => Ok(options.open(&self.input.path)?),
+            Access::Mmap if self.input.is_on_disk() => Ok(options.open(&self.input.path)?),
             _ => self.input.open_tet(options),
         }
     }
@@ -130,6 +147,13 @@ fn write_all(
 }
 
 /// An error of a stream to standard output, which is not about the file that is read.
+fn of_upload(error: tet::Error) -> Failure {
+    match error.fault() {
+        tet::Fault::Write(cause) => of_object(cause),
+        _ => error.into(),
+    }
+}
+
 fn of_stdout(error: tet::Error) -> Failure {
     match error.fault() {
         tet::Fault::Write(cause) => Failure::output(cause),

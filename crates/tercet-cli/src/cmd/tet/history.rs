@@ -11,6 +11,7 @@ use tercet::core::publish::{Disk as _, Exclusive, Operation, PublishError, RealD
 use tercet::core::{Span, escape};
 use tercet::tet::{Query, unix_seconds};
 
+use crate::address;
 use crate::failure::Failure;
 use crate::input;
 use crate::ui::{Ui, WARN, paint};
@@ -65,7 +66,12 @@ pub(super) fn record(tet: &Path, execute: bool, query: &Query, out: &mut Ui) -> 
     }
     let Some(history) = History::find() else { return Ok(()) };
     // The row must mean the same file wherever it is run from. A path that JSON cannot hold is not noted.
-    let absolute = std::path::absolute(tet).ok();
+    let absolute = match address::of(tet) {
+        // An address with a secret in it is nobody's to keep.
+        Some(address) if address::shown(address) != address => return Ok(()),
+        Some(address) => Some(address.into()),
+        None => std::path::absolute(tet).ok(),
+    };
     let Some(tet) = absolute.as_deref().and_then(Path::to_str) else { return Ok(()) };
     let at = unix_seconds();
     let entry = Entry { at, tet: Some(tet.to_owned()), execute, query: query.to_json().clone() };

@@ -8,8 +8,9 @@ use tercet::tet::{Answer, Device, Fault, File, OpenOptions, Query, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_of_gaps;
+use crate::address;
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_a_file;
+use crate::input::{self, must_be_a_file};
 use crate::ui::Ui;
 
 mod arrays;
@@ -249,6 +250,9 @@ impl How {
 
     fn open(&self, path: &Path) -> Result<File, Failure> {
         let options = OpenOptions::new().with_ignore_checksums(self.ignore_checksums);
+        if address::of(path).is_some() {
+            return Ok(options.open_source(input::open(path)?)?);
+        }
         Ok(options.with_access(self.access.into()).open(path)?)
     }
 }

@@ -9,7 +9,7 @@ use tercet::tet::{
 
 use super::report::{check, in_one_line, status};
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_a_file;
+use crate::input::must_be_on_disk;
 use crate::output::Output;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
@@ -72,7 +72,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    must_be_a_file(&args.path, "repair")?;
+    must_be_on_disk(&args.path, "repair")?;
     let path = args.path.as_path();
     if let Some(target) = &args.salvage {
         return salvage(path, target, args, out);
@@ -165,7 +165,7 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
     let output = Output::of(target, args.force)?;
     output.must_not_be(path)?;
     let Output::Path(target) = &output else {
-        let failure = Failure::request("a salvaged file cannot be written to standard output");
+        let failure = Failure::request("a salvaged file can be written to a path only");
         return Err(failure.with_hint("give the path of a new file"));
     };
     let mut options = SalvageOptions::default();

@@ -7,7 +7,7 @@ use tercet::tet::{Report, VerifyOptions, verify_source};
 
 use super::{repair, report};
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, must_be_a_file};
+use crate::input::{Input, must_be_on_disk};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
     if args.repair {
-        must_be_a_file(&args.input.path, "repair")?;
+        must_be_on_disk(&args.input.path, "repair")?;
     }
     out.hush(args.quiet);
     let mut found = verify(source, args.deep, out)?;

@@ -7,6 +7,7 @@ use tercet::core::{DType, Shape, escape};
 use tercet::tet::{Codec, File, OpenOptions};
 
 use crate::failure::Failure;
+use crate::input;
 use crate::render::{Table, human_size};
 use crate::ui::Ui;
 
@@ -37,7 +38,7 @@ struct Added {
 impl Written {
     /// Looks at the new file. `added` are the names to tell about.
     pub(crate) fn read(path: &Path, added: &[&str]) -> Result<Self, Failure> {
-        let file = OpenOptions::new().with_access(tercet::tet::Access::Pread).open(path)?;
+        let file = OpenOptions::new().open_source(input::open(path)?)?;
         let mut sums = vec![Sums::default(); file.datasets().len()];
         file.for_each_row(|_, row| {
             let dataset = usize::try_from(row.dataset_id).unwrap_or(usize::MAX);
@@ -49,7 +50,7 @@ impl Written {
             }
         })?;
         let datasets = added.iter().map(|name| Added::of(&file, name, &sums)).collect::<Result<_, _>>()?;
-        let path = path.to_string_lossy().into_owned();
+        let path = file.name().to_owned();
         Ok(Self { path, bytes: file.len(), dataset_count: file.datasets().len(), datasets })
     }
 

@@ -117,10 +117,10 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 impl Args {
     fn subject(&self, out: &mut Ui) -> Result<Subject, Failure> {
         let Some(place) = self.place else {
-            let array = if self.input.is_stdin() {
-                npy::Array::open_source(self.input.source()?)?
-            } else {
+            let array = if self.input.is_on_disk() {
                 npy::Array::open(&self.input.path)?
+            } else {
+                npy::Array::open_source(self.input.source()?)?
             };
             let (name, shape) = (array.name().to_owned(), array.shape().to_vec());
             let dtype = dtype_of(array.element());

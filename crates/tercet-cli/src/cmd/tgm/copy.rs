@@ -1,6 +1,7 @@
 //! `tgm copy`: messages as they are, into one file or into several.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tercet::core::{Progress as _, Span, escape};
@@ -10,6 +11,7 @@ use super::Globals;
 use super::open::{Reading, for_each_message};
 use super::recode::{Recoder, Recoding, Tally};
 use super::select::Filter;
+use crate::address::{self, Object, of_object};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::Output;
@@ -20,7 +22,7 @@ mod template;
 
 use template::Template;
 
-/// Bytes that go to standard output at a time.
+/// Bytes that are handed over at a time.
 const PIECE: u64 = 1 << 20;
 
 const EXAMPLES: &str = "\
@@ -29,6 +31,7 @@ Examples:
   tgm copy -w mars.param=2t run.tgm t2m.tgm     only these messages
   tgm copy run.tgm 'split/[mars.param].tgm'     a file for each value
   tgm copy run.tgm small.tgm --compression zstd like `tgm recode`
+  tgm copy run.tgm s3://bucket/run.tgm          into an object store
 
 A placeholder [KEY] is replaced by the value of the key, or by `unknown` where a message has none.
 Messages with the same values go into the same file. Values that could lead out of the folder are
@@ -39,7 +42,8 @@ refused.";
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write; `[KEY]` in it makes a file for each value of the key, `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `[KEY]` in it makes a file for each
+    /// value of the key, `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -69,6 +73,11 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     }
     let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
     let template = Template::parse(&args.output)?;
+    if let Some((address, _)) = address::of(&args.output).zip(template.as_ref()) {
+        let failure =
+            Failure::request(format!("{}: addresses have no placeholders", address::shown(address)));
+        return Err(failure.with_hint("split into files, and copy each of them"));
+    }
     let file = args.reading.open(args.input.source()?, out)?;
     if let Some(template) = &template {
         let targets = plan(args, &file, template, out)?;
@@ -82,8 +91,12 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let output = check_target(args, &args.output)?;
     let found = matching(args, &file, out)?;
     match (output, recoder) {
-        (Output::Stdout, None) => send(&file, &found, out)?,
-        (Output::Stdout, Some(recoder)) => send_recoded(&file, &found, recoder, out)?,
+        (Output::Stdout, recoder) => {
+            send(&file, &found, recoder, out, |bytes, out| {
+                out.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error))
+            })?;
+        }
+        (Output::Object(object), recoder) => upload(object, &file, &found, recoder, out)?,
         (Output::Path(path), recoder) => write_all(&file, &[(path, found)].into(), None, recoder, out)?,
     }
     Ok(Outcome::Done)
@@ -182,38 +195,57 @@ fn write_all(
     lines.into_iter().try_for_each(|line| out.line(line))
 }
 
-/// Copies messages to standard output.
-fn send(file: &File, found: &[Found], out: &mut Ui) -> Result<(), Failure> {
+/// Copies messages to an object of a store.
+fn upload(
+    mut object: Object,
+    file: &File,
+    found: &[Found],
+    recoder: Option<Recoder<'_>>,
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    let is_recoded = recoder.is_some();
+    let tally = send(file, found, recoder, out, |bytes, _| {
+        object.write_all(bytes).map_err(|error| of_object(&error))
+    })?;
+    let name = object.name();
+    let size = human_size(object.finish()?);
+    if is_recoded {
+        return out.line(tally.line(&name));
+    }
+    let (count, plural) = (found.len(), if found.len() == 1 { "" } else { "s" });
+    out.line(format_args!("{name}: {count} message{plural}, {size}"))
+}
+
+/// Hands over messages in pieces, as they are or recoded.
+fn send(
+    file: &File,
+    found: &[Found],
+    mut recoder: Option<Recoder<'_>>,
+    out: &mut Ui,
+    mut put: impl FnMut(&[u8], &mut Ui) -> Result<(), Failure>,
+) -> Result<Tally, Failure> {
     let bar = out.bar("copying", total(found));
-    let sink = out.bytes()?;
-    for Found { span, .. } in found {
+    let mut tally = Tally::default();
+    for &Found { number, span } in found {
+        if let Some(recoder) = &mut recoder {
+            let bytes = recoder.message(&file.message(number)?, &mut tally, out)?;
+            bar.check().map_err(|_| Failure::Interrupted)?;
+            put(&bytes, out)?;
+            bar.advance(span.len());
+            continue;
+        }
         let mut at = span.start();
         while at < span.end() {
-            if bar.is_cancelled() {
-                return Err(Failure::Interrupted);
-            }
+            bar.check().map_err(|_| Failure::Interrupted)?;
             let len = (span.end() - at).min(PIECE);
             let piece = file.source().read_at(Span::at(at, len).unwrap_or(Span::empty(at)));
             let piece = piece.map_err(|error| Failure::source(file.name(), error))?;
-            sink.write_all(&piece).map_err(|error| Failure::output(&error))?;
+            put(&piece, out)?;
             bar.advance(len);
             at += len;
         }
     }
-    Ok(())
-}
-
-/// Recodes messages on their way to standard output.
-fn send_recoded(file: &File, found: &[Found], mut recoder: Recoder<'_>, out: &mut Ui) -> Result<(), Failure> {
-    let bar = out.bar("copying", total(found));
-    let mut tally = Tally::default();
-    for found in found {
-        let bytes = recoder.message(&file.message(found.number)?, &mut tally, out)?;
-        bar.check().map_err(|_| Failure::Interrupted)?;
-        out.bytes()?.write_all(&bytes).map_err(|error| Failure::output(&error))?;
-        bar.advance(found.span.len());
-    }
-    Ok(())
+    Ok(tally)
 }
 
 fn total(found: &[Found]) -> u64 {

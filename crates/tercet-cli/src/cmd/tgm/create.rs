@@ -1,6 +1,8 @@
 //! `tgm create`: a message of arrays.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tercet::core::{Class, Diagnose as _, Progress as _};
 use tercet::tgm::{
@@ -10,6 +12,7 @@ use tercet::tgm::{
 use super::Globals;
 use super::open::Reading;
 use super::pipeline::Pipeline;
+use crate::address;
 use crate::failure::{Failure, Outcome};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
@@ -43,7 +46,7 @@ The same pipeline stores every array. An array that it cannot store is an error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file to make; `-` writes the message to standard output
+    /// The file to make, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes the message to standard output
     #[arg(value_name = "OUT")]
     path: PathBuf,
     /// An array and the name it gets: `t2m=t2m.npy`. Can be repeated; each becomes an object of the message
@@ -94,7 +97,16 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         Output::Stdout if args.append => {
             return Err(Failure::request("`--append` needs a file, not standard output"));
         }
-        Output::Stdout => args.send(&metadata, objects, options, out)?,
+        Output::Object(object) if args.append => {
+            let failure =
+                Failure::request(format!("{}: objects of a store cannot be added to", object.name()));
+            return Err(failure.with_hint("download it, add to it, and copy it back"));
+        }
+        Output::Stdout => {
+            let bar = out.bar("writing", total_bytes(&objects));
+            args.send(&metadata, objects, options, out.bytes()?, &bar, &of_stdout)?;
+        }
+        Output::Object(object) => args.upload(object, &metadata, objects, options, out)?,
         Output::Path(path) => args.write(&path, &metadata, objects, options, out)?,
     }
     Ok(Outcome::Done)
@@ -148,26 +160,57 @@ impl Args {
         if self.pipeline.is_given() { stored::print(&file.message(number)?, &raw, out) } else { Ok(()) }
     }
 
-    fn send(
+    fn upload(
         &self,
+        mut object: address::Object,
         metadata: &GlobalMetadata,
         objects: Vec<Object>,
         options: EncodeOptions,
         out: &mut Ui,
     ) -> Result<(), Failure> {
         let bar = out.bar("writing", total_bytes(&objects));
-        let sink = out.bytes()?;
+        let count = objects.len();
+        let raw: Vec<(String, u64)> =
+            objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
+        let name = object.name();
+        let told = |fault: Fault| match fault {
+            Fault::Write(cause) => address::of_object(&cause),
+            fault => tgm::Error::new(Arc::clone(&name), fault).into(),
+        };
+        self.send(metadata, objects, options, &mut object, &bar, &told)?;
+        bar.check().map_err(|_| Failure::Interrupted)?;
+        let size = human_size(object.finish()?);
+        drop(bar);
+        let plural = if count == 1 { "" } else { "s" };
+        out.line(format_args!("{name}: message 0 with {count} object{plural}, {size}"))?;
+        if self.pipeline.is_given() {
+            let file = Reading::default().open(open(&self.path)?, out)?;
+            return stored::print(&file.message(0)?, &raw, out);
+        }
+        Ok(())
+    }
+
+    /// Writes a message where nothing that was written can be changed any more.
+    fn send(
+        &self,
+        metadata: &GlobalMetadata,
+        objects: Vec<Object>,
+        options: EncodeOptions,
+        sink: &mut dyn Write,
+        bar: &Bar,
+        told: &dyn Fn(Fault) -> Failure,
+    ) -> Result<(), Failure> {
         if self.style.stream {
             let encoder = StreamingEncoder::new(sink, metadata, options);
-            let mut encoder = encoder.map_err(of_stdout)?;
-            write_each(&mut encoder, objects, &bar, &of_stdout)?;
+            let mut encoder = encoder.map_err(told)?;
+            write_each(&mut encoder, objects, bar, told)?;
             // What was sent cannot be changed any more: the length stays unknown.
-            encoder.finish().map_err(of_stdout)?;
+            encoder.finish().map_err(told)?;
         } else {
             let payloads = read_all(&objects)?;
             let message = tgm::encode_message(metadata, &paired(&objects, &payloads), &options);
             let message = message.map_err(|error| explained(error, &objects))?;
-            sink.write_all(&message).map_err(|error| Failure::output(&error))?;
+            sink.write_all(&message).map_err(|error| told(Fault::Write(error)))?;
         }
         Ok(())
     }

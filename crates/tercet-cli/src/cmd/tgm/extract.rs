@@ -10,6 +10,7 @@ use tercet::tgm::{Array, DataObjectDescriptor, Dtype, Object};
 
 use super::open::Reading;
 use super::place::{Place, place, told};
+use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{ArrayFormat, Output, shown};
@@ -101,6 +102,14 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             let size = human_size((taken.header.len() + values.len()) as u64);
             let (path, what) = (shown(&path), told(&message, &object));
             out.line(format_args!("{path}: {what}, {} {}, {size}", taken.dtype, taken.shape))?;
+        }
+        Output::Object(mut upload) => {
+            write_all(&mut upload, &taken.header, values, &bar, |error| of_object(&error))?;
+            let name = upload.name();
+            let size = human_size(upload.finish()?);
+            drop(bar);
+            let what = told(&message, &object);
+            out.line(format_args!("{name}: {what}, {} {}, {size}", taken.dtype, taken.shape))?;
         }
         Output::Stdout => write_all(out.bytes()?, &taken.header, values, &bar, |e| Failure::output(&e))?,
     }

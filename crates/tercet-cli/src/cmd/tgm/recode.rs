@@ -1,5 +1,6 @@
 //! `tgm recode`: messages whose values are stored in another way.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tercet::core::{Progress as _, escape};
@@ -9,6 +10,7 @@ use super::Globals;
 use super::open::{Reading, for_each_message};
 use super::pipeline::Pipeline;
 use super::select::Filter;
+use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::Output;
@@ -109,6 +111,18 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         Output::Stdout => args.each(&file, &mut recoder, &mut tally, out, |bytes, out| {
             out.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error))
         })?,
+        Output::Object(mut object) => {
+            args.each(&file, &mut recoder, &mut tally, out, |bytes, _| {
+                object.write_all(bytes).map_err(|error| of_object(&error))
+            })?;
+            let name = object.name();
+            object.finish()?;
+            if args.json {
+                out.json(&tally.told(&name))?;
+            } else {
+                out.line(tally.line(&name))?;
+            }
+        }
         Output::Path(path) => {
             args.write(&path, &file, &mut recoder, &mut tally, out)?;
             if args.json {

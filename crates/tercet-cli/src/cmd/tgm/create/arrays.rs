@@ -8,6 +8,7 @@ use tercet::core::tensor::{Buffer, OutOfMemory};
 use tercet::core::{Class, escape, limits};
 use tercet::tgm::{DataObjectDescriptor, Dtype};
 
+use crate::address;
 use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
 use crate::failure::Failure;
 use crate::named_file::NamedFile;
@@ -61,7 +62,10 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
-        let array = Array::open(&from.path)?;
+        let array = match address::of(&from.path) {
+            Some(address) => Array::open_source(address::open(address)?)?,
+            None => Array::open(&from.path)?,
+        };
         let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();
         if array.element() == Element::Bool && !is_bitmask {
             let name = escape::name(array.name());

@@ -85,7 +85,7 @@ fn own() -> Backend {
 }
 
 /// The versions of the crates that do work for us. A test compares them with the lock file.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 9] = [
     ("lz4_flex", "0.14.0"),
     ("blosc2-pure-rs", "0.2.4"),
     ("zfp-rs", "1.0.1"),
@@ -94,6 +94,7 @@ const CRATES: [(&str, &str); 8] = [
     ("rayon", "1.12.0"),
     ("memmap2", "0.9.12"),
     ("tokio", "1.54.1"),
+    ("object_store", "0.13.2"),
 ];
 
 fn of_crate(name: &'static str, linkage: Linkage) -> Backend {
@@ -132,7 +133,7 @@ pub(super) fn features() -> Vec<Feature> {
         stages.map(|(name, kind, backend)| Feature::new(name, kind, is_built_in(kind, name), backend));
     let others = [
         Feature::new("threads", "threading", true, of_crate("rayon", rust)),
-        Feature::new("remote", "io", false, own()),
+        Feature::new("remote", "io", cfg!(feature = "object-store"), of_crate("object_store", rust)),
         Feature::new("mmap", "io", cfg!(feature = "mmap"), of_crate("memmap2", rust)),
         Feature::new("async", "io", cfg!(feature = "async"), of_crate("tokio", rust)),
     ];
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(features.len(), 14);
         let told = |name: &str| features.iter().find(|feature| feature.name == name).unwrap().told();
         assert!(told("szip").unwrap().starts_with("own "));
-        assert_eq!(told("remote"), None);
+        assert_eq!(told("remote").is_some(), cfg!(feature = "object-store"));
         assert_eq!(told("zfp").is_some(), is_built_in("compression", "zfp"));
     }
 

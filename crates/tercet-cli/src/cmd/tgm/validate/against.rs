@@ -10,6 +10,7 @@ use tercet::tgm::precision::{PRECISION, deviation};
 use tercet::tgm::{Dtype, File, Message, Object};
 
 use super::Against;
+use crate::address;
 use crate::cmd::tgm::create::arrays::{dtype_of, read_into_memory};
 use crate::cmd::tgm::open::Reading;
 use crate::cmd::tgm::pipeline::{can_widen, widen};
@@ -93,7 +94,10 @@ pub(super) fn compare(
     let file = Reading::default().open(Arc::clone(source), out)?;
     let message = message_of(against, &file)?;
     let object = object_of(against, &message)?;
-    let array = npy::Array::open(original)?;
+    let array = match address::of(original) {
+        Some(address) => npy::Array::open_source(address::open(address)?)?,
+        None => npy::Array::open(original)?,
+    };
     let (bound, bound_from) = bound_of(against, &message, &object);
     let mut comparison = Comparison {
         original: array.name().to_owned(),

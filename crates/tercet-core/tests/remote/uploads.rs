@@ -1,0 +1,150 @@
+//! Objects of stores, written.
+
+use std::io::Write as _;
+
+use tercet_core::source::remote::Upload;
+use tercet_core::{Class, Diagnose, InFile};
+use tercet_testkit::server::Fault;
+
+use super::stores::s3;
+use super::*;
+
+const OBJECT: &str = "s3://bucket/a.tgm";
+const PATH: &str = "/bucket/a.tgm";
+
+fn methods(server: &Server) -> Vec<String> {
+    let methods = server.requests().into_iter().map(|request| request.method).collect();
+    server.forget();
+    methods
+}
+
+#[test]
+fn a_small_object_is_one_request_that_replaces_nothing() {
+    let server = Server::start();
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    upload.write_all(b"hello, ").unwrap();
+    upload.write_all(b"world").unwrap();
+    assert_eq!(server.file(PATH), None);
+    assert_eq!(upload.finish().unwrap(), 12);
+    assert_eq!(server.file(PATH).unwrap(), b"hello, world");
+    // Is it there, here it is, is it whole.
+    assert_eq!(methods(&server), ["HEAD", "PUT", "HEAD"]);
+
+    let error = Upload::create(OBJECT, &s3(&server), false).unwrap_err();
+    assert_eq!((error.fault(), error.class()), (&RemoteError::Exists, Class::Request));
+    let mut upload = Upload::create(OBJECT, &s3(&server), true).unwrap();
+    upload.write_all(b"again").unwrap();
+    upload.finish().unwrap();
+    assert_eq!(server.file(PATH).unwrap(), b"again");
+}
+
+#[test]
+fn who_comes_first_is_not_replaced() {
+    let server = Server::start();
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    upload.write_all(b"late").unwrap();
+    server.put(PATH, b"early");
+    assert_eq!(upload.finish().unwrap_err().fault(), &RemoteError::Exists);
+    assert_eq!(server.file(PATH).unwrap(), b"early");
+}
+
+#[test]
+fn nothing_at_all_is_an_object_too() {
+    let server = Server::start();
+    assert_eq!(Upload::create(OBJECT, &s3(&server), false).unwrap().finish().unwrap(), 0);
+    assert_eq!(server.file(PATH).unwrap(), b"");
+}
+
+#[test]
+fn a_large_object_comes_in_parts_and_appears_at_the_end() {
+    let (server, bytes) = (Server::start(), content(20 << 20));
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    bytes.chunks(1_000_003).for_each(|piece| upload.write_all(piece).unwrap());
+    assert_eq!((server.file(PATH), server.open_uploads()), (None, 1));
+    assert_eq!(upload.finish().unwrap(), 20 << 20);
+    assert!(server.file(PATH).unwrap() == bytes);
+    assert_eq!(server.open_uploads(), 0);
+    let mut parts: Vec<u64> = server
+        .requests()
+        .iter()
+        .filter(|request| request.method == "PUT")
+        .map(|request| request.received)
+        .collect();
+    parts.sort_unstable();
+    assert_eq!(parts, [4 << 20, 8 << 20, 8 << 20]);
+}
+
+#[test]
+fn parts_that_are_whole_leave_no_empty_one() {
+    let (server, bytes) = (Server::start(), content(16 << 20));
+    for len in [8 << 20, 16 << 20] {
+        let mut upload = Upload::create(OBJECT, &s3(&server), true).unwrap();
+        upload.write_all(&bytes[..len]).unwrap();
+        upload.finish().unwrap();
+        assert!(server.file(PATH).unwrap() == bytes[..len]);
+        assert!(
+            server.requests().iter().all(|request| request.method != "PUT" || request.received == 8 << 20)
+        );
+    }
+}
+
+#[test]
+fn what_is_given_up_is_taken_back() {
+    let (server, bytes) = (Server::start(), content(9 << 20));
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    upload.write_all(&bytes).unwrap();
+    assert_eq!(server.open_uploads(), 1);
+    drop(upload);
+    assert_eq!((server.file(PATH), server.open_uploads()), (None, 0));
+
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    upload.write_all(&bytes).unwrap();
+    upload.abort();
+    assert_eq!((server.file(PATH), server.open_uploads()), (None, 0));
+}
+
+#[test]
+fn a_part_that_fails_for_a_moment_is_sent_again() {
+    let (server, bytes) = (Server::start(), content(9 << 20));
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    // The first request from here on starts the upload, the second sends a part.
+    server.next([None, Some(Fault::Status(503))]);
+    upload.write_all(&bytes).unwrap();
+    upload.finish().unwrap();
+    assert!(server.file(PATH).unwrap() == bytes);
+}
+
+#[test]
+fn a_part_that_fails_for_good_ends_it() {
+    let (server, bytes) = (Server::start(), content(40 << 20));
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    server.next([None, Some(Fault::Status(400))]);
+    let written = upload.write_all(&bytes);
+    if let Err(error) = &written {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<InFile<RemoteError>>()).unwrap();
+        assert_eq!((inner.file(), inner.fault()), (OBJECT, &RemoteError::Status { status: 400 }));
+        assert!(upload.write_all(b"more").is_err(), "once broken it stays so");
+    }
+    let error = upload.finish().unwrap_err();
+    assert_eq!(error.fault(), &RemoteError::Status { status: 400 });
+    assert_eq!((server.file(PATH), server.open_uploads()), (None, 0));
+}
+
+#[test]
+fn an_object_that_appears_meanwhile_is_not_replaced() {
+    let (server, bytes) = (Server::start(), content(9 << 20));
+    let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
+    upload.write_all(&bytes).unwrap();
+    server.put(PATH, b"early");
+    assert_eq!(upload.finish().unwrap_err().fault(), &RemoteError::Exists);
+    assert_eq!((server.file(PATH).unwrap(), server.open_uploads()), (b"early".to_vec(), 0));
+}
+
+#[test]
+fn web_servers_take_no_files() {
+    let server = Server::start();
+    let error = Upload::create(&server.url("/a?token=geheim"), &RemoteOptions::default(), true).unwrap_err();
+    assert_eq!((error.fault(), error.class()), (&RemoteError::NotWritable, Class::Request));
+    assert!(error.hint().is_some() && !format!("{error} {error:?}").contains("geheim"));
+    assert_eq!(server.requests(), []);
+}

@@ -1,0 +1,154 @@
+//! Requests and answers as bytes.
+
+use std::io::{self, BufRead, Read, Write};
+use std::net::TcpStream;
+
+use super::Fault;
+
+/// The most that a request may bring.
+const MOST: u64 = 64 << 20;
+
+/// A request, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `GET`, `HEAD`, `PUT`, …
+    pub method: String,
+    /// The path, without the query and without percent signs.
+    pub path: String,
+    /// The query, without `?`.
+    pub query: String,
+    /// The range asked for, its end not included.
+    pub range: Option<(u64, u64)>,
+    /// All headers, their names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The status of the answer.
+    pub status: u16,
+    /// Bytes of the body of the answer.
+    pub sent: u64,
+    /// Bytes that came with the request.
+    pub received: u64,
+}
+
+impl Request {
+    /// The value of a header; the name is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a key of the query.
+    pub(super) fn asked(&self, key: &str) -> Option<&str> {
+        self.query.split('&').find_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (name == key).then_some(value)
+        })
+    }
+}
+
+/// The next request of a connection and its body; `None` at its end.
+pub(super) fn read_request(from: &mut impl BufRead) -> io::Result<Option<(Request, Vec<u8>)>> {
+    let wrong = || io::Error::from(io::ErrorKind::InvalidData);
+    let mut line = String::new();
+    if from.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next().ok_or_else(wrong)?, words.next().ok_or_else(wrong)?);
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let (method, path, query) = (method.to_owned(), decoded(path), query.to_owned());
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        from.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let mut request = Request { method, path, query, range: None, headers, status: 0, sent: 0, received: 0 };
+    request.range = request.header("range").and_then(|range| {
+        let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+        Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1))
+    });
+    let length = request.header("content-length").map_or(Ok(0), str::parse).map_err(|_| wrong())?;
+    if length > MOST || request.header("transfer-encoding").is_some() {
+        return Err(wrong());
+    }
+    let mut body = Vec::new();
+    from.take(length).read_to_end(&mut body)?;
+    request.received = body.len() as u64;
+    Ok(Some((request, body)))
+}
+
+/// A path with its `%2E` put back.
+fn decoded(path: &str) -> String {
+    let mut parts = path.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            None => {
+                bytes.push(b'%');
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Vec<u8>,
+    pub(super) is_head: bool,
+}
+
+impl Answer {
+    pub(super) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, headers: Vec::new(), body: body.into(), is_head: false }
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Sends it, or what a fault makes of it; answers whether the connection goes on.
+    pub(super) fn send(&self, out: &mut impl Write, faults: &[Fault]) -> io::Result<bool> {
+        let has = |fault: &Fault| faults.contains(fault);
+        if has(&Fault::Closed) || has(&Fault::Silent) {
+            return Ok(false);
+        }
+        write!(out, "HTTP/1.1 {} Answer\r\n", self.status)?;
+        for (name, value) in &self.headers {
+            write!(out, "{name}: {value}\r\n")?;
+        }
+        let body = if has(&Fault::Shorter) { &self.body[..self.body.len() / 2] } else { &self.body[..] };
+        if has(&Fault::Endless) {
+            out.write_all(b"\r\n")?;
+            let piece = [0x5a; 1 << 16];
+            // Until nobody listens.
+            while out.write_all(&piece).is_ok() {}
+            return Ok(false);
+        }
+        write!(out, "content-length: {}\r\n\r\n", body.len())?;
+        if self.is_head {
+            return Ok(true);
+        }
+        if has(&Fault::Truncated) || has(&Fault::Hanging) {
+            out.write_all(&body[..body.len() / 2])?;
+            return Ok(false);
+        }
+        out.write_all(body)?;
+        out.flush()?;
+        Ok(true)
+    }
+}
+
+/// Waits until the other side gives up.
+pub(super) fn wait_until_closed(mut connection: &TcpStream) {
+    let mut byte = [0; 64];
+    while connection.read(&mut byte).is_ok_and(|n| n > 0) {}
+}
