@@ -20,6 +20,40 @@ fn a_file_that_shrank_is_read_from_its_start() {
     tail.kill();
 }
 
+/// A writer that starts anew takes back half a message first: what was told is not told again.
+#[test]
+fn half_a_message_that_is_taken_back_costs_nothing() {
+    let folder = Folder::new();
+    let good = [message(0, 100), message(1, 100)].concat();
+    folder.write("run.tgm", [&good[..], &message(2, 1000)[..700]].concat());
+    let tail = folder.tail("run.tgm --json -p step --until-count 6");
+    assert_eq!(tail.steps(2), [0, 1]);
+    let cut = |len: usize| {
+        let file = std::fs::OpenOptions::new().write(true).open(folder.path("run.tgm")).unwrap();
+        file.set_len(len as u64).unwrap();
+    };
+    cut(good.len());
+    assert_eq!(tail.note(), "note: run.tgm: shrank; going on behind the last whole message");
+    folder.append("run.tgm", &message(3, 100));
+    assert_eq!(tail.steps(1), [3]);
+    // The same in a file that takes its place; whether the half one was seen by then makes no difference.
+    let good = folder.read("run.tgm");
+    folder.append("run.tgm", &message(4, 100)[..99]);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    folder.write("next.tgm", [&good[..], &message(5, 100)].concat());
+    rename(&folder, "next.tgm", "run.tgm");
+    assert_eq!(tail.steps(1), [5]);
+    // And in one that is longer already when it is looked at.
+    let good = folder.read("run.tgm");
+    folder.append("run.tgm", &message(6, 100)[..99]);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    cut(good.len());
+    folder.append("run.tgm", &[message(7, 100), message(8, 100)].concat());
+    assert_eq!(tail.steps(2), [7, 8]);
+    let (code, out, _) = tail.end();
+    assert_eq!((code, out), (0, vec![]));
+}
+
 /// Between two looks at a file it can shrink and grow beyond what it was.
 #[test]
 fn a_file_that_was_written_anew_is_read_from_its_start() {

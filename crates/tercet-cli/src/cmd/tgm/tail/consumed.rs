@@ -12,43 +12,66 @@ const FIELD: usize = 8;
 /// Bytes read at a time.
 const PIECE: usize = 1 << 20;
 
-/// What was read of a file.
+/// What was read of a file: all of it, and up to where the last message ended that was whole.
 ///
 /// A writer that can go back fills in the length of a message when it knows it, behind our back: those fields count as
 /// what they were when they were read, which is 0.
 #[derive(Debug)]
 pub(super) struct Consumed {
-    /// Where the hash starts.
-    from: u64,
-    end: u64,
-    hash: Xxh3,
-    recent: Vec<u8>,
+    all: Prefix,
+    /// Without the bytes that were added last.
+    before: Prefix,
+    whole: Prefix,
     /// Where lengths stand that were not known, in ascending order.
     lengths: Vec<u64>,
 }
 
+/// Bytes from somewhere up to somewhere, to be known again.
+#[derive(Clone, Debug)]
+struct Prefix {
+    from: u64,
+    end: u64,
+    hash: Xxh3,
+    recent: Vec<u8>,
+}
+
 impl Consumed {
-    /// Nothing yet of a file that is read from here on.
-    pub(super) fn starting_at(from: u64) -> Self {
-        Self { from, end: from, hash: Xxh3::new(), recent: Vec::new(), lengths: Vec::new() }
+    /// What is read of a file from here on: `known` to begin with, which ends where the first message starts.
+    pub(super) fn starting_with(from: u64, known: &[u8]) -> Self {
+        let mut all = Prefix { from, end: from, hash: Xxh3::new(), recent: Vec::new() };
+        all.add(known);
+        Self { before: all.clone(), whole: all.clone(), all, lengths: Vec::new() }
     }
 
     /// The first byte that was not read.
     pub(super) fn end(&self) -> u64 {
-        self.end
+        self.all.end
+    }
+
+    /// Where the last message ended that was whole.
+    pub(super) fn whole_end(&self) -> u64 {
+        self.whole.end
     }
 
     /// The last bytes that were read.
     pub(super) fn recent(&self) -> &[u8] {
-        &self.recent
+        &self.all.recent
     }
 
     /// Adds the next bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.hash.update(bytes);
-        self.end += bytes.len() as u64;
-        self.recent.extend_from_slice(&bytes[bytes.len().saturating_sub(RECENT)..]);
-        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
+        self.before = self.all.clone();
+        self.all.add(bytes);
+    }
+
+    /// Remembers that a message is whole that ends here, if that is inside the bytes that were added last. One that was
+    /// told later, because half a message had taken it in, is not remembered.
+    pub(super) fn add_whole(&mut self, end: u64, added: &[u8]) -> bool {
+        let len = end.checked_sub(self.before.end).and_then(|len| usize::try_from(len).ok());
+        let Some(bytes) = len.and_then(|len| added.get(..len)) else { return false };
+        self.whole = self.before.clone();
+        self.whole.add(bytes);
+        true
     }
 
     /// Remembers a length that was not known: that of the message that starts here.
@@ -59,16 +82,40 @@ impl Consumed {
         }
     }
 
-    /// Whether these bytes, which end where reading stopped, are the ones that were read.
-    pub(super) fn ends_with(&self, bytes: &[u8]) -> bool {
-        let start = self.end - self.recent.len() as u64;
-        let mut bytes = bytes.to_vec();
-        self.blank(start, &mut bytes);
-        bytes == self.recent
+    /// Forgets what was read behind the last message that was whole.
+    pub(super) fn rewind(&mut self) {
+        self.all = self.whole.clone();
+        self.lengths.retain(|at| *at < self.whole.end);
     }
 
-    /// Whether a file starts with what was read.
+    /// Whether these bytes, which end where reading stopped, are the ones that were read.
+    pub(super) fn ends_with(&self, bytes: &[u8]) -> bool {
+        let start = self.all.end - self.all.recent.len() as u64;
+        let mut bytes = bytes.to_vec();
+        blank(&self.lengths, start, &mut bytes);
+        bytes == self.all.recent
+    }
+
+    /// Whether a file starts with all that was read.
     pub(super) fn is_start_of(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
+        self.all.is_start_of(thing, &self.lengths)
+    }
+
+    /// Whether a file starts with all messages that were whole, of which there is one at least.
+    pub(super) fn whole_is_start_of(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
+        Ok(self.whole.end > self.whole.from && self.whole.is_start_of(thing, &self.lengths)?)
+    }
+}
+
+impl Prefix {
+    fn add(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.end += bytes.len() as u64;
+        self.recent.extend_from_slice(&bytes[bytes.len().saturating_sub(RECENT)..]);
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
+    }
+
+    fn is_start_of(&self, thing: &dyn Growing, lengths: &[u64]) -> Result<bool, SourceError> {
         if thing.len()? < self.end {
             return Ok(false);
         }
@@ -81,23 +128,22 @@ impl Consumed {
             if thing.read_at(at, piece)? < len {
                 return Ok(false);
             }
-            self.blank(at, piece);
+            blank(lengths, at, piece);
             hash.update(piece);
             at += len as u64;
         }
         Ok(hash.digest() == self.hash.digest())
     }
+}
 
-    /// Makes the lengths that were not known what they were, in bytes that start at `start`.
-    fn blank(&self, start: u64, bytes: &mut [u8]) {
-        let end = start.saturating_add(bytes.len() as u64);
-        let first = self.lengths.partition_point(|at| at.saturating_add(FIELD as u64) <= start);
-        for &at in self.lengths[first..].iter().take_while(|at| **at < end) {
-            let inside =
-                |position: u64| usize::try_from(position.saturating_sub(start)).unwrap_or(usize::MAX);
-            let (from, to) = (inside(at), inside(at.saturating_add(FIELD as u64)).min(bytes.len()));
-            bytes[from..to].fill(0);
-        }
+/// Makes the lengths that were not known what they were, in bytes that start at `start`.
+fn blank(lengths: &[u64], start: u64, bytes: &mut [u8]) {
+    let end = start.saturating_add(bytes.len() as u64);
+    let first = lengths.partition_point(|at| at.saturating_add(FIELD as u64) <= start);
+    for &at in lengths[first..].iter().take_while(|at| **at < end) {
+        let inside = |position: u64| usize::try_from(position.saturating_sub(start)).unwrap_or(usize::MAX);
+        let (from, to) = (inside(at), inside(at.saturating_add(FIELD as u64)).min(bytes.len()));
+        bytes[from..to].fill(0);
     }
 }
 
@@ -118,7 +164,7 @@ mod tests {
     #[test]
     fn a_file_is_known_again_by_what_was_read() {
         let text: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7 % 251) as u8).collect();
-        let mut consumed = Consumed::starting_at(0);
+        let mut consumed = Consumed::starting_with(0, &[]);
         for piece in text.chunks(700_001) {
             consumed.add(piece);
         }
@@ -137,7 +183,7 @@ mod tests {
         let mut text = vec![7u8; 100];
         text[16..24].fill(0);
         text[60..68].fill(0);
-        let mut consumed = Consumed::starting_at(0);
+        let mut consumed = Consumed::starting_with(0, &[]);
         consumed.add(&text[..64]);
         consumed.add_open_message(0);
         consumed.add_open_message(44);
@@ -152,5 +198,33 @@ mod tests {
         assert!(!consumed.ends_with(&text[..64]));
         let (_kept, opened) = file(&text);
         assert!(!consumed.is_start_of(&*opened).unwrap());
+    }
+
+    /// Half a message that is gone, or others in its place: what was whole is known again.
+    #[test]
+    fn whole_messages_are_known_again_without_the_rest() {
+        let text: Vec<u8> = (0..2_000u32).map(|n| (n * 7 % 251) as u8).collect();
+        let mut consumed = Consumed::starting_with(0, &[]);
+        let (_kept, opened) = file(&text);
+        assert!(!consumed.whole_is_start_of(&*opened).unwrap(), "nothing is no sign");
+        consumed.add(&text[..1000]);
+        assert!(consumed.add_whole(700, &text[..1000]));
+        consumed.add(&text[1000..1500]);
+        assert!(!consumed.add_whole(800, &text[1000..1500]), "it ended before");
+        assert_eq!((consumed.end(), consumed.whole_end()), (1500, 700));
+        let mut other = text.clone();
+        other[800] ^= 1;
+        for (bytes, same) in
+            [(&text[..700], true), (&other, true), (&text[..699], false), (&text[1..], false)]
+        {
+            let (_kept, opened) = file(bytes);
+            assert_eq!(consumed.whole_is_start_of(&*opened).unwrap(), same);
+            assert!(!consumed.is_start_of(&*opened).unwrap());
+        }
+        consumed.rewind();
+        assert_eq!((consumed.end(), consumed.recent()), (700, &text[700 - RECENT..700]));
+        consumed.add(&text[700..900]);
+        let (_kept, opened) = file(&text);
+        assert!(consumed.is_start_of(&*opened).unwrap());
     }
 }

@@ -57,32 +57,22 @@ impl<'a> Teller<'a> {
         Ok(Self { args, name, printed: 0, damaged: 0, junk: 0, cut: None })
     }
 
-    /// Tells everything that is new. Reaches whoever reads before it returns. `open` gets the starts of messages whose
-    /// length their preamble does not say.
+    /// Tells everything that is new. Reaches whoever reads before it returns. `seen` gets every whole message, also
+    /// those that are not asked for.
     pub(super) fn tell(
         &mut self,
         follower: &mut Follower,
-        mut open: impl FnMut(u64),
+        mut seen: impl FnMut(&Arrived),
         out: &mut Ui,
     ) -> Result<Flow, Failure> {
-        let flow = self.tell_all(
-            || {
-                let report = follower.next_report();
-                if let Some(Report::Message(message)) = &report
-                    && message.preamble.known_length().is_none()
-                {
-                    open(message.span.start());
-                }
-                report
-            },
-            out,
-        )?;
-        if let Some((start, preamble)) = follower.pending()
-            && preamble.known_length().is_none()
-        {
-            open(start);
-        }
-        Ok(flow)
+        let next = || {
+            let report = follower.next_report();
+            if let Some(Report::Message(message)) = &report {
+                seen(message);
+            }
+            report
+        };
+        self.tell_all(next, out)
     }
 
     /// Tells what is left of a stream that ended.

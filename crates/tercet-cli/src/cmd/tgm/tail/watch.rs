@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tercet::core::{SourceError, Span};
-use tercet::tgm::{File, Follower, ReadOptions};
+use tercet::tgm::{Arrived, File, Follower, ReadOptions};
 
 use super::consumed::Consumed;
 use super::growing::{Growing, Place};
@@ -28,16 +28,16 @@ pub(super) fn watch(
 ) -> Result<(), Failure> {
     let fail = |error| Failure::source(&args.path.to_string_lossy(), error);
     let mut clock = Clock { args, last: Instant::now() };
-    let Some(mut watched) = wait_for(place, &mut clock, teller, out)? else { return Ok(()) };
+    let mut watched = wait_for(place, &clock, teller, out)?;
+    clock.something_came();
     let mut is_gone = false;
     loop {
         let before = watched.consumed.end();
         match watched.read_on(teller, out).map_err(|error| error.or(fail))? {
             Seen::Enough => return Ok(()),
             Seen::End => {}
-            Seen::Anew(what) => {
-                teller.note(&format!("{what}, so it is read from its start"), out)?;
-                watched.restart();
+            Seen::Changed(what) => {
+                watched.start_again(what, teller, out).map_err(|error| error.or(fail))?;
                 clock.something_came();
                 continue;
             }
@@ -78,13 +78,13 @@ pub(super) fn watch(
     teller.tell_end(&mut watched.follower, out).map(|_| ())
 }
 
-/// Opens what is at a place, once it is there. `None` if it did not come in time.
+/// Opens what is at a place, once it is there.
 fn wait_for(
     place: &dyn Place,
-    clock: &mut Clock<'_>,
+    clock: &Clock<'_>,
     teller: &Teller<'_>,
     out: &mut Ui,
-) -> Result<Option<Watched>, Failure> {
+) -> Result<Watched, Failure> {
     let args = clock.args;
     let fail = |error| Failure::source(&args.path.to_string_lossy(), error);
     let mut is_told = false;
@@ -92,7 +92,7 @@ fn wait_for(
         if let Some(thing) = place.open().map_err(fail)? {
             // What comes later is new: all of it.
             let last = args.last.filter(|_| !is_told);
-            return Watched::start(thing, last).map(Some).map_err(|stopped| stopped.or(fail));
+            return Watched::start(thing, last).map_err(|stopped| stopped.or(fail));
         }
         if !args.retry {
             return Err(missing(args, fail));
@@ -148,6 +148,8 @@ struct Watched {
     thing: Box<dyn Growing>,
     follower: Follower,
     consumed: Consumed,
+    /// The number of the message behind the last one that was whole.
+    next: u64,
 }
 
 /// How reading went.
@@ -157,7 +159,7 @@ enum Seen {
     /// There were as many messages as were asked for.
     Enough,
     /// The file is another one than it was.
-    Anew(&'static str),
+    Changed(&'static str),
 }
 
 /// A file that cannot be read, or a user who wants no more.
@@ -191,23 +193,44 @@ impl Watched {
     /// From the first byte, or with the last messages that are there.
     fn start(thing: Box<dyn Growing>, last: Option<u64>) -> Result<Self, Stopped> {
         let Some(last) = last else {
-            return Ok(Self { thing, follower: Follower::new(), consumed: Consumed::starting_at(0) });
+            let consumed = Consumed::starting_with(0, &[]);
+            return Ok(Self { thing, follower: Follower::new(), consumed, next: 0 });
         };
         let file = File::from_source(thing.snapshot()?, ReadOptions::new());
         let messages = file.scan().map_err(Failure::from)?.messages.clone();
         let number = messages.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
         let end = messages.last().map_or(0, |message| message.end());
         let at = messages.get(number).map_or(end, |message| message.start());
-        let mut consumed = Consumed::starting_at(at.saturating_sub(BEFORE));
-        let before = Span::between(consumed.end(), at).unwrap_or(Span::empty(at));
-        consumed.add(&file.source().read_at(before)?);
-        Ok(Self { thing, follower: Follower::new().starting_at(at, number as u64), consumed })
+        let before = Span::between(at.saturating_sub(BEFORE), at).unwrap_or(Span::empty(at));
+        let consumed = Consumed::starting_with(before.start(), &file.source().read_at(before)?);
+        let next = number as u64;
+        Ok(Self { thing, follower: Follower::new().starting_at(at, next), consumed, next })
     }
 
     /// Forgets everything: the file is read from its start.
     fn restart(&mut self) {
         self.follower = Follower::new();
-        self.consumed = Consumed::starting_at(0);
+        self.consumed = Consumed::starting_with(0, &[]);
+        self.next = 0;
+    }
+
+    /// Goes on behind the last message that was whole, and forgets the half one behind it.
+    fn rewind(&mut self) {
+        self.consumed.rewind();
+        self.follower = Follower::new().starting_at(self.consumed.whole_end(), self.next);
+    }
+
+    /// Reads a file again that changed: behind the messages that were told, if they are still there, as when a writer
+    /// takes back half a message; else from its start.
+    fn start_again(&mut self, what: &str, teller: &Teller<'_>, out: &mut Ui) -> Result<(), Stopped> {
+        if self.consumed.whole_is_start_of(&*self.thing)? {
+            self.rewind();
+            teller.note(&format!("{what}; going on behind the last whole message"), out)?;
+        } else {
+            self.restart();
+            teller.note(&format!("{what}, so it is read from its start"), out)?;
+        }
+        Ok(())
     }
 
     /// Reads up to where the file ends now.
@@ -222,7 +245,7 @@ impl Watched {
                 return Ok(Seen::End);
             }
             if len < end {
-                return Ok(Seen::Anew("shrank"));
+                return Ok(Seen::Changed("shrank"));
             }
             // The last bytes that are known come along: if they are others now, so is the file.
             let known = self.consumed.recent().len();
@@ -230,19 +253,37 @@ impl Watched {
             let read = self.thing.read_at(end - known as u64, &mut buffer)?;
             let (again, new) = buffer[..read].split_at(known.min(read));
             if again.len() < known {
-                return Ok(Seen::Anew("shrank"));
+                return Ok(Seen::Changed("shrank"));
             }
             if !self.consumed.ends_with(again) {
-                return Ok(Seen::Anew("was written anew"));
+                return Ok(Seen::Changed("was written anew"));
             }
             self.consumed.add(new);
             self.follower.push(new);
-            let consumed = &mut self.consumed;
-            let flow = teller.tell(&mut self.follower, |start| consumed.add_open_message(start), out)?;
-            if flow == Flow::Enough {
+            if self.tell(new, teller, out)? == Flow::Enough {
                 return Ok(Seen::Enough);
             }
         }
+    }
+
+    /// Tells what became whole with these bytes, and remembers it.
+    fn tell(&mut self, new: &[u8], teller: &mut Teller<'_>, out: &mut Ui) -> Result<Flow, Failure> {
+        let Self { follower, consumed, next, .. } = self;
+        let seen = |message: &Arrived| {
+            if message.preamble.known_length().is_none() {
+                consumed.add_open_message(message.span.start());
+            }
+            if consumed.add_whole(message.span.end(), new) {
+                *next = message.number + 1;
+            }
+        };
+        let flow = teller.tell(follower, seen, out)?;
+        if let Some((start, preamble)) = self.follower.pending()
+            && preamble.known_length().is_none()
+        {
+            self.consumed.add_open_message(start);
+        }
+        Ok(flow)
     }
 
     /// Goes on with a file that took the place of this one: behind what is known of it, or from its start.
@@ -254,6 +295,12 @@ impl Watched {
     ) -> Result<Flow, Stopped> {
         if self.consumed.is_start_of(&*thing)? {
             self.thing = thing;
+            return Ok(Flow::GoOn);
+        }
+        if self.consumed.whole_is_start_of(&*thing)? {
+            self.thing = thing;
+            self.rewind();
+            teller.note("was replaced; going on behind the last whole message", out)?;
             return Ok(Flow::GoOn);
         }
         // What was written before it was replaced belongs to it.
