@@ -39,6 +39,7 @@ pub use set::set;
 use crate::encode::EncodeOptions;
 use crate::fault::{Error, Fault};
 use crate::message::Message;
+use crate::metadata::GlobalMetadata;
 use crate::wire::ids::FrameKind;
 use crate::wire::order::DecodePhase;
 
@@ -51,10 +52,14 @@ pub fn check(message: &Message) -> Result<(), Error> {
 /// The message with one object of another: its entry in `base` and everything in `_extra_` go with it.
 pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<Draft, Error> {
     let carried = Carried::of(message.source(), &message.object(object)?)?;
-    let mut metadata = message.metadata().without_reserved();
-    let entry = usize::try_from(object).ok().and_then(|at| metadata.base.get_mut(at)).map(std::mem::take);
-    metadata.base = entry.into_iter().collect();
-    Draft::new(message.name(), metadata, vec![carried], options)
+    let whole = message.metadata();
+    let entry = usize::try_from(object).ok().and_then(|at| whole.base.get(at));
+    let metadata = GlobalMetadata {
+        base: entry.into_iter().cloned().collect(),
+        extra: whole.extra.clone(),
+        ..GlobalMetadata::default()
+    };
+    Draft::new(message.name(), metadata.without_reserved(), vec![carried], options)
 }
 
 /// Whether everything that a reader needs before the objects stands before them: length, metadata, index; and nothing

@@ -6,6 +6,7 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
@@ -361,7 +362,7 @@ fn every_truncation_keeps_what_is_before_it() {
 
 #[test]
 fn every_flip_costs_what_it_touches_and_no_more() {
-    for (name, good) in small() {
+    small().into_par_iter().for_each(|(name, good)| {
         let mut bytes = good.bytes.clone();
         for at in 0..bytes.len() {
             for mask in [0xff, 1 << (at % 8)] {
@@ -370,7 +371,7 @@ fn every_flip_costs_what_it_touches_and_no_more() {
                 bytes[at] ^= mask;
             }
         }
-    }
+    });
 }
 
 #[test]

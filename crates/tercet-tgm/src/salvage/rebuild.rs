@@ -64,8 +64,9 @@ pub(super) fn rebuild(
         notes: std::mem::take(&mut said.notes),
     };
     mended.notes.extend(outer_notes(broken));
-    // Without an object only a message that is known to have started one is worth a new one.
-    if kept.is_empty() && (said.lists.metadata.is_none() || broken.start.is_none()) {
+    // Without an object a new message is worth it for what the old one said as a whole, or if it never had one.
+    let is_said = !metadata.extra.is_empty() || mended.lost.is_empty();
+    if kept.is_empty() && (said.lists.metadata.is_none() || broken.start.is_none() || !is_said) {
         if mended.lost.is_empty() {
             mended.lost.push(Loss {
                 what: Lost::Bytes,
