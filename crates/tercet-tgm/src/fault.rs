@@ -175,7 +175,7 @@ pub enum Fault {
     Encode(#[from] EncodeError),
     /// The message cannot be changed as asked.
     #[error(transparent)]
-    Edit(#[from] EditError),
+    Edit(Box<EditError>),
     /// A write failed.
     #[error("cannot write: {0}")]
     Write(io::Error),
@@ -186,6 +186,12 @@ pub enum Fault {
     /// The work was asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+}
+
+impl From<EditError> for Fault {
+    fn from(error: EditError) -> Self {
+        Self::Edit(error.into())
+    }
 }
 
 #[cfg(any(unix, windows))]

@@ -170,7 +170,9 @@ impl Value {
                     .filter(|(key, _)| seen.insert(crate::cbor::encode(key)))
                     .collect();
                 last.reverse();
-                last.iter_mut().for_each(|(_, value)| value.keep_last_of_keys());
+                for (_, value) in &mut last {
+                    value.keep_last_of_keys();
+                }
                 *pairs = last;
             }
             _ => {}

@@ -136,7 +136,7 @@ fn wrong_szip_offsets_are_put_right() {
             .with_param("szip_flags", 8)
             .with_param("szip_block_offsets", vec![0.into(), bits.into()])
     };
-    let values: Vec<u8> = (0..4096u32).map(|n| (n * n >> 7).to_le_bytes()[0]).collect();
+    let values: Vec<u8> = (0..4096u32).map(|n| ((n * n) >> 7).to_le_bytes()[0]).collect();
     let mut plain = wrong(1);
     plain.params.remove("szip_block_offsets");
     let good = encode_message(&GlobalMetadata::default(), &[(&plain, &values)], &samples::options()).unwrap();
@@ -145,7 +145,7 @@ fn wrong_szip_offsets_are_put_right() {
     // The same length in CBOR, so that only the parameter changes.
     let cbor = right.to_cbor();
     let mut lie = right.clone();
-    let Value::Array(offsets) = &mut lie.params.get_mut("szip_block_offsets").unwrap() else { panic!() };
+    let Value::Array(offsets) = lie.params.get_mut("szip_block_offsets").unwrap() else { panic!() };
     let Value::Integer(second) = &mut offsets[1] else { panic!() };
     *second -= 1;
     assert_eq!(lie.to_cbor().len(), cbor.len());
@@ -299,7 +299,8 @@ fn messages_that_disagree_are_merged_as_asked() {
     assert_eq!(error.class(), Class::Request);
     let told = error.to_string();
     assert!(told.contains("`a` is `2` in message 0 of a.tgm, but `1` in message 0 of a.tgm"), "{told}");
-    assert!(matches!(error.fault(), Fault::Edit(EditError::Conflict { .. })));
+    let Fault::Edit(edit) = error.fault() else { panic!("{error}") };
+    assert!(matches!(**edit, EditError::Conflict { .. }));
     merged(Winner::Error, &[&one, &one]).unwrap();
     assert_eq!(merged(Winner::First, &[]).unwrap().object_count(), 0);
 }

@@ -52,7 +52,9 @@ impl Numbers {
         from_the_end(broken, total, &mut of);
         by_hash(lists, &frames, total, &mut of);
         if let Some(total) = total {
-            of.iter_mut().for_each(|number| *number = number.filter(|number| *number < total));
+            for number in &mut of {
+                *number = number.filter(|number| *number < total);
+            }
         }
         Self { of, total }
     }

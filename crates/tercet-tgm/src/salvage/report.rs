@@ -157,7 +157,6 @@ impl From<Span> for Bytes {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn span<S: serde::Serializer>(span: &Span, serializer: S) -> Result<S::Ok, S::Error> {
     Bytes::from(*span).serialize(serializer)
 }

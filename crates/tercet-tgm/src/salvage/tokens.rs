@@ -174,7 +174,7 @@ impl<'a> Tokens<'a> {
             message.objects().try_for_each(|object| prove(&object?))?;
             Ok((message.span(), message.object_count()))
         });
-        if let Some((span, objects)) = damage_or(opened)?.ok() {
+        if let Ok((span, objects)) = damage_or(opened)? {
             self.at = span.end();
             self.inside = Inside::default();
             return Ok(Token::Whole { span, objects });
@@ -262,16 +262,10 @@ impl<'a> Tokens<'a> {
 
     /// Takes bytes from the allowance for what is hashed while searching.
     fn may_spend(&mut self, bytes: u64) -> bool {
-        match self.allowance.checked_sub(bytes) {
-            Some(rest) => {
-                self.allowance = rest;
-                true
-            }
-            None => {
-                self.gave_up = true;
-                false
-            }
-        }
+        let rest = self.allowance.checked_sub(bytes);
+        self.allowance = rest.unwrap_or(self.allowance);
+        self.gave_up |= rest.is_none();
+        rest.is_some()
     }
 
     /// Moves on behind an intact frame.
@@ -317,19 +311,13 @@ impl<'a> Tokens<'a> {
         let Ok(postamble) = Postamble::parse(0, at, head) else { return false };
         let Postamble { first_footer_offset: footer, total_length: total } = postamble;
         let end = at.saturating_add(POSTAMBLE_LEN);
-        match self.inside.start {
-            Some(start) => {
-                let room = at.saturating_sub(start);
-                (PREAMBLE_LEN..=room).contains(&footer) && (total == 0 || total == end.saturating_sub(start))
-            }
-            None => {
-                let is_step = footer.is_multiple_of(8) && total.is_multiple_of(8);
-                is_step
-                    && (PREAMBLE_LEN..=at).contains(&footer)
-                    && (total == 0 || total > footer)
-                    && total <= end
-            }
+        if let Some(start) = self.inside.start {
+            let room = at.saturating_sub(start);
+            return (PREAMBLE_LEN..=room).contains(&footer)
+                && (total == 0 || total == end.saturating_sub(start));
         }
+        let is_step = footer.is_multiple_of(8) && total.is_multiple_of(8);
+        is_step && (PREAMBLE_LEN..=at).contains(&footer) && (total == 0 || (total > footer && total <= end))
     }
 
     /// Passes over zero bytes between frames, of which there are 8 at least.

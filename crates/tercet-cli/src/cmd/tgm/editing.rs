@@ -71,10 +71,11 @@ impl Sink {
 
     /// Writes a new message.
     pub(super) fn draft(&mut self, draft: &Draft, bar: &Bar, out: &mut Ui) -> Result<(), Failure> {
-        Ok(match self {
+        match self {
             Self::Stdout => draft.write_to(out.bytes()?, bar)?,
             Self::File(writer) => writer.draft(draft, bar)?,
-        })
+        }
+        Ok(())
     }
 
     /// Writes a message as it is.

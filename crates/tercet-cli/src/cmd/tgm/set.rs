@@ -23,7 +23,7 @@ Examples:
   tgm set -s objects.0.quality=good run.tgm new.tgm      a parameter of one object
   tgm set -s mars.step=12 --json-values -w mars.step=6 run.tgm new.tgm
 
-Values are text; with --json-values those that are JSON are what they say. Keys that are not there are
+Values are text; with --json-values those that are JSON are what they say. Keys that are not there are \
 added. Messages that WHERE does not take are copied as they are, and so is every stored value.";
 
 #[derive(Debug, clap::Args)]
