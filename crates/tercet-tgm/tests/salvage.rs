@@ -84,9 +84,10 @@ fn values(random: &mut Random, with_nan: bool) -> (DataObjectDescriptor, Vec<u8>
             (descriptor, random.bytes(usize::try_from(2 * n).unwrap()))
         }
         _ => {
-            let mut floats: Vec<f64> = (0..n).map(|_| random.below(1000) as f64 / 8.0).collect();
+            let mut floats: Vec<f64> =
+                (0..n).map(|_| f64::from(random.next().to_le_bytes()[4]) / 8.0).collect();
             if with_nan {
-                for _ in 0..1 + n / 7 {
+                for _ in 0..=n / 7 {
                     let at = usize::try_from(random.below(n)).unwrap();
                     floats[at] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][at % 3];
                 }
@@ -100,7 +101,7 @@ fn values(random: &mut Random, with_nan: bool) -> (DataObjectDescriptor, Vec<u8>
 fn generate(seed: u64) -> Sample {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut bytes = Vec::new();
-    for number in 0..1 + random.below(4) {
+    for number in 0..=random.below(4) {
         if random.below(6) == 0 {
             let n = usize::try_from(random.below(100)).unwrap();
             bytes.extend(random.bytes(n));
