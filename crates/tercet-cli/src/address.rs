@@ -50,7 +50,7 @@ mod remote {
     use super::{Arc, ByteSource, Class, Failure, Write, io, shown};
     use crate::ui::exit_at_once_if_interrupted;
 
-    fn must_be_known(address: &str) -> Result<(), Failure> {
+    pub(crate) fn must_be_known(address: &str) -> Result<(), Failure> {
         if is_address(address) {
             return Ok(());
         }
@@ -163,6 +163,8 @@ mod remote {
     }
 }
 
+#[cfg(feature = "object-store")]
+pub(crate) use remote::must_be_known;
 pub(crate) use remote::{Object, of_object, open};
 
 impl Object {

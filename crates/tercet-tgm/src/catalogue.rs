@@ -23,7 +23,7 @@ mod find;
 pub(crate) use build::check_keys;
 pub use build::{CatalogueBuilder, CatalogueKeys, MOST_KEYS};
 pub use error::CatalogueError;
-pub(crate) use find::{Found, find, find_last};
+pub(crate) use find::{Found, find, find_last, marked};
 
 /// The key in `_extra_` that makes a message a catalogue.
 const MARK: &str = "tercet_catalogue";

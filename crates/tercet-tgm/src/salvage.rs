@@ -27,9 +27,11 @@ use tercet_core::{ByteSource, Progress, Span};
 
 pub use report::{Loss, Lost, Mended, Report, State};
 
+use crate::catalogue;
 use crate::edit::Draft;
 use crate::encode::EncodeOptions;
 use crate::fault::{Error, Fault};
+use crate::message::Message;
 use crate::options::ReadOptions;
 #[cfg(any(unix, windows))]
 use crate::writer::Writer;
@@ -74,6 +76,7 @@ pub fn salvage(
     for item in groups.finish() {
         found.add(item, &reading, writing)?;
     }
+    found.leave_out_catalogue(&reading).map_err(named)?;
     found.report.search_given_up = tokens.gave_up();
     found.report.tell_remains(&**source).map_err(named)?;
     Ok(found)
@@ -96,6 +99,10 @@ impl Salvage {
             Item::Junk(span) => self.report.junk.push(span),
             Item::Broken(broken) => {
                 let (mut mended, draft) = rebuild::rebuild(&self.source, &broken, reading, writing)?;
+                if draft.as_ref().is_some_and(|draft| draft.metadata().is_catalogue()) {
+                    self.report.catalogue_left_out = true;
+                    return Ok(());
+                }
                 self.report.kept_objects += mended.objects_kept;
                 if let Some(draft) = draft {
                     mended.output = Some(self.report.kept_messages);
@@ -105,6 +112,27 @@ impl Salvage {
                 self.report.messages.push(mended);
             }
         }
+        Ok(())
+    }
+
+    /// Leaves out a catalogue at the end, unless everything before it is where it was.
+    fn leave_out_catalogue(&mut self, reading: &ReadOptions) -> Result<(), Fault> {
+        let is_untouched = self.pieces.len() == 1 && self.report.junk.is_empty();
+        let Some(Piece::Whole(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {
+            return Ok(());
+        };
+        let Some(catalogue) = catalogue::marked(&*self.source, last.end(), reading)? else { return Ok(()) };
+        let objects = Message::open(Arc::clone(&self.source), 0, catalogue, *reading);
+        let objects = objects.map_err(Error::into_fault)?.object_count();
+        match Span::between(last.start(), catalogue.start()).filter(|before| !before.is_empty()) {
+            Some(before) => *last = before,
+            None => drop(self.pieces.pop()),
+        }
+        let report = &mut self.report;
+        report.intact_messages = report.intact_messages.saturating_sub(1);
+        report.kept_messages = report.kept_messages.saturating_sub(1);
+        report.kept_objects = report.kept_objects.saturating_sub(objects);
+        report.catalogue_left_out = true;
         Ok(())
     }
 

@@ -192,7 +192,8 @@ fn a_frame_that_swallowed_messages_gives_them_back() {
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [payload.len() as u64]);
     let long =
         encode_message(&GlobalMetadata::default(), &[(&descriptor, &payload)], &samples::options()).unwrap();
-    let frame = Message::from_bytes("long", long.clone()).unwrap().layout().unwrap().objects().next().unwrap().span;
+    let frame =
+        Message::from_bytes("long", long.clone()).unwrap().layout().unwrap().objects().next().unwrap().span;
     let frame_end = usize::try_from(frame.end()).unwrap();
     let cut = frame_end - end;
     let bytes = [&long[..cut], &good, &good, &long].concat();

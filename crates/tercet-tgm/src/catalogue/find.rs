@@ -36,6 +36,16 @@ pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Fou
     find_before(source, source.len(), options)
 }
 
+/// Where a message that ends here and is marked as a catalogue stands, whether it checks out or not.
+pub(crate) fn marked(
+    source: &dyn ByteSource,
+    end: u64,
+    options: &ReadOptions,
+) -> Result<Option<Span>, SourceError> {
+    let ending = Ending::read(source, end)?.filter(|ending| ending.is_marked(options));
+    Ok(ending.map(|ending| ending.message))
+}
+
 /// Looks for the last catalogue, passing over messages that were written behind it; answers where it and the messages
 /// behind it are.
 pub(crate) fn find_last(

@@ -32,6 +32,8 @@ pub struct Report {
     /// Those of them in which there are remains of a message.
     #[serde(serialize_with = "spans")]
     pub remains: Vec<Span>,
+    /// Whether the file had a catalogue, which would not be right for the new one.
+    pub catalogue_left_out: bool,
     /// Whether so many bytes looked like frames and were none that others were not looked at.
     pub search_given_up: bool,
 }
@@ -115,6 +117,7 @@ impl Report {
             messages: Vec::new(),
             junk: Vec::new(),
             remains: Vec::new(),
+            catalogue_left_out: false,
             search_given_up: false,
         }
     }

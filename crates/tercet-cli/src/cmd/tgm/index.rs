@@ -8,7 +8,7 @@ use tercet::tgm::{CatalogueKeys, Provenance, Reindexing, Writer};
 
 use super::select::Keys;
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_a_file;
+use crate::input::must_be_on_disk;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -58,7 +58,7 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    must_be_a_file(&args.path, "index")?;
+    must_be_on_disk(&args.path, "index")?;
     let shown = escape::name(&args.path.to_string_lossy()).into_owned();
     let bar = out.bar("indexing", std::fs::metadata(&args.path).map_or(0, |meta| meta.len()));
     if args.remove {

@@ -162,6 +162,9 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
             paint(BAD, "lost:")
         ));
     }
+    if report.catalogue_left_out {
+        lines.push("the catalogue is left out; `tgm index` makes a new one".to_owned());
+    }
     if lines.is_empty() {
         lines.push(paint(GOOD, "the file is intact"));
     }

@@ -4,16 +4,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::select::{Filter, Keys};
+use crate::address;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 mod consumed;
+mod distant;
 mod growing;
 mod pipe;
 mod teller;
 mod watch;
 
 use teller::Teller;
+
+/// How often to look at a file, and at one far away.
+const INTERVAL: Duration = Duration::from_millis(20);
+const DISTANT_INTERVAL: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +38,7 @@ Exit code 0: nothing was wrong; 1: something was damaged or belongs to no messag
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file that grows; `-` reads standard input
+    /// The file that grows, or its address (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "PATH")]
     path: PathBuf,
     #[command(flatten)]
@@ -58,9 +64,9 @@ pub(crate) struct Args {
     /// Stop when nothing came for so long
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
-    /// How often to look at the file
-    #[arg(long, value_name = "SECONDS", default_value = "0.02", value_parser = seconds)]
-    interval: Duration,
+    /// How often to look at the file [default: 0.02, for addresses 1]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    interval: Option<Duration>,
 }
 
 /// Whether there is more to do.
@@ -81,10 +87,29 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         if is_stdin {
             pipe::drain(args, &mut teller, out)?;
         } else {
-            watch::watch(args, &growing::Path::new(&args.path), &mut teller, out)?;
+            match address::of(&args.path) {
+                Some(address) => watch::watch(args, &*distant::place(address)?, &mut teller, out)?,
+                None => watch::watch(args, &growing::Path::new(&args.path), &mut teller, out)?,
+            }
         }
     }
     teller.end(out)
+}
+
+impl Args {
+    /// The name of the file as it is told: without the secrets of an address.
+    fn shown(&self) -> String {
+        match address::of(&self.path) {
+            Some(address) => address::shown(address),
+            None => self.path.to_string_lossy().into_owned(),
+        }
+    }
+
+    /// How often to look.
+    fn interval(&self) -> Duration {
+        let default = if address::of(&self.path).is_some() { DISTANT_INTERVAL } else { INTERVAL };
+        self.interval.unwrap_or(default)
+    }
 }
 
 /// A length of time in seconds, from a millisecond to a year.

@@ -46,8 +46,7 @@ struct Line {
 impl<'a> Teller<'a> {
     pub(super) fn new(args: &'a Args, out: &mut Ui) -> Result<Self, Failure> {
         let is_stdin = args.path.as_os_str() == "-";
-        let name =
-            if is_stdin { "standard input".to_owned() } else { args.path.to_string_lossy().into_owned() };
+        let name = if is_stdin { "standard input".to_owned() } else { args.shown() };
         if !args.json {
             let keys = args.keys.iter().flat_map(Keys::iter).map(escape::name);
             let heads = ["message", "offset", "length", "objects"].into_iter().map(Into::into);
@@ -123,7 +122,8 @@ impl<'a> Teller<'a> {
 
     fn message(&mut self, message: &Arrived, out: &mut Ui) -> Result<(), Failure> {
         let Arrived { number, span, objects, metadata, .. } = message;
-        if !self.args.filter.takes_metadata(metadata) {
+        // A catalogue is no message for whoever follows messages.
+        if metadata.is_catalogue() || !self.args.filter.takes_metadata(metadata) {
             return Ok(());
         }
         self.printed += 1;

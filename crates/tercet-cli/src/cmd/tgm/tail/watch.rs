@@ -26,7 +26,7 @@ pub(super) fn watch(
     teller: &mut Teller<'_>,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let fail = |error| Failure::source(&args.path.to_string_lossy(), error);
+    let fail = |error| Failure::source(&args.shown(), error);
     let mut clock = Clock { args, last: Instant::now() };
     let mut watched = wait_for(place, &clock, teller, out)?;
     clock.something_came();
@@ -86,7 +86,7 @@ fn wait_for(
     out: &mut Ui,
 ) -> Result<Watched, Failure> {
     let args = clock.args;
-    let fail = |error| Failure::source(&args.path.to_string_lossy(), error);
+    let fail = |error| Failure::source(&args.shown(), error);
     let mut is_told = false;
     loop {
         if let Some(thing) = place.open().map_err(fail)? {
@@ -129,7 +129,7 @@ impl Clock<'_> {
     }
 
     fn wait(&self) -> Result<(), Failure> {
-        let until = Instant::now() + self.args.interval;
+        let until = Instant::now() + self.args.interval();
         loop {
             if is_interrupted() {
                 return Err(Failure::Interrupted);
@@ -150,6 +150,8 @@ struct Watched {
     consumed: Consumed,
     /// The number of the message behind the last one that was whole.
     next: u64,
+    /// Whether a catalogue came behind it: whoever adds a message writes another one in its place.
+    has_catalogue: bool,
 }
 
 /// How reading went.
@@ -194,7 +196,7 @@ impl Watched {
     fn start(thing: Box<dyn Growing>, last: Option<u64>) -> Result<Self, Stopped> {
         let Some(last) = last else {
             let consumed = Consumed::starting_with(0, &[]);
-            return Ok(Self { thing, follower: Follower::new(), consumed, next: 0 });
+            return Ok(Self { thing, follower: Follower::new(), consumed, next: 0, has_catalogue: false });
         };
         let file = File::from_source(thing.snapshot()?, ReadOptions::new());
         let messages = file.scan().map_err(Failure::from)?.messages.clone();
@@ -204,7 +206,8 @@ impl Watched {
         let before = Span::between(at.saturating_sub(BEFORE), at).unwrap_or(Span::empty(at));
         let consumed = Consumed::starting_with(before.start(), &file.source().read_at(before)?);
         let next = number as u64;
-        Ok(Self { thing, follower: Follower::new().starting_at(at, next), consumed, next })
+        let follower = Follower::new().starting_at(at, next);
+        Ok(Self { thing, follower, consumed, next, has_catalogue: false })
     }
 
     /// Forgets everything: the file is read from its start.
@@ -268,12 +271,13 @@ impl Watched {
 
     /// Tells what became whole with these bytes, and remembers it.
     fn tell(&mut self, new: &[u8], teller: &mut Teller<'_>, out: &mut Ui) -> Result<Flow, Failure> {
-        let Self { follower, consumed, next, .. } = self;
+        let Self { follower, consumed, next, has_catalogue, .. } = self;
         let seen = |message: &Arrived| {
             if message.preamble.known_length().is_none() {
                 consumed.add_open_message(message.span.start());
             }
-            if consumed.add_whole(message.span.end(), new) {
+            *has_catalogue = message.metadata.is_catalogue();
+            if !*has_catalogue && consumed.add_whole(message.span.end(), new) {
                 *next = message.number + 1;
             }
         };
@@ -300,7 +304,9 @@ impl Watched {
         if self.consumed.whole_is_start_of(&*thing)? {
             self.thing = thing;
             self.rewind();
-            teller.note("was replaced; going on behind the last whole message", out)?;
+            if !std::mem::take(&mut self.has_catalogue) {
+                teller.note("was replaced; going on behind the last whole message", out)?;
+            }
             return Ok(Flow::GoOn);
         }
         // What was written before it was replaced belongs to it.
