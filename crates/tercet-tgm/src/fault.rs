@@ -319,6 +319,7 @@ impl Diagnose for Fault {
             Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => {
                 error.hint().map(Cow::Borrowed)
             }
+            Self::Source(error) => error.hint(),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,
