@@ -71,7 +71,8 @@ fn histories_keep_no_secrets() {
     let scene = Scene::new();
     let history = scene.folder.path("history.jsonl");
     let ask = |address: &str| {
-        let mut command = scene.command(&format!("tet query -t {address} {{\"dataset\":\"t\",\"mean\":[]}}"));
+        let mut command =
+            scene.command(&format!("tet query -t {address} {{\"dataset\":\"t\",\"mean\":[]}} -x"));
         command.env_remove("TET_NO_QUERY_HISTORY").env("TET_QUERY_HISTORY_FILE", &history);
         said(&mut command)
     };
