@@ -105,7 +105,9 @@ impl<S: ByteSource> ByteSource for Counting<S> {
     }
 
     fn read_many(&self, spans: &[Span]) -> Result<Vec<Bytes>, SourceError> {
-        spans.iter().for_each(|span| self.count(*span));
+        for span in spans {
+            self.count(*span);
+        }
         self.inner.read_many(spans)
     }
 

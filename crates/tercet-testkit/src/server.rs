@@ -97,7 +97,6 @@ impl Server {
     /// # Panics
     ///
     /// When there is no loopback interface.
-    #[expect(clippy::missing_panics_doc, reason = "documented above")]
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("loopback: {error}"));
         let address = listener.local_addr().unwrap_or_else(|error| panic!("loopback: {error}"));

@@ -399,6 +399,7 @@ impl Diagnose for Fault {
                     .into(),
             ),
             Self::NoFill { .. } => Some("set the attribute `_FillValue`, or leave the filter out".into()),
+            Self::Source(error) => error.hint(),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,

@@ -349,6 +349,7 @@ impl Diagnose for Fault {
                 error.hint().map(Cow::Borrowed)
             }
             Self::Edit(error) => error.hint().map(Cow::Borrowed),
+            Self::Source(error) => error.hint(),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,

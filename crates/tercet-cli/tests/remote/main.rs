@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
 
+#[allow(dead_code, reason = "the scene runs its commands with variables of their own")]
 #[path = "../support/folder.rs"]
 mod folder;
 #[cfg(unix)]

@@ -39,13 +39,13 @@ fn files_of_the_other_format_too() {
     let scene = Scene::new();
     let address = scene.server.url("/run.tet");
     for verb in [
-        "tet info FILE",
+        "tet info -q FILE",
         "tet info --json FILE",
         "tet verify --deep FILE",
         "tet outline FILE",
         "tet extract FILE t -o -",
-        "tercet info FILE",
-        "tet query -t FILE {\"dataset\":\"t\",\"operation\":\"mean\"} --execute",
+        "tercet info -q FILE",
+        "tet query -t FILE {\"dataset\":\"t\",\"mean\":[]} -x",
     ] {
         let (here, there) =
             (scene.run(&verb.replace("FILE", "run.tet")), scene.run(&verb.replace("FILE", &address)));
@@ -97,7 +97,11 @@ fn what_verify_fetches_it_compares() {
     scene.server.put("/bad.tgm", &bytes);
     let address = scene.server.url("/bad.tgm");
     scene.ok(&format!("tgm extract {address} 1.0 --range 0:10 -o -"));
-    scene.refused(&format!("tgm extract {address} 1.0 --range 0:10 --verify -o -"), 5, "hash");
+    scene.refused(
+        &format!("tgm extract {address} 1.0 --range 0:10 --verify -o -"),
+        5,
+        "is damaged or was changed",
+    );
     let said = scene.run(&format!("tgm validate {address}"));
     assert_eq!(said.code, 1, "{}", said.err);
 }

@@ -74,7 +74,7 @@ impl Default for RemoteOptions {
             connect_timeout: Duration::from_secs(10),
             timeout: Duration::from_secs(30),
             retries: 3,
-            retry_time: Duration::from_secs(60),
+            retry_time: Duration::from_mins(1),
             cache_bytes: 32 << 20,
             block_bytes: 16 << 10,
             whole_bytes: 256 << 20,
@@ -226,9 +226,9 @@ impl Remote {
         let mut joined = Vec::new();
         let len = span.len_usize().filter(|&len| joined.try_reserve_exact(len).is_ok());
         len.ok_or(SourceError::TooLarge { span })?;
-        before.iter().for_each(|piece| joined.extend_from_slice(piece));
-        joined.extend_from_slice(&middle);
-        after.iter().rev().for_each(|piece| joined.extend_from_slice(piece));
+        for piece in before.iter().chain([&middle]).chain(after.iter().rev()) {
+            joined.extend_from_slice(piece);
+        }
         Ok(joined.into())
     }
 

@@ -56,7 +56,7 @@ fn stores_misbehave_like_servers() {
     }
     options.retries = 0;
     let remote = Remote::open("s3://bucket/a", &options).unwrap();
-    let mut told = String::new();
+    let mut told = Vec::new();
     let expected = [
         (Fault::Status(500), RemoteError::Status { status: 500 }),
         (Fault::Status(400), RemoteError::Status { status: 400 }),
@@ -73,12 +73,13 @@ fn stores_misbehave_like_servers() {
     for (fault, expected) in expected {
         server.next([Some(fault.clone())]);
         let error = remote.read_at(span(100_000, 100_000)).unwrap_err();
-        told.push_str(&format!("{error} {error:?}\n"));
+        told.push(format!("{error} {error:?}\n"));
         assert_eq!(trouble::<()>(Err(error)), expected, "{fault:?}");
     }
     server.put("/bucket/a", &bytes);
     assert_eq!(trouble(remote.read_at(span(100_000, 100_000))), RemoteError::Changed);
-    told.push_str(&format!("{remote:?} {options:?}"));
+    told.push(format!("{remote:?} {options:?}"));
+    let told = told.join("\n");
     assert!(!told.contains("geheim") && !told.contains("Signature"), "{told}");
 }
 

@@ -82,16 +82,9 @@ fn decoded(path: &str) -> String {
     let mut parts = path.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                bytes.extend_from_slice(&part.as_bytes()[2..]);
-            }
-            None => {
-                bytes.push(b'%');
-                bytes.extend_from_slice(part.as_bytes());
-            }
-        }
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(b'%'));
+        bytes.extend_from_slice(&part.as_bytes()[if byte.is_some() { 2 } else { 0 }..]);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -128,7 +121,7 @@ impl Answer {
         let body = if has(&Fault::Shorter) { &self.body[..self.body.len() / 2] } else { &self.body[..] };
         if has(&Fault::Endless) {
             out.write_all(b"\r\n")?;
-            let piece = [0x5a; 1 << 16];
+            let piece = [0x5a; 1 << 14];
             // Until nobody listens.
             while out.write_all(&piece).is_ok() {}
             return Ok(false);

@@ -1,11 +1,13 @@
 //! What the verbs share that make messages of other messages.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tercet::core::{Class, Progress as _, Span};
 use tercet::tgm::edit::Draft;
 use tercet::tgm::{EncodeOptions, File, Provenance, Writer};
 
+use crate::address::{self, Object};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::output::Output;
@@ -59,14 +61,22 @@ impl Making {
 pub(super) enum Sink {
     Stdout,
     File(Box<Writer>),
+    /// An object of a store.
+    Object(Object),
 }
 
 impl Sink {
-    pub(super) fn open(output: &Output) -> Result<Self, Failure> {
+    pub(super) fn open(output: Output) -> Result<Self, Failure> {
         Ok(match output {
             Output::Stdout => Self::Stdout,
             Output::Path(path) => Self::File(Writer::create(path)?.into()),
+            Output::Object(object) => Self::Object(object),
         })
+    }
+
+    /// Whether what was done can be told on standard output.
+    pub(super) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
     }
 
     /// Writes a new message.
@@ -74,6 +84,7 @@ impl Sink {
         match self {
             Self::Stdout => draft.write_to(out.bytes()?, bar)?,
             Self::File(writer) => writer.draft(draft, bar)?,
+            Self::Object(object) => draft.write_to(object, bar)?,
         }
         Ok(())
     }
@@ -81,22 +92,17 @@ impl Sink {
     /// Writes a message as it is.
     pub(super) fn copy(&mut self, file: &File, span: Span, bar: &Bar, out: &mut Ui) -> Result<(), Failure> {
         match self {
-            Self::File(writer) => writer.copy_from(&**file.source(), span, bar)?,
+            Self::File(writer) => Ok(writer.copy_from(&**file.source(), span, bar)?),
             Self::Stdout => {
                 let sink = out.bytes()?;
-                let mut at = span.start();
-                while at < span.end() {
-                    bar.check().map_err(|_| Failure::Interrupted)?;
-                    let len = (span.end() - at).min(PIECE);
-                    let piece = file.source().read_at(Span::at(at, len).unwrap_or(Span::empty(at)));
-                    let piece = piece.map_err(|error| Failure::source(file.name(), error))?;
-                    sink.write_all(&piece).map_err(|error| Failure::output(&error))?;
-                    bar.advance(len);
-                    at += len;
-                }
+                copy_pieces(file, span, bar, |piece| {
+                    sink.write_all(piece).map_err(|error| Failure::output(&error))
+                })
             }
+            Self::Object(object) => copy_pieces(file, span, bar, |piece| {
+                object.write_all(piece).map_err(|error| address::of_object(&error))
+            }),
         }
-        Ok(())
     }
 
     /// Makes the file appear.
@@ -104,8 +110,33 @@ impl Sink {
         match self {
             Self::Stdout => Ok(()),
             Self::File(writer) => Ok(writer.finish().map(drop::<PathBuf>)?),
+            Self::Object(object) => object.finish().map(drop::<u64>),
         }
     }
+}
+
+/// Hands over bytes of a file, a piece at a time.
+fn copy_pieces(
+    file: &File,
+    span: Span,
+    bar: &Bar,
+    mut put: impl FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut at = span.start();
+    while at < span.end() {
+        bar.check().map_err(|_| Failure::Interrupted)?;
+        let len = (span.end() - at).min(PIECE);
+        let piece = file.source().read_at(Span::at(at, len).unwrap_or(Span::empty(at)));
+        put(&piece.map_err(|error| Failure::source(file.name(), error))?)?;
+        bar.advance(len);
+        at += len;
+    }
+    Ok(())
+}
+
+/// The name of an output in JSON: a path as it is, an address without its secrets.
+pub(super) fn told(path: &Path) -> String {
+    address::of(path).map_or_else(|| path.to_string_lossy().into_owned(), address::shown)
 }
 
 /// Damage is not carried into new messages, whose hashes would vouch for it.

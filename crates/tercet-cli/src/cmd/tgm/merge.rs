@@ -7,11 +7,11 @@ use serde::Serialize;
 use tercet::core::Progress as _;
 use tercet::tgm::edit::{Merge, Strategy};
 
-use super::editing::{Making, Sink, not_from_damage};
+use super::editing::{Making, Sink, not_from_damage, told};
 use super::open::Reading;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
-use crate::output::{Output, shown};
+use crate::output::shown;
 use crate::ui::{Ui, is_interrupted};
 
 const EXAMPLES: &str = "\
@@ -72,14 +72,18 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let draft = merge.finish(&args.making.options())?;
     let bar = out.bar("writing", draft.len());
-    let mut sink = Sink::open(&output)?;
+    let mut sink = Sink::open(output)?;
     sink.draft(&draft, &bar, out)?;
+    let is_stdout = sink.is_stdout();
     sink.finish()?;
     drop(bar);
-    let Output::Path(path) = &output else { return Ok(Outcome::Done) };
+    if is_stdout {
+        return Ok(Outcome::Done);
+    }
+    let path = &args.output;
     let (objects, files, strategy) = (draft.object_count(), inputs.len() as u64, args.strategy.name());
     if args.making.json {
-        let file = path.to_string_lossy().into_owned();
+        let file = told(path);
         out.json(&Told { file, files, messages, objects, strategy })?;
     } else {
         let path = shown(path);

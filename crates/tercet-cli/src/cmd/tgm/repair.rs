@@ -98,6 +98,10 @@ impl Request<'_> {
         }
         match output {
             Output::Path(path) => Ok(Some(path)),
+            Output::Object(object) => {
+                let said = format!("{}: a repaired file cannot be written to an address", object.name());
+                Err(Failure::request(said).with_hint("give the path of a new file"))
+            }
             Output::Stdout => {
                 let failure = Failure::request("a repaired file cannot be written to standard output");
                 Err(failure.with_hint("give the path of a new file"))

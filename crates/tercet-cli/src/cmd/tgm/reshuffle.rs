@@ -6,11 +6,11 @@ use serde::Serialize;
 use tercet::core::{Progress as _, escape};
 use tercet::tgm::{File, edit};
 
-use super::editing::{Making, Sink, not_from_damage};
+use super::editing::{Making, Sink, not_from_damage, told};
 use super::open::Reading;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, shown};
+use crate::output::shown;
 use crate::ui::{Ui, is_interrupted};
 
 const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.making.output(&args.output, [&args.input])?;
     let file = Reading::default().open(args.input.source()?, out)?;
     check(&file, out).map_err(not_from_damage)?;
-    let (options, mut sink) = (args.making.options(), Sink::open(&output)?);
+    let (options, mut sink) = (args.making.options(), Sink::open(output)?);
     let bar = out.bar("writing", file.len());
     let (messages, mut changed) = (file.message_count()?, 0);
     for number in 0..messages {
@@ -58,11 +58,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             None => sink.copy(&file, file.message_span(number)?, &bar, out)?,
         }
     }
+    let is_stdout = sink.is_stdout();
     sink.finish()?;
     drop(bar);
-    let Output::Path(path) = &output else { return Ok(Outcome::Done) };
+    if is_stdout {
+        return Ok(Outcome::Done);
+    }
+    let path = &args.output;
     if args.making.json {
-        let file = path.to_string_lossy().into_owned();
+        let file = told(path);
         out.json(&Told { file, messages, changed, copied: messages - changed })?;
     } else {
         let (from, to) = (escape::name(file.name()), shown(path));

@@ -8,12 +8,12 @@ use tercet::tgm::edit::{self, Change, Changes, EditError};
 use tercet::tgm::{File, Value};
 
 use super::create::json_or_text;
-use super::editing::{Making, Sink, not_from_damage};
+use super::editing::{Making, Sink, not_from_damage, told};
 use super::open::Reading;
 use super::select::Filter;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, shown};
+use crate::output::shown;
 use crate::ui::{Ui, is_interrupted};
 
 const EXAMPLES: &str = "\
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.making.output(&args.output, [&args.input])?;
     let file = Reading::default().open(args.input.source()?, out)?;
     let takes = args.check(&file, &changes, out).map_err(not_from_damage)?;
-    let (options, mut sink) = (args.making.options(), Sink::open(&output)?);
+    let (options, mut sink) = (args.making.options(), Sink::open(output)?);
     let bar = out.bar("writing", file.len());
     let mut changed = 0;
     for (number, takes) in (0..).zip(&takes) {
@@ -73,12 +73,16 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             sink.copy(&file, file.message_span(number)?, &bar, out)?;
         }
     }
+    let is_stdout = sink.is_stdout();
     sink.finish()?;
     drop(bar);
-    let Output::Path(path) = &output else { return Ok(Outcome::Done) };
+    if is_stdout {
+        return Ok(Outcome::Done);
+    }
+    let path = &args.output;
     let (messages, copied) = (takes.len() as u64, takes.len() as u64 - changed);
     if args.making.json {
-        out.json(&Told { file: path.to_string_lossy().into_owned(), messages, changed, copied })?;
+        out.json(&Told { file: told(path), messages, changed, copied })?;
     } else {
         out.line(format_args!("{}: {changed} message(s) changed, {copied} copied", shown(path)))?;
     }

@@ -10,7 +10,7 @@ use tercet::tgm::{File, Message, edit};
 use super::editing::{Making, Sink, not_from_damage};
 use super::open::Reading;
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::input::{Input, must_be_on_disk};
 use crate::output::Output;
 use crate::ui::{Ui, is_interrupted};
 
@@ -57,6 +57,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let failure = Failure::request("many files cannot go to standard output");
         return Err(failure.with_hint("give a name for them: `-o part.tgm`"));
     }
+    must_be_on_disk(&args.output, "split messages into")?;
     let file = Reading::default().open(args.input.source()?, out)?;
     let parts = plan(&file, out).map_err(not_from_damage)?;
     let targets: Vec<PathBuf> = (0..parts.len()).map(|number| numbered(&args.output, number)).collect();
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("writing", file.len());
     let options = args.making.options();
     let mut current: Option<Message> = None;
-    for (part, output) in parts.iter().zip(&outputs) {
+    for (part, output) in parts.iter().zip(outputs) {
         bar.check().map_err(|_| Failure::Interrupted)?;
         let mut sink = Sink::open(output)?;
         match part.object {
