@@ -62,7 +62,7 @@ pub(super) enum Sink {
     Stdout,
     File(Box<Writer>),
     /// An object of a store.
-    Object(Object),
+    Object(Box<Object>),
 }
 
 impl Sink {
@@ -70,7 +70,7 @@ impl Sink {
         Ok(match output {
             Output::Stdout => Self::Stdout,
             Output::Path(path) => Self::File(Writer::create(path)?.into()),
-            Output::Object(object) => Self::Object(object),
+            Output::Object(object) => Self::Object(object.into()),
         })
     }
 
@@ -84,7 +84,7 @@ impl Sink {
         match self {
             Self::Stdout => draft.write_to(out.bytes()?, bar)?,
             Self::File(writer) => writer.draft(draft, bar)?,
-            Self::Object(object) => draft.write_to(object, bar)?,
+            Self::Object(object) => draft.write_to(&mut **object, bar)?,
         }
         Ok(())
     }
