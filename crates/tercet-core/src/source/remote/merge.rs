@@ -54,7 +54,7 @@ mod tests {
                 let inside: Vec<&Span> = spans.iter().filter(|inner| outer.contains(**inner) && !inner.is_empty()).collect();
                 prop_assert!(inside.iter().any(|inner| inner.start() == outer.start()));
                 prop_assert!(inside.iter().any(|inner| inner.end() == outer.end()));
-                prop_assert!(outer.len() <= most || inside.iter().any(|inner| *inner == outer));
+                prop_assert!(outer.len() <= most || inside.contains(&outer));
             }
         }
     }
