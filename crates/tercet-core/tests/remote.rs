@@ -2,7 +2,6 @@
 
 #![cfg(any(unix, windows))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::cast_possible_truncation, reason = "test values are small")]
 
 use std::time::Duration;
 
