@@ -120,7 +120,14 @@ proptest! {
         let bytes = stream_of(&parts, false);
         let found = whole(&reports(&bytes, &cuts));
         prop_assert!(found.len() >= parts.len(), "{} of {}", found.len(), parts.len());
-        prop_assert_eq!(&found, &scanned(&bytes));
+        let expected = scanned(&bytes);
+        // A scan compares no hash: a frame that was cut off can happen to end where one of the next message ends, and the
+        // message it belongs to then takes that one in.
+        if expected.len() >= parts.len() {
+            prop_assert_eq!(&found, &expected);
+        } else {
+            prop_assert!(expected.iter().all(|(_, span, ..)| found.iter().any(|(_, told, ..)| told == span)));
+        }
     }
 
     /// With bytes changed too, nothing is reported that is not whole, and nothing that a scan finds is missing.
