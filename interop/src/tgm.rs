@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
+use tercet_core::Span;
 use tercet_tgm::edit::{self, Change, Changes, Merge, Strategy};
 use tercet_tgm::{
-    ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, Entry, GlobalMetadata, Message, MessageFlags,
-    Object, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, encode_message,
-    encode_pre_encoded,
+    ByteOrder, CatalogueBuilder, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, Entry,
+    GlobalMetadata, Message, MessageFlags, Object, Placement, PreEncoded, Provenance, Stamp,
+    StreamingEncoder, Value, encode_message, encode_pre_encoded,
 };
 
 use crate::Failure;
@@ -210,8 +211,48 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
     for (name, made) in edited()? {
         add(&format!("edited_{name}"), made, b"")?;
     }
+    add("catalogue", catalogued()?, b"")?;
     std::fs::write(folder.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())
+}
+
+/// Messages with the catalogue that ends their file, which is one message more to everybody else.
+fn catalogued() -> Result<Listed, Failure> {
+    let mut all = Vec::new();
+    let mut file = Cursor::new(Vec::new());
+    let mut builder = CatalogueBuilder::new(&CatalogueKeys::All);
+    for (way, seed) in
+        [Way::OnePiece, Way::StreamWithLength, Way::Stream, Way::OnePiece].into_iter().zip(20..)
+    {
+        let samples = [Sample::new(Dtype::Float64, &[5, 3], ByteOrder::Little, seed)];
+        let (bytes, listed) = message(way, &rich(), &samples, way == Way::Stream, EncodeOptions::new())?;
+        let made = Message::from_bytes("made", bytes.clone())?;
+        let at = file.get_ref().len() as u64;
+        builder.push(Span::at(at, bytes.len() as u64).ok_or("too long")?, made.metadata());
+        file.get_mut().extend_from_slice(&bytes);
+        all.push((bytes, listed));
+    }
+    let start = file.get_ref().len();
+    file.set_position(start as u64);
+    builder.write(&mut file, Provenance::default())?;
+    let bytes = file.into_inner().split_off(start);
+    let catalogue = Message::from_bytes("catalogue", bytes.clone())?;
+    let mut objects = Vec::new();
+    for object in catalogue.objects() {
+        let object = object?;
+        let descriptor = object.descriptor();
+        objects.push(json!({
+            "dtype": descriptor.dtype.name(),
+            "shape": descriptor.shape,
+            "byte_order": descriptor.stored_order().name(),
+            "sha256": hex(&Sha256::digest(object.decode()?.bytes())),
+        }));
+    }
+    let metadata = catalogue.metadata().without_reserved();
+    let listed =
+        json!({ "hashed": true, "base": metadata.base, "extra": metadata.extra, "objects": objects });
+    all.push((bytes, listed));
+    Ok(all)
 }
 
 /// Messages, each with what it holds.

@@ -309,6 +309,35 @@ fn a_catalogue_that_lies_is_found_out() {
     assert!(found.starts_with("catalogue_wrong: the catalogue does not say what message 0 says"), "{found}");
 }
 
+/// Repair keeps a catalogue only where everything before it stays in its place.
+#[test]
+fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
+    let folder = Folder::new();
+    plain(&folder.path(), 3);
+    let messages = std::fs::read(folder.path()).unwrap();
+    index(&folder.path(), None).unwrap();
+    let good = std::fs::read(folder.path()).unwrap();
+    let salvage = |bytes: &[u8]| {
+        let source: Arc<dyn tercet_core::ByteSource> = Arc::new(Memory::new("m", bytes.to_vec()));
+        let options = EncodeOptions::new().with_provenance(Provenance::Off);
+        tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &options, &Silent).unwrap()
+    };
+    let untouched = salvage(&good);
+    assert_eq!(untouched.to_bytes().unwrap(), good);
+    assert!(!untouched.report.catalogue_left_out);
+    let with_junk = salvage(&[b"junk", &good[..]].concat());
+    assert_eq!(with_junk.to_bytes().unwrap(), messages);
+    assert!(with_junk.report.catalogue_left_out && !with_junk.report.has_losses());
+    assert_eq!(with_junk.report.kept_messages, 3);
+    // A damaged catalogue is no loss.
+    let mut damaged = good.clone();
+    let at = messages.len() + (good.len() - messages.len()) / 2;
+    damaged[at] ^= 1;
+    let damaged = salvage(&damaged);
+    assert_eq!(damaged.to_bytes().unwrap(), messages);
+    assert!(damaged.report.catalogue_left_out && !damaged.report.has_losses(), "{:?}", damaged.report);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -7,6 +7,7 @@
 mod folder;
 #[cfg(unix)]
 mod guide;
+mod messages;
 mod read;
 mod secrets;
 #[cfg(unix)]

@@ -81,17 +81,23 @@ fn a_file_that_was_appended_to_is_gone_on_with() {
     array[127] = b'\n';
     array.extend([1, 2, 3]);
     folder.write("a.npy", &array);
-    folder.ok("create run.tgm --from a=a.npy");
-    let tail = folder.tail("run.tgm --until-count 5");
-    assert_eq!(tail.line(), "message\toffset\tlength\tobjects");
-    let first = tail.line();
-    assert!(first.starts_with("0\t0\t"), "{first}");
-    for number in 1..5 {
-        folder.ok("create run.tgm --append --from a=a.npy");
-        let line = tail.line();
-        assert!(line.starts_with(&format!("{number}\t")), "{line}");
+    // A catalogue is written anew behind every message; nobody is told.
+    for has_catalogue in [false, true] {
+        folder.ok("create run.tgm --force --from a=a.npy");
+        if has_catalogue {
+            folder.ok("index run.tgm");
+        }
+        let tail = folder.tail("run.tgm --until-count 5");
+        assert_eq!(tail.line(), "message\toffset\tlength\tobjects");
+        let first = tail.line();
+        assert!(first.starts_with("0\t0\t"), "{first}");
+        for number in 1..5 {
+            folder.ok("create run.tgm --append --from a=a.npy");
+            let line = tail.line();
+            assert!(line.starts_with(&format!("{number}\t")), "{line}");
+        }
+        assert_eq!(tail.end(), (0, vec![], vec![]), "{has_catalogue}");
     }
-    assert_eq!(tail.end(), (0, vec![], vec![]));
 }
 
 /// Another file in the place of the old one: what the old one still had is told first.
