@@ -139,7 +139,7 @@ fn values(dtype: Dtype, masked: bool) -> Vec<u8> {
     let value = |i: u64| odd(i).filter(|_| masked).unwrap_or_else(|| number(i));
     let mut out = Vec::new();
     if dtype == Dtype::Bitmask {
-        let bit = |i: u64| u8::from(i < ELEMENTS && (i / 5 % 3 == 0 || i % 17 == 0));
+        let bit = |i: u64| u8::from(i < ELEMENTS && ((i / 5).is_multiple_of(3) || i.is_multiple_of(17)));
         return (0..ELEMENTS.div_ceil(8)).map(|at| (0..8).fold(0, |b, i| b << 1 | bit(8 * at + i))).collect();
     }
     for i in 0..ELEMENTS {

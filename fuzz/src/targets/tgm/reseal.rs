@@ -11,7 +11,8 @@ pub(in crate::targets) fn reseal(input: &mut [u8]) {
         let Some(range) = span.to_range() else { continue };
         let bytes = &mut input[range];
         let Ok(message) = Message::from_bytes_with("input", bytes.to_vec(), options) else { continue };
-        for frame in message.layout().frames.clone() {
+        let Ok(layout) = message.layout() else { continue };
+        for frame in layout.frames.clone() {
             let (Some(body), Some(whole)) = (frame.body().to_range(), frame.span.to_range()) else {
                 continue;
             };
