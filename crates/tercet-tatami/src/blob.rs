@@ -1,0 +1,1 @@
+//! Large values, stored in runs apart from the rows.

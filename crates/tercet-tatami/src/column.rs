@@ -1,0 +1,291 @@
+//! Values of a column in memory.
+//!
+//! A [`Column`] is a vector of [`Values`] of one type, null slots included (they hold zero or nothing), and a [`Bitmap`] of
+//! the rows that are present where some are not.
+
+mod bitmap;
+mod strings;
+
+pub use bitmap::Bitmap;
+pub use strings::{Strings, View};
+
+use crate::schema::{Field, Type};
+
+/// The rows of one column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// One value for each row; zero or nothing where the row is null.
+    pub values: Values,
+    /// The rows that are present; `None` when all are.
+    pub validity: Option<Bitmap>,
+}
+
+/// Values of one type.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the variants are the types")]
+pub enum Values {
+    Bool(Vec<bool>),
+    Int8(Vec<i8>),
+    Int16(Vec<i16>),
+    Int32(Vec<i32>),
+    /// Also times in microseconds.
+    Int64(Vec<i64>),
+    UInt8(Vec<u8>),
+    UInt16(Vec<u16>),
+    UInt32(Vec<u32>),
+    UInt64(Vec<u64>),
+    Float32(Vec<f32>),
+    Float64(Vec<f64>),
+    /// Text, bytes and blobs.
+    Bytes(Strings),
+    List(Box<Lists>),
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::UInt8(Vec::new())
+    }
+}
+
+/// Sequences of elements: those of row `i` end at `ends[i]` and start where those of the row before end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lists {
+    /// For each row the end of its elements.
+    pub ends: Vec<u64>,
+    /// The elements of all rows, one after the other.
+    pub elements: Column,
+}
+
+impl Lists {
+    /// The elements of a row, as positions in [`elements`](Self::elements).
+    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
+        let at = |index: usize| usize::try_from(self.ends[index]).unwrap_or(usize::MAX);
+        let start = if row == 0 { 0 } else { at(row - 1) };
+        start..at(row)
+    }
+}
+
+/// Runs `$body` with the vector of a fixed-width type; the others have their own arms.
+macro_rules! each_values {
+    ($values:expr, fixed($fixed:ident) => $body:expr, bool($bools:ident) => $bool:expr, bytes($bytes:ident) => $byte:expr, list($lists:ident) => $list:expr $(,)?) => {
+        match $values {
+            $crate::column::Values::Int8($fixed) => $body,
+            $crate::column::Values::Int16($fixed) => $body,
+            $crate::column::Values::Int32($fixed) => $body,
+            $crate::column::Values::Int64($fixed) => $body,
+            $crate::column::Values::UInt8($fixed) => $body,
+            $crate::column::Values::UInt16($fixed) => $body,
+            $crate::column::Values::UInt32($fixed) => $body,
+            $crate::column::Values::UInt64($fixed) => $body,
+            $crate::column::Values::Float32($fixed) => $body,
+            $crate::column::Values::Float64($fixed) => $body,
+            $crate::column::Values::Bool($bools) => $bool,
+            $crate::column::Values::Bytes($bytes) => $byte,
+            $crate::column::Values::List($lists) => $list,
+        }
+    };
+}
+pub(crate) use each_values;
+
+impl Values {
+    /// No values, of the type of a field.
+    pub fn empty(field: &Field) -> Self {
+        match field.kind {
+            Type::List => {
+                let element = Field::new("", field.scalar());
+                let elements = Column { values: Self::empty(&element), validity: None };
+                Self::List(Box::new(Lists { ends: Vec::new(), elements }))
+            }
+            kind => Self::of(kind),
+        }
+    }
+
+    /// No values, of a type that is no list.
+    fn of(kind: Type) -> Self {
+        match kind {
+            Type::Bool => Self::Bool(Vec::new()),
+            Type::Int8 => Self::Int8(Vec::new()),
+            Type::Int16 => Self::Int16(Vec::new()),
+            Type::Int32 => Self::Int32(Vec::new()),
+            Type::Int64 | Type::TimestampMicros => Self::Int64(Vec::new()),
+            Type::UInt8 => Self::UInt8(Vec::new()),
+            Type::UInt16 => Self::UInt16(Vec::new()),
+            Type::UInt32 => Self::UInt32(Vec::new()),
+            Type::UInt64 => Self::UInt64(Vec::new()),
+            Type::Float32 => Self::Float32(Vec::new()),
+            Type::Float64 => Self::Float64(Vec::new()),
+            Type::String | Type::Bytes | Type::BlobRef => Self::Bytes(Strings::new()),
+            Type::List => Self::List(Box::default()),
+        }
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        each_values!(self, fixed(v) => v.len(), bool(v) => v.len(), bytes(v) => v.len(), list(v) => v.ends.len())
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the values are, in words.
+    pub const fn kind_name(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "bool",
+            Self::Int8(_) => "int8",
+            Self::Int16(_) => "int16",
+            Self::Int32(_) => "int32",
+            Self::Int64(_) => "int64",
+            Self::UInt8(_) => "uint8",
+            Self::UInt16(_) => "uint16",
+            Self::UInt32(_) => "uint32",
+            Self::UInt64(_) => "uint64",
+            Self::Float32(_) => "float32",
+            Self::Float64(_) => "float64",
+            Self::Bytes(_) => "bytes",
+            Self::List(_) => "lists",
+        }
+    }
+
+    /// Whether a column of this field can hold the values.
+    pub fn fits(&self, field: &Field) -> bool {
+        match (self, field.kind) {
+            (Self::List(lists), Type::List) => lists.elements.values.fits(&Field::new("", field.scalar())),
+            (_, Type::List) => false,
+            (values, kind) => std::mem::discriminant(values) == std::mem::discriminant(&Self::of(kind)),
+        }
+    }
+
+    /// Adds rows of zeros or nothing.
+    pub(crate) fn push_zeros(&mut self, rows: usize) {
+        each_values!(
+            self,
+            fixed(v) => v.resize(v.len() + rows, Default::default()),
+            bool(v) => v.resize(v.len() + rows, false),
+            bytes(v) => v.push_empty(rows),
+            list(v) => {
+                let end = v.ends.last().copied().unwrap_or(0);
+                v.ends.resize(v.ends.len() + rows, end);
+            },
+        );
+    }
+
+    /// Appends rows `from..to` of `other`, which must be of the same type.
+    pub(crate) fn extend_from(&mut self, other: &Self, from: usize, to: usize) {
+        match (self, other) {
+            (Self::Bool(to_), Self::Bool(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::Int8(to_), Self::Int8(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::Int16(to_), Self::Int16(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::Int32(to_), Self::Int32(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::Int64(to_), Self::Int64(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::UInt8(to_), Self::UInt8(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::UInt16(to_), Self::UInt16(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::UInt32(to_), Self::UInt32(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::UInt64(to_), Self::UInt64(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::Float32(to_), Self::Float32(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::Float64(to_), Self::Float64(v)) => to_.extend_from_slice(&v[from..to]),
+            (Self::Bytes(to_), Self::Bytes(v)) => to_.extend_from(v, from, to),
+            (Self::List(to_), Self::List(v)) => {
+                let start = if from == 0 { 0 } else { v.ends[from - 1] };
+                let end = if to == 0 { 0 } else { v.ends[to - 1] };
+                let base = to_.ends.last().copied().unwrap_or(0);
+                to_.ends.extend(v.ends[from..to].iter().map(|at| at - start + base));
+                let at = |end: u64| usize::try_from(end).unwrap_or(usize::MAX);
+                to_.elements.extend_from(&v.elements, at(start), at(end));
+            }
+            (to_, other) => {
+                debug_assert!(false, "{} do not hold {}", to_.kind_name(), other.kind_name());
+            }
+        }
+    }
+}
+
+impl Column {
+    /// No rows, of the type of a field.
+    pub fn empty(field: &Field) -> Self {
+        Self { values: Values::empty(field), validity: None }
+    }
+
+    /// Rows that are all present.
+    pub fn new(values: Values) -> Self {
+        Self { values, validity: None }
+    }
+
+    /// Rows of which some may be null.
+    pub fn with_validity(mut self, validity: Bitmap) -> Self {
+        self.validity = Some(validity);
+        self
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a row is present.
+    pub fn is_present(&self, row: usize) -> bool {
+        self.validity.as_ref().is_none_or(|validity| validity.get(row))
+    }
+
+    /// The number of null rows.
+    pub fn nulls(&self) -> usize {
+        self.validity.as_ref().map_or(0, |validity| validity.len() - validity.ones())
+    }
+
+    /// Appends rows `from..to` of `other`, which must be of the same type.
+    pub fn extend_from(&mut self, other: &Self, from: usize, to: usize) {
+        let before = self.len();
+        self.values.extend_from(&other.values, from, to);
+        match (&mut self.validity, &other.validity) {
+            (Some(mine), Some(theirs)) => mine.extend_from(theirs, from, to),
+            (Some(mine), None) => mine.push_many(true, to - from),
+            (None, Some(theirs)) => {
+                if theirs.ones_in(from, to) < to - from {
+                    let mut mine = Bitmap::filled(before, true);
+                    mine.extend_from(theirs, from, to);
+                    self.validity = Some(mine);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// The rows at these positions, in this order.
+    pub fn gather(&self, rows: &[usize]) -> Self {
+        let mut out = Self { values: self.values.same_empty(), validity: None };
+        for row in rows {
+            out.extend_from(self, *row, row + 1);
+        }
+        out
+    }
+}
+
+impl Values {
+    /// No values, of the same type.
+    fn same_empty(&self) -> Self {
+        match self {
+            Self::Bool(_) => Self::Bool(Vec::new()),
+            Self::Int8(_) => Self::Int8(Vec::new()),
+            Self::Int16(_) => Self::Int16(Vec::new()),
+            Self::Int32(_) => Self::Int32(Vec::new()),
+            Self::Int64(_) => Self::Int64(Vec::new()),
+            Self::UInt8(_) => Self::UInt8(Vec::new()),
+            Self::UInt16(_) => Self::UInt16(Vec::new()),
+            Self::UInt32(_) => Self::UInt32(Vec::new()),
+            Self::UInt64(_) => Self::UInt64(Vec::new()),
+            Self::Float32(_) => Self::Float32(Vec::new()),
+            Self::Float64(_) => Self::Float64(Vec::new()),
+            Self::Bytes(_) => Self::Bytes(Strings::new()),
+            Self::List(lists) => {
+                let elements = Column { values: lists.elements.values.same_empty(), validity: None };
+                Self::List(Box::new(Lists { ends: Vec::new(), elements }))
+            }
+        }
+    }
+}

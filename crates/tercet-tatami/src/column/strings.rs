@@ -1,0 +1,228 @@
+//! Many texts without a copy of each.
+//!
+//! A page of text is kept as it was decoded: a value is a [`View`] into one of a few buffers. A dictionary is one buffer that all
+//! pages of a column share, so reading such a page copies no text at all.
+
+use bytes::Bytes;
+
+/// Buffers that grow by pushing end at this length; a longer value gets a buffer of its own.
+const TAIL_LEN: usize = 1 << 20;
+
+/// Where a value lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The number of its buffer.
+    pub buffer: u32,
+    /// Its first byte there.
+    pub start: u32,
+    /// Its length.
+    pub len: u32,
+}
+
+impl View {
+    /// No bytes.
+    pub const EMPTY: Self = Self { buffer: 0, start: 0, len: 0 };
+}
+
+/// A vector of byte strings.
+#[derive(Clone, Default)]
+pub struct Strings {
+    views: Vec<View>,
+    buffers: Vec<Bytes>,
+    /// The buffer that grows, numbered after all others.
+    tail: Vec<u8>,
+}
+
+impl Strings {
+    /// No values.
+    pub const fn new() -> Self {
+        Self { views: Vec::new(), buffers: Vec::new(), tail: Vec::new() }
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.views.len()
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty()
+    }
+
+    /// One value; empty past the end.
+    pub fn get(&self, index: usize) -> &[u8] {
+        self.views.get(index).map_or(&[], |view| self.view(*view))
+    }
+
+    /// The values in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.views.iter().map(|view| self.view(*view))
+    }
+
+    /// The places of the values.
+    pub fn views(&self) -> &[View] {
+        &self.views
+    }
+
+    /// The bytes that the views point into. The last may still grow.
+    pub fn buffers(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let count = self.buffers.len() + usize::from(!self.tail.is_empty());
+        (0..count).map(|index| self.buffer(index))
+    }
+
+    fn buffer(&self, index: usize) -> &[u8] {
+        self.buffers.get(index).map_or(&self.tail[..], |buffer| &buffer[..])
+    }
+
+    fn view(&self, view: View) -> &[u8] {
+        if view.len == 0 {
+            return &[];
+        }
+        let start = view.start as usize;
+        &self.buffer(view.buffer as usize)[start..start + view.len as usize]
+    }
+
+    /// Bytes of all values together.
+    pub fn total_bytes(&self) -> u64 {
+        self.views.iter().map(|view| u64::from(view.len)).sum()
+    }
+
+    /// Appends a copy of a value.
+    ///
+    /// # Panics
+    ///
+    /// For a value of 4 GiB or more, which no page can hold.
+    pub fn push(&mut self, value: &[u8]) {
+        assert!(u32::try_from(value.len()).is_ok(), "a value of 4 GiB or more");
+        if value.is_empty() {
+            self.views.push(View::EMPTY);
+            return;
+        }
+        if !self.tail.is_empty() && self.tail.len() + value.len() > TAIL_LEN {
+            self.seal();
+        }
+        let start = self.tail.len();
+        self.tail.extend_from_slice(value);
+        self.views.push(View {
+            buffer: number(self.buffers.len()),
+            start: number(start),
+            len: number(value.len()),
+        });
+    }
+
+    /// Appends values that are empty.
+    pub fn push_empty(&mut self, count: usize) {
+        self.views.resize(self.views.len() + count, View::EMPTY);
+    }
+
+    /// Ends the buffer that grows.
+    fn seal(&mut self) {
+        if !self.tail.is_empty() {
+            self.buffers.push(Bytes::from(std::mem::take(&mut self.tail)));
+        }
+    }
+
+    /// Adds a buffer and gives its number, for views that are pushed next.
+    pub(crate) fn add_buffer(&mut self, buffer: Bytes) -> u32 {
+        self.seal();
+        // Pages of a column share their dictionary: it is there already.
+        let same = |kept: &Bytes| kept.as_ptr() == buffer.as_ptr() && kept.len() == buffer.len();
+        if let Some(last) = self.buffers.last().filter(|last| same(last)) {
+            debug_assert_eq!(last.len(), buffer.len());
+            return number(self.buffers.len() - 1);
+        }
+        self.buffers.push(buffer);
+        number(self.buffers.len() - 1)
+    }
+
+    /// Appends values that lie in a buffer that was added. Each must lie inside.
+    pub(crate) fn push_views(&mut self, views: impl Iterator<Item = View>) {
+        self.views.extend(views);
+    }
+
+    /// The places of the values, to move them.
+    pub(crate) fn views_mut(&mut self) -> &mut Vec<View> {
+        &mut self.views
+    }
+
+    /// Appends values `from..to` of `other`; long texts are shared, not copied.
+    pub fn extend_from(&mut self, other: &Self, from: usize, to: usize) {
+        // A few values out of a large buffer are copied, so that the buffer can go away.
+        let wanted: u64 = other.views[from..to].iter().map(|view| u64::from(view.len)).sum();
+        let held: u64 = other.buffers().map(|buffer| buffer.len() as u64).sum();
+        if wanted < held / 2 || !other.tail.is_empty() {
+            for index in from..to {
+                self.push(other.get(index));
+            }
+            return;
+        }
+        self.seal();
+        let base = number(self.buffers.len());
+        self.buffers.extend_from_slice(&other.buffers);
+        let moved =
+            |view: &View| View { buffer: if view.len == 0 { 0 } else { view.buffer + base }, ..*view };
+        self.views.extend(other.views[from..to].iter().map(moved));
+    }
+}
+
+/// Buffers and their lengths stay below 2³², which [`Strings::push`] sees to.
+fn number(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+impl std::fmt::Debug for Strings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter().map(|value| value.escape_ascii().to_string())).finish()
+    }
+}
+
+/// Equal values; where they lie does not matter.
+impl PartialEq for Strings {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl<A: AsRef<[u8]>> FromIterator<A> for Strings {
+    fn from_iter<I: IntoIterator<Item = A>>(values: I) -> Self {
+        let mut out = Self::new();
+        values.into_iter().for_each(|value| out.push(value.as_ref()));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_from_all_buffers() {
+        let long = vec![7; TAIL_LEN - 3];
+        let values: Vec<&[u8]> = vec![b"", b"one", &long, b"two", b"", &long, b"three"];
+        let strings: Strings = values.iter().collect();
+        assert!(strings.buffers().len() > 2);
+        assert_eq!(strings.iter().collect::<Vec<_>>(), values);
+        assert_eq!(strings.total_bytes(), 2 * long.len() as u64 + 11);
+        let mut more: Strings = ["x"].into_iter().collect();
+        more.extend_from(&strings, 1, 6);
+        assert_eq!(more.len(), 6);
+        assert_eq!(more.get(0), b"x");
+        assert_eq!(more.iter().skip(1).collect::<Vec<_>>(), &values[1..6]);
+    }
+
+    #[test]
+    fn shared_buffers_are_kept_once() {
+        let dictionary = Bytes::from_static(b"redblue");
+        let mut strings = Strings::new();
+        for _ in 0..3 {
+            let buffer = strings.add_buffer(dictionary.clone());
+            let red = View { buffer, start: 0, len: 3 };
+            strings.push_views([red, View { buffer, start: 3, len: 4 }].into_iter());
+        }
+        assert_eq!(strings.buffers().len(), 1);
+        assert_eq!(
+            strings.iter().collect::<Vec<_>>(),
+            [&b"red"[..], b"blue", b"red", b"blue", b"red", b"blue"]
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! What can go wrong with a `.tatami` file.
+
+use std::borrow::Cow;
+
+use tercet_codec::CodecError;
+use tercet_core::checksum::Mismatch;
+use tercet_core::limits::Exceeded;
+use tercet_core::progress::Cancelled;
+use tercet_core::{Class, Diagnose, InFile, Malformed, SourceError, Span, escape};
+use thiserror::Error;
+
+use crate::region::Region;
+use crate::schema::{SchemaError, Type};
+
+/// A fault together with the name of its file.
+pub type Error = InFile<Fault>;
+
+/// What went wrong.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The bytes break the rules of the format.
+    #[error(transparent)]
+    Malformed(#[from] Malformed<Region>),
+    /// A checksum differs: the region changed since it was written.
+    #[error("{region} (bytes {span}) is damaged\n  {mismatch}")]
+    Checksum {
+        /// What changed.
+        region: Region,
+        /// Its bytes.
+        span: Span,
+        /// Stored and computed checksum.
+        mismatch: Mismatch,
+    },
+    /// A payload does not decode.
+    #[error("{region} (bytes {span}) cannot be decoded\n  {error}")]
+    Codec {
+        /// What it belongs to.
+        region: Region,
+        /// Its bytes.
+        span: Span,
+        /// What the decoder says.
+        error: Box<CodecError>,
+    },
+    /// Text that is no UTF-8.
+    #[error("column `{}`, row {row}: text is not valid UTF-8", escape::name(column))]
+    NotUtf8 {
+        /// The column.
+        column: Box<str>,
+        /// The row, counted over the whole file.
+        row: u64,
+    },
+    /// The file needs features this build does not know.
+    #[error("file needs unknown features ({features})")]
+    Needs {
+        /// The features, by name or bit.
+        features: Box<str>,
+    },
+    /// A declared size exceeds a limit.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+    /// Memory within the limits could not be had.
+    #[error("cannot have {bytes} bytes of memory")]
+    OutOfMemory {
+        /// The bytes asked for.
+        bytes: u64,
+    },
+    /// There is no column of this name.
+    #[error("has no column `{}`", escape::name(name))]
+    NoSuchColumn {
+        /// The name asked for.
+        name: Box<str>,
+        /// Names there are, the first few.
+        available: Box<str>,
+    },
+    /// There is no row of this number.
+    #[error("has no row {row}: there are {rows}")]
+    NoSuchRow {
+        /// The row asked for.
+        row: u64,
+        /// Rows of the file.
+        rows: u64,
+    },
+    /// There is no row group of this number.
+    #[error("has no row group {group}: there are {groups}")]
+    NoSuchGroup {
+        /// The group asked for.
+        group: u64,
+        /// Groups of the file.
+        groups: u64,
+    },
+    /// A key is looked up in a file without a sort key.
+    #[error("has no sort key to look up")]
+    NotSorted,
+    /// A key of another type than the sort key.
+    #[error("the sort key `{}` is {wanted}, and {found} is no such value", escape::name(column))]
+    KeyType {
+        /// The sort key.
+        column: Box<str>,
+        /// Its type.
+        wanted: Type,
+        /// What was given.
+        found: Box<str>,
+    },
+    /// Columns no file can have.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Rows that do not fit the schema.
+    #[error(transparent)]
+    Batch(#[from] Box<BatchError>),
+    /// A write failed.
+    #[error("cannot write: {0}")]
+    Write(#[from] std::io::Error),
+    /// The file could not be put in its place, or is being changed by somebody else.
+    #[cfg(any(unix, windows))]
+    #[error(transparent)]
+    Publish(#[from] tercet_core::publish::PublishError),
+    /// The work was asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+const _: () = assert!(size_of::<Error>() <= 24 && size_of::<Fault>() <= 128);
+
+/// Rows that cannot be written.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// Another number of columns than the schema has.
+    #[error("the batch has {found} columns, but the schema has {wanted}")]
+    Columns {
+        /// Columns of the schema.
+        wanted: usize,
+        /// Columns of the batch.
+        found: usize,
+    },
+    /// Values of another type than the column.
+    #[error("column `{}` is {wanted}, but the batch holds {found}", escape::name(column))]
+    Values {
+        /// The column.
+        column: Box<str>,
+        /// Its type.
+        wanted: Type,
+        /// What the batch holds, in words.
+        found: &'static str,
+    },
+    /// Columns of different lengths.
+    #[error("column `{}` has {found} rows, but the first has {wanted}", escape::name(column))]
+    Rows {
+        /// The column.
+        column: Box<str>,
+        /// Rows of the first column.
+        wanted: u64,
+        /// Rows of this one.
+        found: u64,
+    },
+    /// A null where none may be.
+    #[error(
+        "column `{}`, row {row} of the batch: null in a column that is not nullable",
+        escape::name(column)
+    )]
+    Null {
+        /// The column.
+        column: Box<str>,
+        /// The row of the batch.
+        row: u64,
+    },
+    /// Text that is no UTF-8.
+    #[error("column `{}`, row {row} of the batch: text is not valid UTF-8", escape::name(column))]
+    NotUtf8 {
+        /// The column.
+        column: Box<str>,
+        /// The row of the batch.
+        row: u64,
+    },
+    /// One value is larger than any page.
+    #[error(
+        "column `{}`, row {row} of the batch: {bytes} bytes are more than one page holds",
+        escape::name(column)
+    )]
+    TooLarge {
+        /// The column.
+        column: Box<str>,
+        /// The row of the batch.
+        row: u64,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// A sort key that goes down.
+    #[error("sort key `{}`, row {row} of the file is smaller than the row before", escape::name(column))]
+    Unsorted {
+        /// The sort key.
+        column: Box<str>,
+        /// The row, counted over the whole file.
+        row: u64,
+    },
+}
+
+impl From<BatchError> for Fault {
+    fn from(error: BatchError) -> Self {
+        Self::Batch(Box::new(error))
+    }
+}
+
+impl Diagnose for Fault {
+    fn class(&self) -> Class {
+        match self {
+            Self::Source(error) => error.class(),
+            Self::Malformed(malformed) => malformed.class(),
+            Self::Codec { error, .. } if error.is_not_built() => Class::Unsupported,
+            Self::Checksum { .. } | Self::Codec { .. } => Class::Corrupt,
+            Self::NotUtf8 { .. } => Class::Malformed,
+            Self::Needs { .. } => Class::Unsupported,
+            Self::Limit(_) | Self::OutOfMemory { .. } => Class::Limit,
+            Self::NoSuchColumn { .. }
+            | Self::NoSuchRow { .. }
+            | Self::NoSuchGroup { .. }
+            | Self::NotSorted
+            | Self::KeyType { .. }
+            | Self::Schema(_)
+            | Self::Batch(_)
+            | Self::Cancelled(_) => Class::Request,
+            Self::Write(_) => Class::Io,
+            #[cfg(any(unix, windows))]
+            Self::Publish(error) => error.class(),
+        }
+    }
+
+    fn span(&self) -> Option<Span> {
+        match self {
+            Self::Source(error) => error.span(),
+            Self::Malformed(malformed) => malformed.span(),
+            Self::Checksum { span, .. } | Self::Codec { span, .. } => Some(*span),
+            _ => None,
+        }
+    }
+
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Source(error) => error.hint(),
+            Self::NoSuchColumn { available, .. } if !available.is_empty() => {
+                Some(format!("columns: {available}").into())
+            }
+            Self::Checksum { .. } | Self::Codec { .. } | Self::Malformed(_) => {
+                Some("`tatami verify --deep` lists everything that is damaged".into())
+            }
+            #[cfg(any(unix, windows))]
+            Self::Publish(error) => error.hint(),
+            _ => None,
+        }
+    }
+}

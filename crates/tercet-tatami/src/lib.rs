@@ -1,0 +1,34 @@
+//! The `.tatami` format: records in columns, and search over them.
+//!
+//! ```text
+//! ┌────────┬──────────────┬───┬──────┬──────────────┬─────────┬────────┬─────────┐
+//! │ header │ row group 0  │ … │ blob │ dictionaries │ indexes │ footer │ trailer │
+//! │ 64     │ chunk, chunk │   │ runs │              │         │        │ 12      │
+//! └────────┴──────────────┴───┴──────┴──────────────┴─────────┴────────┴─────────┘
+//!            page, page …    each page and record: 32-byte header, payload
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`schema`] | columns and their types |
+//! | [`column`] | values in memory |
+//! | [`scalar`] | single values |
+//! | [`wire`] | the byte tables |
+//! | [`fault`], [`region`] | what can go wrong, and where |
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
+
+pub mod blob;
+pub mod column;
+pub mod fault;
+pub mod page;
+pub mod prune;
+pub mod region;
+pub mod scalar;
+pub mod schema;
+pub mod wire;
+
+pub use column::{Bitmap, Column, Lists, Strings, Values};
+pub use fault::{BatchError, Error, Fault};
+pub use region::Region;
+pub use scalar::Scalar;
+pub use schema::{Field, Schema, SchemaError, Type};

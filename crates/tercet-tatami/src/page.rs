@@ -1,0 +1,1 @@
+//! Pages: the values of some rows of one column, as bytes.

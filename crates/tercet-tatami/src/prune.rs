@@ -1,0 +1,1 @@
+//! What spares reading: bounds, filters and the index of the sort key.

@@ -1,0 +1,422 @@
+//! The columns of a file.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use tercet_core::escape;
+use thiserror::Error;
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// True or false.
+    Bool,
+    /// 8 bits with a sign.
+    Int8,
+    /// 16 bits with a sign.
+    Int16,
+    /// 32 bits with a sign.
+    Int32,
+    /// 64 bits with a sign.
+    Int64,
+    /// 8 bits.
+    UInt8,
+    /// 16 bits.
+    UInt16,
+    /// 32 bits.
+    UInt32,
+    /// 64 bits.
+    UInt64,
+    /// IEEE single.
+    Float32,
+    /// IEEE double.
+    Float64,
+    /// UTF-8 text.
+    String,
+    /// Any bytes.
+    Bytes,
+    /// Microseconds since 1970.
+    TimestampMicros,
+    /// A sequence of values of the field's element type.
+    List,
+    /// Large bytes, stored apart from the rows.
+    BlobRef,
+}
+
+/// All types, in the order of their numbers.
+pub const TYPES: [Type; 16] = [
+    Type::Bool,
+    Type::Int8,
+    Type::Int16,
+    Type::Int32,
+    Type::Int64,
+    Type::UInt8,
+    Type::UInt16,
+    Type::UInt32,
+    Type::UInt64,
+    Type::Float32,
+    Type::Float64,
+    Type::String,
+    Type::Bytes,
+    Type::TimestampMicros,
+    Type::List,
+    Type::BlobRef,
+];
+
+impl Type {
+    /// The type of a number, if there is one.
+    pub fn from_id(id: u8) -> Option<Self> {
+        TYPES.get(usize::from(id)).copied()
+    }
+
+    /// Its number.
+    pub const fn id(self) -> u8 {
+        self as u8
+    }
+
+    /// Its name, as `inspect` prints it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::UInt8 => "uint8",
+            Self::UInt16 => "uint16",
+            Self::UInt32 => "uint32",
+            Self::UInt64 => "uint64",
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::TimestampMicros => "timestamp_micros",
+            Self::List => "list",
+            Self::BlobRef => "blobref",
+        }
+    }
+
+    /// The type of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        TYPES.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Bytes of one value, where all values have as many; bools take a bit.
+    pub const fn width(self) -> Option<usize> {
+        match self {
+            Self::Int8 | Self::UInt8 => Some(1),
+            Self::Int16 | Self::UInt16 => Some(2),
+            Self::Int32 | Self::UInt32 | Self::Float32 => Some(4),
+            Self::Int64 | Self::UInt64 | Self::Float64 | Self::TimestampMicros => Some(8),
+            Self::Bool | Self::String | Self::Bytes | Self::List | Self::BlobRef => None,
+        }
+    }
+
+    /// Whether values are floats.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::Float32 | Self::Float64)
+    }
+
+    /// Whether values are whole numbers, times included.
+    pub const fn is_integer(self) -> bool {
+        matches!(self.width(), Some(_)) && !self.is_float()
+    }
+
+    /// Whether values are text or bytes that stand among the rows.
+    pub const fn is_bytes(self) -> bool {
+        matches!(self, Self::String | Self::Bytes)
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Type {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Field {
+    /// Its name.
+    #[serde(serialize_with = "as_text")]
+    pub name: Arc<str>,
+    /// What its values are.
+    #[serde(rename = "type")]
+    pub kind: Type,
+    /// What the elements of a list are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<Type>,
+    /// Rows may be null.
+    pub nullable: bool,
+    /// The rows are in the order of this column.
+    pub sort_key: bool,
+    /// Asked to be stored apart; only BLOBREF columns are.
+    pub blob_separated: bool,
+    /// Asked for a dictionary; without effect, since every column is tried with one.
+    pub dictionary_hint: bool,
+    /// Has bloom filters.
+    pub bloom: bool,
+}
+
+fn as_text<S: Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name)
+}
+
+/// Flags of a field in the schema section.
+const NULLABLE: u8 = 0x01;
+const SORT_KEY: u8 = 0x02;
+const BLOB_SEPARATED: u8 = 0x04;
+const DICTIONARY_HINT: u8 = 0x08;
+const BLOOM: u8 = 0x10;
+
+impl Field {
+    /// A column without nulls.
+    pub fn new(name: impl Into<Arc<str>>, kind: Type) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            element: None,
+            nullable: false,
+            sort_key: false,
+            blob_separated: kind == Type::BlobRef,
+            dictionary_hint: false,
+            bloom: false,
+        }
+    }
+
+    /// A column of lists.
+    pub fn list(name: impl Into<Arc<str>>, element: Type) -> Self {
+        Self { element: Some(element), ..Self::new(name, Type::List) }
+    }
+
+    /// Lets rows be null.
+    pub fn with_nulls(mut self) -> Self {
+        self.nullable = true;
+        self
+    }
+
+    /// Makes it the sort key.
+    pub fn with_sort_key(mut self) -> Self {
+        self.sort_key = true;
+        self
+    }
+
+    /// Adds bloom filters.
+    pub fn with_bloom(mut self) -> Self {
+        self.bloom = true;
+        self
+    }
+
+    /// Stores the hint that a dictionary would fit.
+    pub fn with_dictionary_hint(mut self) -> Self {
+        self.dictionary_hint = true;
+        self
+    }
+
+    /// The type of single values: of the elements in a list.
+    pub fn scalar(&self) -> Type {
+        self.element.unwrap_or(self.kind)
+    }
+
+    /// A field from its three numbers.
+    pub(crate) fn from_wire(name: &str, kind: Type, flags: u8, element: Type) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            element: (kind == Type::List).then_some(element),
+            nullable: flags & NULLABLE != 0,
+            sort_key: flags & SORT_KEY != 0,
+            blob_separated: flags & BLOB_SEPARATED != 0,
+            dictionary_hint: flags & DICTIONARY_HINT != 0,
+            bloom: flags & BLOOM != 0,
+        }
+    }
+
+    /// The flags byte.
+    pub(crate) fn flags(&self) -> u8 {
+        let bits = [
+            (self.nullable, NULLABLE),
+            (self.sort_key, SORT_KEY),
+            (self.blob_separated, BLOB_SEPARATED),
+            (self.dictionary_hint, DICTIONARY_HINT),
+            (self.bloom, BLOOM),
+        ];
+        bits.into_iter().filter_map(|(set, bit)| set.then_some(bit)).fold(0, |all, bit| all | bit)
+    }
+}
+
+/// The columns of a file, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    fields: Vec<Field>,
+    by_name: HashMap<Arc<str>, u32>,
+}
+
+impl Schema {
+    /// Columns that a file can have.
+    pub fn new(fields: Vec<Field>) -> Result<Self, SchemaError> {
+        if fields.is_empty() {
+            return Err(SchemaError::NoFields);
+        }
+        let mut by_name = HashMap::with_capacity(fields.len());
+        let mut sort_key: Option<&Field> = None;
+        for (index, field) in fields.iter().enumerate() {
+            if field.name.is_empty() {
+                return Err(SchemaError::NoName { index });
+            }
+            let id = u32::try_from(index).map_err(|_| SchemaError::TooMany { fields: fields.len() })?;
+            if by_name.insert(Arc::clone(&field.name), id).is_some() {
+                return Err(SchemaError::Duplicate { name: Arc::clone(&field.name) });
+            }
+            if let Some(first) = sort_key.filter(|_| field.sort_key) {
+                let (first, second) = (Arc::clone(&first.name), Arc::clone(&field.name));
+                return Err(SchemaError::SortKeys { first, second });
+            }
+            if field.sort_key {
+                sort_key = Some(field);
+            }
+            if field.kind == Type::List {
+                let name = Arc::clone(&field.name);
+                if let None | Some(Type::List | Type::BlobRef) = field.element {
+                    return Err(SchemaError::Element { name });
+                }
+                if field.sort_key || field.blob_separated {
+                    return Err(SchemaError::ListRole { name });
+                }
+            }
+        }
+        Ok(Self { fields, by_name })
+    }
+
+    /// The columns.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The number of columns.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Never: a schema has at least one column.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The position of a column.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).map(|index| *index as usize)
+    }
+
+    /// The position of the sort key.
+    pub fn sort_key(&self) -> Option<usize> {
+        self.fields.iter().position(|field| field.sort_key)
+    }
+
+    /// The first few names, for hints.
+    pub(crate) fn some_names(&self) -> Box<str> {
+        const SHOWN: usize = 12;
+        let mut names: Vec<String> =
+            self.fields.iter().take(SHOWN).map(|field| format!("`{}`", escape::name(&field.name))).collect();
+        if self.fields.len() > SHOWN {
+            names.push("…".to_owned());
+        }
+        names.join(", ").into()
+    }
+}
+
+/// Columns that no file can have.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// Not a single column.
+    #[error("schema has no fields")]
+    NoFields,
+    /// More columns than can be numbered.
+    #[error("schema has {fields} fields, more than can be numbered")]
+    TooMany {
+        /// How many.
+        fields: usize,
+    },
+    /// A column without a name.
+    #[error("field {index} has no name")]
+    NoName {
+        /// Its position.
+        index: usize,
+    },
+    /// Two columns of one name.
+    #[error("duplicate field name `{}`", escape::name(name))]
+    Duplicate {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// More than one sort key.
+    #[error(
+        "both `{}` and `{}` are sort keys, but there can be one only",
+        escape::name(first),
+        escape::name(second)
+    )]
+    SortKeys {
+        /// The first.
+        first: Arc<str>,
+        /// The second.
+        second: Arc<str>,
+    },
+    /// Lists of what cannot be in a list.
+    #[error("list `{}` has no element type that a list can have", escape::name(name))]
+    Element {
+        /// The column.
+        name: Arc<str>,
+    },
+    /// A list that is to be a sort key or stored apart.
+    #[error("list `{}` cannot be a sort key or stored apart", escape::name(name))]
+    ListRole {
+        /// The column.
+        name: Arc<str>,
+    },
+    /// Lists cannot be written for the reference implementation.
+    #[error(
+        "list `{}` cannot be written with the interop profile: other readers know no lists",
+        escape::name(name)
+    )]
+    ListInterop {
+        /// The column.
+        name: Arc<str>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_keep_their_numbers() {
+        for (index, kind) in TYPES.into_iter().enumerate() {
+            assert_eq!(usize::from(kind.id()), index);
+            assert_eq!(Type::from_name(kind.name()), Some(kind));
+        }
+        assert_eq!(Type::from_id(16), None);
+    }
+
+    #[test]
+    fn impossible_schemas_are_refused() {
+        let int = |name: &str| Field::new(name, Type::Int32);
+        assert_eq!(Schema::new(vec![]), Err(SchemaError::NoFields));
+        assert_eq!(Schema::new(vec![int("a"), int("")]), Err(SchemaError::NoName { index: 1 }));
+        assert!(matches!(Schema::new(vec![int("a"), int("a")]), Err(SchemaError::Duplicate { .. })));
+        let keys = vec![int("a").with_sort_key(), int("b").with_sort_key()];
+        assert!(matches!(Schema::new(keys), Err(SchemaError::SortKeys { .. })));
+        assert!(matches!(Schema::new(vec![Field::list("a", Type::List)]), Err(SchemaError::Element { .. })));
+        let key = Field::list("a", Type::Int8).with_sort_key();
+        assert!(matches!(Schema::new(vec![key]), Err(SchemaError::ListRole { .. })));
+    }
+}

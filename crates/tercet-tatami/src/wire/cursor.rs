@@ -1,0 +1,125 @@
+//! Variable-length fields over the checked cursor of the core.
+
+use tercet_core::{Fields, Malformed, Why};
+
+use crate::region::Region;
+
+/// What the sections of the footer and the payloads of records are made of.
+pub(crate) trait Varints<'a> {
+    /// The next unsigned LEB128 number.
+    fn uvarint(&mut self, field: &'static str) -> Result<u64, Malformed<Region>>;
+    /// The next byte.
+    fn byte(&mut self, field: &'static str) -> Result<u8, Malformed<Region>>;
+    /// A length and so many bytes.
+    fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], Malformed<Region>>;
+    /// A length and so much text.
+    fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed<Region>>;
+    /// A count of things of which each takes at least `least` bytes: more than can be there is an error.
+    fn count(&mut self, field: &'static str, least: usize) -> Result<usize, Malformed<Region>>;
+}
+
+impl<'a> Varints<'a> for Fields<'a, Region> {
+    fn uvarint(&mut self, field: &'static str) -> Result<u64, Malformed<Region>> {
+        let mut value = 0;
+        for index in 0..10u32 {
+            let [byte] = self.array(field)?;
+            if index == 9 && byte > 1 {
+                let why = Why::Overflow { what: "a number of more than ten bytes" };
+                return Err(self.fault(field, u64::from(index) + 1, why));
+            }
+            value |= u64::from(byte & 0x7f) << (7 * index);
+            if byte < 0x80 {
+                break;
+            }
+        }
+        Ok(value)
+    }
+
+    fn byte(&mut self, field: &'static str) -> Result<u8, Malformed<Region>> {
+        let [byte] = self.array(field)?;
+        Ok(byte)
+    }
+
+    fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], Malformed<Region>> {
+        let len = self.uvarint(field)?;
+        self.take(field, len)
+    }
+
+    fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed<Region>> {
+        let len = self.uvarint(field)?;
+        self.utf8(field, len)
+    }
+
+    fn count(&mut self, field: &'static str, least: usize) -> Result<usize, Malformed<Region>> {
+        let before = self.remaining();
+        let count = self.uvarint(field)?;
+        let most = self.remaining() / least.max(1);
+        match usize::try_from(count) {
+            Ok(count) if count <= most => Ok(count),
+            _ => {
+                let why =
+                    Why::OutOfRange { found: count, allowed: "at most what the bytes behind it can hold" };
+                let len = before.saturating_sub(self.remaining()) as u64;
+                Err(self.fault(field, len, why))
+            }
+        }
+    }
+}
+
+/// Appends an unsigned LEB128 number.
+pub(crate) fn put(value: u64, out: &mut Vec<u8>) {
+    let mut left = value;
+    while left >= 0x80 {
+        out.push(low_bits(left) | 0x80);
+        left >>= 7;
+    }
+    out.push(low_bits(left));
+}
+
+/// Appends a length and the bytes.
+pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    put(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn low_bits(value: u64) -> u8 {
+    let [low, ..] = value.to_le_bytes();
+    low & 0x7f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<u64, Malformed<Region>> {
+        Fields::new(Region::Footer, 0, bytes).uvarint("number")
+    }
+
+    #[test]
+    fn numbers_come_back() {
+        for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put(value, &mut out);
+            assert_eq!(read(&out).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn too_long_numbers_are_refused() {
+        let mut tenth = [0x80; 10];
+        tenth[9] = 2;
+        assert!(read(&tenth).is_err());
+        tenth[9] = 1;
+        assert_eq!(read(&tenth).unwrap(), 1 << 63);
+        assert!(read(&[0x80; 11]).is_err());
+        assert!(read(&[0x80]).is_err());
+    }
+
+    #[test]
+    fn counts_are_bounded_by_the_bytes() {
+        let mut fields = Fields::new(Region::Footer, 0, &[3, 0, 0]);
+        assert!(fields.count("things", 1).is_err());
+        let mut fields = Fields::new(Region::Footer, 0, &[2, 0, 0]);
+        assert_eq!(fields.count("things", 1).unwrap(), 2);
+    }
+}

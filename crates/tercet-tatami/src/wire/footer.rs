@@ -1,0 +1,642 @@
+//! The footer: sections behind one another, and the trailer that finds them.
+//!
+//! ```text
+//! u8 codec = 0 │ uvarint tag, uvarint length, body │ … │ u32 length │ u32 CRC-32C │ "TAT1"
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tercet_core::{Fields, Malformed, Why};
+
+use super::cursor::{Varints as _, put, put_bytes};
+use super::ids::{Codec, Encoding, Role};
+use crate::fault::Fault;
+use crate::region::Region;
+use crate::schema::{Field, Schema, Type};
+
+/// The bytes of the trailer.
+pub const TRAILER_LEN: u64 = 12;
+
+/// Tag of the schema.
+pub const SCHEMA: u64 = 1;
+/// Tag of the row groups.
+pub const GROUPS: u64 = 2;
+/// Tag of the blob descriptors.
+pub const BLOBS: u64 = 3;
+/// Tag of the dictionary descriptors.
+pub const DICTIONARIES: u64 = 4;
+/// Tag of the index descriptors.
+pub const INDEXES: u64 = 5;
+/// Tag of the key-value pairs.
+pub const PAIRS: u64 = 6;
+/// Tag of the statistics.
+pub const STATISTICS: u64 = 7;
+/// Tag of the inverted descriptor.
+pub const INVERTED: u64 = 8;
+/// Tag of what the file requires and offers: the section that only Tercet writes.
+pub const FEATURES: u64 = 21571;
+
+/// Everything the footer says.
+#[derive(Clone, Debug)]
+pub struct Footer {
+    /// The columns.
+    pub schema: Arc<Schema>,
+    /// The row groups.
+    pub groups: Vec<Group>,
+    /// Where blob values are, for each BLOBREF column.
+    pub blobs: Vec<BlobColumn>,
+    /// Where dictionaries are.
+    pub dictionaries: Vec<DictionaryEntry>,
+    /// Where bloom filters are.
+    pub indexes: Vec<IndexEntry>,
+    /// Where the parts of the inverted region are.
+    pub inverted: Option<Inverted>,
+    /// Keys and values, in order.
+    pub pairs: Vec<(String, String)>,
+    /// Rows and bytes.
+    pub statistics: Statistics,
+    /// What the file requires and offers.
+    pub features: Option<Features>,
+    /// Tags of sections this build does not know.
+    pub unknown: Vec<u64>,
+}
+
+/// The smallest and the largest value, in scalar form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// The smallest.
+    pub min: Bytes,
+    /// The largest.
+    pub max: Bytes,
+}
+
+/// One row group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its first row, counted over the whole file.
+    pub first_row: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// Its bytes in the file.
+    pub total_bytes: u64,
+    /// Bounds of the sort key.
+    pub bounds: Option<Zone>,
+    /// Its chunks, in the order of the columns.
+    pub chunks: Vec<Chunk>,
+}
+
+/// The pages of one column in one row group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where the first page starts.
+    pub offset: u64,
+    /// Bytes of the payloads in the file.
+    pub stored_bytes: u64,
+    /// Bytes of the payloads before they were compressed.
+    pub raw_bytes: u64,
+    /// Rows, nulls included.
+    pub values: u64,
+    /// Rows that are null.
+    pub nulls: u64,
+    /// Pages.
+    pub pages: u64,
+    /// The encoding of the first page.
+    pub encoding: Encoding,
+    /// The codec of the first page.
+    pub codec: Codec,
+    /// Bounds of the values.
+    pub zone: Option<Zone>,
+    /// The number of its bloom filter, from 1.
+    pub bloom: Option<u64>,
+    /// Where its page index starts.
+    pub page_index: Option<u64>,
+}
+
+/// The blob values of one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobColumn {
+    /// The column.
+    pub column: u64,
+    /// The number of its dictionary from 1, or 0.
+    pub dictionary: u64,
+    /// The codec of all runs.
+    pub codec: Codec,
+    /// Its runs.
+    pub runs: Vec<Run>,
+}
+
+/// One run of blob values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Where its record starts.
+    pub offset: u64,
+    /// Bytes of its payload in the file.
+    pub stored_bytes: u64,
+    /// Bytes of its payload before it was compressed.
+    pub raw_bytes: u64,
+    /// Its values.
+    pub values: u64,
+}
+
+/// Where a dictionary is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DictionaryEntry {
+    /// Where its record starts.
+    pub offset: u64,
+    /// Its bytes before they were compressed.
+    pub raw_bytes: u64,
+}
+
+/// Where an index record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// Where its record starts.
+    pub offset: u64,
+    /// Bytes of its payload.
+    pub payload_bytes: u64,
+    /// 0 for a bloom filter.
+    pub kind: u8,
+}
+
+/// Where the parts of the inverted region are: record offsets and payload lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the format")]
+pub struct Inverted {
+    pub term_dict_offset: u64,
+    pub term_dict_length: u64,
+    pub postings_offset: u64,
+    pub postings_length: u64,
+    pub skips_offset: u64,
+    pub skips_length: u64,
+    pub num_terms: u64,
+    pub num_docs: u64,
+    pub live_offset: u64,
+    pub live_length: u64,
+}
+
+/// Rows and bytes of the whole file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of pages, runs and dictionaries before they were compressed.
+    pub raw_bytes: u64,
+    /// The same bytes in the file.
+    pub stored_bytes: u64,
+}
+
+/// What the file requires of its reader and offers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// See [`requires`](super::ids::requires).
+    pub requires: u64,
+    /// See [`offers`](super::ids::offers).
+    pub offers: u64,
+    /// Dictionaries that columns use.
+    pub resources: Vec<Resource>,
+}
+
+/// A dictionary that a column uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The column.
+    pub column: u64,
+    /// What for.
+    pub role: Role,
+    /// The number of the dictionary, from 1.
+    pub dictionary: u64,
+}
+
+type Parsed<T> = Result<T, Malformed<Region>>;
+
+impl Footer {
+    /// Reads the footer, which starts at `base` in the file. Its checksum was compared before.
+    pub fn parse(bytes: &Bytes, base: u64) -> Result<Self, Fault> {
+        let mut fields = Fields::new(Region::Footer, base, bytes);
+        let codec = fields.byte("footer_codec")?;
+        if codec != 0 {
+            let why = Why::OutOfRange { found: codec.into(), allowed: "0 (not compressed)" };
+            return Err(fields.fault("footer_codec", 1, why).into());
+        }
+        let mut sections: Vec<(u64, Fields<'_, Region>)> = Vec::new();
+        while fields.remaining() > 0 {
+            let tag = fields.uvarint("section_tag")?;
+            let len = fields.uvarint("section_length")?;
+            let start = fields.position();
+            let body = fields.take("section_body", len)?;
+            sections.retain(|(kept, _)| *kept != tag);
+            sections.push((tag, Fields::new(Region::Section { tag }, start, body)));
+        }
+        let mut found = |tag| {
+            let at = sections.iter().position(|(kept, _)| *kept == tag)?;
+            Some(sections.swap_remove(at).1)
+        };
+        let Some(mut section) = found(SCHEMA) else {
+            let why = Why::Misplaced { rule: "a footer has a schema section" };
+            return Err(fields.fault("schema", 0, why).into());
+        };
+        let schema = schema(&mut section)?;
+        let groups = match found(GROUPS) {
+            Some(mut section) => groups(&mut section, bytes, &schema)?,
+            None => Vec::new(),
+        };
+        let blobs = found(BLOBS).map_or(Ok(Vec::new()), |mut section| blobs(&mut section))?;
+        let dictionaries =
+            found(DICTIONARIES).map_or(Ok(Vec::new()), |mut section| dictionaries(&mut section))?;
+        let indexes = found(INDEXES).map_or(Ok(Vec::new()), |mut section| indexes(&mut section))?;
+        let inverted = found(INVERTED).map(|mut section| inverted(&mut section)).transpose()?;
+        let pairs = found(PAIRS).map_or(Ok(Vec::new()), |mut section| pairs(&mut section))?;
+        let statistics =
+            found(STATISTICS).map_or(Ok(Statistics::default()), |mut section| statistics(&mut section))?;
+        let features = found(FEATURES).map(|mut section| features(&mut section)).transpose()?;
+        let mut unknown: Vec<u64> = sections.iter().map(|(tag, _)| *tag).collect();
+        unknown.sort_unstable();
+        let schema = Arc::new(schema);
+        Ok(Self {
+            schema,
+            groups,
+            blobs,
+            dictionaries,
+            indexes,
+            inverted,
+            pairs,
+            statistics,
+            features,
+            unknown,
+        })
+    }
+
+    /// The bytes of the footer, without the trailer.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![0];
+        let mut section = |tag: u64, body: &[u8]| {
+            put(tag, &mut out);
+            put_bytes(body, &mut out);
+        };
+        section(SCHEMA, &put_schema(&self.schema));
+        section(GROUPS, &put_groups(&self.groups));
+        if self.schema.fields().iter().any(|field| field.kind == Type::BlobRef) {
+            section(BLOBS, &put_blobs(&self.blobs));
+        }
+        if !self.dictionaries.is_empty() {
+            let entries = self.dictionaries.iter().flat_map(|entry| [entry.offset, entry.raw_bytes]);
+            section(DICTIONARIES, &put_all([self.dictionaries.len() as u64].into_iter().chain(entries)));
+        }
+        if !self.indexes.is_empty() {
+            let entries = self
+                .indexes
+                .iter()
+                // The kind is a byte below 128: as a number it is the same byte.
+                .flat_map(|entry| [entry.offset, entry.payload_bytes, u64::from(entry.kind)]);
+            section(INDEXES, &put_all([self.indexes.len() as u64].into_iter().chain(entries)));
+        }
+        if let Some(inverted) = &self.inverted {
+            section(INVERTED, &put_all(inverted.numbers().into_iter()));
+        }
+        let mut pairs = Vec::new();
+        put(self.pairs.len() as u64, &mut pairs);
+        for (key, value) in &self.pairs {
+            put_bytes(key.as_bytes(), &mut pairs);
+            put_bytes(value.as_bytes(), &mut pairs);
+        }
+        section(PAIRS, &pairs);
+        let Statistics { rows, raw_bytes, stored_bytes } = self.statistics;
+        section(STATISTICS, &put_all([rows, raw_bytes, stored_bytes].into_iter()));
+        if let Some(features) = &self.features {
+            section(FEATURES, &put_features(features));
+        }
+        out
+    }
+}
+
+fn put_all(numbers: impl Iterator<Item = u64>) -> Vec<u8> {
+    let mut out = Vec::new();
+    numbers.for_each(|number| put(number, &mut out));
+    out
+}
+
+fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, Fault> {
+    let count = fields.count("field_count", 4)?;
+    let mut out = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = fields.text("field_name")?;
+        let kind = kind(fields, "field_type")?;
+        let flags = fields.byte("field_flags")?;
+        // Other columns than lists do not use it, so any number may stand there.
+        let element = if kind == Type::List {
+            self::kind(fields, "element_type")?
+        } else {
+            fields.byte("element_type")?;
+            Type::Bool
+        };
+        out.push(Field::from_wire(name, kind, flags, element));
+    }
+    Ok(Schema::new(out)?)
+}
+
+fn kind(fields: &mut Fields<'_, Region>, field: &'static str) -> Parsed<Type> {
+    let id = fields.byte(field)?;
+    let why = Why::OutOfRange { found: id.into(), allowed: "the number of a type, 0 to 15" };
+    Type::from_id(id).ok_or_else(|| fields.fault(field, 1, why))
+}
+
+fn put_schema(schema: &Schema) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(schema.len() as u64, &mut out);
+    for field in schema.fields() {
+        put_bytes(field.name.as_bytes(), &mut out);
+        out.extend([field.kind.id(), field.flags(), field.element.map_or(0, Type::id)]);
+    }
+    out
+}
+
+fn zone(fields: &mut Fields<'_, Region>, footer: &Bytes, names: [&'static str; 2]) -> Parsed<Zone> {
+    let min = footer.slice_ref(fields.bytes(names[0])?);
+    let max = footer.slice_ref(fields.bytes(names[1])?);
+    Ok(Zone { min, max })
+}
+
+const HAS_BOUNDS: u8 = 1;
+const HAS_ZONE: u8 = 1;
+const HAS_BLOOM: u8 = 2;
+const HAS_PAGE_INDEX: u8 = 4;
+
+fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> Parsed<Vec<Group>> {
+    let count = fields.count("group_count", 5)?;
+    let mut out = Vec::with_capacity(count);
+    let mut next_row = 0u64;
+    for _ in 0..count {
+        let before = fields.position();
+        let first_row = fields.uvarint("first_row")?;
+        let len = fields.position() - before;
+        let because = "the rows of the groups before";
+        if first_row != next_row {
+            let why = Why::Disagrees { found: first_row, expected: next_row, because };
+            return Err(fields.fault("first_row", len, why));
+        }
+        let rows = fields.uvarint("num_rows")?;
+        next_row = first_row
+            .checked_add(rows)
+            .ok_or_else(|| fields.fault("num_rows", 1, Why::Overflow { what: "the sum of the rows" }))?;
+        let total_bytes = fields.uvarint("total_bytes")?;
+        let flags = fields.byte("group_flags")?;
+        let bounds =
+            (flags & HAS_BOUNDS != 0).then(|| zone(fields, footer, ["sort_min", "sort_max"])).transpose()?;
+        let chunks = chunks(fields, footer, schema, rows)?;
+        out.push(Group { first_row, rows, total_bytes, bounds, chunks });
+    }
+    Ok(out)
+}
+
+fn chunks(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema, rows: u64) -> Parsed<Vec<Chunk>> {
+    let count = fields.count("chunk_count", 10)?;
+    if count != schema.len() {
+        let because = "the number of columns";
+        let why = Why::Disagrees { found: count as u64, expected: schema.len() as u64, because };
+        return Err(fields.fault("chunk_count", 1, why));
+    }
+    let mut out = Vec::with_capacity(count);
+    for index in 0..count as u64 {
+        let column = fields.uvarint("column_id")?;
+        if column != index {
+            let why = Why::Disagrees { found: column, expected: index, because: "the order of the columns" };
+            return Err(fields.fault("column_id", 1, why));
+        }
+        let offset = fields.uvarint("first_page_offset")?;
+        let stored_bytes = fields.uvarint("total_compressed")?;
+        let raw_bytes = fields.uvarint("total_uncompressed")?;
+        let values = fields.uvarint("num_values")?;
+        if values != rows {
+            let why = Why::Disagrees { found: values, expected: rows, because: "the rows of the group" };
+            return Err(fields.fault("num_values", 1, why));
+        }
+        let nulls = fields.uvarint("null_count")?;
+        if nulls > values {
+            let why = Why::OutOfRange { found: nulls, allowed: "at most the number of rows" };
+            return Err(fields.fault("null_count", 1, why));
+        }
+        let pages = fields.uvarint("num_pages")?;
+        let encoding = Encoding::from_id(fields.byte("encoding")?);
+        let codec = Codec::from_id(fields.byte("codec")?);
+        let flags = fields.byte("chunk_flags")?;
+        let has = |flag: u8| flags & flag != 0;
+        let zone = has(HAS_ZONE).then(|| zone(fields, footer, ["zone_min", "zone_max"])).transpose()?;
+        let bloom = has(HAS_BLOOM).then(|| fields.uvarint("bloom_ref")).transpose()?;
+        let page_index = has(HAS_PAGE_INDEX).then(|| fields.uvarint("page_index_offset")).transpose()?;
+        out.push(Chunk {
+            offset,
+            stored_bytes,
+            raw_bytes,
+            values,
+            nulls,
+            pages,
+            encoding,
+            codec,
+            zone,
+            bloom,
+            page_index,
+        });
+    }
+    Ok(out)
+}
+
+fn put_groups(groups: &[Group]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(groups.len() as u64, &mut out);
+    for group in groups {
+        for number in [group.first_row, group.rows, group.total_bytes] {
+            put(number, &mut out);
+        }
+        out.push(if group.bounds.is_some() { HAS_BOUNDS } else { 0 });
+        put_zone(group.bounds.as_ref(), &mut out);
+        put(group.chunks.len() as u64, &mut out);
+        for (column, chunk) in group.chunks.iter().enumerate() {
+            let numbers = [
+                column as u64,
+                chunk.offset,
+                chunk.stored_bytes,
+                chunk.raw_bytes,
+                chunk.values,
+                chunk.nulls,
+                chunk.pages,
+            ];
+            for number in numbers {
+                put(number, &mut out);
+            }
+            let flags = [
+                (chunk.zone.is_some(), HAS_ZONE),
+                (chunk.bloom.is_some(), HAS_BLOOM),
+                (chunk.page_index.is_some(), HAS_PAGE_INDEX),
+            ];
+            let flags = flags.into_iter().filter_map(|(set, bit)| set.then_some(bit)).sum();
+            out.extend([chunk.encoding.id(), chunk.codec.id(), flags]);
+            put_zone(chunk.zone.as_ref(), &mut out);
+            for number in [chunk.bloom, chunk.page_index].into_iter().flatten() {
+                put(number, &mut out);
+            }
+        }
+    }
+    out
+}
+
+fn put_zone(zone: Option<&Zone>, out: &mut Vec<u8>) {
+    if let Some(zone) = zone {
+        put_bytes(&zone.min, out);
+        put_bytes(&zone.max, out);
+    }
+}
+
+fn blobs(fields: &mut Fields<'_, Region>) -> Parsed<Vec<BlobColumn>> {
+    let count = fields.count("column_count", 4)?;
+    let mut out = Vec::with_capacity(count);
+    for _ in 0..count {
+        let column = fields.uvarint("column_id")?;
+        let dictionary = fields.uvarint("dict_index")?;
+        let codec = Codec::from_id(fields.byte("record_codec")?);
+        let count = fields.count("run_count", 4)?;
+        let mut runs = Vec::with_capacity(count);
+        for _ in 0..count {
+            runs.push(Run {
+                offset: fields.uvarint("record_offset")?,
+                stored_bytes: fields.uvarint("compressed_size")?,
+                raw_bytes: fields.uvarint("uncompressed_size")?,
+                values: fields.uvarint("num_values")?,
+            });
+        }
+        out.push(BlobColumn { column, dictionary, codec, runs });
+    }
+    Ok(out)
+}
+
+fn put_blobs(blobs: &[BlobColumn]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(blobs.len() as u64, &mut out);
+    for blob in blobs {
+        put(blob.column, &mut out);
+        put(blob.dictionary, &mut out);
+        out.push(blob.codec.id());
+        put(blob.runs.len() as u64, &mut out);
+        for run in &blob.runs {
+            let numbers = [run.offset, run.stored_bytes, run.raw_bytes, run.values];
+            for number in numbers {
+                put(number, &mut out);
+            }
+        }
+    }
+    out
+}
+
+fn dictionaries(fields: &mut Fields<'_, Region>) -> Parsed<Vec<DictionaryEntry>> {
+    let count = fields.count("dictionary_count", 2)?;
+    let mut out = Vec::with_capacity(count);
+    for _ in 0..count {
+        let offset = fields.uvarint("record_offset")?;
+        out.push(DictionaryEntry { offset, raw_bytes: fields.uvarint("raw_length")? });
+    }
+    Ok(out)
+}
+
+fn indexes(fields: &mut Fields<'_, Region>) -> Parsed<Vec<IndexEntry>> {
+    let count = fields.count("index_count", 3)?;
+    let mut out = Vec::with_capacity(count);
+    for _ in 0..count {
+        let offset = fields.uvarint("record_offset")?;
+        let payload_bytes = fields.uvarint("payload_length")?;
+        out.push(IndexEntry { offset, payload_bytes, kind: fields.byte("kind")? });
+    }
+    Ok(out)
+}
+
+fn inverted(fields: &mut Fields<'_, Region>) -> Parsed<Inverted> {
+    let mut out = Inverted {
+        term_dict_offset: fields.uvarint("term_dict_offset")?,
+        term_dict_length: fields.uvarint("term_dict_length")?,
+        postings_offset: fields.uvarint("postings_offset")?,
+        postings_length: fields.uvarint("postings_length")?,
+        skips_offset: fields.uvarint("skips_offset")?,
+        skips_length: fields.uvarint("skips_length")?,
+        num_terms: fields.uvarint("num_terms")?,
+        num_docs: fields.uvarint("num_docs")?,
+        ..Inverted::default()
+    };
+    // Older writers end here: every document is live.
+    if fields.remaining() > 0 {
+        out.live_offset = fields.uvarint("live_offset")?;
+        out.live_length = fields.uvarint("live_length")?;
+    }
+    Ok(out)
+}
+
+impl Inverted {
+    fn numbers(&self) -> [u64; 10] {
+        [
+            self.term_dict_offset,
+            self.term_dict_length,
+            self.postings_offset,
+            self.postings_length,
+            self.skips_offset,
+            self.skips_length,
+            self.num_terms,
+            self.num_docs,
+            self.live_offset,
+            self.live_length,
+        ]
+    }
+}
+
+fn pairs(fields: &mut Fields<'_, Region>) -> Parsed<Vec<(String, String)>> {
+    let count = fields.count("pair_count", 2)?;
+    let mut out = Vec::with_capacity(count);
+    for _ in 0..count {
+        // Nothing in the format says that pairs are UTF-8, and nothing depends on them.
+        let key = String::from_utf8_lossy(fields.bytes("key")?).into_owned();
+        out.push((key, String::from_utf8_lossy(fields.bytes("value")?).into_owned()));
+    }
+    Ok(out)
+}
+
+fn statistics(fields: &mut Fields<'_, Region>) -> Parsed<Statistics> {
+    Ok(Statistics {
+        rows: fields.uvarint("row_count")?,
+        raw_bytes: fields.uvarint("uncompressed_total")?,
+        stored_bytes: fields.uvarint("compressed_total")?,
+    })
+}
+
+fn features(fields: &mut Fields<'_, Region>) -> Parsed<Features> {
+    let version = fields.byte("version")?;
+    if version == 0 {
+        let why = Why::OutOfRange { found: 0, allowed: "1 or more" };
+        return Err(fields.fault("version", 1, why));
+    }
+    let requires = fields.uvarint("requires")?;
+    let offers = fields.uvarint("offers")?;
+    let count = fields.count("resource_count", 3)?;
+    let mut resources: Vec<Resource> = Vec::with_capacity(count);
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..count {
+        let column = fields.uvarint("column_id")?;
+        let role = Role::from_id(fields.byte("role")?);
+        let dictionary = fields.uvarint("dict_index")?;
+        if !seen.insert((column, role.id())) {
+            let why = Why::Misplaced { rule: "a column has one dictionary for each role" };
+            return Err(fields.fault("role", 1, why));
+        }
+        resources.push(Resource { column, role, dictionary });
+    }
+    Ok(Features { requires, offers, resources })
+}
+
+fn put_features(features: &Features) -> Vec<u8> {
+    let mut out = vec![1];
+    put(features.requires, &mut out);
+    put(features.offers, &mut out);
+    put(features.resources.len() as u64, &mut out);
+    for resource in &features.resources {
+        put(resource.column, &mut out);
+        out.push(resource.role.id());
+        put(resource.dictionary, &mut out);
+    }
+    out
+}

@@ -1,0 +1,163 @@
+//! The 32 bytes in front of every page, run, dictionary and index record.
+
+use tercet_core::checksum::{Mismatch, crc32c};
+use tercet_core::{Fields, Malformed, Span};
+
+use super::cursor::Varints as _;
+use super::ids::{Codec, Encoding, Kind, MARK, page_flags};
+use crate::fault::Fault;
+use crate::region::Region;
+
+/// The bytes of a record header.
+pub const HEADER_LEN: u64 = 32;
+
+/// The header of a page or record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageHeader {
+    /// What the record is.
+    pub kind: Kind,
+    /// How the values became bytes; of a dictionary, what it holds.
+    pub encoding: Encoding,
+    /// How the bytes were compressed.
+    pub codec: Codec,
+    /// Whether the codec byte carries the mark.
+    pub marked: bool,
+    /// See [`page_flags`].
+    pub flags: u8,
+    /// Rows of a page, values of a run.
+    pub values: u32,
+    /// Bytes of the payload before it was compressed.
+    pub raw_bytes: u32,
+    /// Bytes of the payload in the file.
+    pub stored_bytes: u32,
+    /// Rows that are null.
+    pub nulls: u32,
+    /// The first row of a page, counted from the start of its row group.
+    pub first_row: u32,
+    /// CRC-32C of the payload in the file.
+    pub payload_crc: u32,
+}
+
+impl PageHeader {
+    /// Reads a header that lies at `offset`; with `guarded` its own checksum is compared first.
+    pub fn parse(region: Region, offset: u64, bytes: &[u8], guarded: bool) -> Result<Self, Fault> {
+        let mut fields = Fields::new(region, offset, bytes);
+        let mut after = fields.clone();
+        after.skip("header", 28)?;
+        let stored = after.u32_le("header_crc")?;
+        if guarded {
+            let covered = &bytes[..bytes.len().min(28)];
+            Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| Fault::Checksum {
+                region,
+                span: Span::at(offset, 28).unwrap_or(Span::empty(offset)),
+                mismatch,
+            })?;
+        }
+        Ok(Self::fields(&mut fields)?)
+    }
+
+    fn fields(fields: &mut Fields<'_, Region>) -> Result<Self, Malformed<Region>> {
+        let kind = Kind::from_id(fields.byte("kind")?);
+        let encoding = Encoding::from_id(fields.byte("encoding")?);
+        let codec = fields.byte("codec")?;
+        Ok(Self {
+            kind,
+            encoding,
+            codec: Codec::from_id(codec & !MARK),
+            marked: codec & MARK != 0,
+            flags: fields.byte("flags")?,
+            values: fields.u32_le("num_values")?,
+            raw_bytes: fields.u32_le("uncompressed_size")?,
+            stored_bytes: fields.u32_le("stored_size")?,
+            nulls: fields.u32_le("null_count")?,
+            first_row: fields.u32_le("first_row_index")?,
+            payload_crc: fields.u32_le("payload_crc")?,
+        })
+    }
+
+    /// The bytes, with their checksum at the end.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        let mark = if self.marked { MARK } else { 0 };
+        out[..4].copy_from_slice(&[self.kind.id(), self.encoding.id(), self.codec.id() | mark, self.flags]);
+        let numbers =
+            [self.values, self.raw_bytes, self.stored_bytes, self.nulls, self.first_row, self.payload_crc];
+        for (place, number) in out[4..28].chunks_exact_mut(4).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let crc = crc32c(&out[..28]);
+        out[28..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Whether a bit of the flags is set.
+    pub const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Rows that hold a value, if there are not more nulls than rows.
+    pub const fn present(&self) -> Option<u32> {
+        self.values.checked_sub(self.nulls)
+    }
+
+    /// Whether the payload starts with a validity bitmap.
+    pub const fn has_nulls(&self) -> bool {
+        self.has(page_flags::NULLS)
+    }
+
+    /// Header and payload of a record at `offset`.
+    pub const fn span(&self, offset: u64) -> Option<Span> {
+        Span::at(offset, HEADER_LEN + self.stored_bytes as u64)
+    }
+
+    /// The payload of a record at `offset`.
+    pub const fn payload_span(&self, offset: u64) -> Option<Span> {
+        match offset.checked_add(HEADER_LEN) {
+            Some(start) => Span::at(start, self.stored_bytes as u64),
+            None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector() -> PageHeader {
+        PageHeader {
+            kind: Kind::Data,
+            encoding: Encoding::BitpackFor,
+            codec: Codec::Zstd,
+            marked: false,
+            flags: 0,
+            values: 3,
+            raw_bytes: 3,
+            stored_bytes: 16,
+            nulls: 0,
+            first_row: 0,
+            payload_crc: u32::from_le_bytes([0xdc, 0x7c, 0x0a, 0x2b]),
+        }
+    }
+
+    #[test]
+    fn the_first_vector_has_this_page() {
+        let bytes = vector().to_bytes();
+        assert_eq!(&bytes[..4], [0, 3, 2, 0]);
+        assert_eq!(&bytes[28..], [0x57, 0x46, 0x64, 0xa4]);
+        let region = Region::Page { group: 0, column: 0, page: 0 };
+        assert_eq!(PageHeader::parse(region, 64, &bytes, true).unwrap(), vector());
+    }
+
+    #[test]
+    fn flips_are_seen_when_guarded() {
+        let region = Region::Page { group: 0, column: 0, page: 0 };
+        let mut bytes = vector().to_bytes();
+        for at in 0..32 {
+            bytes[at] ^= 4;
+            assert!(PageHeader::parse(region, 64, &bytes, true).is_err(), "byte {at}");
+            bytes[at] ^= 4;
+        }
+        bytes[30] = 0;
+        PageHeader::parse(region, 64, &bytes, false).unwrap();
+    }
+}
