@@ -18,8 +18,10 @@
 pub mod bits;
 pub mod bytes;
 pub mod finite;
+pub mod ints;
 pub mod pack;
 pub mod shuffle;
+pub mod varint;
 
 use thiserror::Error;
 

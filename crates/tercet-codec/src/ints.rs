@@ -1,0 +1,187 @@
+//! Integers to bytes: the streams of columns and lists.
+//!
+//! A stream does not say how many values it holds; whoever reads it knows. Every [`Scheme`] but
+//! [`Plain`](Scheme::Plain) turns values into unsigned 64-bit numbers first, signed ones extended by their sign, and cuts
+//! them back to their type behind, so that all types share one code.
+//!
+//! ```
+//! use tercet_codec::ints::{self, CASCADE, Scheme};
+//!
+//! let values = [1000u32, 1003, 1001];
+//! let (scheme, bytes) = ints::choose(&values, &CASCADE);
+//! assert_eq!((scheme, bytes), (Scheme::BitpackFor, 4));
+//!
+//! let mut stream = Vec::new();
+//! ints::encode(scheme, &values, &mut stream)?;
+//! assert_eq!(stream, [0x02, 0xe8, 0x07, 0x1c]);
+//!
+//! let mut back = Vec::new();
+//! ints::decode(scheme, &stream, 3, &mut back)?;
+//! assert_eq!(back, values);
+//! # Ok::<(), tercet_codec::CodecError>(())
+//! ```
+
+mod arch;
+mod bitpack;
+mod choose;
+mod delta;
+mod frame;
+mod group;
+mod lane;
+mod pfor;
+mod rle;
+#[cfg(test)]
+mod tests;
+
+pub use choose::{CASCADE, choose};
+pub use lane::Lane;
+
+use crate::CodecError;
+use choose::Measured;
+
+/// A way of writing integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Little-endian, each as wide as its type.
+    Plain,
+    /// Runs of equal values between literal ones.
+    Rle,
+    /// The smallest value, and how far each is above it in as many bits as the largest needs.
+    BitpackFor,
+    /// The first value, and the zigzagged differences of neighbours as [`BitpackFor`](Self::BitpackFor).
+    Delta,
+    /// One to four bytes for each; values below 2^32.
+    GroupVarint,
+    /// Few bits for most values, more for exceptions; at most 256 values below 2^32.
+    Pfor,
+}
+
+impl Scheme {
+    /// The name that errors use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => PLAIN,
+            Self::Rle => rle::CODEC,
+            Self::BitpackFor => frame::CODEC,
+            Self::Delta => delta::CODEC,
+            Self::GroupVarint => group::CODEC,
+            Self::Pfor => pfor::CODEC,
+        }
+    }
+}
+
+const PLAIN: &str = "plain";
+
+/// Appends the stream of `values` to `out`. Fails if the scheme does not take them, see [`encoded_len`].
+pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
+    match scheme {
+        Scheme::Plain if cfg!(target_endian = "little") => {
+            out.extend_from_slice(bytemuck::cast_slice(values));
+        }
+        Scheme::Plain => {
+            for value in values {
+                out.extend_from_slice(bytemuck::bytes_of(&value.swap_if_big_endian()));
+            }
+        }
+        Scheme::Rle => rle::encode(values, bitpack::bits(Measured::of(values).widest()), out),
+        Scheme::BitpackFor => frame::encode(values, arch::extent(values), out),
+        Scheme::Delta => delta::encode(values, arch::frame_of_differences(values), out),
+        Scheme::GroupVarint => {
+            refuse_above(group::CODEC, group::LARGEST, values)?;
+            group::encode(values, out);
+        }
+        Scheme::Pfor => {
+            if values.len() > pfor::MOST_VALUES {
+                let detail = format!("{} values are more than {}", values.len(), pfor::MOST_VALUES);
+                return Err(CodecError::Encode { codec: pfor::CODEC, detail });
+            }
+            refuse_above(pfor::CODEC, pfor::LARGEST, values)?;
+            pfor::encode(values, out);
+        }
+    }
+    Ok(())
+}
+
+/// The bytes that [`encode`] appends, without encoding; `None` if the scheme does not take the values.
+pub fn encoded_len<T: Lane>(scheme: Scheme, values: &[T]) -> Option<u64> {
+    Measured::of(values).encoded_len(scheme)
+}
+
+/// Appends the `n` values of a stream to `out`. The stream ends where `bytes` end.
+///
+/// Memory is taken for what `bytes` can hold, except that a run takes few bytes for any number of values: there `n`, which
+/// is never exceeded, is the only bound. After an error `out` is what it was.
+pub fn decode<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<(), CodecError> {
+    let start = out.len();
+    let used = decode_prefix(scheme, bytes, n, out)?;
+    if used == bytes.len() {
+        return Ok(());
+    }
+    out.truncate(start);
+    let detail = format!("{n} values end after {used} of {} bytes", bytes.len());
+    Err(failed(scheme.name(), detail))
+}
+
+/// Appends the `n` values of the stream at the beginning of `bytes` to `out`, and returns the bytes it takes; otherwise
+/// as [`decode`].
+pub fn decode_prefix<T: Lane>(
+    scheme: Scheme,
+    bytes: &[u8],
+    n: usize,
+    out: &mut Vec<T>,
+) -> Result<usize, CodecError> {
+    let start = out.len();
+    let used = match scheme {
+        Scheme::Plain => decode_plain(bytes, n, out),
+        Scheme::Rle => rle::decode(bytes, n, out),
+        Scheme::BitpackFor => frame::decode(bytes, n, out),
+        Scheme::Delta => delta::decode(bytes, n, out),
+        Scheme::GroupVarint => group::decode(bytes, n, out),
+        Scheme::Pfor => pfor::decode(bytes, n, out),
+    };
+    if used.is_err() {
+        out.truncate(start);
+    }
+    used
+}
+
+fn decode_plain<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+    let width = u32::try_from(8 * size_of::<T>()).unwrap_or(u32::MAX);
+    let used = check_room(PLAIN, bytes, n, width)?;
+    reserve(PLAIN, out, n)?;
+    let values = bytes[..used].chunks_exact(size_of::<T>());
+    out.extend(values.map(|value| bytemuck::pod_read_unaligned::<T>(value).swap_if_big_endian()));
+    Ok(used)
+}
+
+/// Refuses values above `largest`.
+fn refuse_above<T: Lane>(codec: &'static str, largest: u64, values: &[T]) -> Result<(), CodecError> {
+    let Some((low, high)) = arch::extent(values) else { return Ok(()) };
+    let worst = if low.widen() > high.widen() { low } else { high };
+    if worst.widen() <= largest {
+        return Ok(());
+    }
+    Err(CodecError::Encode { codec, detail: format!("{worst:?} is not from 0 to {largest}") })
+}
+
+/// The bytes of `n` values of `width` bits, if `bytes` hold them.
+fn check_room(codec: &'static str, bytes: &[u8], n: usize, width: u32) -> Result<usize, CodecError> {
+    let wanted = bitpack::packed_len(n, width);
+    match usize::try_from(wanted) {
+        Ok(len) if len <= bytes.len() => Ok(len),
+        _ => {
+            let left = bytes.len();
+            Err(failed(codec, format!("{n} values of {width} bits take {wanted} bytes, but {left} are left")))
+        }
+    }
+}
+
+/// Makes room for `n` more values.
+fn reserve<T: Lane>(codec: &'static str, out: &mut Vec<T>, n: usize) -> Result<(), CodecError> {
+    let bytes = (n as u64).saturating_mul(size_of::<T>() as u64);
+    out.try_reserve(n).map_err(|_| CodecError::OutOfMemory { codec, bytes })
+}
+
+fn failed(codec: &'static str, detail: String) -> CodecError {
+    CodecError::Decode { codec, detail }
+}

@@ -1,0 +1,41 @@
+//! Passes over all values, compiled for what this machine has.
+//!
+//! The loops are the plain ones of the schemes; with AVX2 the compiler makes twice as much of an instruction, and of
+//! 64-bit comparisons more than that.
+
+use super::frame::Frame;
+use super::{Lane, choose, delta, group};
+
+macro_rules! pass {
+    ($(#[$doc:meta])* $name:ident -> $out:ty, $plain:path) => {
+        $(#[$doc])*
+        pub(super) fn $name<T: Lane>(values: &[T]) -> $out {
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                #[target_feature(enable = "avx2")]
+                fn with_avx2<T: Lane>(values: &[T]) -> $out {
+                    $plain(values)
+                }
+                #[expect(unsafe_code, reason = "the pass wants a machine with AVX2")]
+                // SAFETY: the line above made sure that this machine has AVX2, the only thing the pass asks for.
+                return unsafe { with_avx2(values) };
+            }
+            $plain(values)
+        }
+    };
+}
+
+pass! {
+    /// The smallest and the largest value.
+    extent -> Option<(T, T)>, choose::extent
+}
+
+pass! {
+    /// The frame of the zigzagged differences.
+    frame_of_differences -> Option<Frame>, delta::frame_of
+}
+
+pass! {
+    /// The bytes of the group varint stream.
+    group_varint_len -> u64, group::encoded_len
+}

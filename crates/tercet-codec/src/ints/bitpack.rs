@@ -1,0 +1,112 @@
+//! Numbers of equal width side by side: value 0 takes the lowest bits of the first byte, and so on without gaps.
+//!
+//! Eight values of a width take as many bytes as the width has bits, so each value of such a group begins at a place
+//! that is known when compiling: there is one kernel for each width, and no branch in it. The last group is padded with
+//! zeros.
+
+/// Values that are packed and unpacked together.
+pub(super) const BLOCK: usize = 64;
+
+/// The widest values.
+pub(super) const MOST_BITS: u32 = 64;
+
+const GROUP: usize = 8;
+
+/// Bytes that a kernel may read behind its last value.
+const SLACK: usize = 8;
+
+/// The bits that `value` needs; zero needs one, too.
+pub(super) const fn bits(value: u64) -> u32 {
+    64 - (value | 1).leading_zeros()
+}
+
+/// The bytes of `n` values of `width` bits. More than fit into memory are [`u64::MAX`].
+pub(super) fn packed_len(n: usize, width: u32) -> u64 {
+    let bits = n as u128 * u128::from(width);
+    u64::try_from(bits.div_ceil(8)).unwrap_or(u64::MAX)
+}
+
+/// Appends `n` values of `width` bits (1 to 64). `fill` writes a block of them, given the number of its first; none may
+/// have more bits.
+pub(super) fn pack_with(width: u32, n: usize, out: &mut Vec<u8>, mut fill: impl FnMut(usize, &mut [u64])) {
+    let pack = PACK[width as usize - 1];
+    let block_bytes = GROUP * width as usize;
+    let mut values = [0; BLOCK];
+    let mut packed = [0; BLOCK * size_of::<u64>()];
+    out.reserve(usize::try_from(packed_len(n, width)).unwrap_or(0));
+    for first in (0..n).step_by(BLOCK) {
+        let count = (n - first).min(BLOCK);
+        fill(first, &mut values[..count]);
+        values[count..].fill(0);
+        pack(&values, &mut packed[..block_bytes]);
+        let len = if count == BLOCK { block_bytes } else { (count * width as usize).div_ceil(8) };
+        out.extend_from_slice(&packed[..len]);
+    }
+}
+
+/// Gives `n` values of `width` bits (1 to 64) to `each`, a block at a time. `packed` holds all of them; what follows them
+/// is ignored.
+pub(super) fn unpack_with(width: u32, packed: &[u8], n: usize, mut each: impl FnMut(&[u64])) {
+    let unpack = UNPACK[width as usize - 1];
+    let block_bytes = GROUP * width as usize;
+    let mut values = [0; BLOCK];
+    for (block, first) in (0..n).step_by(BLOCK).enumerate() {
+        let rest = &packed[block * block_bytes..];
+        if let Some(window) = rest.get(..block_bytes + SLACK) {
+            unpack(window, &mut values);
+        } else {
+            let mut window = [0; BLOCK * size_of::<u64>() + SLACK];
+            let len = rest.len().min(block_bytes);
+            window[..len].copy_from_slice(&rest[..len]);
+            unpack(&window[..block_bytes + SLACK], &mut values);
+        }
+        each(&values[..(n - first).min(BLOCK)]);
+    }
+}
+
+type Pack = fn(&[u64; BLOCK], &mut [u8]);
+type Unpack = fn(&[u8], &mut [u64; BLOCK]);
+
+fn pack_block<const W: usize>(values: &[u64; BLOCK], packed: &mut [u8]) {
+    for (values, packed) in values.as_chunks::<GROUP>().0.iter().zip(packed.as_chunks_mut::<W>().0) {
+        let mut words = [0; GROUP + 1];
+        for (index, &value) in values.iter().enumerate() {
+            let (word, shift) = (index * W / 64, index * W % 64);
+            words[word] |= value << shift;
+            // In two steps, because all 64 bits may be shifted out.
+            words[word + 1] |= value >> 1 >> (63 - shift);
+        }
+        let words = words.map(u64::to_le_bytes);
+        packed.copy_from_slice(&words.as_flattened()[..W]);
+    }
+}
+
+fn unpack_block<const W: usize>(packed: &[u8], values: &mut [u64; BLOCK]) {
+    let mask = u64::MAX >> (64 - W);
+    for (group, values) in values.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+        let packed = &packed[group * W..][..W + SLACK];
+        for (index, value) in values.iter_mut().enumerate() {
+            let (byte, shift) = (index * W / 8, index * W % 8);
+            let mut word = [0; 8];
+            word.copy_from_slice(&packed[byte..byte + 8]);
+            let mut bits = u64::from_le_bytes(word) >> shift;
+            if shift + W > 64 {
+                bits |= u64::from(packed[byte + 8]) << (64 - shift);
+            }
+            *value = bits & mask;
+        }
+    }
+}
+
+macro_rules! kernels {
+    ($($width:literal)*) => {
+        /// The kernel of width `w` is at `w - 1`.
+        const PACK: [Pack; MOST_BITS as usize] = [$(pack_block::<$width>),*];
+        const UNPACK: [Unpack; MOST_BITS as usize] = [$(unpack_block::<$width>),*];
+    };
+}
+
+kernels! {
+    1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+    33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+}

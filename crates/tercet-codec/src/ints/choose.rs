@@ -1,0 +1,80 @@
+//! How long the streams of some values would be.
+
+use super::frame::Frame;
+use super::{Lane, Scheme, arch, bitpack, delta, group, pfor, rle};
+
+/// All schemes in the order in which they are tried: an earlier one wins a tie.
+pub const CASCADE: [Scheme; 6] =
+    [Scheme::Plain, Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
+
+/// The scheme whose stream of `values` is the shortest, and its bytes. Of equally short ones the first candidate wins.
+/// If no candidate takes the values it is [`Scheme::Plain`], which takes all.
+///
+/// Nothing is encoded: each candidate costs at most one pass over the values.
+pub fn choose<T: Lane>(values: &[T], candidates: &[Scheme]) -> (Scheme, u64) {
+    let measured = Measured::of(values);
+    let mut best = None;
+    for &scheme in candidates {
+        if let Some(len) = measured.encoded_len(scheme)
+            && best.is_none_or(|(_, shortest)| len < shortest)
+        {
+            best = Some((scheme, len));
+        }
+    }
+    best.unwrap_or_else(|| (Scheme::Plain, measured.plain_len()))
+}
+
+/// Values and what several schemes ask of them.
+#[derive(Debug)]
+pub(super) struct Measured<'a, T> {
+    values: &'a [T],
+    /// The smallest and the largest value.
+    pub(super) extent: Option<(T, T)>,
+}
+
+impl<'a, T: Lane> Measured<'a, T> {
+    pub(super) fn of(values: &'a [T]) -> Self {
+        Self { values, extent: arch::extent(values) }
+    }
+
+    /// The largest value as 64 bits: that of a negative one is above all others.
+    pub(super) fn widest(&self) -> u64 {
+        self.extent.map_or(0, |(low, high)| low.widen().max(high.widen()))
+    }
+
+    /// The bytes of the stream; `None` if the scheme does not take the values.
+    pub(super) fn encoded_len(&self, scheme: Scheme) -> Option<u64> {
+        let values = self.values;
+        let len = match scheme {
+            Scheme::Plain => self.plain_len(),
+            Scheme::BitpackFor => self
+                .extent
+                .map_or(1, |(low, high)| Frame::between(low.widen(), high.widen()).encoded_len(values.len())),
+            Scheme::Delta => delta::encoded_len(values, arch::frame_of_differences(values)),
+            Scheme::Rle => rle::encoded_len(values, bitpack::bits(self.widest())),
+            Scheme::GroupVarint if self.widest() <= group::LARGEST => arch::group_varint_len(values),
+            Scheme::Pfor if self.widest() <= pfor::LARGEST && values.len() <= pfor::MOST_VALUES => {
+                pfor::cheapest(values).1
+            }
+            Scheme::GroupVarint | Scheme::Pfor => return None,
+        };
+        Some(len)
+    }
+
+    fn plain_len(&self) -> u64 {
+        size_of_val(self.values) as u64
+    }
+}
+
+/// The smallest and the largest value, if there is one.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
+pub(super) fn extent<T: Lane>(values: &[T]) -> Option<(T, T)> {
+    let &first = values.first()?;
+    let (mut low, mut high) = (first, first);
+    for &value in values {
+        low = low.min(value);
+        high = high.max(value);
+    }
+    Some((low, high))
+}

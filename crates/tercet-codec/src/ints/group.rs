@@ -1,0 +1,106 @@
+//! Four values and how long each of them is: group varint.
+//!
+//! A control byte has two bits for each of four values, the lowest for the first: its bytes less one. The values follow,
+//! little-endian. The last group may have fewer values; nothing is stored for the others.
+
+use super::{Lane, failed, reserve};
+use crate::CodecError;
+
+pub(super) const CODEC: &str = "group_varint";
+
+/// The largest value: one of four bytes.
+pub(super) const LARGEST: u64 = u32::MAX as u64;
+
+const GROUP: usize = 4;
+
+/// The most bytes of a group.
+const MOST_BYTES: usize = 1 + GROUP * 4;
+
+/// For each control byte where the values of its group begin, and where the last of them ends.
+const BEGINS: [[u8; GROUP + 1]; 256] = {
+    let mut begins = [[1; GROUP + 1]; 256];
+    let mut control = 0;
+    while control < begins.len() {
+        let mut index = 0;
+        while index < GROUP {
+            let further = control.to_le_bytes()[0] >> (2 * index) & 3;
+            begins[control][index + 1] = begins[control][index] + 1 + further;
+            index += 1;
+        }
+        control += 1;
+    }
+    begins
+};
+
+/// The bytes of `values`, none of which is above [`LARGEST`].
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
+pub(super) fn encoded_len<T: Lane>(values: &[T]) -> u64 {
+    let mut further = 0;
+    for value in values {
+        let value = value.widen();
+        further += u64::from(value > 0xff) + u64::from(value > 0xffff) + u64::from(value > 0xff_ffff);
+    }
+    values.len() as u64 + values.len().div_ceil(GROUP) as u64 + further
+}
+
+/// Appends `values`, none of which is above [`LARGEST`].
+pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
+    for values in values.chunks(GROUP) {
+        let mut group = [0; MOST_BYTES];
+        let mut len = 1;
+        for (index, value) in values.iter().enumerate() {
+            let value = u32::narrow(value.widen());
+            let further = value.checked_ilog2().unwrap_or(0) / 8;
+            group[0] |= u8::narrow(u64::from(further)) << (2 * index);
+            group[len..len + 4].copy_from_slice(&value.to_le_bytes());
+            len += 1 + further as usize;
+        }
+        out.extend_from_slice(&group[..len]);
+    }
+}
+
+pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+    let least = n.saturating_add(n.div_ceil(GROUP));
+    if bytes.len() < least {
+        let detail = format!("{} bytes cannot hold {n} values, which take at least {least}", bytes.len());
+        return Err(failed(CODEC, detail));
+    }
+    reserve(CODEC, out, n)?;
+    let mut at = 0;
+    let mut left = n;
+    while left >= GROUP
+        && let Some(group) = bytes.get(at..at + MOST_BYTES)
+    {
+        let begins = &BEGINS[usize::from(group[0])];
+        let values: [T; GROUP] = std::array::from_fn(|index| {
+            let begin = usize::from(begins[index]);
+            let mut word = [0; 4];
+            word.copy_from_slice(&group[begin..begin + 4]);
+            let unused = 8 * (begin + 4 - usize::from(begins[index + 1]));
+            T::narrow(u64::from(u32::from_le_bytes(word) << unused >> unused))
+        });
+        out.extend_from_slice(&values);
+        at += usize::from(begins[GROUP]);
+        left -= GROUP;
+    }
+    // Groups near the end are read a value at a time.
+    while left > 0 {
+        let Some(&control) = bytes.get(at) else { return Err(ends(n, left)) };
+        at += 1;
+        for index in 0..left.min(GROUP) {
+            let len = usize::from(control >> (2 * index) & 3) + 1;
+            let Some(value) = bytes.get(at..at + len) else { return Err(ends(n, left - index)) };
+            let mut word = [0; 8];
+            word[..len].copy_from_slice(value);
+            out.push(T::narrow(u64::from_le_bytes(word)));
+            at += len;
+        }
+        left -= left.min(GROUP);
+    }
+    Ok(at)
+}
+
+fn ends(n: usize, left: usize) -> CodecError {
+    failed(CODEC, format!("the bytes end before value {} of {n}", n - left))
+}

@@ -1,0 +1,113 @@
+//! Packed values of few bits, with exceptions that have more.
+//!
+//! `u8 width`, `u8 exceptions`, for each exception in ascending order `u8 position` and `varint value`, then the low bits
+//! of all values, exceptions included, packed. At most 256 values below 2^32.
+
+use super::bitpack::{self, bits, packed_len};
+use super::frame::take_width;
+use super::{Lane, check_room, failed, reserve};
+use crate::{CodecError, varint};
+
+pub(super) const CODEC: &str = "pfor";
+
+/// The most values: positions are bytes.
+pub(super) const MOST_VALUES: usize = 256;
+
+/// The largest value.
+pub(super) const LARGEST: u64 = u32::MAX as u64;
+
+/// The widest values.
+const MOST_BITS: u32 = 32;
+
+/// The cheapest width for `values`, and the bytes of all. The values are as few and as small as the scheme takes.
+pub(super) fn cheapest<T: Lane>(values: &[T]) -> (u32, u64) {
+    // What an exception costs depends on nothing but its bits.
+    let mut with_bits = [0u64; MOST_BITS as usize + 1];
+    for value in values {
+        with_bits[bits(value.widen()) as usize] += 1;
+    }
+    let mut best = (MOST_BITS, packed_len(values.len(), MOST_BITS));
+    let (mut exceptions, mut exception_bytes) = (0, 0);
+    for width in (1..MOST_BITS).rev() {
+        let wider = width + 1;
+        exceptions += with_bits[wider as usize];
+        exception_bytes += with_bits[wider as usize] * (1 + u64::from(wider.div_ceil(7)));
+        let len = packed_len(values.len(), width) + exception_bytes;
+        // From the widest down: on a tie the narrower wins. Their number is a byte.
+        if len <= best.1 && u8::try_from(exceptions).is_ok() {
+            best = (width, len);
+        }
+    }
+    (best.0, best.1 + 2)
+}
+
+/// Appends `values`, which are as few and as small as the scheme takes.
+pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
+    let (width, _) = cheapest(values);
+    let mask = u64::MAX >> (64 - width);
+    out.push(u8::narrow(u64::from(width)));
+    let count_at = out.len();
+    out.push(0);
+    for (position, value) in (0..=u8::MAX).zip(values) {
+        if value.widen() > mask {
+            out[count_at] += 1;
+            out.push(position);
+            varint::put(value.widen(), out);
+        }
+    }
+    bitpack::pack_with(width, values.len(), out, |first, block| {
+        for (low, value) in block.iter_mut().zip(&values[first..]) {
+            *low = value.widen() & mask;
+        }
+    });
+}
+
+pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+    if n > MOST_VALUES {
+        return Err(failed(
+            CODEC,
+            format!("{n} values are more than the {MOST_VALUES} that positions can tell"),
+        ));
+    }
+    let (width, rest) = take_width(CODEC, bytes, MOST_BITS)?;
+    let Some((&count, rest)) = rest.split_first() else {
+        return Err(failed(CODEC, "the bytes end before the number of exceptions".to_owned()));
+    };
+    // Read twice: to find the packed values, and again to put the exceptions over them.
+    let mut body = rest;
+    let mut free = 0;
+    for _ in 0..count {
+        let (position, _) = take_exception(&mut body)?;
+        if position < free || position >= n {
+            let detail = format!("an exception at {position}, where {free} to {n} are free");
+            return Err(failed(CODEC, detail));
+        }
+        free = position + 1;
+    }
+    let packed = check_room(CODEC, body, n, width)?;
+    reserve(CODEC, out, n)?;
+    let start = out.len();
+    bitpack::unpack_with(width, body, n, |block| {
+        out.extend(block.iter().map(|wide| T::narrow(*wide)));
+    });
+    let mut exceptions = rest;
+    for _ in 0..count {
+        let (position, value) = take_exception(&mut exceptions)?;
+        out[start + position] = T::narrow(value);
+    }
+    Ok(bytes.len() - body.len() + packed)
+}
+
+/// The position and the value of the exception at the beginning of `bytes`, which are then those behind it.
+fn take_exception(bytes: &mut &[u8]) -> Result<(usize, u64), CodecError> {
+    let Some((&position, rest)) = bytes.split_first() else {
+        return Err(failed(CODEC, "the bytes end before an exception".to_owned()));
+    };
+    let (value, used) =
+        varint::get(rest).map_err(|error| failed(CODEC, format!("the exception at {position}: {error}")))?;
+    if value > LARGEST {
+        return Err(failed(CODEC, format!("the exception at {position} is {value}, more than 32 bits")));
+    }
+    *bytes = &rest[used..];
+    Ok((usize::from(position), value))
+}

@@ -1,0 +1,110 @@
+//! Unsigned numbers in as few bytes as they need: LEB128.
+//!
+//! Seven bits to a byte, low bits first; the high bit says that more bytes follow. [`put`] writes the shortest form,
+//! [`get`] also takes longer ones of at most ten bytes, as other readers do.
+
+use crate::CodecError;
+
+/// The most bytes of one number.
+pub const MAX_BYTES: usize = 10;
+
+/// Appends `value` to `out`.
+#[expect(clippy::cast_possible_truncation, reason = "a byte is cut off at a time")]
+pub fn put(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The bytes that [`put`] appends for `value`.
+pub const fn len(value: u64) -> usize {
+    // Zero takes one byte like one does.
+    (64 - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
+/// The number at the beginning of `bytes`, and the bytes it takes.
+#[inline]
+pub fn get(bytes: &[u8]) -> Result<(u64, usize), CodecError> {
+    match bytes {
+        [byte @ 0..0x80, ..] => Ok((u64::from(*byte), 1)),
+        _ => get_long(bytes),
+    }
+}
+
+fn get_long(bytes: &[u8]) -> Result<(u64, usize), CodecError> {
+    let mut value = 0;
+    for (index, &byte) in bytes.iter().take(MAX_BYTES).enumerate() {
+        if index + 1 == MAX_BYTES && byte > 1 {
+            return Err(failed("a number has more than 64 bits".to_owned()));
+        }
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte < 0x80 {
+            return Ok((value, index + 1));
+        }
+    }
+    Err(failed(format!("the {} bytes end inside a number", bytes.len())))
+}
+
+fn failed(detail: String) -> CodecError {
+    CodecError::Decode { codec: "varint", detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(value: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(value, &mut out);
+        out
+    }
+
+    #[test]
+    fn numbers_have_known_bytes() {
+        assert_eq!(written(0), [0]);
+        assert_eq!(written(127), [0x7f]);
+        assert_eq!(written(128), [0x80, 0x01]);
+        assert_eq!(written(1000), [0xe8, 0x07]);
+        assert_eq!(written(70_000), [0xf0, 0xa2, 0x04]);
+        assert_eq!(written(u64::MAX), [&[0xff; 9][..], &[0x01]].concat());
+    }
+
+    #[test]
+    fn longer_forms_are_taken_up_to_ten_bytes() {
+        assert_eq!(get(&[0x85, 0x00]), Ok((5, 2)));
+        assert_eq!(get(&[0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]), Ok((5, 10)));
+        assert_eq!(get(&[&[0x80; 9][..], &[0x01]].concat()), Ok((1 << 63, 10)));
+    }
+
+    #[test]
+    fn what_is_too_long_or_too_short_is_refused() {
+        assert!(get(&[]).is_err());
+        for len in 1..=MAX_BYTES {
+            assert!(get(&vec![0x80; len]).is_err(), "{len} bytes without an end");
+        }
+        assert!(get(&[&[0xff; 9][..], &[0x02]].concat()).is_err(), "65 bits");
+        assert!(get(&[&[0x80; 10][..], &[0x00]].concat()).is_err(), "an eleventh byte");
+        assert!(
+            get(&[&[0x80; 9][..], &[0x81, 0x00]].concat()).is_err(),
+            "an eleventh byte after a small tenth"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(bits in 0u32..=64, noise in any::<u64>(), behind in any::<u8>()) {
+            let value = noise.checked_shr(64 - bits).unwrap_or(0);
+            let mut bytes = written(value);
+            prop_assert_eq!(bytes.len(), len(value));
+            for cut in 0..bytes.len() {
+                prop_assert!(get(&bytes[..cut]).is_err());
+            }
+            bytes.push(behind);
+            prop_assert_eq!(get(&bytes), Ok((value, bytes.len() - 1)));
+        }
+    }
+}
