@@ -17,11 +17,17 @@
 //! | [`fault`], [`region`] | what can go wrong, and where |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
-pub mod blob;
+mod blob;
+mod chunk;
 pub mod column;
+pub mod dictionary;
 pub mod fault;
+pub mod file;
+pub mod lookup;
 pub mod page;
 pub mod prune;
+pub mod read;
+mod record;
 pub mod region;
 pub mod scalar;
 pub mod schema;
@@ -29,6 +35,9 @@ pub mod wire;
 
 pub use column::{Bitmap, Column, Lists, Strings, Values};
 pub use fault::{BatchError, Error, Fault};
+pub use file::{Access, File, OpenOptions};
+pub use lookup::Found;
+pub use read::Stream;
 pub use region::Region;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, SchemaError, Type};

@@ -1,1 +1,8 @@
 //! Pages: the values of some rows of one column, as bytes.
+//!
+//! ```text
+//! [bounds] │ codec( [validity bitmap] │ encoded present values )
+//! ```
+
+pub mod bounds;
+pub(crate) mod decode;

@@ -1,1 +1,3 @@
 //! What spares reading: bounds, filters and the index of the sort key.
+
+pub mod key;

@@ -121,7 +121,7 @@ impl Type {
 
     /// Whether values are whole numbers, times included.
     pub const fn is_integer(self) -> bool {
-        matches!(self.width(), Some(_)) && !self.is_float()
+        self.width().is_some() && !self.is_float()
     }
 
     /// Whether values are text or bytes that stand among the rows.
@@ -145,6 +145,7 @@ impl Serialize for Type {
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the format")]
 pub struct Field {
     /// Its name.
     #[serde(serialize_with = "as_text")]

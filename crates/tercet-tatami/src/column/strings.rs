@@ -9,7 +9,7 @@ use bytes::Bytes;
 const TAIL_LEN: usize = 1 << 20;
 
 /// Where a value lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The number of its buffer.
     pub buffer: u32,
@@ -113,6 +113,26 @@ impl Strings {
     /// Appends values that are empty.
     pub fn push_empty(&mut self, count: usize) {
         self.views.resize(self.views.len() + count, View::EMPTY);
+    }
+
+    /// The only buffer of a dictionary that was decoded in one piece.
+    pub(crate) fn shared_buffer(&self) -> Option<Bytes> {
+        self.buffers.first().cloned()
+    }
+
+    /// The first value behind `start` that is no UTF-8.
+    pub(crate) fn first_invalid_utf8(&self, start: usize) -> Option<usize> {
+        // Most text is plain: one look at the whole buffer spares many at its parts.
+        let views = self.views.get(start..)?;
+        let first = views.iter().find(|view| view.len > 0)?;
+        let same = views.iter().all(|view| view.len == 0 || view.buffer == first.buffer);
+        if same && self.buffer(first.buffer as usize).is_ascii() {
+            return None;
+        }
+        views
+            .iter()
+            .position(|view| simdutf8::basic::from_utf8(self.view(*view)).is_err())
+            .map(|at| start + at)
     }
 
     /// Ends the buffer that grows.

@@ -1,5 +1,6 @@
 //! Variable-length fields over the checked cursor of the core.
 
+pub(crate) use tercet_codec::varint::put;
 use tercet_core::{Fields, Malformed, Why};
 
 use crate::region::Region;
@@ -66,25 +67,10 @@ impl<'a> Varints<'a> for Fields<'a, Region> {
     }
 }
 
-/// Appends an unsigned LEB128 number.
-pub(crate) fn put(value: u64, out: &mut Vec<u8>) {
-    let mut left = value;
-    while left >= 0x80 {
-        out.push(low_bits(left) | 0x80);
-        left >>= 7;
-    }
-    out.push(low_bits(left));
-}
-
 /// Appends a length and the bytes.
 pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
-}
-
-fn low_bits(value: u64) -> u8 {
-    let [low, ..] = value.to_le_bytes();
-    low & 0x7f
 }
 
 #[cfg(test)]

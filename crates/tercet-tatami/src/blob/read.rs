@@ -1,0 +1,233 @@
+//! From the number of a value to its bytes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tercet_codec::varint;
+use tercet_core::{Fields, Span, Why};
+
+use crate::chunk::number;
+use crate::column::{Strings, View};
+use crate::fault::Fault;
+use crate::file::{Inner, check_dictionary, section_fault};
+use crate::record::fault;
+use crate::region::Region;
+use crate::schema::Type;
+use crate::wire::cursor::Varints as _;
+use crate::wire::footer::{BLOBS, BlobColumn, Footer};
+use crate::wire::ids::{Codec, Kind};
+
+/// Runs that are kept decoded: rows that are read one after the other are mostly in one run.
+const KEPT_RUNS: usize = 4;
+
+/// The values of one BLOBREF column.
+#[derive(Debug)]
+pub(crate) struct BlobReader {
+    pub(crate) column: usize,
+    /// The number of the first value of each row group, and of all together.
+    groups: Vec<u64>,
+    /// The number of the first value of each run, and of all together.
+    runs: Vec<u64>,
+    descriptor: usize,
+    dictionary: Option<usize>,
+    kept: Mutex<VecDeque<(usize, Arc<DecodedRun>)>>,
+}
+
+/// The values of a run.
+#[derive(Debug)]
+struct DecodedRun {
+    bytes: Bytes,
+    /// Where each value ends, and before them where the first starts.
+    ends: Vec<u32>,
+}
+
+impl BlobReader {
+    /// One for each BLOBREF column.
+    pub(crate) fn all(footer: &Footer) -> Result<Vec<Self>, Fault> {
+        let fields = footer.schema.fields().iter().enumerate();
+        let columns = fields.filter(|(_, field)| field.kind == Type::BlobRef);
+        columns.map(|(column, _)| Self::new(footer, column)).collect()
+    }
+
+    fn new(footer: &Footer, column: usize) -> Result<Self, Fault> {
+        let descriptor = footer.blobs.iter().position(|blob| blob.column == column as u64);
+        let groups = sums(
+            footer
+                .groups
+                .iter()
+                .map(|group| group.chunks.get(column).map_or(0, |chunk| chunk.values - chunk.nulls)),
+        )?;
+        let Some(descriptor) = descriptor else {
+            if groups.last() == Some(&0) {
+                let runs = vec![0];
+                let kept = Mutex::default();
+                return Ok(Self { column, groups, runs, descriptor: usize::MAX, dictionary: None, kept });
+            }
+            let rule = "a BLOBREF column with values has a descriptor";
+            return Err(section_fault(BLOBS, "column_id", Why::Misplaced { rule }));
+        };
+        let blob = &footer.blobs[descriptor];
+        let runs = sums(blob.runs.iter().map(|run| run.values))?;
+        if runs.last() != groups.last() {
+            let why = Why::Disagrees {
+                found: runs.last().copied().unwrap_or(0),
+                expected: groups.last().copied().unwrap_or(0),
+                because: "the rows of the column that hold a value",
+            };
+            return Err(section_fault(BLOBS, "num_values", why));
+        }
+        let dictionary =
+            if blob.dictionary == 0 { None } else { Some(check_dictionary(footer, blob.dictionary)?) };
+        Ok(Self { column, groups, runs, descriptor, dictionary, kept: Mutex::default() })
+    }
+
+    /// The number of the first value of a row group.
+    pub(crate) fn first_of_group(&self, group: usize) -> u64 {
+        self.groups.get(group).copied().unwrap_or(0)
+    }
+
+    fn descriptor<'a>(&self, inner: &'a Inner) -> Option<&'a BlobColumn> {
+        inner.footer.blobs.get(self.descriptor)
+    }
+
+    /// Appends values `from..to` to `out`.
+    pub(crate) fn read(&self, inner: &Inner, from: u64, to: u64, out: &mut Strings) -> Result<(), Fault> {
+        let mut at = from;
+        while at < to {
+            let run = self.runs.partition_point(|first| *first <= at).saturating_sub(1);
+            let (first, end) = (self.runs[run], self.runs.get(run + 1).copied().unwrap_or(at));
+            let decoded = self.run(inner, run)?;
+            let upto = to.min(end);
+            let index = |value: u64| usize::try_from(value - first).unwrap_or(usize::MAX);
+            let (low, high) = (index(at), index(upto));
+            let whole = (high - low) * 2 >= decoded.ends.len();
+            if whole {
+                let buffer = out.add_buffer(decoded.bytes.clone());
+                out.push_views(decoded.ends[low..=high].windows(2).map(|ends| View {
+                    buffer,
+                    start: ends[0],
+                    len: ends[1] - ends[0],
+                }));
+            } else {
+                // A few values out of many are copied, so that the run can go away.
+                for ends in decoded.ends[low..=high].windows(2) {
+                    out.push(&decoded.bytes[ends[0] as usize..ends[1] as usize]);
+                }
+            }
+            at = upto;
+        }
+        Ok(())
+    }
+
+    fn run(&self, inner: &Inner, run: usize) -> Result<Arc<DecodedRun>, Fault> {
+        let lock = || self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, decoded)) = lock().iter().find(|(kept, _)| *kept == run) {
+            return Ok(Arc::clone(decoded));
+        }
+        let decoded = Arc::new(self.decode_run(inner, run)?);
+        let mut kept = lock();
+        if kept.len() >= KEPT_RUNS {
+            kept.pop_front();
+        }
+        kept.push_back((run, Arc::clone(&decoded)));
+        Ok(decoded)
+    }
+
+    /// Reads and checks one run.
+    fn decode_run(&self, inner: &Inner, run: usize) -> Result<DecodedRun, Fault> {
+        let region = Region::Run { column: number(self.column), run: number(run) };
+        let entry = self.descriptor(inner).and_then(|blob| Some((blob, *blob.runs.get(run)?)));
+        let Some((blob, entry)) = entry else {
+            return Err(section_fault(
+                BLOBS,
+                "run_count",
+                Why::Misplaced { rule: "every value lies in a run" },
+            ));
+        };
+        let record = inner.record(region, entry.offset, Kind::Run)?;
+        let header = &record.header;
+        let numbers = [
+            ("num_values", 4, u64::from(header.values), entry.values),
+            ("uncompressed_size", 8, u64::from(header.raw_bytes), entry.raw_bytes),
+            ("stored_size", 12, u64::from(header.stored_bytes), entry.stored_bytes),
+        ];
+        for (field, at, found, expected) in numbers {
+            if found != expected {
+                let because = "the descriptor of the run in the footer";
+                let why = Why::Disagrees { found, expected, because };
+                return Err(fault(region, field, entry.offset + at, 4, why));
+            }
+        }
+        let (codec, dictionary) = match self.dictionary {
+            Some(index) => (Codec::ZstdDict, Some(inner.compression_dictionary(index)?)),
+            None => (blob.codec, None),
+        };
+        let raw = inner.decompress(
+            region,
+            record.span,
+            &record.stored,
+            codec,
+            entry.raw_bytes,
+            dictionary.as_deref(),
+        )?;
+        parse_run(region, record.span, raw, entry.values)
+    }
+
+    /// Reads and checks every run, telling each fault.
+    pub(crate) fn verify(&self, inner: &Inner, each: &mut dyn FnMut(Fault)) {
+        for run in 0..self.runs.len().saturating_sub(1) {
+            if let Err(fault) = self.decode_run(inner, run) {
+                each(fault);
+            }
+        }
+    }
+}
+
+/// Running sums, from 0.
+fn sums(counts: impl Iterator<Item = u64>) -> Result<Vec<u64>, Fault> {
+    let mut out = vec![0];
+    let mut sum = 0u64;
+    for count in counts {
+        sum = sum.checked_add(count).ok_or_else(|| {
+            section_fault(BLOBS, "num_values", Why::Overflow { what: "the number of values" })
+        })?;
+        out.push(sum);
+    }
+    Ok(out)
+}
+
+/// The values of a run: their number, their lengths, their bytes.
+fn parse_run(region: Region, span: Span, raw: Bytes, values: u64) -> Result<DecodedRun, Fault> {
+    let mut fields = Fields::new(region, span.start(), &raw);
+    let count = fields.count("value_count", 1)?;
+    if count as u64 != values {
+        let why = Why::Disagrees { found: count as u64, expected: values, because: "the header of the run" };
+        return Err(fault(region, "value_count", span.start(), 0, why));
+    }
+    let lengths_at = raw.len() - fields.remaining();
+    let mut at = lengths_at;
+    let mut lengths = Vec::with_capacity(count + 1);
+    let broken = |error| Fault::Codec { region, span, error: Box::new(error) };
+    for _ in 0..count {
+        let (len, used) = varint::get(&raw[at..]).map_err(broken)?;
+        lengths.push(len);
+        at += used;
+    }
+    let have = (raw.len() - at) as u64;
+    let need = lengths.iter().fold(0u64, |sum, len| sum.saturating_add(*len));
+    if need != have {
+        let why = Why::Disagrees { found: need, expected: have, because: "the bytes behind the lengths" };
+        return Err(fault(region, "value_lengths", span.start(), 0, why));
+    }
+    // Payloads have less than 2³² bytes, so every end fits.
+    let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let mut end = at as u64;
+    let mut ends = Vec::with_capacity(count + 1);
+    ends.push(small(end));
+    for len in lengths {
+        end += len;
+        ends.push(small(end));
+    }
+    Ok(DecodedRun { bytes: raw, ends })
+}

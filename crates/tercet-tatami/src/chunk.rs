@@ -1,0 +1,215 @@
+//! The pages of one column in one row group.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tercet_core::limits::within;
+use tercet_core::{Span, Why};
+
+use crate::column::{Bitmap, Column};
+use crate::fault::Fault;
+use crate::file::Inner;
+use crate::page::decode::Page;
+use crate::record::fault;
+use crate::region::Region;
+use crate::schema::Type;
+use crate::wire::page::{HEADER_LEN, PageHeader};
+
+/// Where the pages of a chunk are. Their headers agree with what the footer says of the chunk.
+#[derive(Debug)]
+pub(crate) struct PageTable {
+    pub(crate) pages: Vec<PageEntry>,
+}
+
+/// One page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageEntry {
+    /// Where its header starts.
+    pub(crate) offset: u64,
+    pub(crate) header: PageHeader,
+}
+
+impl PageTable {
+    /// The page that holds a row of the group.
+    pub(crate) fn page_of(&self, row: u64) -> usize {
+        let behind = |page: &PageEntry| u64::from(page.header.first_row) <= row;
+        self.pages.partition_point(behind).saturating_sub(1)
+    }
+
+    /// Rows of the group before a page that hold a value.
+    pub(crate) fn present_before(&self, page: usize) -> u64 {
+        let present = |page: &PageEntry| u64::from(page.header.values.saturating_sub(page.header.nulls));
+        self.pages[..page].iter().map(present).sum()
+    }
+}
+
+/// The numbers of groups, columns and pages in errors.
+pub(crate) fn number(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+impl Inner {
+    /// All bytes of a chunk, page headers included.
+    pub(crate) fn chunk_span(&self, group: usize, column: usize) -> Result<Span, Fault> {
+        let chunk = self.chunk(group, column)?;
+        let region = Region::Chunk { group: number(group), column: number(column) };
+        let len = chunk.pages.checked_mul(HEADER_LEN).and_then(|heads| heads.checked_add(chunk.stored_bytes));
+        let Some(len) = len else {
+            let why = Why::Overflow { what: "the bytes of the pages" };
+            return Err(fault(region, "total_compressed", chunk.offset, 0, why));
+        };
+        if len == 0 {
+            return Ok(Span::empty(chunk.offset));
+        }
+        self.body_span(region, chunk.offset, len)
+    }
+
+    /// Where the pages of a chunk are; remembered.
+    pub(crate) fn page_table(&self, group: usize, column: usize) -> Result<Arc<PageTable>, Fault> {
+        let key = (number(group), number(column));
+        let lock = || self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(table) = lock().get(&key) {
+            return Ok(Arc::clone(table));
+        }
+        let table = Arc::new(self.stride(group, column, |span| Ok(self.source.read_at(span)?))?);
+        lock().insert(key, Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// Goes from page header to page header and compares them with the footer.
+    fn stride(
+        &self,
+        group: usize,
+        column: usize,
+        fetch: impl Fn(Span) -> Result<Bytes, Fault>,
+    ) -> Result<PageTable, Fault> {
+        let span = self.chunk_span(group, column)?;
+        let chunk = self.chunk(group, column)?;
+        let count = within("a table of pages", chunk.pages, self.options.limits.table_bytes / 48)?;
+        let mut pages = Vec::with_capacity(count);
+        let (mut at, mut rows, mut nulls, mut stored, mut raw) = (span.start(), 0, 0, 0, 0);
+        for page in 0..count {
+            let region = Region::Page { group: number(group), column: number(column), page: number(page) };
+            let head = self.body_span(region, at, HEADER_LEN)?;
+            let header = PageHeader::parse(region, at, &fetch(head)?, self.guarded())?;
+            if u64::from(header.first_row) != rows {
+                let because = "the rows of the pages before";
+                let why = Why::Disagrees { found: header.first_row.into(), expected: rows, because };
+                return Err(fault(region, "first_row_index", at + 20, 4, why));
+            }
+            rows += u64::from(header.values);
+            nulls += u64::from(header.nulls);
+            stored += u64::from(header.stored_bytes);
+            raw += u64::from(header.raw_bytes);
+            pages.push(PageEntry { offset: at, header });
+            at += HEADER_LEN + u64::from(header.stored_bytes);
+        }
+        let region = Region::Chunk { group: number(group), column: number(column) };
+        let sums = [
+            ("num_values", rows, chunk.values),
+            ("null_count", nulls, chunk.nulls),
+            ("stored_size", stored, chunk.stored_bytes),
+            ("uncompressed_size", raw, chunk.raw_bytes),
+        ];
+        for (field, found, expected) in sums {
+            if found != expected {
+                let because = "the entry of the chunk in the footer; this is the sum over its pages";
+                let why = Why::Disagrees { found, expected, because };
+                return Err(fault(region, field, span.start(), span.len(), why));
+            }
+        }
+        Ok(PageTable { pages })
+    }
+
+    /// A page, ready to be decoded.
+    pub(crate) fn page(&self, group: usize, column: usize, page: usize, entry: &PageEntry) -> Page<'_> {
+        let before = self.footer.groups.get(group).map_or(0, |group| group.first_row);
+        Page {
+            inner: self,
+            column,
+            region: Region::Page { group: number(group), column: number(column), page: number(page) },
+            offset: entry.offset,
+            header: entry.header,
+            first_row: before + u64::from(entry.header.first_row),
+        }
+    }
+
+    /// The payload of a page as it is stored, its checksum compared.
+    pub(crate) fn stored_page(&self, page: &Page<'_>) -> Result<Bytes, Fault> {
+        let start = page.offset + HEADER_LEN;
+        let span = self.body_span(page.region, start, page.header.stored_bytes.into())?;
+        let stored = self.source.read_at(span)?;
+        self.check_payload(page.region, span, &page.header, &stored)?;
+        Ok(stored)
+    }
+
+    /// Appends the rows of one page to `out`. Blob values are left empty.
+    pub(crate) fn decode_page(
+        &self,
+        group: usize,
+        column: usize,
+        page: usize,
+        table: &PageTable,
+        out: &mut Column,
+    ) -> Result<(), Fault> {
+        let page = self.page(group, column, page, &table.pages[page]);
+        let stored = self.stored_page(&page)?;
+        self.check_rows(&page)?;
+        page.decode(&stored, out)
+    }
+
+    /// The rows of one page that are present; none if all are.
+    pub(crate) fn page_validity(
+        &self,
+        group: usize,
+        column: usize,
+        page: usize,
+        table: &PageTable,
+    ) -> Result<Option<Bitmap>, Fault> {
+        let page = self.page(group, column, page, &table.pages[page]);
+        page.decode_validity(&self.stored_page(&page)?)
+    }
+
+    /// Refuses a page whose rows take more memory than allowed: few bytes can stand for many equal values.
+    fn check_rows(&self, page: &Page<'_>) -> Result<(), Fault> {
+        let width = self.field(page.column).kind.width().unwrap_or(size_of::<crate::column::View>());
+        let bytes = u64::from(page.header.values).saturating_mul(width as u64);
+        within("the values of a page", bytes, self.options.limits.chunk_bytes)?;
+        Ok(())
+    }
+
+    /// The rows of a column in one row group. Blob values are left empty.
+    pub(crate) fn read_chunk(&self, group: usize, column: usize) -> Result<Column, Fault> {
+        let span = self.chunk_span(group, column)?;
+        let bytes = self.source.read_at(span)?;
+        let part = |wanted: Span| {
+            let start = usize::try_from(wanted.start() - span.start()).unwrap_or(usize::MAX);
+            let end = start.saturating_add(wanted.len_usize().unwrap_or(usize::MAX));
+            if end > bytes.len() {
+                return Ok(self.source.read_at(wanted)?);
+            }
+            Ok(bytes.slice(start..end))
+        };
+        let table = self.stride(group, column, part)?;
+        let field = self.field(column);
+        let mut out = Column::empty(field);
+        let rows = self.chunk(group, column)?.values;
+        let width = field.kind.width().unwrap_or(1) as u64;
+        within("the values of a column", rows.saturating_mul(width), self.options.limits.array_bytes)?;
+        for (index, entry) in table.pages.iter().enumerate() {
+            let page = self.page(group, column, index, entry);
+            self.check_rows(&page)?;
+            let start = entry.offset + HEADER_LEN;
+            let span = self.body_span(page.region, start, entry.header.stored_bytes.into())?;
+            let stored = part(span)?;
+            self.check_payload(page.region, span, &entry.header, &stored)?;
+            page.decode(&stored, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    /// Whether a column is stored apart from the rows.
+    pub(crate) fn is_blob(&self, column: usize) -> bool {
+        self.field(column).kind == Type::BlobRef
+    }
+}

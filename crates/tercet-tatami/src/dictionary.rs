@@ -1,0 +1,251 @@
+//! Dictionaries: content to compress with, values and symbols that codes stand for.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use tercet_codec::bytes::zstd;
+use tercet_codec::strings::fsst::Symbols;
+use tercet_core::{Fields, Span, Why};
+
+use crate::column::Values;
+use crate::fault::Fault;
+use crate::file::{Inner, check_dictionary, section_fault};
+use crate::page::decode;
+use crate::record::fault;
+use crate::region::Region;
+use crate::schema::{Field, Type};
+use crate::wire::cursor::{Varints as _, put};
+use crate::wire::footer::{FEATURES, Footer};
+use crate::wire::ids::{DictionaryKind, Kind, Role};
+
+/// The dictionaries of a file, each read when it is first needed.
+#[derive(Debug)]
+pub(crate) struct Dictionaries {
+    /// What a column uses: column, role, position among all dictionaries.
+    uses: Vec<(u64, Role, usize)>,
+    loaded: Vec<OnceLock<Loaded>>,
+}
+
+/// A dictionary in memory.
+#[derive(Clone, Debug)]
+enum Loaded {
+    Compression(Arc<zstd::Dictionary>),
+    Values(Arc<Values>),
+    Symbols(Arc<Symbols>),
+}
+
+impl Dictionaries {
+    pub(crate) fn new(footer: &Footer) -> Result<Self, Fault> {
+        let mut uses = Vec::new();
+        for resource in footer.features.iter().flat_map(|features| &features.resources) {
+            if matches!(resource.role, Role::Unknown(_)) {
+                continue;
+            }
+            let index = check_dictionary(footer, resource.dictionary)?;
+            if resource.column >= footer.schema.len() as u64 {
+                let why = Why::OutOfRange { found: resource.column, allowed: "the number of a column" };
+                return Err(section_fault(FEATURES, "column_id", why));
+            }
+            uses.push((resource.column, resource.role, index));
+        }
+        let loaded = footer.dictionaries.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { uses, loaded })
+    }
+
+    fn position(&self, column: usize, role: Role) -> Option<usize> {
+        let wanted = column as u64;
+        self.uses
+            .iter()
+            .find(|(column, kept, _)| *column == wanted && *kept == role)
+            .map(|(_, _, index)| *index)
+    }
+}
+
+impl Inner {
+    /// The values that the codes of a column stand for.
+    pub(crate) fn value_dictionary(&self, column: usize, place: (Region, u64)) -> Result<Arc<Values>, Fault> {
+        let index = self.resource(column, Role::Values, place)?;
+        match self.dictionary(index, Some(self.field(column)))? {
+            Loaded::Values(values) => Ok(values),
+            _ => Err(wrong_kind(index, self, "2 (values)")),
+        }
+    }
+
+    /// The symbols that the codes of a column stand for.
+    pub(crate) fn symbols(&self, column: usize, place: (Region, u64)) -> Result<Arc<Symbols>, Fault> {
+        let index = self.resource(column, Role::Symbols, place)?;
+        match self.dictionary(index, Some(self.field(column)))? {
+            Loaded::Symbols(symbols) => Ok(symbols),
+            _ => Err(wrong_kind(index, self, "7 (symbols)")),
+        }
+    }
+
+    /// The dictionary that pages of a column are compressed with.
+    pub(crate) fn page_dictionary(
+        &self,
+        column: usize,
+        place: (Region, u64),
+    ) -> Result<Arc<zstd::Dictionary>, Fault> {
+        let index = self.resource(column, Role::Pages, place)?;
+        self.compression_dictionary(index)
+    }
+
+    /// A dictionary that payloads are compressed with.
+    pub(crate) fn compression_dictionary(&self, index: usize) -> Result<Arc<zstd::Dictionary>, Fault> {
+        match self.dictionary(index, None)? {
+            Loaded::Compression(dictionary) => Ok(dictionary),
+            _ => Err(wrong_kind(index, self, "0 (content) or 1 (trained)")),
+        }
+    }
+
+    fn resource(&self, column: usize, role: Role, (region, offset): (Region, u64)) -> Result<usize, Fault> {
+        self.dictionaries.position(column, role).ok_or_else(|| {
+            let rule = "a page that needs a dictionary belongs to a column that has one";
+            fault(region, "encoding", offset, 1, Why::Misplaced { rule })
+        })
+    }
+
+    fn dictionary(&self, index: usize, field: Option<&Field>) -> Result<Loaded, Fault> {
+        let Some(slot) = self.dictionaries.loaded.get(index) else {
+            let why = Why::OutOfRange { found: index as u64, allowed: "the number of a dictionary" };
+            return Err(section_fault(FEATURES, "dict_index", why));
+        };
+        if let Some(loaded) = slot.get() {
+            return Ok(loaded.clone());
+        }
+        let loaded = self.load_dictionary(index, field)?;
+        Ok(slot.get_or_init(|| loaded).clone())
+    }
+
+    /// The payload of a dictionary record, what it holds, and where it lies.
+    pub(crate) fn dictionary_payload(&self, index: usize) -> Result<(DictionaryKind, Bytes, Span), Fault> {
+        let entry = self.footer.dictionaries[index];
+        let region = dictionary_region(index);
+        let record = self.record(region, entry.offset, Kind::Dictionary)?;
+        let raw = u64::from(record.header.raw_bytes);
+        if raw != entry.raw_bytes {
+            let because = "the length in the footer";
+            let why = Why::Disagrees { found: raw, expected: entry.raw_bytes, because };
+            return Err(fault(region, "uncompressed_size", entry.offset + 8, 4, why));
+        }
+        let kind = DictionaryKind::from_id(record.header.encoding.id()).ok_or_else(|| {
+            let allowed = "0, 1, 2 or 7";
+            let why = Why::OutOfRange { found: record.header.encoding.id().into(), allowed };
+            fault(region, "encoding", entry.offset + 1, 1, why)
+        })?;
+        let payload = self.decompress(region, record.span, &record.stored, record.header.codec, raw, None)?;
+        Ok((kind, payload, record.span))
+    }
+
+    fn load_dictionary(&self, index: usize, field: Option<&Field>) -> Result<Loaded, Fault> {
+        let (kind, payload, span) = self.dictionary_payload(index)?;
+        let region = dictionary_region(index);
+        let codec = |error| Fault::Codec { region, span, error: Box::new(error) };
+        Ok(match kind {
+            DictionaryKind::Raw => Loaded::Compression(Arc::new(zstd::Dictionary::raw(payload.to_vec()))),
+            DictionaryKind::Trained => {
+                Loaded::Compression(Arc::new(zstd::Dictionary::trained(payload.to_vec()).map_err(codec)?))
+            }
+            DictionaryKind::Symbols => {
+                Loaded::Symbols(Arc::new(parse_symbols(region, span.start(), &payload)?))
+            }
+            DictionaryKind::Values => {
+                let Some(field) = field else { return Err(wrong_kind(index, self, "0 or 1")) };
+                let strict = !self.options.allow_invalid_utf8;
+                Loaded::Values(Arc::new(parse_values(region, span, &payload, field.scalar(), strict)?))
+            }
+        })
+    }
+}
+
+pub(crate) fn dictionary_region(index: usize) -> Region {
+    Region::Dictionary { index: u32::try_from(index).unwrap_or(u32::MAX) }
+}
+
+fn wrong_kind(index: usize, inner: &Inner, allowed: &'static str) -> Fault {
+    let offset = inner.footer.dictionaries.get(index).map_or(0, |entry| entry.offset);
+    let rule = match allowed {
+        "2 (values)" => "codes of values stand for a value dictionary",
+        "7 (symbols)" => "codes of symbols stand for a symbol table",
+        _ => "payloads are compressed with content or trained dictionaries",
+    };
+    fault(dictionary_region(index), "encoding", offset + 1, 1, Why::Misplaced { rule })
+}
+
+/// The values of a dictionary record: a count, then the values one after the other.
+pub(crate) fn parse_values(
+    region: Region,
+    span: Span,
+    payload: &Bytes,
+    kind: Type,
+    strict: bool,
+) -> Result<Values, Fault> {
+    let mut fields = Fields::new(region, span.start(), payload);
+    let count = fields.count("value_count", 1)?;
+    let rest = payload.slice(payload.len() - fields.remaining()..);
+    let mut values = Values::empty(&Field::new("values", kind));
+    decode::plain(&mut values, kind, &rest, count).map_err(|error| Fault::Codec {
+        region,
+        span,
+        error: Box::new(error),
+    })?;
+    if let (true, Type::String, Values::Bytes(strings)) = (strict, kind, &values) {
+        let bad = strings.iter().position(|text| simdutf8::basic::from_utf8(text).is_err());
+        if bad.is_some() {
+            return Err(fault(region, "values", span.start(), span.len(), Why::NotUtf8));
+        }
+    }
+    Ok(values)
+}
+
+/// The payload of a symbol table: version, count, lengths less one in three bits each, bytes.
+pub fn symbols_payload(symbols: &Symbols) -> Vec<u8> {
+    let list: Vec<&[u8]> = symbols.symbols().collect();
+    let mut out = vec![1, u8::try_from(list.len()).unwrap_or(u8::MAX)];
+    let mut bits = vec![0; (3 * list.len()).div_ceil(8)];
+    for (index, symbol) in list.iter().enumerate() {
+        let len = u8::try_from(symbol.len() - 1).unwrap_or(7);
+        for bit in 0..3 {
+            let at = 3 * index + bit;
+            bits[at / 8] |= (len >> bit & 1) << (at % 8);
+        }
+    }
+    out.extend_from_slice(&bits);
+    for symbol in list {
+        out.extend_from_slice(symbol);
+    }
+    out
+}
+
+/// Reads a symbol table.
+pub(crate) fn parse_symbols(region: Region, start: u64, payload: &[u8]) -> Result<Symbols, Fault> {
+    let mut fields = Fields::new(region, start, payload);
+    let version = fields.byte("version")?;
+    if version != 1 {
+        return Err(fields
+            .fault("version", 1, Why::UnknownVersion { found: version.into(), known: "1" })
+            .into());
+    }
+    let count = usize::from(fields.byte("symbol_count")?);
+    let bits = fields.take("symbol_lengths", (3 * count).div_ceil(8) as u64)?;
+    let bit = |at: usize| usize::from(bits[at / 8] >> (at % 8) & 1);
+    let mut symbols = Vec::with_capacity(count);
+    for index in 0..count {
+        let len = 1 + bit(3 * index) + 2 * bit(3 * index + 1) + 4 * bit(3 * index + 2);
+        symbols.push(fields.take("symbol", len as u64)?.to_vec());
+    }
+    fields.finish()?;
+    Symbols::new(&symbols).map_err(|error| Fault::Codec {
+        region,
+        span: Span::at(start, payload.len() as u64).unwrap_or(Span::empty(start)),
+        error: Box::new(error),
+    })
+}
+
+/// The payload of a value dictionary whose values were written one after the other.
+pub fn values_payload(count: u64, plain: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(plain.len() + 4);
+    put(count, &mut out);
+    out.extend_from_slice(plain);
+    out
+}

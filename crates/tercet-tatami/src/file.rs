@@ -1,0 +1,376 @@
+//! An open file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use bytes::Bytes;
+use tercet_core::checksum::{Mismatch, crc32c};
+use tercet_core::limits::within;
+use tercet_core::{ByteSource, Fields, Limits, Malformed, Site, Span, Why};
+
+use crate::blob::BlobReader;
+use crate::chunk::PageTable;
+use crate::dictionary::Dictionaries;
+use crate::fault::{Error, Fault};
+use crate::prune::key::PageIndex;
+use crate::region::Region;
+use crate::schema::{Field, Schema};
+use crate::wire::footer::{Chunk, FEATURES, Footer, Group, TRAILER_LEN};
+use crate::wire::header::{self, Header};
+use crate::wire::ids::{offers, requires};
+
+/// How to open a file.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Mapped or by positional reads.
+    pub access: Access,
+    /// Read without checking checksums of pages and records.
+    pub ignore_checksums: bool,
+    /// Give out text that is no UTF-8 as it is.
+    pub allow_invalid_utf8: bool,
+    /// The largest sizes accepted.
+    pub limits: Limits,
+}
+
+/// How bytes are fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Mapped into memory. A program that truncates the file meanwhile ends this process.
+    #[default]
+    Mmap,
+    /// Read by position: for files that others may change.
+    Pread,
+}
+
+impl OpenOptions {
+    /// Mapped, checked, with default limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how bytes are fetched.
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets whether checksums of pages and records are ignored.
+    pub fn with_ignore_checksums(mut self, ignore: bool) -> Self {
+        self.ignore_checksums = ignore;
+        self
+    }
+
+    /// Sets whether text that is no UTF-8 is given out as it is.
+    pub fn with_invalid_utf8(mut self, allow: bool) -> Self {
+        self.allow_invalid_utf8 = allow;
+        self
+    }
+
+    /// Sets the largest sizes accepted.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// An open `.tatami` file. Clones share it.
+#[derive(Clone, Debug)]
+pub struct File {
+    inner: Arc<Inner>,
+}
+
+/// What all parts of the reader share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) source: Arc<dyn ByteSource>,
+    pub(crate) options: OpenOptions,
+    pub(crate) header: Header,
+    pub(crate) footer: Footer,
+    pub(crate) footer_span: Span,
+    pub(crate) footer_crc: u32,
+    pub(crate) dictionaries: Dictionaries,
+    pub(crate) blobs: Vec<BlobReader>,
+    /// Where the pages of a chunk are, for chunks that were asked for.
+    pub(crate) tables: Mutex<HashMap<(u32, u32), Arc<PageTable>>>,
+    pub(crate) key_indexes: Vec<OnceLock<Arc<PageIndex>>>,
+    path: Option<PathBuf>,
+}
+
+impl File {
+    /// Opens a file: its tail is read, nothing else.
+    #[cfg(any(unix, windows))]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, OpenOptions::new())
+    }
+
+    /// Opens a file with options.
+    #[cfg(any(unix, windows))]
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let named = |error| Error::new(path.display().to_string().into(), Fault::Source(error));
+        let source: Arc<dyn ByteSource> = match options.access {
+            Access::Mmap => Arc::new(tercet_core::source::Mmap::open(path).map_err(named)?),
+            Access::Pread => Arc::new(tercet_core::source::File::open(path).map_err(named)?),
+        };
+        Self::from_parts(source, options, Some(path.to_owned()))
+    }
+
+    /// Opens what a source holds.
+    pub fn from_source(source: Arc<dyn ByteSource>, options: OpenOptions) -> Result<Self, Error> {
+        Self::from_parts(source, options, None)
+    }
+
+    fn from_parts(
+        source: Arc<dyn ByteSource>,
+        options: OpenOptions,
+        path: Option<PathBuf>,
+    ) -> Result<Self, Error> {
+        let name = Arc::clone(source.name());
+        let inner = Inner::open(source, options, path).map_err(|fault| Error::new(name, fault))?;
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The name of the file, as it was opened.
+    pub fn name(&self) -> &Arc<str> {
+        self.inner.source.name()
+    }
+
+    /// Where the file is, if it was opened by path.
+    pub fn path(&self) -> Option<&Path> {
+        self.inner.path.as_deref()
+    }
+
+    /// The bytes of the whole file.
+    pub fn len_bytes(&self) -> u64 {
+        self.inner.source.len()
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.inner.header
+    }
+
+    /// Everything the footer says.
+    pub fn footer(&self) -> &Footer {
+        &self.inner.footer
+    }
+
+    /// The bytes of the footer.
+    pub fn footer_span(&self) -> Span {
+        self.inner.footer_span
+    }
+
+    /// The checksum of the footer, as the trailer has it.
+    pub fn footer_crc(&self) -> u32 {
+        self.inner.footer_crc
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.inner.footer.schema
+    }
+
+    /// The rows of the file.
+    pub fn rows(&self) -> u64 {
+        self.inner.header.rows
+    }
+
+    /// The number of row groups.
+    pub fn group_count(&self) -> usize {
+        self.inner.footer.groups.len()
+    }
+
+    /// The position of a column.
+    pub fn column_index(&self, name: &str) -> Result<usize, Error> {
+        let missing = || Fault::NoSuchColumn { name: name.into(), available: self.schema().some_names() };
+        self.schema().index_of(name).ok_or_else(|| self.error(missing()))
+    }
+
+    /// Attaches the name of this file to a fault.
+    pub(crate) fn error(&self, fault: Fault) -> Error {
+        Error::new(Arc::clone(self.name()), fault)
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// What the file requires of its reader, by its own word and by what the footer shows.
+    pub fn needs(&self) -> u64 {
+        self.inner.needs()
+    }
+}
+
+impl Inner {
+    fn open(source: Arc<dyn ByteSource>, options: OpenOptions, path: Option<PathBuf>) -> Result<Self, Fault> {
+        let (footer_span, footer_crc, bytes) = read_footer(&*source, &options.limits)?;
+        let footer = Footer::parse(&bytes, footer_span.start())?;
+        let header = Header::parse(&source.read_at(Span::first(header::LEN))?)?;
+        agree("footer_offset", 40, header.footer_offset, footer_span.start(), "the length in the trailer")?;
+        agree("row_count", 32, header.rows, footer.statistics.rows, "the statistics of the footer")?;
+        let in_groups = footer.groups.last().map_or(0, |group| group.first_row + group.rows);
+        agree("row_count", 32, header.rows, in_groups, "the rows of the row groups")?;
+        let dictionaries = Dictionaries::new(&footer)?;
+        let blobs = BlobReader::all(&footer)?;
+        let key_indexes = footer.groups.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self {
+            source,
+            options,
+            header,
+            footer,
+            footer_span,
+            footer_crc,
+            dictionaries,
+            blobs,
+            tables: Mutex::default(),
+            key_indexes,
+            path,
+        })
+    }
+
+    /// Whether record headers carry their checksum.
+    pub(crate) fn guarded(&self) -> bool {
+        self.offers(offers::HEADER_SUMS)
+    }
+
+    /// Whether the file offers something.
+    pub(crate) fn offers(&self, bit: u64) -> bool {
+        self.footer.features.as_ref().is_some_and(|features| features.offers & bit != 0)
+    }
+
+    pub(crate) fn field(&self, column: usize) -> &Field {
+        &self.footer.schema.fields()[column]
+    }
+
+    pub(crate) fn group(&self, group: usize) -> Result<&Group, Fault> {
+        let groups = self.footer.groups.len() as u64;
+        self.footer.groups.get(group).ok_or(Fault::NoSuchGroup { group: group as u64, groups })
+    }
+
+    pub(crate) fn chunk(&self, group: usize, column: usize) -> Result<&Chunk, Fault> {
+        let found = self.group(group)?.chunks.get(column);
+        found.ok_or_else(|| Fault::NoSuchColumn {
+            name: column.to_string().into(),
+            available: self.footer.schema.some_names(),
+        })
+    }
+
+    /// Refuses data whose meaning this build cannot know.
+    pub(crate) fn check_features(&self) -> Result<(), Fault> {
+        let Some(features) = &self.footer.features else { return Ok(()) };
+        let unknown = features.requires & !requires::KNOWN;
+        if unknown == 0 {
+            return Ok(());
+        }
+        Err(Fault::Needs { features: requires::names(unknown).join(", ").into() })
+    }
+
+    fn needs(&self) -> u64 {
+        use crate::schema::Type;
+        use crate::wire::ids::{Codec, Encoding};
+
+        let mut bits = self.footer.features.as_ref().map_or(0, |features| features.requires);
+        for (column, field) in self.footer.schema.fields().iter().enumerate() {
+            if field.kind == Type::List {
+                bits |= requires::LIST;
+            }
+            for chunk in self.footer.groups.iter().filter_map(|group| group.chunks.get(column)) {
+                bits |= match chunk.codec {
+                    Codec::Lz4 => requires::LZ4,
+                    Codec::ZstdDict => requires::ZSTD_DICT,
+                    _ => 0,
+                };
+                bits |= match chunk.encoding {
+                    Encoding::Dictionary => requires::DICTIONARY,
+                    Encoding::Fsst => requires::FSST,
+                    Encoding::Rle | Encoding::BitpackFor | Encoding::Delta if field.scalar().is_float() => {
+                        requires::FLOAT
+                    }
+                    _ => 0,
+                };
+            }
+        }
+        bits
+    }
+}
+
+/// Finds and checks the footer: place, stored checksum, bytes.
+fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, Bytes), Fault> {
+    let len = source.len();
+    let least = header::LEN + TRAILER_LEN;
+    if len < least {
+        let site = Site { region: Region::Trailer, field: "file", span: Span::first(len) };
+        return Err(Malformed { site, why: Why::Truncated { need: least, have: len } }.into());
+    }
+    // One read of the tail is enough for most files; a longer footer takes a second one.
+    let tail_len = len.min(64 << 10);
+    let tail_start = len - tail_len;
+    let tail = source.read_at(Span::at(tail_start, tail_len).unwrap_or(Span::first(len)))?;
+    let trailer_start = len - TRAILER_LEN;
+    let at = usize::try_from(trailer_start - tail_start).unwrap_or(0);
+    let mut fields = Fields::new(Region::Trailer, trailer_start, &tail[at..]);
+    let footer_len = fields.u32_le("footer_length")?;
+    let stored = fields.u32_le("footer_crc")?;
+    fields.magic("magic", header::MAGIC)?;
+    let Some(start) = trailer_start.checked_sub(footer_len.into()).filter(|start| *start >= header::LEN)
+    else {
+        let site = Site {
+            region: Region::Trailer,
+            field: "footer_length",
+            span: Span::at(trailer_start, 4).unwrap_or(Span::empty(trailer_start)),
+        };
+        let why = Why::OutOfBounds {
+            offset: trailer_start.saturating_sub(footer_len.into()),
+            len: footer_len.into(),
+            end: trailer_start - header::LEN,
+            what: "the bytes behind the header",
+        };
+        return Err(Malformed { site, why }.into());
+    };
+    within("the footer", footer_len.into(), limits.metadata_bytes)?;
+    let span = Span::between(start, trailer_start).unwrap_or(Span::empty(start));
+    let bytes = if start >= tail_start {
+        let from = usize::try_from(start - tail_start).unwrap_or(0);
+        tail.slice(from..at)
+    } else {
+        source.read_at(span)?
+    };
+    Mismatch::check_crc32c(stored, crc32c(&bytes)).map_err(|mismatch| Fault::Checksum {
+        region: Region::Footer,
+        span,
+        mismatch,
+    })?;
+    Ok((span, stored, bytes))
+}
+
+/// Two numbers that must be equal; the first is a field of the header.
+fn agree(
+    field: &'static str,
+    offset: u64,
+    found: u64,
+    expected: u64,
+    because: &'static str,
+) -> Result<(), Fault> {
+    if found == expected {
+        return Ok(());
+    }
+    let span = Span::at(offset, 8).unwrap_or(Span::empty(offset));
+    let site = Site { region: Region::Header, field, span };
+    Err(Malformed { site, why: Why::Disagrees { found, expected, because } }.into())
+}
+
+/// A fault of a section of the footer that is about no single byte.
+pub(crate) fn section_fault(tag: u64, field: &'static str, why: Why) -> Fault {
+    Malformed { site: Site { region: Region::Section { tag }, field, span: Span::empty(0) }, why }.into()
+}
+
+/// A dictionary number that must lie in the list of dictionaries.
+pub(crate) fn check_dictionary(footer: &Footer, number: u64) -> Result<usize, Fault> {
+    let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+    index.filter(|index| *index < footer.dictionaries.len()).ok_or_else(|| {
+        let allowed = "the number of a dictionary in the file";
+        section_fault(FEATURES, "dict_index", Why::OutOfRange { found: number, allowed })
+    })
+}

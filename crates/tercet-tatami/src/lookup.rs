@@ -1,0 +1,199 @@
+//! Rows by their sort key.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tercet_core::Why;
+
+use crate::chunk::number;
+use crate::column::Column;
+use crate::fault::{Error, Fault};
+use crate::file::{File, Inner};
+use crate::prune::key::PageIndex;
+use crate::record::fault;
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::schema::Type;
+use crate::wire::footer::Zone;
+use crate::wire::ids::{Kind, file_flags};
+
+/// Where a key was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The row group.
+    pub group: usize,
+    /// The row in the group.
+    pub row_in_group: u64,
+    /// The row, counted over the whole file.
+    pub row: u64,
+}
+
+impl File {
+    /// The first row whose sort key equals `key`. One page of the sort key is read.
+    pub fn lookup(&self, key: &Scalar) -> Result<Option<Found>, Error> {
+        self.inner().lookup(key).map_err(|fault| self.error(fault))
+    }
+
+    /// A text as a value of the sort key.
+    pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
+        let key = self.inner().sort_key().map_err(|fault| self.error(fault))?;
+        let field = self.inner().field(key);
+        Scalar::parse(field.kind, text).ok_or_else(|| {
+            let found = format!("`{}`", tercet_core::escape::name(text)).into();
+            self.error(Fault::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found })
+        })
+    }
+}
+
+impl Inner {
+    fn sort_key(&self) -> Result<usize, Fault> {
+        if !self.header.has(file_flags::SORTED) {
+            return Err(Fault::NotSorted);
+        }
+        self.footer.schema.sort_key().ok_or(Fault::NotSorted)
+    }
+
+    fn lookup(&self, key: &Scalar) -> Result<Option<Found>, Fault> {
+        self.check_features()?;
+        let column = self.sort_key()?;
+        let field = self.field(column);
+        if !key.fits(field.kind) {
+            let found = key.to_string().into();
+            return Err(Fault::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found });
+        }
+        // Groups without bounds hold no key at all.
+        let groups: Vec<usize> = (0..self.footer.groups.len())
+            .filter(|group| self.footer.groups[*group].bounds.is_some())
+            .collect();
+        let region = |group: usize| Region::Group { group: number(group) };
+        let above = |group: usize| match &self.footer.groups[group].bounds {
+            Some(zone) => place(region(group), field.kind, zone, key),
+            None => Ok(Place::Behind),
+        };
+        let Some(at) = first(groups.len(), |index| Ok(above(groups[index])? != Place::Behind))? else {
+            return Ok(None);
+        };
+        let group = groups[at];
+        if above(group)? == Place::Before {
+            return Ok(None);
+        }
+        let index = self.key_index(group, column)?;
+        let pages: Vec<usize> =
+            (0..index.pages.len()).filter(|page| index.pages[*page].zone.is_some()).collect();
+        let within = |page: usize| match &index.pages[page].zone {
+            Some(zone) => place(Region::PageIndex { group: number(group) }, field.kind, zone, key),
+            None => Ok(Place::Behind),
+        };
+        let Some(at) = first(pages.len(), |index| Ok(within(pages[index])? != Place::Behind))? else {
+            return Ok(None);
+        };
+        let page = pages[at];
+        if within(page)? == Place::Before {
+            return Ok(None);
+        }
+        let table = self.page_table(group, column)?;
+        let mut rows = Column::empty(field);
+        self.decode_page(group, column, page, &table, &mut rows)?;
+        let start = u64::from(table.pages[page].header.first_row);
+        let found = find(&rows, key).map(|row| {
+            let row_in_group = start + row as u64;
+            Found { group, row_in_group, row: self.footer.groups[group].first_row + row_in_group }
+        });
+        Ok(found)
+    }
+
+    /// The page index of a row group, which must agree with its pages; remembered.
+    pub(crate) fn key_index(&self, group: usize, column: usize) -> Result<Arc<PageIndex>, Fault> {
+        if let Some(index) = self.key_indexes.get(group).and_then(|slot| slot.get()) {
+            return Ok(Arc::clone(index));
+        }
+        let chunk = self.chunk(group, column)?;
+        let region = Region::PageIndex { group: number(group) };
+        let Some(offset) = chunk.page_index else {
+            let rule = "a row group with bounds of the sort key has a page index";
+            return Err(fault(region, "page_index_offset", chunk.offset, 0, Why::Misplaced { rule }));
+        };
+        let record = self.record(region, offset, Kind::Index)?;
+        let index = PageIndex::parse(number(group), record.span.start(), &record.stored)?;
+        let table = self.page_table(group, column)?;
+        let same = index.pages.len() == table.pages.len()
+            && index.pages.iter().zip(&table.pages).all(|(page, entry)| {
+                page.offset == entry.offset && page.first_row == u64::from(entry.header.first_row)
+            });
+        if !same {
+            let rule = "the page index lists the pages of its chunk";
+            return Err(fault(
+                region,
+                "pages",
+                record.span.start(),
+                record.span.len(),
+                Why::Misplaced { rule },
+            ));
+        }
+        let index = Arc::new(index);
+        Ok(match self.key_indexes.get(group) {
+            Some(slot) => Arc::clone(slot.get_or_init(|| index)),
+            None => index,
+        })
+    }
+}
+
+/// Where a key lies, seen from a region with bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Below the smallest.
+    Before,
+    /// Between the bounds.
+    Inside,
+    /// Above the largest.
+    Behind,
+}
+
+fn place(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Result<Place, Fault> {
+    let value = |bytes: &[u8]| {
+        Scalar::from_bytes(kind, bytes).ok_or_else(|| {
+            fault(region, "sort_bounds", 0, 0, Why::Misplaced { rule: "bounds are values of the sort key" })
+        })
+    };
+    let (min, max) = (value(&zone.min)?, value(&zone.max)?);
+    Ok(if max.order(key) == Some(Ordering::Less) {
+        Place::Behind
+    } else if min.order(key) == Some(Ordering::Greater) {
+        Place::Before
+    } else {
+        Place::Inside
+    })
+}
+
+/// The first of `count` positions for which `holds`, by halving.
+fn first(count: usize, holds: impl Fn(usize) -> Result<bool, Fault>) -> Result<Option<usize>, Fault> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok((low < count).then_some(low))
+}
+
+/// The first row that equals the key. Null rows have no place in the order, so a page with nulls is searched row by row.
+fn find(rows: &Column, key: &Scalar) -> Option<usize> {
+    let equal = |row: usize| rows.scalar(row).is_some_and(|value| value.order(key) == Some(Ordering::Equal));
+    if rows.validity.is_some() {
+        return (0..rows.len()).find(|row| equal(*row));
+    }
+    let (mut low, mut high) = (0, rows.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let less = rows.scalar(middle).is_some_and(|value| value.order(key) == Some(Ordering::Less));
+        if less {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (low < rows.len() && equal(low)).then_some(low)
+}

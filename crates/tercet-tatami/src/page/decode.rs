@@ -1,0 +1,396 @@
+//! From the bytes of a page to values.
+
+mod lists;
+mod texts;
+
+use bytes::Bytes;
+use tercet_codec::CodecError;
+use tercet_codec::ints::{self, Lane, Scheme};
+use tercet_core::{Span, Why};
+
+use crate::column::{Bitmap, Column, Values, each_values};
+use crate::fault::Fault;
+use crate::file::Inner;
+use crate::page::bounds::{self, Bounds};
+use crate::record::fault;
+use crate::region::Region;
+use crate::schema::{Field, Type};
+use crate::wire::ids::{Codec, Encoding, Kind, page_flags};
+use crate::wire::page::PageHeader;
+
+/// A page and where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) column: usize,
+    pub(crate) region: Region,
+    /// Where its header starts.
+    pub(crate) offset: u64,
+    pub(crate) header: PageHeader,
+    /// Its first row, counted over the whole file.
+    pub(crate) first_row: u64,
+}
+
+impl Page<'_> {
+    fn field(&self) -> &Field {
+        self.inner.field(self.column)
+    }
+
+    /// A rule that a field of the page header breaks.
+    fn fault(&self, field: &'static str, at: u64, len: u64, why: Why) -> Fault {
+        fault(self.region, field, self.offset + at, len, why)
+    }
+
+    fn payload_span(&self) -> Span {
+        self.header.payload_span(self.offset).unwrap_or(Span::empty(self.offset))
+    }
+
+    fn codec(&self, error: CodecError) -> Fault {
+        Fault::Codec { region: self.region, span: self.payload_span(), error: Box::new(error) }
+    }
+
+    /// Checks what the header says about itself.
+    pub(crate) fn check_header(&self) -> Result<(), Fault> {
+        let header = &self.header;
+        if header.kind != Kind::Data {
+            let why = Why::OutOfRange { found: header.kind.id().into(), allowed: "0 (a page)" };
+            return Err(self.fault("kind", 0, 1, why));
+        }
+        let featured = self.inner.footer.features.is_some();
+        let known = if featured {
+            page_flags::BOUNDS | page_flags::NULLS | page_flags::SPLIT
+        } else {
+            page_flags::NULLS
+        };
+        if header.flags & !known != 0 {
+            let why = Why::OutOfRange { found: header.flags.into(), allowed: "made of known bits" };
+            return Err(self.fault("flags", 3, 1, why));
+        }
+        if header.marked && !featured {
+            let rule = "marked pages stand in files that say what they require";
+            return Err(self.fault("codec", 2, 1, Why::Misplaced { rule }));
+        }
+        if !header.marked && needs_mark(header, self.field()) {
+            let rule = "a page that other readers would misread is marked";
+            return Err(self.fault("codec", 2, 1, Why::Misplaced { rule }));
+        }
+        if header.has_nulls() {
+            if header.present().is_none() {
+                let why =
+                    Why::OutOfRange { found: header.nulls.into(), allowed: "at most the number of rows" };
+                return Err(self.fault("null_count", 16, 4, why));
+            }
+        } else if header.nulls != 0 {
+            let rule = "a page with nulls has a validity bitmap";
+            return Err(self.fault("null_count", 16, 4, Why::Misplaced { rule }));
+        }
+        Ok(())
+    }
+
+    /// The bounds in front of the payload, if there are any, and the bytes behind them.
+    pub(crate) fn split_bounds(&self, stored: &Bytes) -> Result<(Option<Bounds>, Bytes), Fault> {
+        if !self.header.has(page_flags::BOUNDS) {
+            return Ok((None, stored.clone()));
+        }
+        let start = self.payload_span().start();
+        let (bounds, len) = bounds::parse(self.region, start, stored, self.field().scalar())?;
+        Ok((Some(bounds), stored.slice(len..)))
+    }
+
+    /// The payload before the codec.
+    pub(crate) fn payload(&self, stored: &Bytes) -> Result<Bytes, Fault> {
+        let (_, body) = self.split_bounds(stored)?;
+        let dictionary = match self.header.codec {
+            Codec::ZstdDict => Some(self.inner.page_dictionary(self.column, (self.region, self.offset + 2))?),
+            _ => None,
+        };
+        let (codec, raw) = (self.header.codec, self.header.raw_bytes.into());
+        self.inner.decompress(self.region, self.payload_span(), &body, codec, raw, dictionary.as_deref())
+    }
+
+    /// Appends the rows of the page to `out`. The checksum of `stored` was compared before.
+    pub(crate) fn decode(&self, stored: &Bytes, out: &mut Column) -> Result<(), Fault> {
+        self.check_header()?;
+        let payload = self.payload(stored)?;
+        let rows = self.header.values as usize;
+        let (validity, body) = self.validity(&payload)?;
+        let present = rows - self.header.nulls as usize;
+        let before = out.len();
+        let field = self.field();
+        match field.kind {
+            Type::BlobRef => {
+                if !body.is_empty() {
+                    let why = Why::Leftover { len: body.len() as u64 };
+                    return Err(self.fault("payload", 32, self.header.stored_bytes.into(), why));
+                }
+                // The values themselves are in the blob region.
+                out.values.push_zeros(present);
+            }
+            Type::List => self.lists(&body, present, out)?,
+            kind => self.values(&body, kind, present, &mut out.values)?,
+        }
+        if let (Type::String, Values::Bytes(strings)) = (field.kind, &out.values) {
+            self.check_utf8(strings, before, validity.as_ref())?;
+        }
+        if let Some(validity) = &validity {
+            spread(&mut out.values, before, present, validity);
+        }
+        match (&mut out.validity, validity) {
+            (Some(all), Some(validity)) => all.extend_from(&validity, 0, rows),
+            (Some(all), None) => all.push_many(true, rows),
+            (None, Some(validity)) => {
+                let mut all = Bitmap::filled(before, true);
+                all.extend_from(&validity, 0, rows);
+                out.validity = Some(all);
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The rows of the page that are present, without their values.
+    pub(crate) fn decode_validity(&self, stored: &Bytes) -> Result<Option<Bitmap>, Fault> {
+        self.check_header()?;
+        if !self.header.has_nulls() {
+            return Ok(None);
+        }
+        Ok(self.validity(&self.payload(stored)?)?.0)
+    }
+
+    fn validity(&self, payload: &Bytes) -> Result<(Option<Bitmap>, Bytes), Fault> {
+        if !self.header.has_nulls() {
+            return Ok((None, payload.clone()));
+        }
+        let rows = self.header.values as usize;
+        let (bitmap, rest) = self.bitmap(payload, 0, rows)?;
+        let (ones, present) = (bitmap.ones() as u64, u64::from(self.header.values - self.header.nulls));
+        if ones != present {
+            let because = "the rows that are not null";
+            let why = Why::Disagrees { found: ones, expected: present, because };
+            return Err(self.fault("validity", 32, 0, why));
+        }
+        Ok((Some(bitmap), rest))
+    }
+
+    /// A bitmap at a position of the payload, and what follows it.
+    fn bitmap(&self, payload: &Bytes, at: usize, len: usize) -> Result<(Bitmap, Bytes), Fault> {
+        let end = at + len.div_ceil(8);
+        let Some(bytes) = payload.get(at..end) else {
+            let why = Why::Truncated { need: end as u64, have: payload.len() as u64 };
+            return Err(self.fault("validity", 32, 0, why));
+        };
+        let bitmap = Bitmap::from_bytes(bytes, len).ok_or_else(|| {
+            self.fault("validity", 32, 0, Why::Misplaced { rule: "unused bits of a bitmap are zero" })
+        })?;
+        Ok((bitmap, payload.slice(end..)))
+    }
+
+    /// Appends `n` values that fill `body`.
+    fn values(&self, body: &Bytes, kind: Type, n: usize, out: &mut Values) -> Result<(), Fault> {
+        let encoding = self.header.encoding;
+        if self.header.has(page_flags::SPLIT) {
+            if encoding != Encoding::Plain || !kind.is_float() || self.field().kind == Type::List {
+                let rule = "only plain floats are split";
+                return Err(self.fault("flags", 3, 1, Why::Misplaced { rule }));
+            }
+            let width = kind.width().unwrap_or(1);
+            if body.len() != n * width {
+                let why = Why::Disagrees {
+                    found: body.len() as u64,
+                    expected: (n * width) as u64,
+                    because: "the width of the values",
+                };
+                return Err(self.fault("payload", 32, 0, why));
+            }
+            let mut whole = vec![0; body.len()];
+            tercet_codec::shuffle::unshuffle(body, width, &mut whole).map_err(|error| self.codec(error))?;
+            return plain(out, kind, &Bytes::from(whole), n).map_err(|error| self.codec(error));
+        }
+        match (encoding, kind) {
+            (Encoding::Plain, _) | (Encoding::Bitmap, Type::Bool) => {
+                plain(out, kind, body, n).map_err(|error| self.codec(error))
+            }
+            (Encoding::Dictionary, kind) if kind != Type::Bool => self.dictionary_codes(body, n, out),
+            (Encoding::Fsst, Type::String | Type::Bytes) => self.fsst(body, n, out),
+            (encoding, kind) => match scheme(encoding).filter(|scheme| takes(kind, *scheme)) {
+                Some(scheme) => integers(scheme, out, body, n).map_err(|error| self.codec(error)),
+                None => {
+                    let why = match encoding {
+                        Encoding::Unknown(id) => Why::UnknownVersion { found: id.into(), known: "0 to 8" },
+                        _ => Why::Misplaced {
+                            rule: "the encoding is one that the type of the column can have",
+                        },
+                    };
+                    Err(self.fault("encoding", 1, 1, why))
+                }
+            },
+        }
+    }
+
+    fn dictionary_codes(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), Fault> {
+        let dictionary = self.inner.value_dictionary(self.column, (self.region, self.offset + 1))?;
+        if n == 0 && body.is_empty() {
+            return Ok(());
+        }
+        let Some((inner, stream)) = body.split_first() else {
+            let why = Why::Truncated { need: 1, have: 0 };
+            return Err(self.fault("inner_encoding", 32, 1, why));
+        };
+        let scheme = scheme(Encoding::from_id(*inner)).filter(|scheme| *scheme != Scheme::Plain);
+        let Some(scheme) = scheme else {
+            let why = Why::OutOfRange { found: (*inner).into(), allowed: "1, 3, 4, 5 or 6" };
+            return Err(self.fault("inner_encoding", 32, 1, why));
+        };
+        let mut codes: Vec<u32> = Vec::new();
+        ints::decode(scheme, stream, n, &mut codes).map_err(|error| self.codec(error))?;
+        let largest = codes.iter().copied().max().unwrap_or(0) as usize;
+        if n > 0 && largest >= dictionary.len() {
+            let why =
+                Why::OutOfRange { found: largest as u64, allowed: "the number of a value in the dictionary" };
+            return Err(self.fault("codes", 32, 0, why));
+        }
+        gather(&dictionary, &codes, out);
+        Ok(())
+    }
+}
+
+/// Whether readers that know only the older encodings would misread the page.
+pub(crate) fn needs_mark(header: &PageHeader, field: &Field) -> bool {
+    if !matches!(header.codec, Codec::None | Codec::Zstd) {
+        return false;
+    }
+    field.kind == Type::List
+        || matches!(header.encoding, Encoding::Dictionary | Encoding::Fsst)
+        || (field.kind.is_float() && header.encoding != Encoding::Plain)
+        || header.has(page_flags::SPLIT)
+        || (header.codec == Codec::None && header.has(page_flags::BOUNDS))
+}
+
+/// The integer stream of an encoding.
+const fn scheme(encoding: Encoding) -> Option<Scheme> {
+    Some(match encoding {
+        Encoding::Plain => Scheme::Plain,
+        Encoding::Rle => Scheme::Rle,
+        Encoding::BitpackFor => Scheme::BitpackFor,
+        Encoding::Delta => Scheme::Delta,
+        Encoding::GroupVarint => Scheme::GroupVarint,
+        Encoding::PforDelta => Scheme::Pfor,
+        _ => return None,
+    })
+}
+
+/// Whether values of a type can be in a stream.
+const fn takes(kind: Type, scheme: Scheme) -> bool {
+    kind.is_integer()
+        || (kind.is_float() && matches!(scheme, Scheme::Rle | Scheme::BitpackFor | Scheme::Delta))
+}
+
+/// Appends `n` plain values that fill `bytes`.
+pub(crate) fn plain(out: &mut Values, kind: Type, bytes: &Bytes, n: usize) -> Result<(), CodecError> {
+    match out {
+        Values::Bool(bools) => {
+            if bytes.len() != n.div_ceil(8) {
+                let detail = format!("{n} bits take {} bytes, but {} are there", n.div_ceil(8), bytes.len());
+                return Err(CodecError::Decode { codec: "bitmap", detail });
+            }
+            bools.extend((0..n).map(|at| bytes[at / 8] >> (at % 8) & 1 == 1));
+            Ok(())
+        }
+        Values::Bytes(strings) => texts::plain(strings, bytes, n),
+        Values::List(_) => {
+            Err(CodecError::Decode { codec: "plain", detail: format!("no values of type {kind}") })
+        }
+        numbers => integers(Scheme::Plain, numbers, bytes, n),
+    }
+}
+
+/// Appends `n` numbers of a stream that fills `bytes`; floats by their bits.
+fn integers(scheme: Scheme, out: &mut Values, bytes: &[u8], n: usize) -> Result<(), CodecError> {
+    /// The stream of values that have the bits of integers. Neither type nor memory changes.
+    fn as_bits<T, B>(
+        values: &mut Vec<T>,
+        read: impl FnOnce(&mut Vec<B>) -> Result<(), CodecError>,
+    ) -> Result<(), CodecError>
+    where
+        T: bytemuck::Pod,
+        B: bytemuck::Pod + Lane,
+    {
+        let mut bits: Vec<B> = bytemuck::cast_vec(std::mem::take(values));
+        let done = read(&mut bits);
+        *values = bytemuck::cast_vec(bits);
+        done
+    }
+    match out {
+        Values::Int8(v) => ints::decode(scheme, bytes, n, v),
+        Values::Int16(v) => ints::decode(scheme, bytes, n, v),
+        Values::Int32(v) => ints::decode(scheme, bytes, n, v),
+        Values::Int64(v) => ints::decode(scheme, bytes, n, v),
+        Values::UInt8(v) => ints::decode(scheme, bytes, n, v),
+        Values::UInt16(v) => ints::decode(scheme, bytes, n, v),
+        Values::UInt32(v) => ints::decode(scheme, bytes, n, v),
+        Values::UInt64(v) => ints::decode(scheme, bytes, n, v),
+        Values::Float32(v) => as_bits::<f32, u32>(v, |bits| ints::decode(scheme, bytes, n, bits)),
+        Values::Float64(v) => as_bits::<f64, u64>(v, |bits| ints::decode(scheme, bytes, n, bits)),
+        Values::Bool(_) | Values::Bytes(_) | Values::List(_) => {
+            Err(CodecError::Decode { codec: scheme.name(), detail: "no stream of numbers".to_owned() })
+        }
+    }
+}
+
+/// Appends the values that codes stand for. Every code is below the number of values.
+fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
+    fn pick<T: Copy>(values: &[T], codes: &[u32], out: &mut Vec<T>) {
+        out.extend(codes.iter().map(|code| values[*code as usize]));
+    }
+    match (dictionary, out) {
+        (Values::Bool(values), Values::Bool(out)) => pick(values, codes, out),
+        (Values::Int8(values), Values::Int8(out)) => pick(values, codes, out),
+        (Values::Int16(values), Values::Int16(out)) => pick(values, codes, out),
+        (Values::Int32(values), Values::Int32(out)) => pick(values, codes, out),
+        (Values::Int64(values), Values::Int64(out)) => pick(values, codes, out),
+        (Values::UInt8(values), Values::UInt8(out)) => pick(values, codes, out),
+        (Values::UInt16(values), Values::UInt16(out)) => pick(values, codes, out),
+        (Values::UInt32(values), Values::UInt32(out)) => pick(values, codes, out),
+        (Values::UInt64(values), Values::UInt64(out)) => pick(values, codes, out),
+        (Values::Float32(values), Values::Float32(out)) => pick(values, codes, out),
+        (Values::Float64(values), Values::Float64(out)) => pick(values, codes, out),
+        (Values::Bytes(values), Values::Bytes(out)) => texts::gather(values, codes, out),
+        (values, out) => debug_assert!(false, "{} are no {}", values.kind_name(), out.kind_name()),
+    }
+}
+
+/// Moves the `present` values behind `start` to the rows they belong to; the others become zero or nothing.
+fn spread(values: &mut Values, start: usize, present: usize, validity: &Bitmap) {
+    fn vector<T: Copy + Default>(values: &mut Vec<T>, start: usize, present: usize, validity: &Bitmap) {
+        values.resize(start + validity.len(), T::default());
+        let mut from = start + present;
+        for row in (0..validity.len()).rev() {
+            let value = if validity.get(row) {
+                from -= 1;
+                values[from]
+            } else {
+                T::default()
+            };
+            values[start + row] = value;
+        }
+    }
+    each_values!(
+        values,
+        fixed(v) => vector(v, start, present, validity),
+        bool(v) => vector(v, start, present, validity),
+        bytes(v) => vector(v.views_mut(), start, present, validity),
+        list(v) => {
+            // Ends of the present rows become ends of all: a null row ends where the row before does.
+            let base = if start == 0 { 0 } else { v.ends[start - 1] };
+            vector(&mut v.ends, start, present, validity);
+            let mut end = base;
+            for (row, place) in v.ends[start..].iter_mut().enumerate() {
+                if validity.get(row) {
+                    end = *place;
+                } else {
+                    *place = end;
+                }
+            }
+        },
+    );
+}

@@ -1,0 +1,128 @@
+//! Pages of text and bytes.
+
+use bytes::Bytes;
+use tercet_codec::ints;
+use tercet_codec::{CodecError, varint};
+use tercet_core::{Fields, Why};
+
+use super::{Page, scheme};
+use crate::column::{Bitmap, Strings, Values, View};
+use crate::fault::Fault;
+use crate::wire::cursor::Varints as _;
+use crate::wire::ids::Encoding;
+
+/// Appends `n` values of length and bytes that fill `bytes`. Nothing is copied.
+pub(super) fn plain(out: &mut Strings, bytes: &Bytes, n: usize) -> Result<(), CodecError> {
+    let failed = |detail: String| CodecError::Decode { codec: "plain", detail };
+    if n > bytes.len() {
+        return Err(failed(format!("{} bytes cannot hold {n} lengths", bytes.len())));
+    }
+    let buffer = if n == 0 { 0 } else { out.add_buffer(bytes.clone()) };
+    let views = out.views_mut();
+    let before = views.len();
+    views.reserve(n);
+    let mut at = 0;
+    for _ in 0..n {
+        let (len, used) = match varint::get(&bytes[at..]) {
+            Ok(found) => found,
+            Err(error) => {
+                views.truncate(before);
+                return Err(error);
+            }
+        };
+        let start = at + used;
+        let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
+        let Some(end) = end.filter(|end| *end <= bytes.len()) else {
+            views.truncate(before);
+            return Err(failed(format!("a value of {len} bytes starts at {start} of {}", bytes.len())));
+        };
+        views.push(view(buffer, start, end)?);
+        at = end;
+    }
+    if at != bytes.len() {
+        views.truncate(before);
+        return Err(failed(format!("{n} values end after {at} of {} bytes", bytes.len())));
+    }
+    Ok(())
+}
+
+/// A value in a buffer of less than 4 GiB.
+fn view(buffer: u32, start: usize, end: usize) -> Result<View, CodecError> {
+    match (u32::try_from(start), u32::try_from(end - start)) {
+        (Ok(start), Ok(len)) => Ok(View { buffer, start, len }),
+        _ => Err(CodecError::Decode {
+            codec: "plain",
+            detail: format!("{end} bytes are more than a page holds"),
+        }),
+    }
+}
+
+/// Appends the texts that codes stand for. Every code is below the number of texts; nothing is copied.
+pub(super) fn gather(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
+    let Some(buffer) = dictionary.shared_buffer() else {
+        out.push_empty(codes.len());
+        return;
+    };
+    let buffer = out.add_buffer(buffer);
+    let views = dictionary.views();
+    out.push_views(codes.iter().map(|code| View { buffer, ..views[*code as usize] }));
+}
+
+impl Page<'_> {
+    /// Appends `n` values that are made of symbols.
+    pub(super) fn fsst(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), Fault> {
+        let symbols = self.inner.symbols(self.column, (self.region, self.offset + 1))?;
+        let Values::Bytes(out) = out else { return Ok(()) };
+        let mut fields = Fields::new(self.region, self.payload_span().start(), body);
+        let raw_total = fields.uvarint("raw_total")?;
+        let encoding = fields.byte("lengths_encoding")?;
+        let lengths_size = fields.uvarint("lengths_size")?;
+        let stream = fields.take("lengths", lengths_size)?;
+        let coded = fields.take("coded", fields.remaining() as u64)?;
+        let Some(scheme) = scheme(Encoding::from_id(encoding)) else {
+            let why = Why::OutOfRange { found: encoding.into(), allowed: "0, 1, 3, 4, 5 or 6" };
+            return Err(self.fault("lengths_encoding", 32, 1, why));
+        };
+        let mut lengths: Vec<u32> = Vec::new();
+        ints::decode(scheme, stream, n, &mut lengths).map_err(|error| self.codec(error))?;
+        let most = (coded.len() as u64).saturating_mul(8).min(u32::MAX.into());
+        if raw_total > most {
+            let why = Why::OutOfRange { found: raw_total, allowed: "at most eight times the coded bytes" };
+            return Err(self.fault("raw_total", 32, 0, why));
+        }
+        let total = usize::try_from(raw_total).unwrap_or(usize::MAX);
+        let (mut ends, mut raw) = (Vec::with_capacity(n), Vec::new());
+        symbols.decode_all(coded, &lengths, total, &mut ends, &mut raw).map_err(|error| self.codec(error))?;
+        if n == 0 {
+            return Ok(());
+        }
+        let buffer = out.add_buffer(Bytes::from(raw));
+        let mut start = 0;
+        out.push_views(ends.into_iter().map(|end| {
+            // `raw_total` was found to fit 32 bits.
+            let end = u32::try_from(end).unwrap_or(u32::MAX);
+            let view = View { buffer, start, len: end - start };
+            start = end;
+            view
+        }));
+        Ok(())
+    }
+
+    /// Refuses text that is no UTF-8 among the values behind `start`, which are those of the present rows.
+    pub(super) fn check_utf8(
+        &self,
+        strings: &Strings,
+        start: usize,
+        validity: Option<&Bitmap>,
+    ) -> Result<(), Fault> {
+        // The values of a dictionary were looked at when it was read.
+        if self.inner.options.allow_invalid_utf8 || self.header.encoding == Encoding::Dictionary {
+            return Ok(());
+        }
+        let Some(bad) = strings.first_invalid_utf8(start) else { return Ok(()) };
+        let index = bad - start;
+        let row = validity.map_or(index, |validity| validity.positions().nth(index).unwrap_or(index));
+        let column = self.field().name.as_ref().into();
+        Err(Fault::NotUtf8 { column, row: self.first_row + row as u64 })
+    }
+}

@@ -1,0 +1,124 @@
+//! Rows out of a file: whole columns, row groups, single rows, streams.
+
+use rayon::prelude::*;
+
+use crate::column::{Column, Values};
+use crate::fault::{Error, Fault};
+use crate::file::{File, Inner};
+
+mod stream;
+mod take;
+
+pub use stream::Stream;
+
+impl File {
+    /// All rows of a column.
+    pub fn read_column(&self, column: usize) -> Result<Column, Error> {
+        let mut columns = self.read_columns(&[column])?;
+        Ok(columns.pop().unwrap_or_default())
+    }
+
+    /// All rows of some columns, decoded on all threads.
+    pub fn read_columns(&self, columns: &[usize]) -> Result<Vec<Column>, Error> {
+        let inner = self.inner();
+        self.check_columns(columns)?;
+        let groups = self.group_count();
+        let work: Vec<(usize, usize)> =
+            columns.iter().flat_map(|column| (0..groups).map(move |group| (*column, group))).collect();
+        let parts: Vec<Column> = work
+            .par_iter()
+            .map(|(column, group)| inner.read_group_column(*group, *column))
+            .collect::<Result<_, Fault>>()
+            .map_err(|fault| self.error(fault))?;
+        let mut parts = parts.into_iter();
+        let mut out = Vec::with_capacity(columns.len());
+        for column in columns {
+            let mut whole =
+                parts.next().filter(|_| groups > 0).unwrap_or_else(|| Column::empty(inner.field(*column)));
+            for part in parts.by_ref().take(groups.saturating_sub(1)) {
+                whole.extend_from(&part, 0, part.len());
+            }
+            out.push(whole);
+        }
+        Ok(out)
+    }
+
+    /// The rows of some columns in one row group, decoded on all threads.
+    pub fn read_group(&self, group: usize, columns: &[usize]) -> Result<Vec<Column>, Error> {
+        self.check_columns(columns)?;
+        let inner = self.inner();
+        inner.group(group).map_err(|fault| self.error(fault))?;
+        columns
+            .par_iter()
+            .map(|column| inner.read_group_column(group, *column))
+            .collect::<Result<_, Fault>>()
+            .map_err(|fault| self.error(fault))
+    }
+
+    pub(crate) fn check_columns(&self, columns: &[usize]) -> Result<(), Error> {
+        self.inner().check_features().map_err(|fault| self.error(fault))?;
+        let count = self.schema().len();
+        match columns.iter().find(|column| **column >= count) {
+            None => Ok(()),
+            Some(column) => Err(self.error(Fault::NoSuchColumn {
+                name: column.to_string().into(),
+                available: self.schema().some_names(),
+            })),
+        }
+    }
+}
+
+impl Inner {
+    /// The rows of a column in one row group, blob values included.
+    pub(crate) fn read_group_column(&self, group: usize, column: usize) -> Result<Column, Fault> {
+        let mut out = self.read_chunk(group, column)?;
+        if self.is_blob(column) {
+            let first = self.blob(column)?.first_of_group(group);
+            self.fill_blobs(column, first, &mut out, 0)?;
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn blob(&self, column: usize) -> Result<&crate::blob::BlobReader, Fault> {
+        self.blobs.iter().find(|blob| blob.column == column).ok_or_else(|| Fault::NoSuchColumn {
+            name: self.field(column).name.as_ref().into(),
+            available: self.footer.schema.some_names(),
+        })
+    }
+
+    /// Puts the values of the present rows behind `start` in their places; the first has the number `first`.
+    pub(crate) fn fill_blobs(
+        &self,
+        column: usize,
+        first: u64,
+        out: &mut Column,
+        start: usize,
+    ) -> Result<(), Fault> {
+        let rows = out.len();
+        let present = match &out.validity {
+            Some(validity) => validity.ones_in(start, rows),
+            None => rows - start,
+        };
+        let Values::Bytes(strings) = &mut out.values else { return Ok(()) };
+        strings.views_mut().truncate(start);
+        self.blob(column)?.read(self, first, first + present as u64, strings)?;
+        if present == rows - start {
+            return Ok(());
+        }
+        if let Some(validity) = &out.validity {
+            let views = strings.views_mut();
+            let mut from = start + present;
+            views.resize(rows, crate::column::View::EMPTY);
+            for row in (start..rows).rev() {
+                let view = if validity.get(row) {
+                    from -= 1;
+                    views[from]
+                } else {
+                    crate::column::View::EMPTY
+                };
+                views[row] = view;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Rows in batches, with one page of each column in memory.
+
+use std::sync::Arc;
+
+use crate::chunk::PageTable;
+use crate::column::Column;
+use crate::fault::{Error, Fault};
+use crate::file::{File, Inner};
+
+/// Batches of rows from the first to the last.
+#[derive(Debug)]
+pub struct Stream {
+    file: File,
+    cursors: Vec<Cursor>,
+    batch_rows: usize,
+    done: u64,
+    end: u64,
+    failed: bool,
+}
+
+impl File {
+    /// All rows of some columns, at most `batch_rows` at a time: memory holds one page of each column.
+    pub fn stream(&self, columns: &[usize], batch_rows: usize) -> Result<Stream, Error> {
+        self.check_columns(columns)?;
+        let cursors = columns.iter().map(|column| Cursor::new(*column)).collect();
+        let end = self.rows();
+        let file = self.clone();
+        Ok(Stream { file, cursors, batch_rows: batch_rows.max(1), done: 0, end, failed: false })
+    }
+}
+
+impl Stream {
+    /// Stops after `rows` rows.
+    pub fn with_limit(mut self, rows: u64) -> Self {
+        self.end = self.end.min(rows);
+        self
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Result<Vec<Column>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let left = usize::try_from(self.end - self.done).unwrap_or(usize::MAX);
+        let rows = self.batch_rows.min(left);
+        if rows == 0 || self.failed {
+            return None;
+        }
+        let inner = self.file.inner();
+        let batch: Result<Vec<Column>, Fault> =
+            self.cursors.iter_mut().map(|cursor| cursor.next(inner, rows)).collect();
+        match batch {
+            Ok(batch) => {
+                self.done += rows as u64;
+                Some(Ok(batch))
+            }
+            Err(fault) => {
+                self.failed = true;
+                Some(Err(self.file.error(fault)))
+            }
+        }
+    }
+}
+
+/// The place of a stream in one column.
+#[derive(Debug)]
+struct Cursor {
+    column: usize,
+    group: usize,
+    page: usize,
+    table: Option<Arc<PageTable>>,
+    /// The page at hand and the first of its rows that is not given out.
+    rows: Column,
+    at: usize,
+    /// The number of the next blob value.
+    ordinal: u64,
+}
+
+impl Cursor {
+    fn new(column: usize) -> Self {
+        Self { column, group: 0, page: 0, table: None, rows: Column::default(), at: 0, ordinal: 0 }
+    }
+
+    /// The next `count` rows.
+    fn next(&mut self, inner: &Inner, count: usize) -> Result<Column, Fault> {
+        let mut out = Column::empty(inner.field(self.column));
+        while out.len() < count {
+            if self.at == self.rows.len() {
+                self.load(inner)?;
+            }
+            let upto = self.rows.len().min(self.at + count - out.len());
+            let before = out.len();
+            out.extend_from(&self.rows, self.at, upto);
+            if inner.is_blob(self.column) {
+                inner.fill_blobs(self.column, self.ordinal, &mut out, before)?;
+                let present = match &out.validity {
+                    Some(validity) => validity.ones_in(before, out.len()),
+                    None => out.len() - before,
+                };
+                self.ordinal += present as u64;
+            }
+            self.at = upto;
+        }
+        Ok(out)
+    }
+
+    /// Decodes the next page that has rows.
+    fn load(&mut self, inner: &Inner) -> Result<(), Fault> {
+        loop {
+            inner.group(self.group)?;
+            let table = match &self.table {
+                Some(table) => Arc::clone(table),
+                None => {
+                    let table = inner.page_table(self.group, self.column)?;
+                    self.table = Some(Arc::clone(&table));
+                    table
+                }
+            };
+            if self.page == table.pages.len() {
+                (self.group, self.page, self.table) = (self.group + 1, 0, None);
+                continue;
+            }
+            self.rows = Column::empty(inner.field(self.column));
+            self.at = 0;
+            inner.decode_page(self.group, self.column, self.page, &table, &mut self.rows)?;
+            self.page += 1;
+            if !self.rows.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Single rows by their numbers.
+
+use rayon::prelude::*;
+
+use crate::column::Column;
+use crate::fault::{Error, Fault};
+use crate::file::{File, Inner};
+
+/// A row and the place of its value in the answer.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    group: usize,
+    /// Counted from the start of the group.
+    row: u64,
+    place: usize,
+}
+
+impl File {
+    /// Rows by their numbers, in the order asked for. Only the pages that hold them are read.
+    pub fn take(&self, rows: &[u64], columns: &[usize]) -> Result<Vec<Column>, Error> {
+        self.check_columns(columns)?;
+        let inner = self.inner();
+        let wanted = inner.locate(rows).map_err(|fault| self.error(fault))?;
+        columns
+            .par_iter()
+            .map(|column| inner.take_column(*column, &wanted))
+            .collect::<Result<_, Fault>>()
+            .map_err(|fault| self.error(fault))
+    }
+}
+
+impl Inner {
+    /// Where rows are, in file order.
+    fn locate(&self, rows: &[u64]) -> Result<Vec<Wanted>, Fault> {
+        let groups = &self.footer.groups;
+        let mut wanted = Vec::with_capacity(rows.len());
+        for (place, row) in rows.iter().enumerate() {
+            if *row >= self.header.rows {
+                return Err(Fault::NoSuchRow { row: *row, rows: self.header.rows });
+            }
+            // Empty groups start where the next one does: the last that starts at or before the row holds it.
+            let group = groups.partition_point(|group| group.first_row <= *row).saturating_sub(1);
+            wanted.push(Wanted { group, row: row - groups[group].first_row, place });
+        }
+        wanted.sort_by_key(|wanted| (wanted.group, wanted.row));
+        Ok(wanted)
+    }
+
+    fn take_column(&self, column: usize, wanted: &[Wanted]) -> Result<Column, Fault> {
+        // Values in file order first: each page is decoded once. Then in the order asked for.
+        let mut found = Column::empty(self.field(column));
+        let mut left = wanted;
+        while let Some(first) = left.first() {
+            let table = self.page_table(first.group, column)?;
+            let page = table.page_of(first.row);
+            let Some(entry) = table.pages.get(page) else {
+                return Err(Fault::NoSuchRow { row: first.row, rows: 0 });
+            };
+            let start = u64::from(entry.header.first_row);
+            let end = start + u64::from(entry.header.values);
+            let here = left.partition_point(|wanted| wanted.group == first.group && wanted.row < end);
+            let (now, later) = left.split_at(here.max(1));
+            let mut rows = Column::empty(self.field(column));
+            if self.is_blob(column) {
+                let validity = self.page_validity(first.group, column, page, &table)?;
+                let blob = self.blob(column)?;
+                let base = blob.first_of_group(first.group) + table.present_before(page);
+                let crate::column::Values::Bytes(strings) = &mut found.values else { break };
+                for wanted in now {
+                    let at = usize::try_from(wanted.row - start).unwrap_or(usize::MAX);
+                    let present = validity.as_ref().is_none_or(|validity| validity.get(at));
+                    if present {
+                        let before = validity.as_ref().map_or(at, |validity| validity.ones_in(0, at)) as u64;
+                        blob.read(self, base + before, base + before + 1, strings)?;
+                    } else {
+                        strings.push_empty(1);
+                    }
+                    let filled = strings.len();
+                    match &mut found.validity {
+                        Some(all) => all.push(present),
+                        None if present => {}
+                        None => {
+                            let mut all = crate::column::Bitmap::filled(filled - 1, true);
+                            all.push(false);
+                            found.validity = Some(all);
+                        }
+                    }
+                }
+            } else {
+                self.decode_page(first.group, column, page, &table, &mut rows)?;
+                for wanted in now {
+                    let at = usize::try_from(wanted.row - start).unwrap_or(usize::MAX);
+                    found.extend_from(&rows, at, at + 1);
+                }
+            }
+            left = later;
+        }
+        let mut order = vec![0; wanted.len()];
+        for (index, wanted) in wanted.iter().enumerate() {
+            order[wanted.place] = index;
+        }
+        if order.iter().enumerate().all(|(place, index)| place == *index) {
+            return Ok(found);
+        }
+        Ok(found.gather(&order))
+    }
+}

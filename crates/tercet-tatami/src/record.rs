@@ -1,0 +1,135 @@
+//! Records: 32 bytes that say what follows, and the payload.
+
+use bytes::Bytes;
+use tercet_codec::bytes::{lz4, zstd};
+use tercet_core::checksum::{Mismatch, crc32c};
+use tercet_core::limits::within;
+use tercet_core::{Malformed, Site, Span, Why};
+
+use crate::fault::Fault;
+use crate::file::Inner;
+use crate::region::Region;
+use crate::wire::header;
+use crate::wire::ids::{Codec, Kind};
+use crate::wire::page::{HEADER_LEN, PageHeader};
+
+/// A record whose checksum was compared.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) header: PageHeader,
+    /// Where the payload lies.
+    pub(crate) span: Span,
+    /// The payload as it is stored.
+    pub(crate) stored: Bytes,
+}
+
+impl Inner {
+    /// Reads a record of this kind, which must lie between header and footer.
+    pub(crate) fn record(&self, region: Region, offset: u64, kind: Kind) -> Result<Record, Fault> {
+        let head = self.body_span(region, offset, HEADER_LEN)?;
+        let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
+        if header.kind != kind {
+            let why = Why::OutOfRange { found: header.kind.id().into(), allowed: kind_number(kind) };
+            return Err(fault(region, "kind", offset, 1, why));
+        }
+        let start = offset + HEADER_LEN;
+        let span = self.body_span(region, start, header.stored_bytes.into())?;
+        let stored = self.source.read_at(span)?;
+        self.check_payload(region, span, &header, &stored)?;
+        Ok(Record { header, span, stored })
+    }
+
+    /// `len` bytes at `offset`, which must lie between header and footer.
+    pub(crate) fn body_span(&self, region: Region, offset: u64, len: u64) -> Result<Span, Fault> {
+        let body = Span::between(header::LEN, self.footer_span.start());
+        Span::at(offset, len).filter(|span| body.is_some_and(|body| body.contains(*span))).ok_or_else(|| {
+            let why = Why::OutOfBounds {
+                offset,
+                len,
+                end: self.footer_span.start(),
+                what: "the bytes between header and footer",
+            };
+            fault(region, "offset", offset, 0, why)
+        })
+    }
+
+    /// Compares the checksum of a payload.
+    pub(crate) fn check_payload(
+        &self,
+        region: Region,
+        span: Span,
+        header: &PageHeader,
+        stored: &[u8],
+    ) -> Result<(), Fault> {
+        if self.options.ignore_checksums {
+            return Ok(());
+        }
+        Mismatch::check_crc32c(header.payload_crc, crc32c(stored)).map_err(|mismatch| Fault::Checksum {
+            region,
+            span,
+            mismatch,
+        })
+    }
+
+    /// The bytes of a payload as they were before the codec: exactly `raw_bytes`.
+    pub(crate) fn decompress(
+        &self,
+        region: Region,
+        span: Span,
+        stored: &Bytes,
+        codec: Codec,
+        raw_bytes: u64,
+        dictionary: Option<&zstd::Dictionary>,
+    ) -> Result<Bytes, Fault> {
+        if stored.is_empty() && raw_bytes == 0 {
+            return Ok(Bytes::new());
+        }
+        if codec == Codec::None {
+            if stored.len() as u64 == raw_bytes {
+                return Ok(stored.clone());
+            }
+            let because = "the stored size of a payload that is not compressed";
+            let why = Why::Disagrees { found: raw_bytes, expected: stored.len() as u64, because };
+            return Err(fault(region, "uncompressed_size", span.start(), 0, why));
+        }
+        let len = within("a decompressed payload", raw_bytes, self.options.limits.chunk_bytes)?;
+        let mut raw = Vec::new();
+        raw.try_reserve_exact(len).map_err(|_| Fault::OutOfMemory { bytes: raw_bytes })?;
+        raw.resize(len, 0);
+        let decoded = match codec {
+            Codec::Zstd => zstd::decode(stored, &mut raw),
+            Codec::Lz4 => lz4::block::decode(stored, &mut raw),
+            Codec::ZstdDict => match dictionary {
+                Some(dictionary) => dictionary.decode(stored, &mut raw),
+                None => {
+                    let why = Why::Misplaced {
+                        rule: "a payload with a dictionary belongs to a column that has one",
+                    };
+                    return Err(fault(region, "codec", span.start(), 0, why));
+                }
+            },
+            Codec::None | Codec::Unknown(_) => {
+                let why = Why::UnknownVersion { found: codec.id().into(), known: "0 to 3" };
+                return Err(fault(region, "codec", span.start(), 0, why));
+            }
+        };
+        decoded.map_err(|error| Fault::Codec { region, span, error: Box::new(error) })?;
+        Ok(Bytes::from(raw))
+    }
+}
+
+const fn kind_number(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Data => "0 (a page)",
+        Kind::Dictionary => "1 (a dictionary)",
+        Kind::Index => "2 (an index record)",
+        Kind::Run => "3 (a blob run)",
+        Kind::Unknown(_) => "a known kind",
+    }
+}
+
+/// A rule that a field of a region breaks.
+pub(crate) fn fault(region: Region, field: &'static str, offset: u64, len: u64, why: Why) -> Fault {
+    let span = Span::at(offset, len).unwrap_or(Span::empty(offset));
+    Malformed { site: Site { region, field, span }, why }.into()
+}
