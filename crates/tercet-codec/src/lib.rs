@@ -21,6 +21,7 @@ pub mod finite;
 pub mod ints;
 pub mod pack;
 pub mod shuffle;
+pub mod strings;
 pub mod varint;
 
 use thiserror::Error;

@@ -2,7 +2,9 @@
 //!
 //! A stream is the number of raw bytes as a little-endian `u32`, then one LZ4 block (not the LZ4 frame format). The
 //! length in front is a bound, not a fact: writers exist that round it up, so [`decode`] takes a larger one as long as
-//! the block itself ends exactly where the caller says.
+//! the block itself ends exactly where the caller says. [`block`] is the block alone.
+
+pub mod block;
 
 use crate::CodecError;
 
@@ -15,70 +17,27 @@ pub const fn is_built_in() -> bool {
 }
 
 /// Appends the compressed form of `raw` to `out`.
-#[cfg(feature = "lz4")]
 pub fn encode(raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
-    use lz4_flex::block::{compress_into, get_maximum_output_size};
-
-    let Ok(len) = u32::try_from(raw.len()) else {
-        return Err(CodecError::Encode {
-            codec: "lz4",
-            detail: format!("{} bytes are more than the {MAX_RAW_BYTES} that one block holds", raw.len()),
-        });
-    };
-    // The bound is larger than the input while the block is mostly smaller: fresh zeroed memory costs nothing where it
-    // is not touched, whereas growing `out` would write all of it.
-    let mut stored = vec![0; PREFIX_BYTES + get_maximum_output_size(raw.len())];
-    stored[..PREFIX_BYTES].copy_from_slice(&len.to_le_bytes());
-    let block_bytes = compress_into(raw, &mut stored[PREFIX_BYTES..])
-        .map_err(|error| CodecError::Encode { codec: "lz4", detail: error.to_string() })?;
-    stored.truncate(PREFIX_BYTES + block_bytes);
-    if out.is_empty() && out.capacity() < stored.len() {
-        stored.shrink_to_fit();
-        *out = stored;
-    } else {
-        out.extend_from_slice(&stored);
-    }
-    Ok(())
+    // What is longer is refused with the block.
+    let len = u32::try_from(raw.len()).unwrap_or(u32::MAX);
+    block::encode_behind(&len.to_le_bytes(), raw, out)
 }
 
 /// Decodes `stored` into exactly `raw.len()` bytes.
-#[cfg(feature = "lz4")]
 pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
-    use lz4_flex::block::{DecompressError, decompress_into};
-
-    let failed = |detail: String| CodecError::Decode { codec: "lz4", detail };
     let Some((prefix, block)) = stored.split_first_chunk::<PREFIX_BYTES>() else {
-        return Err(failed(format!("{} bytes cannot hold the length", stored.len())));
+        let detail = format!("{} bytes cannot hold the length", stored.len());
+        return Err(CodecError::Decode { codec: "lz4", detail });
     };
     let expected = raw.len() as u64;
     let bound = u64::from(u32::from_le_bytes(*prefix));
     if bound < expected {
         return Err(CodecError::WrongLength { codec: "lz4", expected, found: bound });
     }
-    match decompress_into(block, raw) {
-        Ok(found) if found as u64 == expected => Ok(()),
-        Ok(found) => Err(CodecError::WrongLength { codec: "lz4", expected, found: found as u64 }),
-        Err(DecompressError::OutputTooSmall { .. }) => {
-            Err(failed(format!("the block holds more than the {expected} bytes that belong here")))
-        }
-        Err(error) => Err(failed(error.to_string())),
-    }
+    block::decode_block(block, raw)
 }
 
-#[cfg(feature = "lz4")]
 const PREFIX_BYTES: usize = 4;
-
-/// Appends the compressed form of `raw` to `out`.
-#[cfg(not(feature = "lz4"))]
-pub fn encode(_raw: &[u8], _out: &mut Vec<u8>) -> Result<(), CodecError> {
-    Err(CodecError::NotBuilt { codec: "lz4", feature: "lz4" })
-}
-
-/// Decodes `stored` into exactly `raw.len()` bytes.
-#[cfg(not(feature = "lz4"))]
-pub fn decode(_stored: &[u8], _raw: &mut [u8]) -> Result<(), CodecError> {
-    Err(CodecError::NotBuilt { codec: "lz4", feature: "lz4" })
-}
 
 #[cfg(test)]
 #[cfg(feature = "lz4")]

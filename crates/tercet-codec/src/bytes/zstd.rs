@@ -1,8 +1,15 @@
 //! Zstandard.
 //!
 //! [`encode`] uses the streaming interface: its frames carry neither content size nor checksum and are identical to
-//! those of other streaming writers at the same level. [`decode`] accepts any sequence of frames, skippable ones
-//! included, and writes at most what it is given room for.
+//! those of other streaming writers at the same level. [`encode_frame`] makes a frame in one call, with both. [`decode`]
+//! accepts any sequence of frames, skippable ones included, and writes at most what it is given room for. A
+//! [`Dictionary`] does the same for payloads that are too small to be compressed alone.
+
+mod dictionary;
+#[cfg(feature = "zstd")]
+mod frame;
+
+pub use dictionary::{Dictionary, RAW_ID, TRAINED_IDS, train};
 
 use crate::CodecError;
 
@@ -68,6 +75,12 @@ fn grow(out: &mut Vec<u8>, left: usize) {
     }
 }
 
+/// Appends one frame of `raw` with content size and checksum to `out`.
+#[cfg(feature = "zstd")]
+pub fn encode_frame(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    frame::encode(raw, frame::Rules::Level(level), out)
+}
+
 /// Decodes `stored` into exactly `raw.len()` bytes.
 #[cfg(feature = "zstd")]
 pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
@@ -102,6 +115,12 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
 /// Appends the compressed form of `raw` to `out`.
 #[cfg(not(feature = "zstd"))]
 pub fn encode(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
+}
+
+/// Appends one frame of `raw` with content size and checksum to `out`.
+#[cfg(not(feature = "zstd"))]
+pub fn encode_frame(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
 }
 

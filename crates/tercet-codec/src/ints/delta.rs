@@ -78,10 +78,13 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     reserve(CODEC, out, n)?;
     out.push(T::narrow(value));
     bitpack::unpack_with(frame.width, packed, differences, |block| {
+        // The sum stays in a register while it runs over the block.
+        let mut sum = value;
         out.extend(block.iter().map(|residual| {
-            value = value.wrapping_add(unzigzag(frame.base.wrapping_add(*residual)));
-            T::narrow(value)
+            sum = sum.wrapping_add(unzigzag(frame.base.wrapping_add(*residual)));
+            T::narrow(sum)
         }));
+        value = sum;
     });
     Ok(used + tail)
 }

@@ -1,0 +1,225 @@
+//! Frames whose matches may lie in a dictionary.
+//!
+//! A dictionary is one of two kinds, and only its owner knows which. *Raw content* is nothing but history; its frames
+//! name the dictionary 1, a name that libzstd does not write and refuses to read for such content, so it is put into the
+//! header and taken out again here. A *trained* dictionary has a header of its own with its name, and tables.
+
+#[cfg(feature = "zstd")]
+mod header;
+#[cfg(feature = "zstd")]
+mod prepared;
+#[cfg(test)]
+#[cfg(feature = "zstd")]
+mod tests;
+
+#[cfg(feature = "zstd")]
+use prepared::Prepared;
+
+use crate::CodecError;
+
+/// The names that trained dictionaries may have.
+pub const TRAINED_IDS: std::ops::Range<u32> = 32_768..1 << 31;
+
+/// The name of raw content in the frames made with it.
+pub const RAW_ID: u32 = 1;
+
+/// How a trained dictionary begins.
+#[cfg(feature = "zstd")]
+const MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
+
+/// A dictionary, made ready for each level when it is first used.
+pub struct Dictionary {
+    bytes: Vec<u8>,
+    /// The name of a trained dictionary.
+    trained_id: Option<u32>,
+    #[cfg(feature = "zstd")]
+    prepared: Prepared,
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = self.bytes.len();
+        let mut shown = f.debug_struct("Dictionary");
+        shown.field("bytes", &bytes).field("trained_id", &self.trained_id).finish_non_exhaustive()
+    }
+}
+
+impl Dictionary {
+    /// Content as it is, even if it looks like a trained dictionary.
+    pub fn raw(content: Vec<u8>) -> Self {
+        Self {
+            bytes: content,
+            trained_id: None,
+            #[cfg(feature = "zstd")]
+            prepared: Prepared::default(),
+        }
+    }
+
+    /// The bytes of the dictionary.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The name of the dictionary in the frames made with it.
+    pub fn id(&self) -> u32 {
+        self.trained_id.unwrap_or(RAW_ID)
+    }
+
+    /// Whether it is a trained one.
+    pub fn is_trained(&self) -> bool {
+        self.trained_id.is_some()
+    }
+}
+
+#[cfg(feature = "zstd")]
+impl Dictionary {
+    /// What [`train`] made. Refuses bytes without the header and the tables of such a dictionary, and names outside
+    /// [`TRAINED_IDS`].
+    pub fn trained(bytes: Vec<u8>) -> Result<Self, CodecError> {
+        let refused = |found: String, allowed| CodecError::Parameter {
+            codec: "zstd",
+            name: "a dictionary with",
+            found,
+            allowed,
+        };
+        let [MAGIC, id, ..] = bytes.as_chunks::<4>().0 else {
+            let found = format!("{} bytes and no magic", bytes.len());
+            return Err(refused(found, "a trained one begins with 37 a4 30 ec and its number"));
+        };
+        let id = u32::from_le_bytes(*id);
+        if !TRAINED_IDS.contains(&id) {
+            return Err(refused(format!("number {id}"), "trained ones are 32768 to 2147483647"));
+        }
+        let prepared = Prepared::default();
+        if prepared.for_decoding(&bytes).is_none() {
+            return Err(refused("unreadable tables".to_owned(), "the trainer makes readable ones"));
+        }
+        Ok(Self { bytes, trained_id: Some(id), prepared })
+    }
+
+    /// Appends one frame of `raw` to `out`, with its size, a checksum and the name of the dictionary.
+    pub fn encode(&self, raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        use super::frame::{self, Rules};
+
+        let start = out.len();
+        if self.is_prefix_only() {
+            frame::encode_behind(&self.bytes, raw, level, out)?;
+        } else {
+            let prepared = self.prepared.for_encoding(&self.bytes, level)?;
+            frame::encode(raw, Rules::Prepared(&prepared), out)?;
+        }
+        if !self.is_trained() {
+            header::insert_raw_id(out, start)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes the frames in `stored` into exactly `raw.len()` bytes. Frames that name another dictionary are refused,
+    /// and those that name none if this one is trained.
+    pub fn decode(&self, stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
+        use std::cell::RefCell;
+
+        use ::zstd::zstd_safe::{DCtx, get_error_name};
+
+        thread_local! {
+            static DECODER: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+            // The frames without the name of their raw content.
+            static NAMELESS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let expected = raw.len() as u64;
+        let no_memory = CodecError::OutOfMemory { codec: "zstd", bytes: self.bytes.len() as u64 };
+        let mut decode = |frames: &[u8]| {
+            let result = if self.is_prefix_only() {
+                let Some(mut decoder) = DCtx::try_create() else { return Err(no_memory.clone()) };
+                decoder.ref_prefix(&self.bytes).and_then(|_| decoder.decompress(raw, frames))
+            } else {
+                let Some(dictionary) = self.prepared.for_decoding(&self.bytes) else {
+                    return Err(no_memory.clone());
+                };
+                DECODER.with_borrow_mut(|kept| {
+                    let decoder = match kept {
+                        Some(decoder) => decoder,
+                        None => kept.insert(DCtx::try_create().ok_or_else(|| no_memory.clone())?),
+                    };
+                    Ok(decoder.decompress_using_ddict(raw, frames, dictionary))
+                })?
+            };
+            match result {
+                Ok(found) if found as u64 == expected => Ok(()),
+                Ok(found) => Err(CodecError::WrongLength { codec: "zstd", expected, found: found as u64 }),
+                Err(code) => Err(header::failed(get_error_name(code).to_owned())),
+            }
+        };
+        if let Some(id) = self.trained_id {
+            header::insist_on(stored, id)?;
+            return decode(stored);
+        }
+        NAMELESS.with_borrow_mut(|frames| {
+            frames.clear();
+            header::remove_raw_id(stored, frames)?;
+            decode(frames)
+        })
+    }
+
+    /// Whether libzstd would take raw content for a trained dictionary if it were asked to make it ready.
+    fn is_prefix_only(&self) -> bool {
+        !self.is_trained() && self.bytes.starts_with(&MAGIC)
+    }
+}
+
+/// A dictionary of at most `max_bytes` for payloads like `samples`; `None` if they are too few or too small for one. The
+/// same samples give the same dictionary.
+#[cfg(feature = "zstd")]
+pub fn train(samples: &[&[u8]], max_bytes: usize) -> Result<Option<Vec<u8>>, CodecError> {
+    use ::zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode::{
+        ZSTD_error_dictionaryCreation_failed as CREATION_FAILED, ZSTD_error_srcSize_wrong as WRONG_SIZE,
+    };
+    use ::zstd::zstd_safe::{get_error_name, train_from_buffer};
+
+    let sizes: Vec<usize> = samples.iter().map(|sample| sample.len()).collect();
+    let mut dictionary = Vec::new();
+    dictionary
+        .try_reserve_exact(max_bytes)
+        .map_err(|_| CodecError::OutOfMemory { codec: "zstd", bytes: max_bytes as u64 })?;
+    match train_from_buffer(&mut dictionary, &samples.concat(), &sizes) {
+        Ok(_) => {}
+        // Codes are negated.
+        Err(code) if [WRONG_SIZE as usize, CREATION_FAILED as usize].contains(&code.wrapping_neg()) => {
+            return Ok(None);
+        }
+        Err(code) => {
+            return Err(CodecError::Encode { codec: "zstd", detail: get_error_name(code).to_owned() });
+        }
+    }
+    // What would be refused is not handed out.
+    Dictionary::trained(dictionary).map(|dictionary| Some(dictionary.bytes))
+}
+
+#[cfg(not(feature = "zstd"))]
+impl Dictionary {
+    /// What [`train`] made.
+    pub fn trained(_bytes: Vec<u8>) -> Result<Self, CodecError> {
+        Err(not_built())
+    }
+
+    /// Appends one frame of `raw` to `out`.
+    pub fn encode(&self, _raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
+        Err(not_built())
+    }
+
+    /// Decodes the frames in `stored` into exactly `raw.len()` bytes.
+    pub fn decode(&self, _stored: &[u8], _raw: &mut [u8]) -> Result<(), CodecError> {
+        Err(not_built())
+    }
+}
+
+/// A dictionary of at most `max_bytes` for payloads like `samples`.
+#[cfg(not(feature = "zstd"))]
+pub fn train(_samples: &[&[u8]], _max_bytes: usize) -> Result<Option<Vec<u8>>, CodecError> {
+    Err(not_built())
+}
+
+#[cfg(not(feature = "zstd"))]
+fn not_built() -> CodecError {
+    CodecError::NotBuilt { codec: "zstd", feature: "zstd" }
+}

@@ -1,0 +1,3 @@
+//! Short strings to bytes, so that each can be read alone.
+
+pub mod fsst;
