@@ -21,6 +21,7 @@ mod blob;
 mod chunk;
 pub mod column;
 pub mod dictionary;
+mod facts;
 pub mod fault;
 pub mod file;
 pub mod lookup;
@@ -34,6 +35,7 @@ pub mod schema;
 pub mod wire;
 
 pub use column::{Bitmap, Column, Lists, Strings, Values};
+pub use facts::PagePlace;
 pub use fault::{BatchError, Error, Fault};
 pub use file::{Access, File, OpenOptions};
 pub use lookup::Found;

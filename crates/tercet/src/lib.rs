@@ -29,6 +29,7 @@ mod format;
 
 pub use tercet_convert as convert;
 pub use tercet_core as core;
+pub use tercet_tatami as tatami;
 pub use tercet_tet as tet;
 pub use tercet_tgm as tgm;
 
