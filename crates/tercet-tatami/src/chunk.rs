@@ -171,7 +171,7 @@ impl Inner {
     }
 
     /// Refuses a page whose rows take more memory than allowed: few bytes can stand for many equal values.
-    fn check_rows(&self, page: &Page<'_>) -> Result<(), Fault> {
+    pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), Fault> {
         let width = self.field(page.column).kind.width().unwrap_or(size_of::<crate::column::View>());
         let bytes = u64::from(page.header.values).saturating_mul(width as u64);
         within("the values of a page", bytes, self.options.limits.chunk_bytes)?;

@@ -24,6 +24,7 @@ pub mod dictionary;
 pub mod fault;
 pub mod file;
 pub mod lookup;
+pub mod outline;
 pub mod page;
 pub mod prune;
 pub mod read;
@@ -31,6 +32,7 @@ mod record;
 pub mod region;
 pub mod scalar;
 pub mod schema;
+pub mod verify;
 pub mod wire;
 
 pub use column::{Bitmap, Column, Lists, Strings, Values};
@@ -41,3 +43,6 @@ pub use read::Stream;
 pub use region::Region;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, SchemaError, Type};
+pub use verify::{Report, VerifyOptions, verify_source};
+#[cfg(any(unix, windows))]
+pub use verify::verify;
