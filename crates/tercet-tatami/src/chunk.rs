@@ -97,6 +97,11 @@ impl Inner {
                 let why = Why::Disagrees { found: header.first_row.into(), expected: rows, because };
                 return Err(fault(region, "first_row_index", at + 20, 4, why));
             }
+            if page == 0 && header.encoding != chunk.encoding {
+                let because = "the entry of the chunk in the footer";
+                let (found, expected) = (header.encoding.id().into(), chunk.encoding.id().into());
+                return Err(fault(region, "encoding", at + 1, 1, Why::Disagrees { found, expected, because }));
+            }
             rows += u64::from(header.values);
             nulls += u64::from(header.nulls);
             stored += u64::from(header.stored_bytes);

@@ -6,6 +6,7 @@ use crate::column::{Column, Values};
 use crate::fault::{Error, Fault};
 use crate::file::{File, Inner};
 
+mod range;
 mod stream;
 mod take;
 

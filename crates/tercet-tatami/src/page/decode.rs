@@ -80,6 +80,11 @@ impl Page<'_> {
                     Why::OutOfRange { found: header.nulls.into(), allowed: "at most the number of rows" };
                 return Err(self.fault("null_count", 16, 4, why));
             }
+            // Without a checksum of the header a bit too many could make values of a bitmap.
+            if header.nulls == 0 && !self.inner.guarded() {
+                let rule = "a page without nulls has no validity bitmap";
+                return Err(self.fault("flags", 3, 1, Why::Misplaced { rule }));
+            }
         } else if header.nulls != 0 {
             let rule = "a page with nulls has a validity bitmap";
             return Err(self.fault("null_count", 16, 4, Why::Misplaced { rule }));
