@@ -14,6 +14,7 @@
 //! | [`column`] | values in memory |
 //! | [`scalar`] | single values |
 //! | [`wire`] | the byte tables |
+//! | [`writer`] | rows to a file |
 //! | [`fault`], [`region`] | what can go wrong, and where |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
@@ -32,12 +33,14 @@ pub mod region;
 pub mod scalar;
 pub mod schema;
 pub mod wire;
+pub mod writer;
 
 pub use column::{Bitmap, Column, Lists, Strings, Values};
-pub use fault::{BatchError, Error, Fault};
+pub use fault::{BatchError, Error, Fault, OptionsError};
 pub use file::{Access, File, OpenOptions};
 pub use lookup::Found;
 pub use read::Stream;
 pub use region::Region;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, SchemaError, Type};
+pub use writer::{Profile, Writer, WriterOptions, Written};
