@@ -21,12 +21,13 @@ pub(crate) struct PageTable {
     pub(crate) pages: Vec<PageEntry>,
 }
 
-/// One page.
+/// A page and where it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PageEntry {
+pub struct PageEntry {
     /// Where its header starts.
-    pub(crate) offset: u64,
-    pub(crate) header: PageHeader,
+    pub offset: u64,
+    /// What stands there.
+    pub header: PageHeader,
 }
 
 impl PageTable {
@@ -100,7 +101,13 @@ impl Inner {
             if page == 0 && header.encoding != chunk.encoding {
                 let because = "the entry of the chunk in the footer";
                 let (found, expected) = (header.encoding.id().into(), chunk.encoding.id().into());
-                return Err(fault(region, "encoding", at + 1, 1, Why::Disagrees { found, expected, because }));
+                return Err(fault(
+                    region,
+                    "encoding",
+                    at + 1,
+                    1,
+                    Why::Disagrees { found, expected, because },
+                ));
             }
             rows += u64::from(header.values);
             nulls += u64::from(header.nulls);

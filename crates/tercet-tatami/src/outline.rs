@@ -27,8 +27,10 @@ impl Inner {
         root.parts.push(self.header_outline());
         for (group, entry) in self.footer.groups.iter().enumerate() {
             let start = entry.chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(header::LEN);
-            let mut region =
-                Outline::region(format!("row group {group}"), span(start, start.saturating_add(entry.total_bytes)));
+            let mut region = Outline::region(
+                format!("row group {group}"),
+                span(start, start.saturating_add(entry.total_bytes)),
+            );
             for (column, chunk) in entry.chunks.iter().enumerate() {
                 let name = &self.field(column).name;
                 let whole = self.chunk_span(group, column)?;
@@ -97,7 +99,11 @@ impl Inner {
         region.field("magic", 4, "TAT1");
         region.field("major_version", 2, header.major);
         region.field("minor_version", 2, header.minor);
-        region.field("flags", 2, format_args!("{:#06x} {}", header.flags, file_flags::names(header.flags).join(" ")));
+        region.field(
+            "flags",
+            2,
+            format_args!("{:#06x} {}", header.flags, file_flags::names(header.flags).join(" ")),
+        );
         region.field("checksum_algorithm", 1, header.checksum);
         region.field("default_codec", 1, header.default_codec);
         region.field("page_size_hint", 4, header.page_size_hint);
@@ -110,7 +116,12 @@ impl Inner {
         region
     }
 
-    fn record_outline(&self, name: &str, offset: u64, value: Option<String>) -> Result<Outline, crate::Fault> {
+    fn record_outline(
+        &self,
+        name: &str,
+        offset: u64,
+        value: Option<String>,
+    ) -> Result<Outline, crate::Fault> {
         let region = crate::Region::Footer;
         let head = self.body_span(region, offset, HEADER_LEN)?;
         let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
@@ -135,7 +146,11 @@ impl Inner {
             let len = fields.uvarint("section_length")?;
             fields.skip("section_body", len)?;
             let name = section_name(tag).map_or_else(|| format!("section {tag}"), str::to_owned);
-            region.parts.push(Outline::leaf(name, span(start, fields.position()), format_args!("{len} bytes")));
+            region.parts.push(Outline::leaf(
+                name,
+                span(start, fields.position()),
+                format_args!("{len} bytes"),
+            ));
         }
         Ok(region)
     }

@@ -137,14 +137,19 @@ impl Check<'_> {
             return Ok(());
         }
         let columns = self.file.schema().len();
-        let work: Vec<(usize, usize)> =
-            (0..self.file.group_count()).flat_map(|group| (0..columns).map(move |column| (group, column))).collect();
+        let work: Vec<(usize, usize)> = (0..self.file.group_count())
+            .flat_map(|group| (0..columns).map(move |column| (group, column)))
+            .collect();
         let deep = self.options.deep;
         let parts: Vec<Part> = work
             .par_iter()
             .map(|(group, column)| {
                 self.progress.check()?;
-                let part = if deep { inner.deep_chunk(*group, *column) } else { inner.shallow_chunk(*group, *column) };
+                let part = if deep {
+                    inner.deep_chunk(*group, *column)
+                } else {
+                    inner.shallow_chunk(*group, *column)
+                };
                 let bytes = inner.chunk(*group, *column).map_or(0, |chunk| chunk.stored_bytes);
                 self.progress.advance(bytes);
                 Ok(part)
@@ -225,7 +230,10 @@ impl Check<'_> {
     /// Compares what the file says it requires with what its pages use.
     fn features(&mut self, used: u64) {
         let finding = match &self.file.footer().features {
-            None => Finding::warn("features", "record headers have no checksums of their own: written by another program"),
+            None => Finding::warn(
+                "features",
+                "record headers have no checksums of their own: written by another program",
+            ),
             Some(features) => {
                 // Whether a blob dictionary was trained is told by its record.
                 let missing = used & !features.requires;

@@ -97,7 +97,9 @@ fn every_flipped_byte_is_noticed_or_does_not_matter() {
                     Err(_) => {
                         noticed += 1;
                     }
-                    Ok(found) => assert!(found == expected, "{name}: byte {at} ^ {flip:#x} changes the contents"),
+                    Ok(found) => {
+                        assert!(found == expected, "{name}: byte {at} ^ {flip:#x} changes the contents")
+                    }
                 }
                 verified(bad);
             }

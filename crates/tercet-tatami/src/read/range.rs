@@ -29,7 +29,8 @@ impl Inner {
             let before = out.len();
             out.extend_from(&page, from, to);
             if self.is_blob(column) {
-                let skipped = page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;
+                let skipped =
+                    page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;
                 let base = self.blob(column)?.first_of_group(group) + table.present_before(index);
                 self.fill_blobs(column, base + skipped, &mut out, before)?;
             }

@@ -57,7 +57,10 @@ pub(super) fn check(inner: &Inner) -> Finding {
     }
     let end = inner.footer_span.start();
     if at > end {
-        return Finding::fail("layout", format!("records end at {at}, behind the start of the footer at {end}"));
+        return Finding::fail(
+            "layout",
+            format!("records end at {at}, behind the start of the footer at {end}"),
+        );
     }
     gaps.extend(Span::between(at, end).filter(|gap| !gap.is_empty()));
     match gaps.first() {

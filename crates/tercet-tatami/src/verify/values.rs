@@ -7,15 +7,17 @@ use tercet_core::Why;
 use super::Part;
 use crate::chunk::{PageTable, number};
 use crate::column::{Column, Values, each_values};
+use crate::fault::Fault;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
 use crate::page::decode::Page;
+use crate::prune::bloom::Bloom;
 use crate::record::fault;
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
-use crate::wire::ids::{Codec, Encoding, file_flags, offers, page_flags, requires};
+use crate::wire::ids::{Codec, Encoding, Kind, file_flags, offers, page_flags, requires};
 
 impl Inner {
     /// Compares the checksum of every page of a chunk.
@@ -79,7 +81,8 @@ impl Inner {
                 broken("the bloom filter knows every value");
             }
         }
-        if sorted && let (Some(bounds), Some(zone)) = (&self.footer.groups[group].bounds, &chunk.zone)
+        if sorted
+            && let (Some(bounds), Some(zone)) = (&self.footer.groups[group].bounds, &chunk.zone)
             && bounds != zone
         {
             let why = Why::Misplaced { rule: "the bounds of a row group are the zone of its sort key" };
@@ -130,7 +133,9 @@ impl Inner {
         bits |= match page.header.encoding {
             Encoding::Dictionary => requires::DICTIONARY,
             Encoding::Fsst => requires::FSST,
-            Encoding::Rle | Encoding::BitpackFor | Encoding::Delta if field.scalar().is_float() => requires::FLOAT,
+            Encoding::Rle | Encoding::BitpackFor | Encoding::Delta if field.scalar().is_float() => {
+                requires::FLOAT
+            }
             _ => 0,
         };
         if page.header.has(page_flags::SPLIT) {
@@ -216,8 +221,22 @@ fn ascends(rows: &Column, last: &mut Option<Scalar>) -> bool {
 }
 
 impl Inner {
-    /// Whether the filter of a chunk knows every value of a page; nothing if there is no filter.
-    fn filter_holds(&self, _bloom: Option<u64>, _rows: &Column) -> Option<bool> {
-        None
+    /// Whether the filter of a chunk knows every value of a page; nothing if there is no filter that can be read.
+    fn filter_holds(&self, bloom: Option<u64>, rows: &Column) -> Option<bool> {
+        let index = usize::try_from(bloom?.checked_sub(1)?).ok()?;
+        let filter = self.bloom(index).ok()?;
+        let values = scalars(rows);
+        Some((0..values.len()).filter_map(|row| values.scalar(row)).all(|value| filter.may_contain(&value)))
+    }
+
+    /// A bloom filter.
+    pub(crate) fn bloom(&self, index: usize) -> Result<Bloom, Fault> {
+        let region = Region::Bloom { index: number(index) };
+        let Some(entry) = self.footer.indexes.get(index) else {
+            let why = Why::OutOfRange { found: index as u64, allowed: "the number of a bloom filter" };
+            return Err(fault(region, "bloom_ref", 0, 0, why));
+        };
+        let record = self.record(region, entry.offset, Kind::Index)?;
+        Ok(Bloom::parse(region, record.span.start(), &record.stored)?)
     }
 }
