@@ -4,5 +4,6 @@
 //! present; a row's number and the run directory of the footer say where its value is.
 
 mod read;
+pub(crate) mod run;
 
 pub(crate) use read::BlobReader;

@@ -268,7 +268,7 @@ impl Column {
 
 impl Values {
     /// No values, of the same type.
-    fn same_empty(&self) -> Self {
+    pub(crate) fn same_empty(&self) -> Self {
         match self {
             Self::Bool(_) => Self::Bool(Vec::new()),
             Self::Int8(_) => Self::Int8(Vec::new()),

@@ -7,25 +7,8 @@ use crate::file::{File, Inner};
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::wire::ids::{Role, offers};
-use crate::wire::page::PageHeader;
-
-/// One page, as its header tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PagePlace {
-    /// Where its header starts in the file.
-    pub offset: u64,
-    /// Its header.
-    pub header: PageHeader,
-}
 
 impl File {
-    /// The pages of a column in one row group. Only their headers are read.
-    pub fn pages(&self, group: usize, column: usize) -> Result<Vec<PagePlace>, Error> {
-        let table = self.inner().page_table(group, column).map_err(|fault| self.error(fault))?;
-        Ok(table.pages.iter().map(|entry| PagePlace { offset: entry.offset, header: entry.header }).collect())
-    }
-
     /// The smallest and the largest value of a column in one row group, if the footer tells them and can be believed.
     ///
     /// Zones of floats are made by some writers from NaN, and then do not span the other values. They count only if both

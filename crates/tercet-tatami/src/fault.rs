@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::region::Region;
 use crate::schema::{SchemaError, Type};
+use crate::wire::ids::Codec;
 
 /// A fault together with the name of its file.
 pub type Error = InFile<Fault>;
@@ -111,6 +112,12 @@ pub enum Fault {
     /// Rows that do not fit the schema.
     #[error(transparent)]
     Batch(#[from] Box<BatchError>),
+    /// Options that do not go together.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// Values could not be compressed.
+    #[error("cannot be written: {0}")]
+    Encode(Box<CodecError>),
     /// A write failed.
     #[error("cannot write: {0}")]
     Write(#[from] std::io::Error),
@@ -189,6 +196,27 @@ pub enum BatchError {
         /// Its bytes.
         bytes: u64,
     },
+    /// Lists whose ends do not fit their elements.
+    #[error("column `{}`, row {row} of the batch: the list ends where no element is", escape::name(column))]
+    ListEnds {
+        /// The column.
+        column: Box<str>,
+        /// The row of the batch.
+        row: u64,
+    },
+    /// One list has more elements than readers take.
+    #[error(
+        "column `{}`, row {row} of the batch: {elements} elements are more than one list holds",
+        escape::name(column)
+    )]
+    TooManyElements {
+        /// The column.
+        column: Box<str>,
+        /// The row of the batch.
+        row: u64,
+        /// Its elements.
+        elements: u64,
+    },
     /// A sort key that goes down.
     #[error("sort key `{}`, row {row} of the file is smaller than the row before", escape::name(column))]
     Unsorted {
@@ -197,6 +225,30 @@ pub enum BatchError {
         /// The row, counted over the whole file.
         row: u64,
     },
+}
+
+/// Options that no file can be written with.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A codec that the profile does not have.
+    #[error("{codec} cannot be written with the interop profile: other readers do not know it")]
+    CodecInterop {
+        /// The codec.
+        codec: Codec,
+    },
+    /// A codec that is no writer's choice.
+    #[error("{codec} cannot be asked for: use none, lz4 or zstd")]
+    Codec {
+        /// The codec.
+        codec: Codec,
+    },
+}
+
+impl From<CodecError> for Fault {
+    fn from(error: CodecError) -> Self {
+        Self::Encode(Box::new(error))
+    }
 }
 
 impl From<BatchError> for Fault {
@@ -210,7 +262,7 @@ impl Diagnose for Fault {
         match self {
             Self::Source(error) => error.class(),
             Self::Malformed(malformed) => malformed.class(),
-            Self::Codec { error, .. } if error.is_not_built() => Class::Unsupported,
+            Self::Codec { error, .. } | Self::Encode(error) if error.is_not_built() => Class::Unsupported,
             Self::Checksum { .. } | Self::Codec { .. } => Class::Corrupt,
             Self::NotUtf8 { .. } => Class::Malformed,
             Self::Needs { .. } => Class::Unsupported,
@@ -222,6 +274,8 @@ impl Diagnose for Fault {
             | Self::KeyType { .. }
             | Self::Schema(_)
             | Self::Batch(_)
+            | Self::Options(_)
+            | Self::Encode(_)
             | Self::Cancelled(_) => Class::Request,
             Self::Write(_) => Class::Io,
             #[cfg(any(unix, windows))]

@@ -14,6 +14,7 @@
 //! | [`column`] | values in memory |
 //! | [`scalar`] | single values |
 //! | [`wire`] | the byte tables |
+//! | [`writer`] | rows to a file |
 //! | [`fault`], [`region`] | what can go wrong, and where |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
@@ -25,21 +26,29 @@ mod facts;
 pub mod fault;
 pub mod file;
 pub mod lookup;
+pub mod outline;
 pub mod page;
 pub mod prune;
 pub mod read;
 mod record;
 pub mod region;
+pub mod repair;
 pub mod scalar;
 pub mod schema;
+pub mod verify;
 pub mod wire;
+pub mod writer;
 
+pub use chunk::PageEntry;
 pub use column::{Bitmap, Column, Lists, Strings, Values};
-pub use facts::PagePlace;
-pub use fault::{BatchError, Error, Fault};
+pub use fault::{BatchError, Error, Fault, OptionsError};
 pub use file::{Access, File, OpenOptions};
 pub use lookup::Found;
 pub use read::Stream;
 pub use region::Region;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, SchemaError, Type};
+#[cfg(any(unix, windows))]
+pub use verify::verify;
+pub use verify::{Report, VerifyOptions, verify_source};
+pub use writer::{Profile, Writer, WriterOptions, Written};

@@ -6,3 +6,4 @@
 
 pub mod bounds;
 pub(crate) mod decode;
+pub(crate) mod encode;

@@ -1,3 +1,4 @@
 //! What spares reading: bounds, filters and the index of the sort key.
 
+pub mod bloom;
 pub mod key;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `.tet` | chunked arrays at rest | [`tet`] |
 //! | `.tgm` | messages of tensors in motion | [`tgm`] |
+//! | `.tatami` | records in columns | [`tatami`] |
 //!
 //! ```
 //! use tercet::{Container, Format, detect};

@@ -7,12 +7,16 @@ use crate::ui::Ui;
 
 pub(crate) mod cat;
 mod columns;
+pub(crate) mod create;
 pub(crate) mod head;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
 mod open;
+pub(crate) mod outline;
+pub(crate) mod repair;
 mod scalars;
 pub(crate) mod stats;
+pub(crate) mod verify;
 
 /// The verbs for `.tatami` files.
 #[derive(Debug, Subcommand)]
@@ -35,6 +39,17 @@ pub(crate) enum Verb {
     ///
     /// Footer, page headers and value dictionaries are read, but no values.
     Stats(stats::Args),
+    /// Make a file from JSONL or CSV
+    ///
+    /// The rows are read one after the other, with memory for one row group. The file appears when it is complete;
+    /// until then nothing changes.
+    Create(create::Args),
+    /// Check a file: structure, checksums, values
+    Verify(verify::Args),
+    /// Draw a file as a tree of named bytes
+    Outline(outline::Args),
+    /// Keep the intact rows of a damaged file, in a new one
+    Repair(repair::Args),
 }
 
 impl Verb {
@@ -45,6 +60,10 @@ impl Verb {
             Self::Head(args) => head::run(args, out),
             Self::Lookup(args) => lookup::run(args, out),
             Self::Stats(args) => stats::run(args, out),
+            Self::Create(args) => create::run(args, out),
+            Self::Verify(args) => verify::run(args, out),
+            Self::Outline(args) => outline::run(args, out),
+            Self::Repair(args) => repair::run(args, out),
         }
     }
 }

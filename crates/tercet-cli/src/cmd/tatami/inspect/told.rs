@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use tercet::core::Span;
 use tercet::tatami::wire::footer::{Chunk, Inverted, Zone};
 use tercet::tatami::wire::ids::{Codec, Encoding, Role, file_flags, offers, requires};
-use tercet::tatami::{Field, File, PagePlace, Scalar, Type};
+use tercet::tatami::{Field, File, PageEntry, Scalar, Type};
 
 use super::text::{ratio, role};
 use crate::cmd::tatami::scalars;
@@ -356,7 +356,7 @@ fn bounds(kind: Type, zone: &Zone) -> Bounds {
     Bounds { min: value(&zone.min), max: value(&zone.max) }
 }
 
-fn page(place: &PagePlace) -> Page {
+fn page(place: &PageEntry) -> Page {
     let header = &place.header;
     Page {
         offset: place.offset,

@@ -1,0 +1,216 @@
+//! Values to payloads.
+//!
+//! ```text
+//! rows of a column ─▶ present values ─▶ shortest encoding ─▶ [bitmap][encoded values]
+//! ```
+//!
+//! What a column needs beyond its values, its value dictionary and its symbol table, is in [`Tools`]: pages of one column are
+//! encoded one after the other, pages of different columns at the same time.
+
+mod dictionary;
+mod list;
+mod number;
+mod text;
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use bytes::Bytes;
+use tercet_codec::ints::Scheme;
+
+use crate::column::{Bitmap, Column, Values, each_values};
+use crate::fault::Fault;
+use crate::scalar::Scalar;
+use crate::schema::{Field, Type};
+use crate::wire::footer::Zone;
+use crate::wire::ids::Encoding;
+use crate::writer::WriterOptions;
+
+pub(crate) use dictionary::ValueDictionary;
+pub(crate) use number::Number;
+pub(crate) use text::TextTools;
+
+/// What the pages of one column share.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    /// Whether floats may be packed and split, and values may become codes.
+    native: bool,
+    /// Whether floats are also offered with their bytes transposed.
+    split: bool,
+    /// The value dictionary, if the column may have one.
+    pub(crate) values: Option<ValueDictionary>,
+    /// Symbols, and whether they pay.
+    pub(crate) text: TextTools,
+}
+
+impl Tools {
+    pub(crate) fn new(field: &Field, options: &WriterOptions) -> Self {
+        let native = options.is_native();
+        Self {
+            native,
+            split: native && options.codec != crate::wire::ids::Codec::None && field.kind.is_float(),
+            values: native.then(|| ValueDictionary::new(field.scalar(), options)).flatten(),
+            text: TextTools::new(field.scalar(), options),
+        }
+    }
+}
+
+/// A page before it is compressed.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) encoding: Encoding,
+    /// Rows that are null.
+    pub(crate) nulls: usize,
+    /// Bitmap and values.
+    pub(crate) payload: Vec<u8>,
+    /// The same with the bytes of floats transposed, where that is a choice.
+    pub(crate) split: Option<Vec<u8>>,
+    pub(crate) bounds: Bounds,
+}
+
+/// The smallest and the largest of some values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bounds {
+    /// None where there is no value, or nothing but NaN.
+    pub(crate) zone: Option<Zone>,
+    /// Whether NaN was left out.
+    pub(crate) has_nan: bool,
+}
+
+/// The payload of some rows of a column.
+pub(crate) fn page(
+    field: &Field,
+    column: &Column,
+    rows: Range<usize>,
+    tools: &mut Tools,
+) -> Result<Encoded, Fault> {
+    let rows = Rows::new(column, rows);
+    let mut payload = Vec::new();
+    rows.put_bitmap(&mut payload);
+    let start = payload.len();
+    let (encoding, bounds) = match &column.values {
+        _ if field.kind == Type::BlobRef => (Encoding::Plain, Bounds::default()),
+        Values::List(lists) => list::encode(lists, &rows, tools, &mut payload)?,
+        values => stream(values, &rows, tools, &mut payload)?,
+    };
+    let split = match field.kind.width() {
+        Some(width) if tools.split && encoding == Encoding::Plain && payload.len() > start => {
+            let mut split = payload.clone();
+            tercet_codec::shuffle::shuffle(&payload[start..], width, &mut split[start..])?;
+            Some(split)
+        }
+        _ => None,
+    };
+    Ok(Encoded { encoding, nulls: rows.nulls, payload, split, bounds })
+}
+
+/// Appends the present values in the shortest encoding, and says which it is.
+fn stream(
+    values: &Values,
+    rows: &Rows<'_>,
+    tools: &mut Tools,
+    out: &mut Vec<u8>,
+) -> Result<(Encoding, Bounds), Fault> {
+    each_values!(
+        values,
+        fixed(values) => number::encode(&rows.present(values), tools, out),
+        bool(values) => Ok(bools(&rows.present(values), out)),
+        bytes(values) => {
+            let present: Vec<&[u8]> = rows.positions().map(|row| values.get(row)).collect();
+            text::encode(&present, tools, out)
+        },
+        // The schema refuses lists of lists.
+        list(_lists) => Ok((Encoding::Plain, Bounds::default())),
+    )
+}
+
+fn bools(present: &[bool], out: &mut Vec<u8>) -> (Encoding, Bounds) {
+    let bits: Bitmap = present.iter().copied().collect();
+    out.extend_from_slice(bits.as_bytes());
+    let ones = bits.ones();
+    let zone = (!present.is_empty()).then(|| {
+        let byte = |bit: bool| Bytes::copy_from_slice(&[u8::from(bit)]);
+        Zone { min: byte(ones == present.len()), max: byte(ones > 0) }
+    });
+    (Encoding::Bitmap, Bounds { zone, has_nan: false })
+}
+
+/// Some rows of a column, and which of them are present.
+#[derive(Clone, Debug)]
+struct Rows<'a> {
+    range: Range<usize>,
+    /// None when all are present.
+    validity: Option<&'a Bitmap>,
+    nulls: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(column: &'a Column, range: Range<usize>) -> Self {
+        let nulls =
+            column.validity.as_ref().map_or(0, |bits| range.len() - bits.ones_in(range.start, range.end));
+        Self { range, validity: column.validity.as_ref().filter(|_| nulls > 0), nulls }
+    }
+
+    /// Appends one bit for each row, if a row is null.
+    fn put_bitmap(&self, out: &mut Vec<u8>) {
+        if let Some(validity) = self.validity {
+            let mut bits = Bitmap::new();
+            bits.extend_from(validity, self.range.start, self.range.end);
+            out.extend_from_slice(bits.as_bytes());
+        }
+    }
+
+    /// The rows that are present.
+    fn positions(&self) -> impl Iterator<Item = usize> + '_ {
+        let validity = self.validity;
+        self.range.clone().filter(move |row| validity.is_none_or(|bits| bits.get(*row)))
+    }
+
+    /// The present values, copied only if some are missing.
+    fn present<'v, T: Copy>(&self, values: &'v [T]) -> std::borrow::Cow<'v, [T]> {
+        if self.validity.is_none() {
+            return (&values[self.range.clone()]).into();
+        }
+        let mut out = Vec::with_capacity(self.range.len() - self.nulls);
+        out.extend(self.positions().map(|row| values[row]));
+        out.into()
+    }
+}
+
+/// The number of an integer stream in the format.
+fn encoding_of(scheme: Scheme) -> Encoding {
+    match scheme {
+        Scheme::Plain => Encoding::Plain,
+        Scheme::Rle => Encoding::Rle,
+        Scheme::BitpackFor => Encoding::BitpackFor,
+        Scheme::Delta => Encoding::Delta,
+        Scheme::GroupVarint => Encoding::GroupVarint,
+        Scheme::Pfor => Encoding::PforDelta,
+    }
+}
+
+/// Appends the stream of lengths: its encoding, its size and its bytes.
+fn put_lengths(lengths: &[u32], out: &mut Vec<u8>) -> Result<(), Fault> {
+    let (scheme, len) = tercet_codec::ints::choose(lengths, &tercet_codec::ints::CASCADE);
+    out.push(encoding_of(scheme).id());
+    tercet_codec::varint::put(len, out);
+    Ok(tercet_codec::ints::encode(scheme, lengths, out)?)
+}
+
+/// Makes a zone cover another one too; the first of equal bounds stays.
+pub(crate) fn widen(zone: &mut Option<Zone>, other: Option<&Zone>, kind: Type) {
+    let Some(other) = other else { return };
+    let Some(zone) = zone else {
+        *zone = Some(other.clone());
+        return;
+    };
+    let order = |a: &[u8], b: &[u8]| {
+        Scalar::from_bytes(kind, a).zip(Scalar::from_bytes(kind, b)).and_then(|(a, b)| a.order(&b))
+    };
+    if order(&other.min, &zone.min) == Some(Ordering::Less) {
+        zone.min = other.min.clone();
+    }
+    if order(&other.max, &zone.max) == Some(Ordering::Greater) {
+        zone.max = other.max.clone();
+    }
+}

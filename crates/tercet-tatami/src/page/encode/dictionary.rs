@@ -1,0 +1,414 @@
+//! The value dictionary of a column: values to codes.
+//!
+//! A page is looked up first and decided after: its new values are added on trial, and taken out again when another encoding
+//! is shorter. Codes are numbers of first use, so that hashing does not show in the file.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+use tercet_codec::ints::{self, Lane, Scheme};
+use tercet_codec::varint;
+
+use super::encoding_of;
+use crate::fault::Fault;
+use crate::schema::Type;
+use crate::writer::WriterOptions;
+
+/// What codes are tried with.
+const CODE_CASCADE: [Scheme; 5] =
+    [Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
+
+/// The values of a column that have a code.
+#[derive(Debug)]
+pub(crate) struct ValueDictionary {
+    entries: Entries,
+    /// Open addressing: code + 1, or 0 for an empty slot. Always at most half full.
+    slots: Vec<u32>,
+    /// Slots cannot be guessed, so that no input makes them collide on purpose.
+    seed: u64,
+    /// Bytes of the values in PLAIN.
+    plain_bytes: u64,
+    max_values: usize,
+    max_bytes: u64,
+    /// Whether a page uses it.
+    used: bool,
+}
+
+/// Values in the order of their codes.
+#[derive(Debug)]
+enum Entries {
+    /// Bit patterns, and the bytes of each in PLAIN.
+    Numbers { keys: Vec<u64>, width: usize },
+    /// Bytes behind one another, and where each ends.
+    Texts { bytes: Vec<u8>, ends: Vec<usize> },
+}
+
+impl Entries {
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers { keys, .. } => keys.len(),
+            Self::Texts { ends, .. } => ends.len(),
+        }
+    }
+}
+
+impl ValueDictionary {
+    /// An empty dictionary; none for types that cannot have one.
+    pub(super) fn new(kind: Type, options: &WriterOptions) -> Option<Self> {
+        let entries = match (kind, kind.width()) {
+            (_, Some(width)) => Entries::Numbers { keys: Vec::new(), width },
+            (Type::String | Type::Bytes, _) => Entries::Texts { bytes: Vec::new(), ends: Vec::new() },
+            _ => return None,
+        };
+        Some(Self {
+            entries,
+            slots: vec![0; 64],
+            seed: RandomState::new().build_hasher().finish(),
+            plain_bytes: 0,
+            max_values: usize::try_from(options.dictionary_max_values).unwrap_or(usize::MAX),
+            max_bytes: options.dictionary_max_bytes.into(),
+            used: false,
+        })
+    }
+
+    /// The record, if a page uses it: `uvarint count`, then the values in PLAIN.
+    pub(crate) fn payload(&self) -> Option<Vec<u8>> {
+        if !self.used {
+            return None;
+        }
+        let mut out = Vec::new();
+        varint::put(self.entries.len() as u64, &mut out);
+        match &self.entries {
+            Entries::Numbers { keys, width } => {
+                keys.iter().for_each(|key| out.extend_from_slice(&key.to_le_bytes()[..*width]));
+            }
+            Entries::Texts { bytes, ends } => {
+                let mut start = 0;
+                for end in ends {
+                    varint::put((end - start) as u64, &mut out);
+                    out.extend_from_slice(&bytes[start..*end]);
+                    start = *end;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// Appends the codes of numbers if that is shorter than `best` bytes, the new values counted.
+    pub(super) fn encode_numbers<T: Lane>(
+        &mut self,
+        values: &[T],
+        best: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let before = self.mark();
+        let codes = self.number_codes(values, best);
+        self.settle(before, codes, best, out)
+    }
+
+    /// Appends the codes of texts if that is shorter than `best` bytes, the new values counted.
+    pub(super) fn encode_texts(
+        &mut self,
+        values: &[&[u8]],
+        best: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let before = self.mark();
+        let codes = self.text_codes(values, best);
+        self.settle(before, codes, best, out)
+    }
+
+    fn mark(&self) -> (usize, u64) {
+        (self.entries.len(), self.plain_bytes)
+    }
+
+    /// Keeps the codes or takes back what was added for them.
+    fn settle(
+        &mut self,
+        (len, plain_bytes): (usize, u64),
+        codes: Option<Vec<u32>>,
+        best: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        if let Some(codes) = codes {
+            let (inner, inner_bytes) = ints::choose(&codes, &CODE_CASCADE);
+            if self.plain_bytes - plain_bytes + 1 + inner_bytes < best {
+                out.push(encoding_of(inner).id());
+                ints::encode(inner, &codes, out)?;
+                self.used = true;
+                return Ok(true);
+            }
+        }
+        self.take_back(len);
+        self.plain_bytes = plain_bytes;
+        Ok(false)
+    }
+
+    /// Whether a new value of so many bytes may come in: there is room, and the page can still win.
+    fn admit(&mut self, plain_len: u64, page_start: u64, best: u64) -> bool {
+        let total = self.plain_bytes + plain_len;
+        let fits = self.entries.len() < self.max_values && total <= self.max_bytes;
+        if !fits || total - page_start >= best {
+            return false;
+        }
+        self.plain_bytes = total;
+        if (self.entries.len() + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        true
+    }
+
+    fn number_codes<T: Lane>(&mut self, values: &[T], best: u64) -> Option<Vec<u32>> {
+        let page_start = self.plain_bytes;
+        let mut codes = Vec::with_capacity(values.len());
+        // Neighbours are often equal.
+        let mut last = None;
+        for value in values {
+            let key = value.widen();
+            if let Some((_, code)) = last.filter(|(last, _)| *last == key) {
+                codes.push(code);
+                continue;
+            }
+            let mut slot = self.home(hash_number(self.seed, key));
+            let code = loop {
+                let Entries::Numbers { keys, width } = &mut self.entries else { return None };
+                match self.slots[slot] {
+                    0 => {
+                        let width = *width as u64;
+                        if !self.admit(width, page_start, best) {
+                            return None;
+                        }
+                        let code = self.insert(hash_number(self.seed, key));
+                        if let Entries::Numbers { keys, .. } = &mut self.entries {
+                            keys.push(key);
+                        }
+                        break code;
+                    }
+                    taken if keys[taken as usize - 1] == key => break taken - 1,
+                    _ => slot = (slot + 1) & (self.slots.len() - 1),
+                }
+            };
+            last = Some((key, code));
+            codes.push(code);
+        }
+        Some(codes)
+    }
+
+    fn text_codes(&mut self, values: &[&[u8]], best: u64) -> Option<Vec<u32>> {
+        let page_start = self.plain_bytes;
+        let mut codes = Vec::with_capacity(values.len());
+        let mut last: Option<(&[u8], u32)> = None;
+        for &value in values {
+            if let Some((_, code)) = last.filter(|(last, _)| *last == value) {
+                codes.push(code);
+                continue;
+            }
+            let hash = hash_text(self.seed, value);
+            let mut slot = self.home(hash);
+            let code = loop {
+                let Entries::Texts { bytes, ends } = &self.entries else { return None };
+                match self.slots[slot] {
+                    0 => {
+                        let len = value.len() as u64;
+                        if !self.admit(len + varint::len(len) as u64, page_start, best) {
+                            return None;
+                        }
+                        let code = self.insert(hash);
+                        if let Entries::Texts { bytes, ends } = &mut self.entries {
+                            bytes.extend_from_slice(value);
+                            ends.push(bytes.len());
+                        }
+                        break code;
+                    }
+                    taken if text(bytes, ends, taken as usize - 1) == value => break taken - 1,
+                    _ => slot = (slot + 1) & (self.slots.len() - 1),
+                }
+            };
+            last = Some((value, code));
+            codes.push(code);
+        }
+        Some(codes)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "cut to the number of slots")]
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    /// Takes the next free slot of a hash for the next code.
+    fn insert(&mut self, hash: u64) -> u32 {
+        let mut slot = self.home(hash);
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        // There are at most 2³² - 1 values, as the option is a `u32`.
+        let code = u32::try_from(self.entries.len()).unwrap_or(u32::MAX - 1);
+        self.slots[slot] = code + 1;
+        code
+    }
+
+    fn hash_of(&self, code: usize) -> u64 {
+        match &self.entries {
+            Entries::Numbers { keys, .. } => hash_number(self.seed, keys[code]),
+            Entries::Texts { bytes, ends } => hash_text(self.seed, text(bytes, ends, code)),
+        }
+    }
+
+    /// Doubles the slots. Codes go in in their order, so that the youngest stays last in its row of slots.
+    fn grow(&mut self) {
+        let len = self.slots.len() * 2;
+        self.slots.clear();
+        self.slots.resize(len, 0);
+        for code in 0..self.entries.len() {
+            let mut slot = self.home(self.hash_of(code));
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & (self.slots.len() - 1);
+            }
+            self.slots[slot] = u32::try_from(code + 1).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// Removes the youngest values until `len` are left. Nothing was put behind the youngest, so its slot is simply freed.
+    fn take_back(&mut self, len: usize) {
+        while self.entries.len() > len {
+            let code = self.entries.len() - 1;
+            let mut slot = self.home(self.hash_of(code));
+            while self.slots[slot] as usize != code + 1 {
+                slot = (slot + 1) & (self.slots.len() - 1);
+            }
+            self.slots[slot] = 0;
+            match &mut self.entries {
+                Entries::Numbers { keys, .. } => keys.truncate(code),
+                Entries::Texts { bytes, ends } => {
+                    ends.truncate(code);
+                    bytes.truncate(ends.last().copied().unwrap_or(0));
+                }
+            }
+        }
+    }
+}
+
+fn text<'a>(bytes: &'a [u8], ends: &[usize], code: usize) -> &'a [u8] {
+    let start = if code == 0 { 0 } else { ends[code - 1] };
+    &bytes[start..ends[code]]
+}
+
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Both halves of a wide product: every bit of the input reaches the low bits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[inline]
+fn hash_number(seed: u64, key: u64) -> u64 {
+    fold(key ^ seed, MIX)
+}
+
+#[inline]
+fn hash_text(seed: u64, text: &[u8]) -> u64 {
+    let mut hash = seed ^ text.len() as u64;
+    let (words, rest) = text.as_chunks::<8>();
+    for word in words {
+        hash = fold(hash ^ u64::from_le_bytes(*word), MIX);
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    fold(hash ^ u64::from_le_bytes(last), MIX ^ seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(options: &WriterOptions) -> ValueDictionary {
+        ValueDictionary::new(Type::String, options).unwrap()
+    }
+
+    #[test]
+    fn records_and_pages_have_known_bytes() {
+        let mut values = texts(&WriterOptions::new());
+        let mut page = Vec::new();
+        assert!(values.encode_texts(&[b"red", b"blue", b"red", b"red"], 17, &mut page).unwrap());
+        assert_eq!(page, [3, 1, 0, 2]);
+        assert_eq!(values.payload().unwrap(), b"\x02\x03red\x04blue");
+    }
+
+    #[test]
+    fn what_does_not_win_leaves_no_trace() {
+        let mut values = texts(&WriterOptions::new());
+        let mut page = Vec::new();
+        assert!(!values.encode_texts(&[b"red", b"blue"], 11, &mut page).unwrap());
+        assert_eq!((page.len(), values.entries.len(), values.plain_bytes), (0, 0, 0));
+        assert!(values.slots.iter().all(|slot| *slot == 0));
+        assert_eq!(values.payload(), None);
+    }
+
+    #[test]
+    fn values_past_the_bounds_are_not_taken() {
+        let mut values = texts(&WriterOptions::new().with_dictionary_max_values(2));
+        let mut page = Vec::new();
+        assert!(values.encode_texts(&[b"a", b"b"], 100, &mut page).unwrap());
+        assert!(!values.encode_texts(&[b"a", b"c"], 100, &mut page).unwrap());
+        assert!(values.encode_texts(&[b"b", b"a"], 100, &mut page).unwrap());
+        let mut values = texts(&WriterOptions::new().with_dictionary_max_bytes(5));
+        assert!(!values.encode_texts(&[b"abc", b"d"], 100, &mut page).unwrap());
+        assert!(values.encode_texts(&[b"ab", b"d"], 100, &mut page).unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn codes_are_numbers_of_first_use(
+            pages in prop::collection::vec((prop::collection::vec(0u8..60, 1..200), any::<bool>()), 1..12),
+        ) {
+            let mut texts = texts(&WriterOptions::new());
+            let mut numbers = ValueDictionary::new(Type::UInt16, &WriterOptions::new()).unwrap();
+            let mut known: Vec<u8> = Vec::new();
+            for (page, keeps) in pages {
+                let mut would = known.clone();
+                let mut seen: HashMap<u8, u32> = would.iter().copied().zip(0..).collect();
+                let codes: Vec<u32> = page
+                    .iter()
+                    .map(|value| {
+                        *seen.entry(*value).or_insert_with(|| {
+                            would.push(*value);
+                            would.len() as u32 - 1
+                        })
+                    })
+                    .collect();
+                // A short bound refuses the page, whatever its codes are.
+                let best = if keeps { 1 << 20 } else { 3 };
+                let words: Vec<Vec<u8>> = page.iter().map(|value| vec![b'x'; usize::from(*value)]).collect();
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                let shorts: Vec<u16> = page.iter().map(|value| u16::from(*value)).collect();
+                for is_text in [true, false] {
+                    let mut out = Vec::new();
+                    let kept = if is_text {
+                        texts.encode_texts(&words, best, &mut out).unwrap()
+                    } else {
+                        numbers.encode_numbers(&shorts, best, &mut out).unwrap()
+                    };
+                    prop_assert_eq!(kept, keeps);
+                    if kept {
+                        let (inner, len) = ints::choose(&codes, &CODE_CASCADE);
+                        prop_assert_eq!(out.len() as u64, len + 1);
+                        let mut back: Vec<u32> = Vec::new();
+                        ints::decode(inner, &out[1..], codes.len(), &mut back).unwrap();
+                        prop_assert_eq!(&back, &codes);
+                    }
+                }
+                if keeps {
+                    known = would;
+                }
+                prop_assert_eq!(texts.entries.len(), known.len());
+                prop_assert_eq!(numbers.entries.len(), known.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Filters that say which values a row group does not hold.
+//!
+//! ```text
+//! u32 probes = 7 │ u32 bits, a power of two │ bits / 8 bytes
+//! ```
+//!
+//! A key is the scalar form of a value. Its FNV-1a hash `h` gives the bits `h + i·d` for `i` in `0..7`, where `d` is `h` rotated
+//! right by 17.
+
+use bytes::Bytes;
+use tercet_core::{Fields, Malformed, Why};
+
+use crate::region::Region;
+use crate::scalar::Scalar;
+
+/// Bits that each key sets.
+const PROBES: u32 = 7;
+
+/// Bits that are looked at for each key, whatever a filter says.
+const MOST_PROBES: u32 = 64;
+
+/// Bits for each key, before rounding up to a power of two.
+const BITS_PER_KEY: u64 = 10;
+
+/// The bytes in front of the bits.
+const HEAD_LEN: usize = 8;
+
+/// A filter that is being made.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    /// The payload of the record.
+    payload: Vec<u8>,
+    mask: u32,
+}
+
+impl Builder {
+    /// A filter for so many keys, doubles included.
+    pub fn new(keys: u64) -> Self {
+        let wanted = keys.saturating_mul(BITS_PER_KEY).max(64);
+        let bits = wanted.min(1 << 31).next_power_of_two();
+        let bits = u32::try_from(bits).unwrap_or(1 << 31);
+        let mut payload = vec![0; HEAD_LEN + bits as usize / 8];
+        payload[..4].copy_from_slice(&PROBES.to_le_bytes());
+        payload[4..HEAD_LEN].copy_from_slice(&bits.to_le_bytes());
+        Self { payload, mask: bits - 1 }
+    }
+
+    /// Adds a value in scalar form.
+    #[inline]
+    pub fn add(&mut self, key: &[u8]) {
+        let bits = &mut self.payload[HEAD_LEN..];
+        for bit in places(key, PROBES) {
+            let bit = bit & self.mask;
+            bits[(bit >> 3) as usize] |= 1 << (bit & 7);
+        }
+    }
+
+    /// The payload of the record.
+    pub fn into_payload(self) -> Vec<u8> {
+        self.payload
+    }
+}
+
+/// A filter that was read.
+#[derive(Clone, Debug)]
+pub struct Bloom {
+    probes: u32,
+    mask: u32,
+    bits: Bytes,
+}
+
+impl Bloom {
+    /// The filter of a payload that lies at `offset`.
+    pub fn parse(region: Region, offset: u64, payload: &Bytes) -> Result<Self, Malformed<Region>> {
+        let mut fields = Fields::new(region, offset, payload);
+        let probes = fields.u32_le("probes")?;
+        let bits = fields.u32_le("bits")?;
+        if !bits.is_power_of_two() || bits < 8 {
+            let why = Why::OutOfRange { found: bits.into(), allowed: "a power of two from 8" };
+            return Err(fields.fault("bits", 4, why));
+        }
+        let found = fields.take("array", u64::from(bits / 8))?;
+        let bits_at = payload.slice_ref(found);
+        fields.finish()?;
+        Ok(Self { probes, mask: bits - 1, bits: bits_at })
+    }
+
+    /// Whether the value may be there. `false` is certain.
+    ///
+    /// Zeros of both signs are equal but have different keys, so that both are looked for.
+    pub fn may_contain(&self, value: &Scalar) -> bool {
+        let has = |value: &Scalar| self.has(&value.to_bytes());
+        match value {
+            Scalar::Float32(zero) if *zero == 0.0 => {
+                has(&Scalar::Float32(0.0)) || has(&Scalar::Float32(-0.0))
+            }
+            Scalar::Float64(zero) if *zero == 0.0 => {
+                has(&Scalar::Float64(0.0)) || has(&Scalar::Float64(-0.0))
+            }
+            value => has(value),
+        }
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        // A filter of another writer may ask for any number of probes. Fewer never rule out what is there.
+        let probes = self.probes.min(MOST_PROBES);
+        places(key, probes).all(|bit| {
+            let bit = bit & self.mask;
+            self.bits[(bit >> 3) as usize] >> (bit & 7) & 1 == 1
+        })
+    }
+}
+
+/// The places of a key, before they are cut to the number of bits.
+fn places(key: &[u8], probes: u32) -> impl Iterator<Item = u32> {
+    let hash =
+        key.iter().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619));
+    let step = hash.rotate_right(17);
+    (0..probes).map(move |probe| hash.wrapping_add(probe.wrapping_mul(step)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filter(keys: &[&[u8]]) -> Vec<u8> {
+        let mut builder = Builder::new(keys.len() as u64);
+        keys.iter().for_each(|key| builder.add(key));
+        builder.into_payload()
+    }
+
+    fn read(payload: Vec<u8>) -> Result<Bloom, Malformed<Region>> {
+        Bloom::parse(Region::Bloom { index: 0 }, 100, &payload.into())
+    }
+
+    #[test]
+    fn filters_have_known_bytes() {
+        assert_eq!(
+            filter(&[b"a", b"hello"]),
+            [7, 0, 0, 0, 64, 0, 0, 0, 0x30, 0x06, 0x01, 0x01, 0x80, 0x18, 0x44, 0x45]
+        );
+        assert_eq!(
+            filter(&[&[0xc8, 0, 0, 0]]),
+            [7, 0, 0, 0, 64, 0, 0, 0, 0x02, 0x02, 0x02, 0x20, 0x20, 0x20, 0x20, 0x00]
+        );
+    }
+
+    #[test]
+    fn zeros_of_both_signs_are_found() {
+        let bloom = read(filter(&[&(-0.0f64).to_le_bytes()])).unwrap();
+        assert!(bloom.may_contain(&Scalar::Float64(0.0)));
+        assert!(bloom.may_contain(&Scalar::Float64(-0.0)));
+        assert!(!bloom.may_contain(&Scalar::Float64(1.0)));
+    }
+
+    #[test]
+    fn impossible_filters_are_refused() {
+        let good = filter(&[b"a"]);
+        for cut in 0..good.len() {
+            assert!(read(good[..cut].to_vec()).is_err(), "cut at {cut}");
+        }
+        assert!(read([&good[..], &[0]].concat()).is_err());
+        for bits in [0u32, 1, 7, 63, 65] {
+            let mut bad = good.clone();
+            bad[4..8].copy_from_slice(&bits.to_le_bytes());
+            assert!(read(bad).is_err(), "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn any_number_of_probes_ends() {
+        let mut many = filter(&[b"a"]);
+        many[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+        many[8..].fill(0xff);
+        assert!(read(many).unwrap().may_contain(&Scalar::Bytes(b"x".to_vec())));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_is_found(keys in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..300)) {
+            let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            let bloom = read(filter(&slices)).unwrap();
+            for key in keys {
+                prop_assert!(bloom.may_contain(&Scalar::Bytes(key)));
+            }
+        }
+
+        #[test]
+        fn most_others_are_not(seed in any::<u64>()) {
+            let key = |index: u64| (seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
+            let keys: Vec<[u8; 8]> = (0..1000).map(key).collect();
+            let slices: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+            let bloom = read(filter(&slices)).unwrap();
+            let wrong = (1000..2000).filter(|index| bloom.has(&key(*index))).count();
+            prop_assert!(wrong < 60, "{wrong} of 1000");
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! Writing a file: batches of rows in, a whole file out.
+//!
+//! ```text
+//! batch ─▶ checked ─▶ group of rows ─▶ pages ─▶ sink
+//!                └──▶ blob values ─▶ runs ─▶ spool ─┐
+//!                     bloom filters ───────▶ spool ─┴▶ behind the groups, when all rows are there
+//! ```
+//!
+//! Memory does not grow with the file: one row group waits (at most [`row_group_max_bytes`](WriterOptions)), what stands
+//! behind the groups waits in temporary files, and pages are made a few at a time on the current rayon pool. The bytes
+//! are the same for any number of threads.
+//!
+//! ```
+//! use std::io::Cursor;
+//! use tercet_tatami::{Column, Field, Schema, Type, Values, Writer, WriterOptions};
+//!
+//! let schema = Schema::new(vec![Field::new("city", Type::String), Field::new("people", Type::UInt32)])?;
+//! let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::new())?;
+//! writer.append(&[
+//!     Column::new(Values::Bytes(["Bonn", "Ulm"].iter().collect())),
+//!     Column::new(Values::UInt32(vec![331_000, 126_000])),
+//! ])?;
+//! let written = writer.finish()?;
+//! assert_eq!(written.rows, 2);
+//! assert_eq!(&written.output[..4], b"TAT1");
+//! # Ok::<(), tercet_tatami::Fault>(())
+//! ```
+
+mod blobs;
+mod check;
+mod chunk;
+mod close;
+mod compress;
+mod group;
+mod options;
+mod spool;
+
+use std::ops::Range;
+use std::path::Path;
+
+use rayon::prelude::*;
+use tercet_core::Sink;
+use tercet_core::checksum::crc32c;
+
+use crate::column::Column;
+use crate::fault::{Fault, OptionsError};
+use crate::page::encode::widen;
+use crate::prune::key::{PageBounds, PageIndex};
+use crate::schema::{Field, Schema, SchemaError, Type};
+use crate::wire::footer;
+use crate::wire::header;
+use crate::wire::ids::{Codec, Encoding, Kind};
+use crate::wire::page::PageHeader;
+use blobs::BlobRuns;
+use check::Order;
+use chunk::{ColumnWriter, Page};
+use group::Group;
+pub use options::{Profile, WriterOptions};
+use spool::Spool;
+
+/// Bytes of values that are encoded at a time: several columns, or some pages of a large one.
+const WINDOW_BYTES: u64 = 32 << 20;
+
+/// Writes rows to a sink.
+///
+/// Dropping it leaves no file; [`finish`](Self::finish) makes it whole.
+#[derive(Debug)]
+pub struct Writer<S> {
+    sink: S,
+    schema: Schema,
+    options: WriterOptions,
+    /// Where the next byte of the sink goes.
+    at: u64,
+    /// Rows that were taken.
+    rows: u64,
+    group: Group,
+    columns: Vec<ColumnWriter>,
+    blobs: Vec<BlobRuns>,
+    order: Option<Order>,
+    groups: Vec<footer::Group>,
+    blooms: Spool,
+    /// Places are counted from the start of the spool until the file is closed.
+    indexes: Vec<footer::IndexEntry>,
+    totals: Totals,
+    /// Something failed half-way: what is there is no file any more.
+    broken: bool,
+}
+
+/// Bytes of pages, runs and dictionaries.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    raw: u64,
+    stored: u64,
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written<D> {
+    /// What the sink made of it: the path of a file, or its bytes.
+    pub output: D,
+    /// Its rows.
+    pub rows: u64,
+    /// Its row groups.
+    pub groups: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// What it requires of its reader; see [`requires`](crate::wire::ids::requires).
+    pub requires: u64,
+}
+
+impl<S: Sink> Writer<S> {
+    /// Starts a file.
+    pub fn create(sink: S, schema: Schema, options: WriterOptions) -> Result<Self, Fault> {
+        Self::create_in(sink, None, schema, options)
+    }
+
+    /// Starts a file whose temporary files lie in `folder`.
+    fn create_in(
+        mut sink: S,
+        folder: Option<&Path>,
+        schema: Schema,
+        options: WriterOptions,
+    ) -> Result<Self, Fault> {
+        check_options(&schema, &options)?;
+        let zeros = [0; 64];
+        sink.write_all(&zeros).map_err(write_fault)?;
+        let is_blob = |(_, field): &(usize, &Field)| field.kind == Type::BlobRef;
+        let blob_columns: Vec<usize> =
+            schema.fields().iter().enumerate().filter(is_blob).map(|(index, _)| index).collect();
+        let blobs = blob_columns
+            .iter()
+            .map(|column| BlobRuns::new(*column, blob_columns.len(), folder, &options))
+            .collect();
+        Ok(Self {
+            sink,
+            at: header::LEN,
+            rows: 0,
+            group: Group::new(&schema),
+            columns: schema.fields().iter().map(|field| ColumnWriter::new(field, &options)).collect(),
+            blobs,
+            order: schema.sort_key().filter(|_| options.require_sorted).map(Order::new),
+            groups: Vec::new(),
+            blooms: Spool::new(folder),
+            indexes: Vec::new(),
+            totals: Totals::default(),
+            broken: false,
+            schema,
+            options,
+        })
+    }
+
+    /// The columns of the file.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Rows that were taken so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds rows: one column for each field of the schema, all of the same length. A batch that does not fit is refused
+    /// whole, and the next may follow.
+    pub fn append(&mut self, batch: &[Column]) -> Result<(), Fault> {
+        self.refuse_if_broken()?;
+        let rows = check::batch(&self.schema, batch)?;
+        if let Some(order) = &mut self.order {
+            order.check(&self.schema, batch, self.rows)?;
+        }
+        self.broken = true;
+        self.take(batch, rows)?;
+        self.broken = false;
+        Ok(())
+    }
+
+    fn take(&mut self, batch: &[Column], rows: usize) -> Result<(), Fault> {
+        let max_rows = usize::try_from(self.options.row_group_max_rows.max(1)).unwrap_or(usize::MAX);
+        // The first row of a group is told in 32 bits.
+        let max_rows = max_rows.min(1 << 31);
+        let mut start = 0;
+        while start < rows {
+            let most = start..rows.min(start + (max_rows - self.group.rows));
+            let piece = self.piece(batch, most);
+            if !piece.is_empty() {
+                for blobs in &mut self.blobs {
+                    blobs.extend(&batch[blobs.column], piece.clone())?;
+                }
+                self.group.extend(&self.schema, batch, piece.clone());
+                self.rows += piece.len() as u64;
+                start = piece.end;
+            }
+            let is_full =
+                self.group.rows >= max_rows || self.group.bytes >= self.options.row_group_max_bytes.max(1);
+            // Without a piece the next row does not fit any more.
+            if is_full || piece.is_empty() {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a batch that go into the group. In the native profile a group ends before a row that would exceed its
+    /// bytes; in the interop profile only the end of a batch ends a group for its bytes.
+    fn piece(&self, batch: &[Column], most: Range<usize>) -> Range<usize> {
+        if !self.options.is_native() {
+            return most;
+        }
+        let room = self.options.row_group_max_bytes.saturating_sub(self.group.bytes);
+        let is_first = self.group.rows == 0;
+        let rows = group::rows_within(&self.schema, batch, most.clone(), room, is_first);
+        most.start..most.start + rows
+    }
+
+    /// Writes the group that waits.
+    fn flush(&mut self) -> Result<(), Fault> {
+        let mut group = std::mem::replace(&mut self.group, Group::new(&self.schema));
+        if group.rows == 0 {
+            return Ok(());
+        }
+        let start = self.at;
+        let mut chunks = Vec::with_capacity(group.columns.len());
+        for window in windows(&self.schema, &group) {
+            let columns: Vec<Column> = group.columns[window.clone()].iter_mut().map(std::mem::take).collect();
+            self.write_columns(window, columns, &mut chunks)?;
+        }
+        let bounds = self.schema.sort_key().and_then(|key| chunks[key].zone.clone());
+        self.groups.push(footer::Group {
+            first_row: self.rows - group.rows as u64,
+            rows: group.rows as u64,
+            total_bytes: self.at - start,
+            bounds,
+            chunks,
+        });
+        Ok(())
+    }
+
+    /// Writes some columns of a group: those of a window of several are made at the same time, those of one alone by and by.
+    fn write_columns(
+        &mut self,
+        window: Range<usize>,
+        columns: Vec<Column>,
+        chunks: &mut Vec<footer::Chunk>,
+    ) -> Result<(), Fault> {
+        let options = self.options.clone();
+        let cuts: Vec<Vec<Range<usize>>> = self.columns[window.clone()]
+            .iter()
+            .zip(&columns)
+            .map(|(writer, column)| {
+                let max_rows = usize::try_from(options.page_max_values).unwrap_or(usize::MAX);
+                group::cut(&writer.field, column, max_rows, options.page_max_bytes.into())
+            })
+            .collect();
+        let has_filter = |field: &Field| field.bloom && !field.sort_key && field.kind != Type::BlobRef;
+        let filters: Vec<Option<Vec<u8>>> = self.columns[window.clone()]
+            .par_iter()
+            .zip(&columns)
+            .map(|(writer, column)| has_filter(&writer.field).then(|| chunk::filter(column)).flatten())
+            .collect();
+        if let ([column], [cuts]) = (&columns[..], &cuts[..]) {
+            let mut chunk = ChunkSoFar::new(self.at, self.columns[window.start].field.scalar());
+            for some in page_windows(&self.columns[window.start].field, column, cuts) {
+                let pages = self.columns[window.start].pages(column, some, &options)?;
+                self.write_pages(pages, &mut chunk)?;
+            }
+            return self.end_chunk(window.start, chunk, filters.into_iter().next().flatten(), chunks);
+        }
+        let made: Vec<Vec<Page>> = self.columns[window.clone()]
+            .par_iter_mut()
+            .zip(columns.par_iter().zip(&cuts))
+            .map(|(writer, (column, cuts))| writer.pages(column, cuts, &options))
+            .collect::<Result<_, Fault>>()?;
+        for ((index, pages), filter) in window.zip(made).zip(filters) {
+            let mut chunk = ChunkSoFar::new(self.at, self.columns[index].field.scalar());
+            self.write_pages(pages, &mut chunk)?;
+            self.end_chunk(index, chunk, filter, chunks)?;
+        }
+        Ok(())
+    }
+
+    fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut ChunkSoFar) -> Result<(), Fault> {
+        for page in pages {
+            chunk.add(&page, self.at);
+            self.write(&page.header.to_bytes())?;
+            self.write(&page.stored)?;
+        }
+        Ok(())
+    }
+
+    /// Completes a chunk: the page index of a sort key, and the filter.
+    fn end_chunk(
+        &mut self,
+        column: usize,
+        chunk: ChunkSoFar,
+        filter: Option<Vec<u8>>,
+        chunks: &mut Vec<footer::Chunk>,
+    ) -> Result<(), Fault> {
+        let mut entry = chunk.entry;
+        self.totals.raw += entry.raw_bytes;
+        self.totals.stored += entry.stored_bytes;
+        let field = &self.schema.fields()[column];
+        if field.sort_key && field.kind != Type::BlobRef {
+            entry.page_index = Some(self.at);
+            let payload = chunk.index.to_bytes();
+            self.write(&index_header(&payload).to_bytes())?;
+            self.write(&payload)?;
+        }
+        if let Some(payload) = filter {
+            let header = index_header(&payload).to_bytes();
+            let offset = self.blooms.push(&[&header, &payload]).map_err(write_fault)?;
+            let payload_bytes = payload.len() as u64;
+            self.indexes.push(footer::IndexEntry { offset, payload_bytes, kind: 0 });
+            entry.bloom = Some(self.indexes.len() as u64);
+        }
+        chunks.push(entry);
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.sink.write_all(bytes).map_err(write_fault)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn refuse_if_broken(&self) -> Result<(), Fault> {
+        if self.broken {
+            return Err(Fault::Write(std::io::Error::other("an earlier write failed")));
+        }
+        Ok(())
+    }
+
+    /// Completes the file. One on disk appears now, whole.
+    pub fn finish(mut self) -> Result<Written<S::Done>, Fault> {
+        self.refuse_if_broken()?;
+        self.flush()?;
+        close::close(self)
+    }
+}
+
+#[cfg(any(unix, windows))]
+impl Writer<tercet_core::publish::Staged> {
+    /// Starts a file that appears under its name when it is whole; see [`Staged`](tercet_core::publish::Staged).
+    pub fn create_path(path: &Path, schema: Schema, options: WriterOptions) -> Result<Self, crate::Error> {
+        Self::create_on(std::sync::Arc::new(tercet_core::publish::RealDisk), path, schema, options)
+    }
+
+    /// Starts a file on another disk.
+    pub fn create_on(
+        disk: std::sync::Arc<dyn tercet_core::publish::Disk>,
+        path: &Path,
+        schema: Schema,
+        options: WriterOptions,
+    ) -> Result<Self, crate::Error> {
+        let start = || {
+            let staged = tercet_core::publish::Staged::create_on(disk, path)?;
+            let folder = staged.path().parent().map(Path::to_path_buf);
+            Self::create_in(staged, folder.as_deref(), schema, options)
+        };
+        start().map_err(|fault: Fault| crate::Error::new(path.display().to_string().into(), fault))
+    }
+}
+
+/// A chunk whose pages are being written.
+#[derive(Debug)]
+struct ChunkSoFar {
+    entry: footer::Chunk,
+    index: PageIndex,
+    /// What its values are.
+    kind: Type,
+}
+
+impl ChunkSoFar {
+    fn new(offset: u64, kind: Type) -> Self {
+        let entry = footer::Chunk {
+            offset,
+            stored_bytes: 0,
+            raw_bytes: 0,
+            values: 0,
+            nulls: 0,
+            pages: 0,
+            encoding: Encoding::Plain,
+            codec: Codec::None,
+            zone: None,
+            bloom: None,
+            page_index: None,
+        };
+        Self { entry, index: PageIndex { pages: Vec::new() }, kind }
+    }
+
+    fn add(&mut self, page: &Page, offset: u64) {
+        let (entry, header) = (&mut self.entry, &page.header);
+        if entry.pages == 0 {
+            (entry.encoding, entry.codec) = (header.encoding, header.codec);
+        }
+        entry.stored_bytes += u64::from(header.stored_bytes);
+        entry.raw_bytes += u64::from(header.raw_bytes);
+        entry.values += u64::from(header.values);
+        entry.nulls += u64::from(header.nulls);
+        entry.pages += 1;
+        widen(&mut entry.zone, page.zone.as_ref(), self.kind);
+        let zone = page.zone.clone();
+        self.index.pages.push(PageBounds { first_row: header.first_row.into(), offset, zone });
+    }
+}
+
+/// The header of a page index or a filter, which are never compressed.
+fn index_header(payload: &[u8]) -> PageHeader {
+    let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    PageHeader {
+        kind: Kind::Index,
+        encoding: Encoding::Plain,
+        codec: Codec::None,
+        marked: false,
+        flags: 0,
+        values: 0,
+        raw_bytes: len,
+        stored_bytes: len,
+        nulls: 0,
+        first_row: 0,
+        payload_crc: crc32c(payload),
+    }
+}
+
+/// Columns that are written together: neighbours that are small, or one that is large.
+fn windows(schema: &Schema, group: &Group) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    let mut held = 0;
+    for (index, (field, column)) in schema.fields().iter().zip(&group.columns).enumerate() {
+        let bytes = group::estimate(field, column, &(0..column.len()));
+        match out.last_mut() {
+            Some(last) if held + bytes <= WINDOW_BYTES => {
+                last.end = index + 1;
+                held += bytes;
+            }
+            _ => {
+                out.push(index..index + 1);
+                held = bytes;
+            }
+        }
+    }
+    out
+}
+
+/// Pages of a column that are made together.
+fn page_windows<'a>(field: &Field, column: &Column, cuts: &'a [Range<usize>]) -> Vec<&'a [Range<usize>]> {
+    let mut out = Vec::new();
+    let (mut start, mut held) = (0, 0);
+    for (index, rows) in cuts.iter().enumerate() {
+        let bytes = group::estimate(field, column, rows);
+        if index > start && held + bytes > WINDOW_BYTES {
+            out.push(&cuts[start..index]);
+            (start, held) = (index, 0);
+        }
+        held += bytes;
+    }
+    if start < cuts.len() {
+        out.push(&cuts[start..]);
+    }
+    out
+}
+
+fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), Fault> {
+    match options.codec {
+        Codec::None | Codec::Zstd => {}
+        Codec::Lz4 if options.is_native() => {}
+        codec @ Codec::Lz4 => return Err(OptionsError::CodecInterop { codec }.into()),
+        codec => return Err(OptionsError::Codec { codec }.into()),
+    }
+    let list = schema.fields().iter().find(|field| field.kind == Type::List);
+    if let Some(field) = list.filter(|_| !options.is_native()) {
+        return Err(SchemaError::ListInterop { name: field.name.clone() }.into());
+    }
+    Ok(())
+}
+
+/// An error of a sink or a spool.
+#[cfg(any(unix, windows))]
+fn write_fault(error: std::io::Error) -> Fault {
+    match tercet_core::publish::PublishError::recover(error) {
+        Ok(error) => error.into(),
+        Err(error) => error.into(),
+    }
+}
+
+/// An error of a sink or a spool.
+#[cfg(not(any(unix, windows)))]
+fn write_fault(error: std::io::Error) -> Fault {
+    error.into()
+}

@@ -1,0 +1,295 @@
+//! The values of a BLOBREF column on their way to runs.
+//!
+//! Values do not wait for their row group. The first of them decide whether a dictionary pays; from then on runs are
+//! compressed, several at a time, and wait in a [`Spool`] until all row groups are written.
+
+use std::ops::Range;
+use std::path::Path;
+
+use rayon::prelude::*;
+use tercet_codec::bytes::zstd::{self, Dictionary};
+use tercet_core::checksum::crc32c;
+
+use super::WriterOptions;
+use super::compress::{Compressor, pays};
+use super::spool::Spool;
+use super::write_fault;
+use crate::blob::run;
+use crate::column::Column;
+use crate::fault::Fault;
+use crate::wire::footer::Run;
+use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind};
+use crate::wire::page::PageHeader;
+
+/// Bytes of values that decide on the dictionary, shared by all blob columns.
+const TRIAL_BYTES: usize = 64 << 20;
+/// Each column gets so much at least.
+const LEAST_TRIAL_BYTES: usize = 8 << 20;
+/// Bytes of values that are compressed at a time.
+const WINDOW_BYTES: usize = 16 << 20;
+/// The most bytes of a dictionary.
+const DICTIONARY_BYTES: usize = 64 << 10;
+/// Samples shorter than this are not tried.
+const LEAST_SAMPLE_BYTES: usize = 256;
+/// The trainer sees so many bytes at most.
+const TRAINING_BYTES: u64 = 8 << 20;
+/// A run must fit into a record of less than 4 GiB.
+const MAX_TARGET: u64 = 1 << 31;
+/// With more runs than this, some of them say first whether a dictionary has a chance.
+const RUNS_TRIED_AT_ONCE: usize = 16;
+
+/// The values of one column that are not written yet, and the runs that are.
+#[derive(Debug)]
+pub(super) struct BlobRuns {
+    pub(super) column: usize,
+    target: u64,
+    trial_bytes: usize,
+    native: bool,
+    compressor: Compressor,
+    /// Values that wait: behind one another, and their lengths.
+    values: Vec<u8>,
+    lengths: Vec<u32>,
+    decided: bool,
+    dictionary: Option<Dictionary>,
+    spool: Spool,
+    /// Runs so far, their places counted from the start of the spool.
+    runs: Vec<Run>,
+}
+
+/// What a column leaves behind.
+#[derive(Debug)]
+pub(super) struct Blobs {
+    pub(super) column: usize,
+    pub(super) codec: Codec,
+    pub(super) dictionary: Option<(DictionaryKind, Vec<u8>)>,
+    pub(super) spool: Spool,
+    pub(super) runs: Vec<Run>,
+}
+
+impl BlobRuns {
+    /// `columns` is the number of blob columns, which share the memory.
+    pub(super) fn new(column: usize, columns: usize, folder: Option<&Path>, options: &WriterOptions) -> Self {
+        Self {
+            column,
+            target: options.blob_run_target_bytes.min(MAX_TARGET),
+            trial_bytes: (TRIAL_BYTES / columns.max(1)).max(LEAST_TRIAL_BYTES),
+            native: options.is_native(),
+            compressor: Compressor::new(options),
+            values: Vec::new(),
+            lengths: Vec::new(),
+            // Other codecs have no dictionaries.
+            decided: options.codec != Codec::Zstd,
+            dictionary: None,
+            spool: Spool::new(folder),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes the present values of some rows.
+    pub(super) fn extend(&mut self, column: &Column, rows: Range<usize>) -> Result<(), Fault> {
+        let crate::column::Values::Bytes(values) = &column.values else { return Ok(()) };
+        for row in rows.filter(|row| column.is_present(*row)) {
+            let value = values.get(row);
+            self.values.extend_from_slice(value);
+            // Longer values were refused.
+            self.lengths.push(u32::try_from(value.len()).unwrap_or(u32::MAX));
+            let enough = if self.decided { WINDOW_BYTES } else { self.trial_bytes };
+            if self.values.len() >= enough {
+                self.work_off(false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the last runs.
+    pub(super) fn finish(mut self) -> Result<Blobs, Fault> {
+        self.work_off(true)?;
+        let codec = match &self.dictionary {
+            Some(_) => Codec::ZstdDict,
+            None => self.compressor.codec,
+        };
+        let dictionary = self.dictionary.map(|dictionary| {
+            let kind = if dictionary.is_trained() { DictionaryKind::Trained } else { DictionaryKind::Raw };
+            (kind, dictionary.bytes().to_vec())
+        });
+        Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
+    }
+
+    /// Compresses the runs that are complete, or all of them at the end.
+    fn work_off(&mut self, is_end: bool) -> Result<(), Fault> {
+        let runs = self.complete_runs(is_end);
+        let (Some(last), true) = (runs.last().cloned(), !runs.is_empty()) else { return Ok(()) };
+        let stored = if self.decided {
+            self.compress(&runs, self.dictionary.as_ref())?
+        } else {
+            self.decided = true;
+            let (dictionary, stored) = self.decide(&runs)?;
+            self.dictionary = dictionary;
+            stored
+        };
+        for (run, stored) in runs.iter().zip(&stored) {
+            self.push(run, stored)?;
+        }
+        self.values.drain(..last.bytes.end);
+        self.lengths.drain(..last.values.end);
+        if is_end {
+            (self.values, self.lengths) = (Vec::new(), Vec::new());
+        }
+        Ok(())
+    }
+
+    /// The runs of the values that wait; the last may still grow unless this is the end.
+    fn complete_runs(&self, is_end: bool) -> Vec<Planned> {
+        let mut out = Vec::new();
+        let (mut value, mut byte) = (0, 0);
+        for count in run::plan(self.lengths.iter().map(|len| u64::from(*len)), self.target) {
+            let values = value..value + usize::try_from(count).unwrap_or(usize::MAX);
+            let len: usize = self.lengths[values.clone()].iter().map(|len| *len as usize).sum();
+            (value, byte) = (values.end, byte + len);
+            out.push(Planned { values, bytes: byte - len..byte });
+        }
+        // Past the target not even an empty value is added.
+        if !is_end && out.last().is_some_and(|last| last.bytes.len() as u64 <= self.target) {
+            out.pop();
+        }
+        out
+    }
+
+    fn payload(&self, run: &Planned) -> Vec<u8> {
+        run::to_payload(&self.lengths[run.values.clone()], &self.values[run.bytes.clone()])
+    }
+
+    fn compress<R: std::borrow::Borrow<Planned> + Sync>(
+        &self,
+        runs: &[R],
+        dictionary: Option<&Dictionary>,
+    ) -> Result<Vec<Stored>, Fault> {
+        runs.par_iter()
+            .map(|run| {
+                let payload = self.payload(run.borrow());
+                let raw_bytes = payload.len();
+                Ok(Stored { raw_bytes, bytes: self.compressor.run(payload, dictionary)? })
+            })
+            .collect()
+    }
+
+    /// The dictionary that makes the runs at hand shortest, if one does, and those runs.
+    fn decide(&self, runs: &[Planned]) -> Result<(Option<Dictionary>, Vec<Stored>), Fault> {
+        let mut best = (None, self.compress(runs, None)?);
+        let raw: usize = best.1.iter().map(|run| run.raw_bytes).sum();
+        let mut least = total(&best.1);
+        let sample = self.sample();
+        // What does not compress at all is not tried again.
+        if sample.len() < LEAST_SAMPLE_BYTES || self.native && !pays(raw, least) {
+            return Ok(best);
+        }
+        let trained = if self.native { zstd::train(&self.training(), DICTIONARY_BYTES)? } else { None };
+        let candidates = [Some(Dictionary::raw(sample)), trained.map(Dictionary::trained).transpose()?];
+        for candidate in candidates.into_iter().flatten() {
+            let record = self.compressor.record(candidate.bytes())?.1.len();
+            if !self.has_a_chance(runs, &best.1, &candidate, record)? {
+                continue;
+            }
+            let stored = self.compress(runs, Some(&candidate))?;
+            if total(&stored) + record < least {
+                least = total(&stored) + record;
+                best = (Some(candidate), stored);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Whether every eighth run promises that a dictionary pays. Few runs are all tried.
+    fn has_a_chance(
+        &self,
+        runs: &[Planned],
+        best: &[Stored],
+        candidate: &Dictionary,
+        record: usize,
+    ) -> Result<bool, Fault> {
+        if runs.len() <= RUNS_TRIED_AT_ONCE {
+            return Ok(true);
+        }
+        let some: Vec<&Planned> = runs.iter().step_by(8).collect();
+        let before: usize = best.iter().step_by(8).map(|run| run.bytes.len()).sum();
+        let after = total(&self.compress(&some, Some(candidate))?);
+        Ok(after + record / 8 < before)
+    }
+
+    /// Values from all over the column, one behind the other.
+    fn sample(&self) -> Vec<u8> {
+        let total = self.values.len();
+        let stride =
+            if total > DICTIONARY_BYTES && self.lengths.len() > 1 { total / DICTIONARY_BYTES } else { 1 };
+        let mut out = Vec::new();
+        for value in self.waiting().step_by(stride) {
+            let room = DICTIONARY_BYTES - out.len();
+            out.extend_from_slice(&value[..value.len().min(room)]);
+            if out.len() == DICTIONARY_BYTES {
+                break;
+            }
+        }
+        out
+    }
+
+    /// What the trainer learns from: values from all over the column, long ones cut.
+    fn training(&self) -> Vec<&[u8]> {
+        let total = self.values.len() as u64;
+        let stride = usize::try_from(total / TRAINING_BYTES).unwrap_or(usize::MAX) + 1;
+        self.waiting().step_by(stride).map(|value| &value[..value.len().min(DICTIONARY_BYTES)]).collect()
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.lengths.iter().map(move |len| {
+            let end = start + *len as usize;
+            let value = &self.values[start..end];
+            start = end;
+            value
+        })
+    }
+
+    fn push(&mut self, run: &Planned, stored: &Stored) -> Result<(), Fault> {
+        let short = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let codec = if self.dictionary.is_some() { Codec::ZstdDict } else { self.compressor.codec };
+        let header = PageHeader {
+            kind: Kind::Run,
+            encoding: Encoding::Plain,
+            codec,
+            marked: false,
+            flags: 0,
+            values: short(run.values.len()),
+            raw_bytes: short(stored.raw_bytes),
+            stored_bytes: short(stored.bytes.len()),
+            nulls: 0,
+            first_row: 0,
+            payload_crc: crc32c(&stored.bytes),
+        };
+        let offset = self.spool.push(&[&header.to_bytes(), &stored.bytes]).map_err(write_fault)?;
+        self.runs.push(Run {
+            offset,
+            stored_bytes: stored.bytes.len() as u64,
+            raw_bytes: stored.raw_bytes as u64,
+            values: run.values.len() as u64,
+        });
+        Ok(())
+    }
+}
+
+/// A run among the values that wait.
+#[derive(Clone, Debug)]
+struct Planned {
+    values: Range<usize>,
+    bytes: Range<usize>,
+}
+
+/// A run as it is stored.
+#[derive(Debug)]
+struct Stored {
+    raw_bytes: usize,
+    bytes: Vec<u8>,
+}
+
+fn total(runs: &[Stored]) -> usize {
+    runs.iter().map(|run| run.bytes.len()).sum()
+}

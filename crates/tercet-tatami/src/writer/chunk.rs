@@ -1,0 +1,244 @@
+//! One column of a row group: pages, and the filter of its values.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use tercet_codec::bytes::zstd::{self, Dictionary};
+use tercet_core::checksum::crc32c;
+
+use super::WriterOptions;
+use super::compress::{Choice, Compressor};
+use crate::column::{Column, Values};
+use crate::fault::Fault;
+use crate::page::bounds;
+use crate::page::encode::{self, Encoded, Number, Tools};
+use crate::prune::bloom;
+use crate::schema::{Field, Type};
+use crate::wire::footer::Zone;
+use crate::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
+use crate::wire::page::PageHeader;
+
+/// A dictionary for pages is tried when there are so many of them at the beginning …
+const TRIAL_PAGES: usize = 8;
+/// … and they are this short on average.
+const TRIAL_PAGE_BYTES: usize = 32 << 10;
+/// The most bytes of such a dictionary.
+const PAGE_DICTIONARY_BYTES: usize = 16 << 10;
+
+/// What the pages of a column share, from the first row group to the last.
+#[derive(Debug)]
+pub(super) struct ColumnWriter {
+    pub(super) field: Field,
+    pub(super) tools: Tools,
+    pub(super) page_dictionary: PageDictionary,
+    /// What the pages so far ask of their reader.
+    pub(super) requires: u64,
+}
+
+/// The dictionary that pages are compressed with.
+#[derive(Debug)]
+pub(super) enum PageDictionary {
+    /// No page was seen yet.
+    Untried,
+    /// It would not pay.
+    Refused,
+    Kept {
+        dictionary: Dictionary,
+        /// Whether a page uses it.
+        used: bool,
+    },
+}
+
+/// A page as it is stored.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) header: PageHeader,
+    pub(super) stored: Vec<u8>,
+    pub(super) zone: Option<Zone>,
+}
+
+impl ColumnWriter {
+    pub(super) fn new(field: &Field, options: &WriterOptions) -> Self {
+        let may_try = options.is_native() && options.codec == Codec::Zstd;
+        Self {
+            field: field.clone(),
+            tools: Tools::new(field, options),
+            page_dictionary: if may_try { PageDictionary::Untried } else { PageDictionary::Refused },
+            requires: 0,
+        }
+    }
+
+    /// The pages of some rows: encoded one after the other, since they share a dictionary, and compressed all at once.
+    pub(super) fn pages(
+        &mut self,
+        column: &Column,
+        cuts: &[Range<usize>],
+        options: &WriterOptions,
+    ) -> Result<Vec<Page>, Fault> {
+        let encoded = cuts
+            .iter()
+            .map(|rows| encode::page(&self.field, column, rows.clone(), &mut self.tools))
+            .collect::<Result<Vec<_>, Fault>>()?;
+        let compressor = Compressor::new(options);
+        let dictionary = match &self.page_dictionary {
+            PageDictionary::Kept { dictionary, .. } => Some(dictionary),
+            _ => None,
+        };
+        let mut choices = compress(&compressor, &encoded, dictionary)?;
+        if let PageDictionary::Untried = self.page_dictionary {
+            self.page_dictionary = PageDictionary::Refused;
+            if let Some((dictionary, better)) = try_dictionary(&compressor, &encoded, &choices)? {
+                self.page_dictionary = PageDictionary::Kept { dictionary, used: false };
+                choices = better;
+            }
+        }
+        let pages = encoded.into_iter().zip(choices).zip(cuts);
+        Ok(pages.map(|((encoded, choice), rows)| self.page(encoded, choice, rows, options)).collect())
+    }
+
+    fn page(
+        &mut self,
+        encoded: Encoded,
+        choice: Choice,
+        rows: &Range<usize>,
+        options: &WriterOptions,
+    ) -> Page {
+        let Encoded { encoding, nulls, payload, bounds, .. } = encoded;
+        let block = bounds
+            .zone
+            .as_ref()
+            .filter(|_| options.writes_bounds())
+            .and_then(|zone| bounds::block(zone, self.field.scalar(), bounds.has_nan));
+        let flags = [
+            (block.is_some(), page_flags::BOUNDS),
+            (nulls > 0, page_flags::NULLS),
+            (choice.split, page_flags::SPLIT),
+        ];
+        let flags = flags.into_iter().filter_map(|(set, flag)| set.then_some(flag)).sum();
+        let (codec, raw_bytes) = (choice.codec, payload.len());
+        let mut stored = block.unwrap_or_default();
+        let has_block = !stored.is_empty();
+        let bytes = choice.bytes.unwrap_or(payload);
+        if has_block {
+            stored.extend_from_slice(&bytes);
+        } else {
+            stored = bytes;
+        }
+        let (needs, marked) = needs(&self.field, encoding, codec, flags);
+        self.requires |= needs;
+        if let PageDictionary::Kept { used, .. } = &mut self.page_dictionary {
+            *used |= codec == Codec::ZstdDict;
+        }
+        let header = PageHeader {
+            kind: Kind::Data,
+            encoding,
+            codec,
+            marked,
+            flags,
+            values: short(rows.len()),
+            raw_bytes: short(raw_bytes),
+            stored_bytes: short(stored.len()),
+            nulls: short(nulls),
+            first_row: short(rows.start),
+            payload_crc: crc32c(&stored),
+        };
+        Page { header, stored, zone: bounds.zone }
+    }
+}
+
+/// Pages are cut long before 2³² rows or bytes.
+fn short(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// What a page asks of its reader, and whether others must be kept from misreading it.
+fn needs(field: &Field, encoding: Encoding, codec: Codec, flags: u8) -> (u64, bool) {
+    let is_list = field.kind == Type::List;
+    let split = flags & page_flags::SPLIT != 0;
+    let packed_float =
+        field.scalar().is_float() && !matches!(encoding, Encoding::Plain | Encoding::Dictionary);
+    let bare_bounds = flags & page_flags::BOUNDS != 0 && codec == Codec::None;
+    let features = [
+        (encoding == Encoding::Dictionary, requires::DICTIONARY),
+        (encoding == Encoding::Fsst, requires::FSST),
+        (is_list, requires::LIST),
+        (packed_float || split, requires::FLOAT),
+        (bare_bounds, requires::BOUNDS),
+    ];
+    let unreadable: u64 = features.into_iter().filter_map(|(needed, bit)| needed.then_some(bit)).sum();
+    let by_codec = match codec {
+        Codec::Lz4 => requires::LZ4,
+        Codec::ZstdDict => requires::ZSTD_DICT,
+        _ => 0,
+    };
+    (unreadable | by_codec, unreadable != 0 && by_codec == 0)
+}
+
+fn compress(
+    compressor: &Compressor,
+    pages: &[Encoded],
+    dictionary: Option<&Dictionary>,
+) -> Result<Vec<Choice>, Fault> {
+    pages.par_iter().map(|page| compressor.page(page, dictionary)).collect()
+}
+
+/// A dictionary trained on the first pages of a column, if it makes them shorter.
+fn try_dictionary(
+    compressor: &Compressor,
+    pages: &[Encoded],
+    without: &[Choice],
+) -> Result<Option<(Dictionary, Vec<Choice>)>, Fault> {
+    let payloads: Vec<&[u8]> =
+        pages.iter().map(|page| &page.payload[..]).filter(|payload| !payload.is_empty()).collect();
+    let raw: usize = payloads.iter().map(|payload| payload.len()).sum();
+    if payloads.len() < TRIAL_PAGES || raw >= payloads.len() * TRIAL_PAGE_BYTES {
+        return Ok(None);
+    }
+    let Some(trained) = zstd::train(&payloads, PAGE_DICTIONARY_BYTES)? else { return Ok(None) };
+    let record = compressor.record(&trained)?.1.len();
+    let dictionary = Dictionary::trained(trained)?;
+    let with = compress(compressor, pages, Some(&dictionary))?;
+    let total = |choices: &[Choice]| -> usize {
+        choices.iter().zip(pages).map(|(choice, page)| choice.stored_len(&page.payload)).sum()
+    };
+    Ok((total(&with) + record < total(without)).then_some((dictionary, with)))
+}
+
+/// The filter of the present values of a column; none if there is none.
+pub(super) fn filter(column: &Column) -> Option<Vec<u8>> {
+    match &column.values {
+        Values::List(lists) => {
+            // Elements of null rows do not count.
+            let rows = (0..column.len()).filter(|row| column.is_present(*row));
+            let elements: Vec<usize> = rows.flat_map(|row| lists.range(row)).collect();
+            filter_of(&lists.elements, elements.into_iter())
+        }
+        _ => filter_of(column, 0..column.len()),
+    }
+}
+
+fn filter_of(column: &Column, rows: impl Iterator<Item = usize> + Clone) -> Option<Vec<u8>> {
+    let present = rows.filter(|row| column.is_present(*row));
+    let keys = present.clone().count() as u64;
+    if keys == 0 {
+        return None;
+    }
+    let mut filter = bloom::Builder::new(keys);
+    crate::column::each_values!(
+        &column.values,
+        fixed(values) => add_numbers(&mut filter, values, present),
+        bool(values) => present.for_each(|row| filter.add(&[u8::from(values[row])])),
+        bytes(values) => present.for_each(|row| filter.add(values.get(row))),
+        list(_values) => return None,
+    );
+    Some(filter.into_payload())
+}
+
+fn add_numbers<T: Number>(filter: &mut bloom::Builder, values: &[T], rows: impl Iterator<Item = usize>) {
+    use tercet_codec::ints::Lane as _;
+
+    for row in rows {
+        let lane: T::Lane = bytemuck::cast(values[row]);
+        filter.add(bytemuck::bytes_of(&lane.swap_if_big_endian()));
+    }
+}

@@ -1,0 +1,202 @@
+//! What stands behind the row groups: runs, dictionaries, filters, footer, trailer; and the header in front.
+
+use std::io::SeekFrom;
+use std::sync::Arc;
+
+use tercet_core::Sink;
+use tercet_core::checksum::crc32c;
+
+use super::chunk::{ColumnWriter, PageDictionary};
+use super::compress::Compressor;
+use super::{Writer, Written, write_fault};
+use crate::fault::Fault;
+use crate::schema::Type;
+use crate::wire::footer::{BlobColumn, DictionaryEntry, Features, Footer, Resource, Run, Statistics};
+use crate::wire::header::{Header, MAGIC};
+use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind, Role, file_flags, offers, requires};
+use crate::wire::page::PageHeader;
+
+/// The version that this writer writes.
+const VERSION: (u16, u16) = (1, 1);
+
+/// The checksum algorithm of the header: CRC-32C.
+const CRC32C: u8 = 1;
+
+/// Completes a file whose groups are all written.
+pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, Fault> {
+    let mut features = Features { offers: offers::HEADER_SUMS | offers::FLOAT_ZONES, ..Features::default() };
+    let mut dictionaries = Vec::new();
+    let blobs = writer.put_blobs(&mut dictionaries, &mut features)?;
+    writer.put_resources(&mut dictionaries, &mut features)?;
+    writer.put_filters()?;
+    features.requires |= writer.columns.iter().fold(0, |all, column| all | column.requires);
+    let requires = features.requires;
+    let footer = Footer {
+        schema: Arc::new(writer.schema.clone()),
+        groups: std::mem::take(&mut writer.groups),
+        blobs,
+        dictionaries,
+        indexes: std::mem::take(&mut writer.indexes),
+        inverted: None,
+        pairs: writer.pairs(),
+        statistics: Statistics {
+            rows: writer.rows,
+            raw_bytes: writer.totals.raw,
+            stored_bytes: writer.totals.stored,
+        },
+        features: Some(features),
+        unknown: Vec::new(),
+    };
+    let footer_offset = writer.at;
+    let bytes = footer.to_bytes();
+    let len = u32::try_from(bytes.len())
+        .map_err(|_| Fault::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
+    writer.write(&bytes)?;
+    writer.write(&len.to_le_bytes())?;
+    writer.write(&crc32c(&bytes).to_le_bytes())?;
+    writer.write(MAGIC)?;
+    let header = writer.header(&footer, footer_offset);
+    writer.sink.seek(SeekFrom::Start(0)).map_err(write_fault)?;
+    writer.sink.write_all(&header.to_bytes()).map_err(write_fault)?;
+    let (rows, groups, bytes) = (writer.rows, footer.groups.len() as u64, writer.at);
+    let output = writer.sink.finish().map_err(write_fault)?;
+    Ok(Written { output, rows, groups, bytes, requires })
+}
+
+impl<S: Sink> Writer<S> {
+    /// Writes the runs of all blob columns, then their dictionaries.
+    fn put_blobs(
+        &mut self,
+        dictionaries: &mut Vec<DictionaryEntry>,
+        features: &mut Features,
+    ) -> Result<Vec<BlobColumn>, Fault> {
+        let mut out = Vec::new();
+        let mut kept = Vec::new();
+        for blobs in std::mem::take(&mut self.blobs) {
+            let blobs = blobs.finish()?;
+            let start = self.at;
+            self.at += blobs.spool.copy_to(&mut self.sink).map_err(write_fault)?;
+            let runs: Vec<Run> =
+                blobs.runs.into_iter().map(|run| Run { offset: run.offset + start, ..run }).collect();
+            self.totals.raw += runs.iter().map(|run| run.raw_bytes).sum::<u64>();
+            self.totals.stored += runs.iter().map(|run| run.stored_bytes).sum::<u64>();
+            if blobs.codec == Codec::Lz4 && !runs.is_empty() {
+                features.requires |= requires::LZ4;
+            }
+            kept.push(blobs.dictionary);
+            out.push(BlobColumn { column: blobs.column as u64, dictionary: 0, codec: blobs.codec, runs });
+        }
+        for (blob, dictionary) in out.iter_mut().zip(kept) {
+            let Some((kind, content)) = dictionary else { continue };
+            if kind == DictionaryKind::Trained {
+                features.requires |= requires::TRAINED;
+            }
+            blob.dictionary = self.put_dictionary(kind, &content, dictionaries)?;
+        }
+        Ok(out)
+    }
+
+    /// Writes the dictionaries that pages use, column by column.
+    fn put_resources(
+        &mut self,
+        dictionaries: &mut Vec<DictionaryEntry>,
+        features: &mut Features,
+    ) -> Result<(), Fault> {
+        for column in 0..self.columns.len() {
+            for (role, kind, payload) in resources(&self.columns[column]) {
+                let dictionary = self.put_dictionary(kind, &payload, dictionaries)?;
+                features.resources.push(Resource { column: column as u64, role, dictionary });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a dictionary record, and says its number.
+    fn put_dictionary(
+        &mut self,
+        kind: DictionaryKind,
+        payload: &[u8],
+        dictionaries: &mut Vec<DictionaryEntry>,
+    ) -> Result<u64, Fault> {
+        let (codec, stored) = Compressor::new(&self.options).record(payload)?;
+        let short = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let header = PageHeader {
+            kind: Kind::Dictionary,
+            encoding: Encoding::from_id(kind.id()),
+            codec,
+            marked: false,
+            flags: 0,
+            values: 1,
+            raw_bytes: short(payload.len()),
+            stored_bytes: short(stored.len()),
+            nulls: 0,
+            first_row: 0,
+            payload_crc: crc32c(&stored),
+        };
+        dictionaries.push(DictionaryEntry { offset: self.at, raw_bytes: payload.len() as u64 });
+        self.totals.raw += payload.len() as u64;
+        self.totals.stored += stored.len() as u64;
+        self.write(&header.to_bytes())?;
+        self.write(&stored)?;
+        Ok(dictionaries.len() as u64)
+    }
+
+    fn put_filters(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        let spool = std::mem::replace(&mut self.blooms, super::Spool::new(None));
+        self.at += spool.copy_to(&mut self.sink).map_err(write_fault)?;
+        self.indexes.iter_mut().for_each(|entry| entry.offset += start);
+        Ok(())
+    }
+
+    fn pairs(&self) -> Vec<(String, String)> {
+        let version = format!("{}.{}", VERSION.0, VERSION.1);
+        let mut out = vec![("tatami.version".to_owned(), version)];
+        if let Some(key) = self.schema.sort_key() {
+            out.push(("tatami.sort_key".to_owned(), self.schema.fields()[key].name.to_string()));
+        }
+        out.extend(self.options.metadata.iter().cloned());
+        out
+    }
+
+    fn header(&self, footer: &Footer, footer_offset: u64) -> Header {
+        let has_blobs = self.schema.fields().iter().any(|field| field.kind == Type::BlobRef);
+        let flags = [
+            (self.schema.sort_key().is_some(), file_flags::SORTED),
+            (has_blobs, file_flags::HAS_BLOB_REGION),
+            (!footer.dictionaries.is_empty(), file_flags::HAS_DICT_REGION),
+            (!footer.indexes.is_empty(), file_flags::HAS_INDEX_REGION),
+        ];
+        let default_codec = if self.options.codec == Codec::Lz4 { Codec::Lz4 } else { Codec::Zstd };
+        Header {
+            major: VERSION.0,
+            minor: VERSION.1,
+            flags: flags.into_iter().filter_map(|(set, flag)| set.then_some(flag)).sum(),
+            checksum: CRC32C,
+            default_codec,
+            page_size_hint: self.options.hint(),
+            uuid: self.options.uuid,
+            rows: self.rows,
+            footer_offset,
+            created_millis: self.options.created_millis,
+            creator_id: self.options.creator_id,
+        }
+    }
+}
+
+/// What the pages of a column use, in the order of the file.
+fn resources(column: &ColumnWriter) -> Vec<(Role, DictionaryKind, Vec<u8>)> {
+    let mut out = Vec::new();
+    if let Some(payload) = column.tools.values.as_ref().and_then(|values| values.payload()) {
+        out.push((Role::Values, DictionaryKind::Values, payload));
+    }
+    if column.requires & requires::FSST != 0
+        && let Some(payload) = column.tools.text.payload()
+    {
+        out.push((Role::Symbols, DictionaryKind::Symbols, payload));
+    }
+    if let PageDictionary::Kept { dictionary, used: true } = &column.page_dictionary {
+        out.push((Role::Pages, DictionaryKind::Trained, dictionary.bytes().to_vec()));
+    }
+    out
+}

@@ -1,0 +1,86 @@
+//! Records that wait for their place in the file.
+//!
+//! Blob runs and bloom filters stand behind all row groups, but are made while the groups are written. They wait in a
+//! temporary file without a name, in the folder of the target where there is one; a few bytes wait in memory.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
+use std::path::Path;
+
+/// What waits in memory.
+#[cfg(any(unix, windows))]
+const MEMORY_LEN: usize = 1 << 20;
+
+/// Bytes copied at a time.
+const COPY_LEN: usize = 1 << 18;
+
+#[cfg(any(unix, windows))]
+type Waiting = tempfile::SpooledTempFile;
+#[cfg(not(any(unix, windows)))]
+type Waiting = io::Cursor<Vec<u8>>;
+
+/// Bytes that are written once and read once.
+#[derive(Debug)]
+pub(super) struct Spool {
+    waiting: Waiting,
+    len: u64,
+}
+
+impl Spool {
+    #[cfg(any(unix, windows))]
+    pub(super) fn new(folder: Option<&Path>) -> Self {
+        let waiting = match folder {
+            Some(folder) => tempfile::spooled_tempfile_in(MEMORY_LEN, folder),
+            None => tempfile::spooled_tempfile(MEMORY_LEN),
+        };
+        Self { waiting, len: 0 }
+    }
+
+    #[cfg(not(any(unix, windows)))]
+    pub(super) fn new(_folder: Option<&Path>) -> Self {
+        Self { waiting: io::Cursor::new(Vec::new()), len: 0 }
+    }
+
+    /// Appends bytes, and says where they start.
+    pub(super) fn push(&mut self, parts: &[&[u8]]) -> io::Result<u64> {
+        let start = self.len;
+        for part in parts {
+            self.waiting.write_all(part)?;
+            self.len += part.len() as u64;
+        }
+        Ok(start)
+    }
+
+    /// Copies everything, and says how much it was.
+    pub(super) fn copy_to(mut self, sink: &mut impl Write) -> io::Result<u64> {
+        self.waiting.seek(SeekFrom::Start(0))?;
+        let mut left = self.len;
+        let mut buffer = vec![0; COPY_LEN];
+        while left > 0 {
+            let len = usize::try_from(left).unwrap_or(COPY_LEN).min(COPY_LEN);
+            self.waiting.read_exact(&mut buffer[..len])?;
+            sink.write_all(&buffer[..len])?;
+            left -= len as u64;
+        }
+        Ok(self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        for len in [0, 1, COPY_LEN, 3 * MEMORY_LEN + 5] {
+            let bytes: Vec<u8> = (0..len).map(|at| (at * at / 7) as u8).collect();
+            let mut spool = Spool::new(Some(folder.path()));
+            assert_eq!(spool.push(&[&bytes[..len / 3], b"xy"]).unwrap(), 0);
+            assert_eq!(spool.push(&[&bytes[len / 3..]]).unwrap(), len as u64 / 3 + 2);
+            let mut out = Vec::new();
+            assert_eq!(spool.copy_to(&mut out).unwrap(), len as u64 + 2);
+            assert_eq!(out, [&bytes[..len / 3], b"xy", &bytes[len / 3..]].concat());
+            assert_eq!(folder.path().read_dir().unwrap().count(), 0, "the file has no name");
+        }
+    }
+}
