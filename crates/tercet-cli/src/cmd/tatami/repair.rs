@@ -27,7 +27,7 @@ Examples:
   tatami repair cut.tatami -o good.tatami --schema id:int64,title:string:nullable
                                                 a file whose footer is lost: its columns must be told
 
-Exit code 0: nothing was lost; 1: something was.";
+Exit code 0: nothing was lost; 1: something was, or nobody can tell because the footer is lost.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -104,7 +104,8 @@ pub(crate) fn run_on(
         None => repair(source, Nowhere::default(), options, &bar).map_err(explained)?,
     };
     drop(bar);
-    let has_losses = !report.lost.is_empty() || !report.reasons.is_empty();
+    // What stood behind the end of a file that was cut, nobody knows.
+    let has_losses = !report.is_whole();
     if request.json {
         let output = target.as_ref().map(|path| path.to_string_lossy().into_owned());
         out.json(&Told { file: &name, output, has_losses, report: &report })?;

@@ -36,6 +36,9 @@ fn number(value: f64) -> Json {
 /// A value for people: text as it is but cut, bytes as hexadecimal digits.
 pub(super) fn shown(kind: Type, value: &Scalar) -> String {
     let Scalar::Bytes(bytes) = value else { return value.to_string() };
+    if bytes.is_empty() {
+        return "\"\"".to_owned();
+    }
     if kind == Type::String {
         return cut(&escape::name(&String::from_utf8_lossy(bytes)));
     }

@@ -97,7 +97,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     out.line(table)?;
     let (name, size) = (escape::name(file.name()), human_size(file.len_bytes()));
-    out.line(format_args!("{name}: {} rows, {} row groups, {size}", file.rows(), file.group_count()))?;
+    let groups = file.group_count();
+    let plural = if groups == 1 { "" } else { "s" };
+    out.line(format_args!("{name}: {} rows, {groups} row group{plural}, {size}", file.rows()))?;
     Ok(Outcome::Done)
 }
 
@@ -159,7 +161,7 @@ impl Column {
             .map(|Pages { encoding, codec, pages }| format!("{pages} {encoding}/{codec}"))
             .collect();
         if let Some(runs) = self.blob_runs {
-            pages.push(format!("{runs} blob runs"));
+            pages.push(format!("{runs} blob run{}", if runs == 1 { "" } else { "s" }));
         }
         let kind = match self.element {
             Some(element) => format!("{} of {element}", self.kind),
