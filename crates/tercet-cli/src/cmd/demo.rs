@@ -165,7 +165,7 @@ fn keep_records(stage: &mut Stage<'_>) -> Result<(), Failure> {
         ["create", "cities.tatami", "--from", "cities.jsonl", "--sort-key", "name", "--page-rows", "4"];
     stage.tatami(&create, 0)?;
     stage.tatami(&["inspect", "cities.tatami"], 0)?;
-    stage.say("One city is found by its name, without reading the others:")?;
+    stage.say("One city is found by its name. Only the pages that hold it are read:")?;
     stage.tatami(&["lookup", "cities.tatami", "Lima"], 0)?;
     stage.tatami(&["verify", "cities.tatami", "--deep", "-q"], 0)?;
     let page = records::second_page(&path)?;

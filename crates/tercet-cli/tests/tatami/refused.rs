@@ -100,7 +100,8 @@ fn rows_are_refused_with_their_line() {
             8,
             "a.csv: line 3: column `a`: is empty, but the column is not nullable",
         ),
-        ("b\n1\n", "--schema a:int8", 8, "a.csv: line 2: column `b`: the schema has no such column"),
+        ("b\n1\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: the schema has no such column"),
+        ("b\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: the schema has no such column"),
     ];
     for (text, options, code, expected) in cases {
         assert_eq!(refused(&folder, "a.csv", text, options), (code, expected.to_owned()), "{text}");

@@ -86,6 +86,8 @@ impl<'a> Stage<'a> {
         let parsed = program.parse(line.into_iter());
         let (_, request) = parsed.map_err(|error| Failure::request(error.to_string()))?;
         let result = request.run(program, self.out);
+        // Rows are bytes, and stand before the words that follow.
+        self.out.finish()?;
         if let Err(failure) = &result {
             match (failure, told(failure)) {
                 (Failure::Error(_), Some(text)) => self.out.line(text)?,

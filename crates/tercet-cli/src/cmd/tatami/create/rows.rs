@@ -79,12 +79,16 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
             })?;
         }
         Form::Csv { nulls, .. } => {
-            let mut names = Vec::new();
-            each_record(lines, form, None, bar, |header, record, line| {
-                if names.is_empty() {
-                    names = header.iter().map(|name| inference.column(name)).collect();
-                }
-                for (index, column) in names.iter().enumerate() {
+            let mut columns = Vec::new();
+            each_record(lines, form, None, bar, |part, line| {
+                let (header, record) = match part {
+                    Part::Header(header) => {
+                        columns = header.iter().map(|name| inference.column(name)).collect();
+                        return Ok(());
+                    }
+                    Part::Row(header, record) => (header, record),
+                };
+                for (index, column) in columns.iter().enumerate() {
                     let (text, is_quoted) = field(record, index, &header[index])?;
                     let token = match text {
                         "" if is_quoted => Token::Text(Cow::Borrowed("")),
@@ -126,12 +130,15 @@ pub(super) fn read(
         Form::Csv { nulls, .. } => {
             let declared: Vec<String> = fields.iter().map(|(field, _)| field.name.to_string()).collect();
             let mut places: Vec<usize> = Vec::new();
-            each_record(lines, form, Some(&declared), bar, |header, record, line| {
-                if places.is_empty() {
+            each_record(lines, form, Some(&declared), bar, |part, line| match part {
+                Part::Header(header) => {
                     places = rows.places(header)?;
+                    Ok(())
                 }
-                rows.record(record, &places, header, nulls, line)?;
-                rows.hand_over_if_full(&mut each)
+                Part::Row(header, record) => {
+                    rows.record(record, &places, header, nulls, line)?;
+                    rows.hand_over_if_full(&mut each)
+                }
             })?;
         }
     }
@@ -188,17 +195,28 @@ fn each_line(
     }
 }
 
-/// Hands over every record with the names of the columns; those of `declared` if the input has none.
+/// A part of CSV.
+enum Part<'a> {
+    /// The names of the columns, before any row.
+    Header(&'a [String]),
+    /// The names again, and a row.
+    Row(&'a [String], &'a Record),
+}
+
+/// Hands over the names of the columns, `declared` ones if the input has none, and then every record.
 fn each_record(
     lines: &mut Lines,
     form: &Form,
     declared: Option<&[String]>,
     bar: &Bar,
-    mut each: impl FnMut(&[String], &Record, u64) -> Result<(), Stopped>,
+    mut each: impl FnMut(Part<'_>, u64) -> Result<(), Stopped>,
 ) -> Result<(), Failure> {
     let Form::Csv { delimiter, has_header, .. } = form else { return Ok(()) };
-    let mut header: Option<Vec<String>> =
-        if *has_header { None } else { Some(declared.unwrap_or_default().to_vec()) };
+    let mut header: Option<Vec<String>> = None;
+    if let Some(declared) = declared.filter(|_| !has_header) {
+        each(Part::Header(declared), 1).map_err(|stopped| stopped.told(lines, 1))?;
+        header = Some(declared.to_vec());
+    }
     let (mut record, mut state, mut start) = (Record::default(), State::Done, 0);
     let mut told = lines.bytes();
     loop {
@@ -217,8 +235,11 @@ fn each_record(
         match &header {
             None if is_blank => {}
             None => {
-                let names = names(&record).map_err(|stopped| stopped.told(lines, start))?;
-                header = Some(names);
+                let names = names(&record).and_then(|names| {
+                    each(Part::Header(&names), start)?;
+                    Ok(names)
+                });
+                header = Some(names.map_err(|stopped| stopped.told(lines, start))?);
             }
             Some(header) if is_blank && header.len() != 1 => {}
             Some(header) if header.len() != record.len() => {
@@ -226,7 +247,8 @@ fn each_record(
                 return Err(lines.refused(Class::Malformed, start, &why));
             }
             Some(header) => {
-                each(header, &record, start).map_err(|stopped| stopped.told(lines, start))?;
+                let part = Part::Row(header, &record);
+                each(part, start).map_err(|stopped| stopped.told(lines, start))?;
             }
         }
         advance(lines, bar, &mut told)?;
