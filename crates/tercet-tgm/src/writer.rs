@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet_core::progress::Silent;
-use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
+use tercet_core::publish::{Disk, RealDisk, Staged};
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::catalogue::{self, CatalogueBuilder, CatalogueKeys, Found};
@@ -92,15 +92,14 @@ impl Writer {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         let start = || {
-            let lock = Exclusive::acquire_on(disk, path)?;
-            let source = tercet_core::source::File::open(path)?;
+            let (lock, source) = reindex::hold(disk, path)?;
             let mut writer = Self::on(Arc::clone(&name), lock.replace()?);
-            let (end, catalogue) = match catalogue::find(&source, &ReadOptions::new())? {
+            let (end, catalogue) = match catalogue::find(&*source, &ReadOptions::new())? {
                 Found::Nothing => (source.len(), None),
                 Found::Catalogue(old) => (old.span().start(), CatalogueBuilder::resume(&old).ok()),
                 Found::Refused(span, _) => (span.start(), None),
             };
-            writer.copy(&source, Span::first(end), progress)?;
+            writer.copy(&*source, Span::first(end), progress)?;
             writer.catalogue = match catalogue {
                 None if end < source.len() => Some(reindex::catalogue_of(&source, end)?),
                 catalogue => catalogue,
