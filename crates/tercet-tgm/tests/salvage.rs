@@ -60,6 +60,8 @@ struct Known {
     descriptor: DataObjectDescriptor,
     stored: Vec<u8>,
     entry: Entry,
+    /// What its message says about itself.
+    extra: Entry,
     hashed: bool,
     streamed: bool,
 }
@@ -180,6 +182,7 @@ fn known(bytes: Vec<u8>) -> Sample {
                 descriptor: object.descriptor().clone(),
                 stored: object.stored().unwrap().to_vec(),
                 entry,
+                extra: message.metadata().extra.clone(),
                 hashed: object.frame().hash().is_some(),
                 streamed,
             });
@@ -241,8 +244,8 @@ impl Hurt {
     }
 }
 
-/// The objects of a file, by what they are: descriptor and stored bytes.
-fn contents_of(file: &File) -> Vec<(DataObjectDescriptor, Vec<u8>, Entry)> {
+/// The objects of a file, by what they are: descriptor and stored bytes; with what their metadata and their message say.
+fn contents_of(file: &File) -> Vec<(DataObjectDescriptor, Vec<u8>, Entry, Entry)> {
     let mut all = Vec::new();
     for message in file.messages().unwrap() {
         let message = message.unwrap();
@@ -250,7 +253,8 @@ fn contents_of(file: &File) -> Vec<(DataObjectDescriptor, Vec<u8>, Entry)> {
             let object = object.unwrap();
             let mut entry = message.metadata().base[usize::try_from(object.index()).unwrap()].clone();
             entry.remove("_reserved_");
-            all.push((object.descriptor().clone(), object.stored().unwrap().to_vec(), entry));
+            let extra = message.metadata().extra.clone();
+            all.push((object.descriptor().clone(), object.stored().unwrap().to_vec(), entry, extra));
         }
     }
     all
@@ -286,7 +290,7 @@ fn every_intact_object_is_kept_and_no_other() {
         let intact = |known: &&Known| !hurt.iter().any(|hurt| hurt.touches(known.frame));
         let mut expected = good.objects.iter().filter(intact);
         let mut next = expected.next();
-        for (descriptor, stored, entry) in &content {
+        for (descriptor, stored, entry, extra) in &content {
             if let Some(known) = next
                 && known.descriptor == *descriptor
                 && known.stored == *stored
@@ -295,6 +299,7 @@ fn every_intact_object_is_kept_and_no_other() {
                 if !entry.is_empty() {
                     assert_eq!(*entry, known.entry, "seed {seed}: {hurt:?}");
                 }
+                assert!(extra.is_empty() || *extra == known.extra, "seed {seed}: {hurt:?}: {extra:?}");
                 kept.add(known);
                 if hurt.iter().any(|hurt| hurt.touches(good.messages[known.message])) {
                     in_damaged.add(known);
@@ -348,6 +353,80 @@ fn every_intact_object_is_kept_and_no_other() {
     }
 }
 
+/// Two messages that differ in everything they say.
+fn pair(first: usize, second: usize) -> Sample {
+    let message = |kind: usize, tag: u64| {
+        let values: Vec<u8> = (0..24).map(|at| u8::try_from(at + 100 * tag).unwrap()).collect();
+        let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [12]);
+        let objects: [(&DataObjectDescriptor, &[u8]); 2] =
+            [(&descriptor, &values[..12]), (&descriptor, &values[12..])];
+        let entry = |at: usize| -> Entry { [("name".to_owned(), format!("m{tag}o{at}").into())].into() };
+        let mut metadata = GlobalMetadata::default();
+        metadata.extra.insert("message".to_owned(), tag.into());
+        let options = samples::options();
+        let (is_stream, preceded) = (kind >= 3, kind == 4);
+        if !preceded {
+            metadata.base = (0..2).map(entry).collect();
+        }
+        let options = match kind {
+            1 => options.with_index(Placement::Footer).with_hashes(Placement::Footer),
+            2 => options.with_index(Placement::Header).with_hashes(Placement::None),
+            _ => options,
+        };
+        if !is_stream {
+            return encode_message(&metadata, &objects, &options).unwrap();
+        }
+        let mut encoder = StreamingEncoder::new(Cursor::new(Vec::new()), &metadata, options).unwrap();
+        for (at, (descriptor, values)) in objects.into_iter().enumerate() {
+            if preceded {
+                encoder.write_preceder(entry(at)).unwrap();
+            }
+            encoder.write_object(descriptor, values).unwrap();
+        }
+        let sink = if kind == 5 { encoder.finish_with_length() } else { encoder.finish() };
+        sink.unwrap().into_inner()
+    };
+    known([message(first, 0), message(second, 1)].concat())
+}
+
+/// Damage that covers the border of two messages: neither says anything about an object of the other, and what is gone is
+/// told.
+#[test]
+fn damaged_borders_mix_nothing() {
+    let kinds: Vec<(usize, usize)> =
+        (0..6).flat_map(|first| (0..6).map(move |second| (first, second))).collect();
+    kinds.into_par_iter().for_each(|(first, second)| {
+        let good = pair(first, second);
+        let (border, len) = (usize::try_from(good.messages[0].end()).unwrap(), good.bytes.len());
+        let mut random = Random(first as u64 * 6 + second as u64 + 1);
+        for from in (24..border).step_by(48) {
+            for to in (border + 8..len).step_by(56) {
+                let zeros = vec![0; to - from];
+                let noise = random.bytes(to - from);
+                // An odd number: frames that bytes were taken from between are in step again only if nobody could tell.
+                let n = 1 + 2 * usize::try_from(random.below(20)).unwrap();
+                let fewer = random.bytes(n);
+                for with in [&zeros, &noise, &fewer] {
+                    let place = format!("{first} and {second}: {from}..{to} with {} bytes", with.len());
+                    let found = saved(&damage::spliced(&good.bytes, from..to, with));
+                    let content = contents_of(&opened(found.to_bytes().unwrap()));
+                    let mut well = 0;
+                    for (descriptor, stored, entry, extra) in content {
+                        let same = |known: &&Known| known.descriptor == descriptor && known.stored == stored;
+                        let known = good.objects.iter().find(same).unwrap();
+                        assert!(entry.is_empty() || entry == known.entry, "{place}: {entry:?}, {known:?}");
+                        assert!(extra.is_empty() || extra == known.extra, "{place}: {extra:?}, {known:?}");
+                        well += usize::from(entry == known.entry && extra == known.extra);
+                    }
+                    if well < good.objects.len() {
+                        assert!(found.report.has_losses(), "{place}: {:#?}", found.report);
+                    }
+                }
+            }
+        }
+    });
+}
+
 /// Small files of every kind: two messages, of which the first is a sample.
 fn small() -> Vec<(&'static str, Sample)> {
     let zstd = DataObjectDescriptor::new(Dtype::Int32, [50]).with_compression("zstd");
@@ -370,7 +449,7 @@ fn check(name: &str, good: &Sample, bytes: &[u8], hurt: &Hurt) {
     let new = found.to_bytes().unwrap();
     let content = contents_of(&opened(new.clone()));
     let hashed = good.objects.iter().all(|known| known.hashed);
-    for (descriptor, stored, entry) in content.iter().filter(|_| hashed) {
+    for (descriptor, stored, entry, _) in content.iter().filter(|_| hashed) {
         let same = |known: &&Known| known.descriptor == *descriptor && known.stored == *stored;
         let entries = |known: &&Known| entry.is_empty() || known.entry == *entry;
         assert!(good.objects.iter().filter(same).any(|known| entries(&known)), "{place}: {entry:?}");
