@@ -25,7 +25,7 @@ mod tokens;
 
 use std::sync::Arc;
 
-use tercet_core::{ByteSource, Progress, Span};
+use tercet_core::{Budget, ByteSource, Progress, Span};
 
 pub use report::{Loss, Lost, Mended, Report, State};
 
@@ -39,7 +39,10 @@ use crate::options::ReadOptions;
 use crate::writer::Writer;
 use group::{Groups, Item};
 use join::Stretch;
-use tokens::Tokens;
+use tokens::{Token, Tokens};
+
+/// Memory for something that was found in a damaged message, and for what is told about it.
+const FOR_EACH: u64 = 1024;
 
 /// What is kept of a file, and what is lost.
 #[derive(Debug)]
@@ -91,12 +94,19 @@ pub fn salvage(
                 let said = rebuild::said(source, found.messages, &broken, &reading).map_err(named)?;
                 chain.push(Stretch { broken, said });
             }
-            Item::Whole { span, objects } => found.keep(span, objects),
+            Item::Whole { span, objects, proven } => {
+                found.report.unproven_messages += u64::from(!proven);
+                found.keep(span, objects);
+            }
             Item::Junk(span) => found.report.junk.push(span),
         }
         Ok(())
     };
+    let budget = Budget::new("what is known of damaged messages", reading.limits.table_bytes);
     while let Some(token) = tokens.next().map_err(named)? {
+        if !matches!(token, Token::Whole { .. }) {
+            budget.spend(FOR_EACH).map_err(|over| named(over.into()))?;
+        }
         groups.take(token).into_iter().try_for_each(&mut add)?;
     }
     groups.finish().into_iter().try_for_each(&mut add)?;

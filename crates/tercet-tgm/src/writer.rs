@@ -50,6 +50,16 @@ impl Writer {
         Self::create_on(Arc::new(RealDisk), path)
     }
 
+    /// Starts a file where none is. One that appears until [`finish`](Writer::finish) is not replaced.
+    pub fn create_new(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        match Staged::create_new(path) {
+            Ok(sink) => Ok(Self::on(name, sink)),
+            Err(error) => Err(Error::new(name, error.into())),
+        }
+    }
+
     /// Starts a file on another disk.
     pub fn create_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();

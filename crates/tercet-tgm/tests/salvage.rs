@@ -649,3 +649,24 @@ fn hostile_bytes_take_linear_time() {
         assert!(told >= bytes.len() as u64 / 2, "{told} of {}", bytes.len());
     }
 }
+
+/// What is known of damaged messages takes memory, which is bounded.
+#[test]
+fn memory_for_damage_is_bounded() {
+    let preambles = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".repeat(10_000);
+    let limits = tercet_core::Limits::small().with_table_bytes(1 << 20);
+    let reading = ReadOptions::new().with_limits(limits);
+    let error = salvage(&source(&preambles), reading, &samples::options(), &Silent).unwrap_err();
+    assert!(matches!(error.fault(), tercet_tgm::Fault::Limit(_)), "{error}");
+    assert_eq!(saved(&preambles).report.messages.len(), 10_000);
+}
+
+/// A message without hashes may be intact, but nothing proves it.
+#[test]
+fn intact_messages_without_hashes_are_counted() {
+    let all = samples::all();
+    let bytes: Vec<u8> = all.iter().flat_map(|sample| sample.bytes.clone()).collect();
+    let report = saved(&bytes).report;
+    assert_eq!((report.intact_messages, report.unproven_messages), (all.len() as u64, 2));
+    assert!(report.is_intact() && !report.has_losses());
+}

@@ -20,6 +20,9 @@ pub(super) const TAIL: u64 = 64 << 10;
 /// Messages behind a catalogue that are passed over to find it.
 const MOST_BEHIND: usize = 4096;
 
+/// Bytes of no message that are looked at before a catalogue is believed.
+const MOST_GAPS: u64 = 1 << 20;
+
 /// What stands at the end of a file.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -123,7 +126,8 @@ impl Ending {
             return Ok(Found::Nothing);
         }
         let message = self.open(source, options);
-        match message.and_then(|message| Catalogue::read(self.message, message)) {
+        let catalogue = message.and_then(|message| Catalogue::read(self.message, message));
+        match catalogue.and_then(|catalogue| leaves_out_none(source, catalogue)) {
             Ok(catalogue) => Ok(Found::Catalogue(Box::new(catalogue))),
             // Bytes that cannot be had are not a matter of the catalogue.
             Err(CatalogueError::Message(fault)) if matches!(*fault, Fault::Source(_)) => Err(*fault),
@@ -144,6 +148,20 @@ impl Ending {
         let checked = options.with_verify(true).with_refuse_contradictions(true);
         Ok(Message::from_bytes_with(source.name(), bytes.freeze(), checked)?)
     }
+}
+
+/// Refuses a catalogue that does not tell of all messages, as that of a file that another one was put in front of: then
+/// places that fit are those of other messages.
+fn leaves_out_none(source: &dyn ByteSource, catalogue: Catalogue) -> Result<Catalogue, CatalogueError> {
+    let mut rest = MOST_GAPS;
+    for &span in &catalogue.scan().junk {
+        rest = rest.checked_sub(span.len()).ok_or(CatalogueError::LeavesOut { span, is_seen: false })?;
+        let bytes = source.read_at(span).map_err(|error| CatalogueError::Message(Box::new(error.into())))?;
+        if !crate::scan::scan(&bytes).is_empty() {
+            return Err(CatalogueError::LeavesOut { span, is_seen: true });
+        }
+    }
+    Ok(catalogue)
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ pub(crate) struct Carried {
     cbor: Bytes,
     /// The hash of payload, masks and descriptor, if that is known already.
     hash: Option<u64>,
+    /// Whether it had a hash where it comes from.
+    is_hashed: bool,
 }
 
 impl Carried {
@@ -55,6 +57,7 @@ impl Carried {
                 cbor: source.read_at(object.descriptor_span())?,
                 // The frame that is written has the descriptor behind the payload.
                 hash: object.frame().hash().filter(|_| is_after),
+                is_hashed: object.frame().hash().is_some(),
             };
             carried.mend_szip_offsets(object)?;
             Ok(carried)
@@ -77,6 +80,11 @@ impl Carried {
 
     pub(crate) fn descriptor(&self) -> &DataObjectDescriptor {
         &self.descriptor
+    }
+
+    /// Whether a hash proved it. A new hash would vouch for bytes that nobody checked.
+    pub(crate) fn is_hashed(&self) -> bool {
+        self.is_hashed
     }
 
     /// Describes the same payload in other words.

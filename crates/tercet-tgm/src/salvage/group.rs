@@ -12,7 +12,7 @@ use crate::wire::postamble::Postamble;
 #[derive(Debug)]
 pub(super) enum Item {
     /// A message that is as it was written.
-    Whole { span: Span, objects: u64 },
+    Whole { span: Span, objects: u64, proven: bool },
     /// A message that is not.
     Broken(Broken),
     /// Bytes that belong to no message.
@@ -66,9 +66,9 @@ impl Groups {
     /// What is complete once this token has come.
     pub(super) fn take(&mut self, token: Token) -> Vec<Item> {
         match token {
-            Token::Whole { span, objects } => {
+            Token::Whole { span, objects, proven } => {
                 let mut done = self.finish();
-                done.push(Item::Whole { span, objects });
+                done.push(Item::Whole { span, objects, proven });
                 done
             }
             Token::Preamble { at, end } => {

@@ -30,8 +30,8 @@ const ZEROS: u64 = 4096;
 /// Something that was found.
 #[derive(Debug)]
 pub(super) enum Token {
-    /// A message that is as it was written.
-    Whole { span: Span, objects: u64 },
+    /// A message that is as it was written. Proven means by the hashes of all its objects.
+    Whole { span: Span, objects: u64, proven: bool },
     /// The start of a message that is not. `end` is where it ends, if both its ends agree on that.
     Preamble { at: u64, end: Option<u64> },
     /// A frame that is as it was written. Proven means by its hash.
@@ -175,13 +175,18 @@ impl<'a> Tokens<'a> {
         self.messages += 1;
         let rest = Span::between(at, self.source.len()).unwrap_or(Span::empty(at));
         let opened = Message::open(Arc::clone(self.source), number, rest, self.options).and_then(|message| {
-            message.objects().try_for_each(|object| prove(&object?))?;
-            Ok((message.span(), message.object_count()))
+            let mut proven = true;
+            for object in message.objects() {
+                let object = object?;
+                prove(&object)?;
+                proven &= object.frame().hash().is_some();
+            }
+            Ok((message.span(), message.object_count(), proven))
         });
-        if let Ok((span, objects)) = damage_or(opened)? {
+        if let Ok((span, objects, proven)) = damage_or(opened)? {
             self.at = span.end();
             self.inside = Inside::default();
-            return Ok(Token::Whole { span, objects });
+            return Ok(Token::Whole { span, objects, proven });
         }
         let end = match preamble.known_length().and_then(|length| at.checked_add(length)) {
             Some(end) if end <= self.source.len() => {

@@ -82,14 +82,14 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
             check_target(args, target)?;
             template.refuse_links(target)?;
         }
-        write_all(&file, targets, template, recoder, out)?;
+        write_all(args, &file, targets, template, recoder, out)?;
         return Ok(Outcome::Done);
     }
     let output = check_target(args, &args.output)?;
     let is_stdout = matches!(output, Output::Stdout);
     let found = matching(args, &file, out)?;
     let bar = out.bar("copying", total(&found));
-    let mut copying = Copying { file: &file, recoder, bar };
+    let mut copying = Copying { file: &file, recoder, bar, force: args.force };
     let (_, line) = copying.write(&args.output, output, &found, out)?;
     drop(copying);
     if !is_stdout {
@@ -151,6 +151,7 @@ struct Copying<'a> {
     file: &'a File,
     recoder: Option<Recoder<'a>>,
     bar: Bar,
+    force: bool,
 }
 
 impl Copying<'_> {
@@ -162,7 +163,7 @@ impl Copying<'_> {
         found: &[Found],
         out: &mut Ui,
     ) -> Result<(Option<PathBuf>, String), Failure> {
-        let mut sink = Sink::open(output)?;
+        let mut sink = Sink::open(output, self.force)?;
         let mut tally = Tally::default();
         for &Found { number, span } in found {
             if let Some(recoder) = &mut self.recoder {
@@ -187,6 +188,7 @@ impl Copying<'_> {
 
 /// Writes a file for each value.
 fn write_all(
+    args: &Args,
     file: &File,
     targets: BTreeMap<PathBuf, Vec<Found>>,
     template: &Template,
@@ -194,7 +196,7 @@ fn write_all(
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let bar = out.bar("copying", targets.values().map(|found| total(found)).sum());
-    let mut copying = Copying { file, recoder, bar };
+    let mut copying = Copying { file, recoder, bar, force: args.force };
     let mut written = BTreeSet::new();
     let mut lines = Vec::new();
     for (target, found) in targets {

@@ -103,10 +103,12 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    pub(super) fn open(output: Output) -> Result<Self, Failure> {
+    /// Without `force` a file that appears meanwhile is not replaced either.
+    pub(super) fn open(output: Output, force: bool) -> Result<Self, Failure> {
         Ok(match output {
             Output::Stdout => Self::Stdout,
-            Output::Path(path) => Self::File(Writer::create(path)?.into()),
+            Output::Path(path) if force => Self::File(Writer::create(path)?.into()),
+            Output::Path(path) => Self::File(Writer::create_new(path)?.into()),
             Output::Object(object) => Self::Object(object.into()),
         })
     }

@@ -64,8 +64,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         })?;
     }
     let draft = merge.finish(&args.making.options())?;
+    if !draft.is_hashed() {
+        out.note("note: not every object has a hash, so the new message has none")?;
+    }
     let bar = out.bar("writing", draft.len());
-    let mut sink = Sink::open(output)?;
+    let mut sink = Sink::open(output, args.making.force)?;
     sink.draft(&draft, &bar, out)?;
     let (objects, files, strategy) = (draft.object_count(), inputs.len() as u64, args.strategy.name());
     let (file, path) = (told(&args.output), shown(&args.output));

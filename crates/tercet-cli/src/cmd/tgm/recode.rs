@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let file = args.reading.open(args.input.source()?, out)?;
     let mut recoder = Recoder::new(&args.recoding, globals);
     let mut tally = Tally::default();
-    let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output)?);
+    let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force)?);
     args.each(&file, &mut recoder, &mut tally, &mut sink, out)?;
     sink.finish()?;
     match (is_stdout, args.json) {

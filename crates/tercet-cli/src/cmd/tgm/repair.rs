@@ -24,7 +24,7 @@ Examples:
   tgm repair bad.tgm -o good.tgm       everything that is intact, in a new file
 
 Intact messages are kept byte for byte. Of a damaged one every object is kept whose hash is right, with \
-the metadata that is intact. Objects without a hash are kept if their structure is sound, and told.
+the metadata that is intact. Objects without a hash are kept if their structure is sound, and called unproven.
 Exit code 0: nothing was lost; 1: something was.";
 
 #[derive(Debug, clap::Args)]
@@ -123,7 +123,8 @@ impl Request<'_> {
         let written = match target {
             Some(target) if found.is_worth_writing() => {
                 let bar = out.bar("writing", found.len());
-                let mut writer = Writer::create(target)?;
+                let mut writer =
+                    if self.force { Writer::create(target)? } else { Writer::create_new(target)? };
                 found.write(&mut writer, &bar)?;
                 writer.finish()?;
                 Some(target)
@@ -171,6 +172,13 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
     }
     if lines.is_empty() {
         lines.push(paint(GOOD, "the file is intact"));
+    }
+    if report.unproven_messages > 0 {
+        lines.push(format!(
+            "{} {} intact message(s) hold objects without a hash: only their structure was checked",
+            paint(WARN, "unproven:"),
+            report.unproven_messages
+        ));
     }
     let more = lines.len().saturating_sub(4 * SHOWN);
     lines.into_iter().take(4 * SHOWN).try_for_each(|line| out.line(line))?;

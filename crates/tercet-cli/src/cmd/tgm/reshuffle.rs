@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.making.output(&args.output, [&args.input])?;
     let file = Reading::default().open(args.input.source()?, out)?;
     check_each(&file, out, |message| Ok(edit::check(message)?))?;
-    let (options, mut sink) = (args.making.options(), Sink::open(output)?);
+    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
     let bar = out.bar("writing", file.len());
     let (messages, mut changed) = (file.message_count()?, 0);
     for number in 0..messages {

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut current: Option<Message> = None;
     for (part, output) in parts.iter().zip(outputs) {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        let mut sink = Sink::open(output)?;
+        let mut sink = Sink::open(output, args.making.force)?;
         match part.object {
             None => sink.copy(&file, file.message_span(part.message)?, &bar, out)?,
             Some(object) => {

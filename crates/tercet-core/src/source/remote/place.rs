@@ -159,6 +159,11 @@ impl Place {
 }
 
 impl Version {
+    /// Its tag, or else its time.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.etag.as_deref().or(self.modified.as_deref())
+    }
+
     fn of(headers: &HeaderMap) -> Self {
         let text =
             |name| headers.get(name).and_then(|value: &HeaderValue| Some(value.to_str().ok()?.to_owned()));
