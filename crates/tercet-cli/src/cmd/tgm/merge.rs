@@ -27,7 +27,7 @@ different values.";
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     /// Whose value counts where messages disagree: that of the first, that of the last, or none
@@ -62,6 +62,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             messages += 1;
             Ok(merge.add(message)?)
         })?;
+    }
+    if messages == 0 {
+        return Err(Failure::request("there is no message to merge"));
     }
     let draft = merge.finish(&args.making.options())?;
     if !draft.is_hashed() {

@@ -36,7 +36,7 @@ that was recorded for an object grows by what recoding may add to its error.";
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]

@@ -25,7 +25,7 @@ Examples:
 
 Intact messages are kept byte for byte. Of a damaged one every object is kept whose hash is right, with \
 the metadata that is intact. Objects without a hash are kept if their structure is sound, and called unproven.
-Exit code 0: nothing was lost; 1: something was.";
+Exit code 0: nothing was lost; 1: something was, or there is nothing to keep.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -141,7 +141,8 @@ impl Request<'_> {
         if target.is_some() && written.is_none() {
             out.note("nothing could be kept, so no file was written")?;
         }
-        Ok(if report.has_losses() { Outcome::FoundBad } else { Outcome::Done })
+        let is_bad = report.has_losses() || !found.is_worth_writing();
+        Ok(if is_bad { Outcome::FoundBad } else { Outcome::Done })
     }
 }
 

@@ -24,7 +24,7 @@ Messages that have length, metadata and index before their objects already are c
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]

@@ -30,7 +30,7 @@ added. Messages that WHERE does not take are copied as they are, and so is every
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     /// What to set; may be given more than once. Dots lead into maps, `extra.` into `_extra_`, and `objects.N.` to the
