@@ -670,3 +670,19 @@ fn intact_messages_without_hashes_are_counted() {
     assert_eq!((report.intact_messages, report.unproven_messages), (all.len() as u64, 2));
     assert!(report.is_intact() && !report.has_losses());
 }
+
+/// Where no hash tells, what is compressed must decode at least.
+#[test]
+fn what_does_not_decode_is_not_kept() {
+    let descriptor = DataObjectDescriptor::new(Dtype::Int32, [50]).with_compression("zstd");
+    let values: Vec<u8> = (0..200).collect();
+    let pairs: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &values), (&descriptor, &values)];
+    let options = samples::options().with_hash(false);
+    let good = known(encode_message(&GlobalMetadata::default(), &pairs, &options).unwrap());
+    // The first byte of a zstd payload, which starts behind the header of its frame.
+    let mut bytes = good.bytes.clone();
+    bytes[usize::try_from(good.objects[1].frame.start()).unwrap() + 16] ^= 1;
+    let report = saved(&bytes).report;
+    assert_eq!((report.kept_objects, report.has_losses()), (1, true), "{report:#?}");
+    assert_eq!(report.messages[0].lost[0].span, good.objects[1].frame);
+}

@@ -175,6 +175,21 @@ pub(crate) fn sound(object: &Object<'_>) -> Result<(), Error> {
     }
 }
 
+/// What else can be asked of an object without a hash: what is compressed must decode.
+pub(crate) fn decodes(object: &Object<'_>) -> Result<(), Error> {
+    if object.frame().hash().is_some() || object.descriptor().is_plain() {
+        return Ok(());
+    }
+    let limit = object.options().limits.chunk_bytes;
+    if !object.decoded_len().is_ok_and(|len| within("the array", len, limit).is_ok()) {
+        return Ok(());
+    }
+    match object.decode() {
+        Err(error) if error.class() != Class::Unsupported => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Whether descriptor and payload have no byte between, before or behind them.
 fn fills_its_frame(object: &Object<'_>) -> Result<bool, Error> {
     let frame = object.frame();

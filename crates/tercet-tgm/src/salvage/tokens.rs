@@ -6,7 +6,7 @@ use tercet_core::progress::Cancelled;
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::body::{Body, budget};
-use crate::edit::{prove, sound};
+use crate::edit::{decodes, prove, sound};
 use crate::fault::{Error, Fault};
 use crate::known::Known;
 use crate::message::Message;
@@ -179,6 +179,7 @@ impl<'a> Tokens<'a> {
             for object in message.objects() {
                 let object = object?;
                 prove(&object)?;
+                decodes(&object)?;
                 proven &= object.frame().hash().is_some();
             }
             Ok((message.span(), message.object_count(), proven))
@@ -262,7 +263,9 @@ impl<'a> Tokens<'a> {
         if frame.kind == FrameKind::NTensor {
             let known = Known::default();
             let object = Object::open(&**self.source, &self.options, &known, message, *frame);
-            sound(&object.map_err(named)?)?;
+            let object = object.map_err(named)?;
+            sound(&object)?;
+            decodes(&object)?;
         } else {
             body(&**self.source, message, frame, &self.options).map_err(named)?;
         }
