@@ -16,8 +16,9 @@ fn message(n: u64, len: usize) -> Vec<u8> {
     metadata.extra.insert("step".to_owned(), n.into());
     let (is_stream, is_hashed, is_masked) = (n % 2 == 1, n % 3 != 1, n % 5 < 2);
     let not_finite = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
-    let value =
-        |at: usize| if is_masked && at % 3 == 0 { not_finite[at % 9 / 3] } else { f32::from(at as u16) };
+    let value = |at: usize| {
+        if is_masked && at.is_multiple_of(3) { not_finite[at % 9 / 3] } else { f32::from(at as u16) }
+    };
     let values: Vec<u8> = (0..len).flat_map(|at| value(at).to_le_bytes()).collect();
     let descriptor = DataObjectDescriptor::new(Dtype::Float32, [len as u64]);
     let options = options().with_hash(is_hashed).with_allowed(true, true).with_masks(MaskMethod::Rle);

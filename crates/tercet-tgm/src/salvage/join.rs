@@ -56,21 +56,18 @@ pub(super) fn join(chain: Vec<Stretch>) -> Vec<Stretch> {
     let mut joined: Vec<Stretch> = Vec::new();
     let mut until = 0;
     for (at, stretch) in chain.into_iter().enumerate() {
-        match joined.last_mut().filter(|_| at <= until && at > 0) {
-            Some(open) => {
-                open.broken.extend(stretch.broken);
-                open.said.extend(stretch.said);
-            }
-            None => {
-                until = last.get(at).copied().unwrap_or(at);
-                let inside = phases.get(at..=until).unwrap_or_default();
-                if !inside.iter().flatten().is_sorted_by(|before, next| before.1 <= next.0) {
-                    // Frames of a message do not come again: places that fit are those of two messages.
-                    until = at;
-                }
-                joined.push(stretch);
-            }
+        if let Some(open) = joined.last_mut().filter(|_| at <= until && at > 0) {
+            open.broken.extend(stretch.broken);
+            open.said.extend(stretch.said);
+            continue;
         }
+        until = last.get(at).copied().unwrap_or(at);
+        let inside = phases.get(at..=until).unwrap_or_default();
+        if !inside.iter().flatten().is_sorted_by(|before, next| before.1 <= next.0) {
+            // Frames of a message do not come again: places that fit are those of two messages.
+            until = at;
+        }
+        joined.push(stretch);
     }
     joined
 }
