@@ -329,3 +329,46 @@ fn the_leftover_of_a_killed_writer_is_cleared_by_the_next_one() {
     drop(Staged::create(&path).unwrap());
     assert_eq!(names(dir.path()), ["a"]);
 }
+
+/// A file that appears while another one is written is not replaced, unless that was asked for.
+#[test]
+fn a_new_file_replaces_none() {
+    let folder = folder();
+    let path = folder.path().join("a.tet");
+    write(Staged::create_new(&path).unwrap(), NEW).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), NEW);
+    let there = Staged::create_new(&path).unwrap_err();
+    assert!(matches!(there, PublishError::Exists { .. }), "{there}");
+    assert_eq!((there.class(), there.kind()), (Class::Request, ErrorKind::AlreadyExists));
+    // With a second name, without one, and in the last moment.
+    let other = folder.path().join("b.tet");
+    let disks: [Arc<dyn Disk>; 3] = [Arc::new(RealDisk), Arc::new(FaultyDisk::real()), {
+        let other = other.clone();
+        Arc::new(FaultyDisk::real().meanwhile(Op::SyncFile, move || put(&other, OLD)))
+    }];
+    for disk in disks {
+        let _ = fs::remove_file(&other);
+        let staged = Staged::create_new_on(disk, &other).unwrap();
+        put(&other, OLD);
+        let error = PublishError::recover(write(staged, NEW).unwrap_err()).unwrap();
+        assert!(matches!(error, PublishError::Exists { .. }), "{error}");
+        assert_eq!(fs::read(&other).unwrap(), OLD);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}
+
+/// As the others: nothing or the new file, whatever fails.
+#[test]
+fn a_new_file_is_whole_or_not_there() {
+    let create = |disk: Arc<dyn Disk>, folder: &Path| {
+        write(Staged::create_new_on(disk, &folder.join("a.tet"))?, NEW).map(drop)
+    };
+    for_each_fault(
+        |_| {},
+        |disk, folder| create(disk, folder),
+        |trial| {
+            let found = fs::read(trial.folder.join("a.tet")).ok();
+            assert!(old_or_new(found.as_deref(), None, NEW) || trial.result.is_err());
+        },
+    );
+}

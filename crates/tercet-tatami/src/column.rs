@@ -259,14 +259,68 @@ impl Column {
     /// The rows at these positions, in this order.
     pub fn gather(&self, rows: &[usize]) -> Self {
         let mut out = Self { values: self.values.same_empty(), validity: None };
-        for row in rows {
-            out.extend_from(self, *row, row + 1);
-        }
+        self.gather_into(rows, &mut out);
         out
+    }
+
+    /// Appends the rows at these positions to `out`, which must be of the same type.
+    pub(crate) fn gather_into(&self, rows: &[usize], out: &mut Self) {
+        // Neighbours are copied as one piece.
+        if let (Some(first), Some(last)) = (rows.first(), rows.last())
+            && last.checked_sub(*first) == Some(rows.len() - 1)
+            && rows.is_sorted()
+        {
+            out.extend_from(self, *first, last + 1);
+            return;
+        }
+        let before = out.len();
+        self.values.gather_into(rows, &mut out.values);
+        match (&mut out.validity, &self.validity) {
+            (Some(mine), _) => rows.iter().for_each(|row| mine.push(self.is_present(*row))),
+            (None, Some(theirs)) if rows.iter().any(|row| !theirs.get(*row)) => {
+                let mut mine = Bitmap::filled(before, true);
+                rows.iter().for_each(|row| mine.push(theirs.get(*row)));
+                out.validity = Some(mine);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Leaves the first rows only; validity is not touched.
+    pub(crate) fn values_truncate(&mut self, rows: usize) {
+        each_values!(
+            &mut self.values,
+            fixed(v) => v.truncate(rows),
+            bool(v) => v.truncate(rows),
+            bytes(v) => v.views_mut().truncate(rows),
+            list(v) => v.ends.truncate(rows),
+        );
     }
 }
 
 impl Values {
+    /// Appends the values at these positions to `out`, which must be of the same type.
+    fn gather_into(&self, rows: &[usize], out: &mut Self) {
+        fn pick<T: Copy>(values: &[T], rows: &[usize], out: &mut Vec<T>) {
+            out.extend(rows.iter().map(|row| values[*row]));
+        }
+        match (self, out) {
+            (Self::Bool(values), Self::Bool(out)) => pick(values, rows, out),
+            (Self::Int8(values), Self::Int8(out)) => pick(values, rows, out),
+            (Self::Int16(values), Self::Int16(out)) => pick(values, rows, out),
+            (Self::Int32(values), Self::Int32(out)) => pick(values, rows, out),
+            (Self::Int64(values), Self::Int64(out)) => pick(values, rows, out),
+            (Self::UInt8(values), Self::UInt8(out)) => pick(values, rows, out),
+            (Self::UInt16(values), Self::UInt16(out)) => pick(values, rows, out),
+            (Self::UInt32(values), Self::UInt32(out)) => pick(values, rows, out),
+            (Self::UInt64(values), Self::UInt64(out)) => pick(values, rows, out),
+            (Self::Float32(values), Self::Float32(out)) => pick(values, rows, out),
+            (Self::Float64(values), Self::Float64(out)) => pick(values, rows, out),
+            (Self::Bytes(values), Self::Bytes(out)) => rows.iter().for_each(|row| out.push(values.get(*row))),
+            (values, out) => rows.iter().for_each(|row| out.extend_from(values, *row, row + 1)),
+        }
+    }
+
     /// No values, of the same type.
     pub(crate) fn same_empty(&self) -> Self {
         match self {

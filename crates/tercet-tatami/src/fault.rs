@@ -106,6 +106,9 @@ pub enum Fault {
         /// What was given.
         found: Box<str>,
     },
+    /// A condition that does not fit the columns.
+    #[error(transparent)]
+    Bind(Box<crate::predicate::BindError>),
     /// Columns no file can have.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -272,6 +275,7 @@ impl Diagnose for Fault {
             | Self::NoSuchGroup { .. }
             | Self::NotSorted
             | Self::KeyType { .. }
+            | Self::Bind(_)
             | Self::Schema(_)
             | Self::Batch(_)
             | Self::Options(_)
@@ -295,6 +299,12 @@ impl Diagnose for Fault {
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Source(error) => error.hint(),
+            Self::Bind(error) => match &**error {
+                crate::predicate::BindError::NoSuchColumn { available, .. } => {
+                    Some(format!("columns: {available}").into())
+                }
+                _ => None,
+            },
             Self::NoSuchColumn { available, .. } if !available.is_empty() => {
                 Some(format!("columns: {available}").into())
             }

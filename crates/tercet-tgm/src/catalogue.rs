@@ -37,6 +37,9 @@ const GAPS: &str = "gaps";
 const CODES: &str = "codes";
 const VALUES: &str = "values";
 
+/// The longest head of a list in CBOR.
+const CBOR_HEAD: u64 = 9;
+
 /// The code of a value that is too long for a catalogue.
 const NOT_HELD: u32 = u32::MAX;
 
@@ -147,7 +150,17 @@ impl Catalogue {
     }
 
     fn read_column(&self, key: &str, codes: u64, values: u64) -> Result<Column, CatalogueError> {
-        let bytes = self.message.object(values)?.decode()?;
+        let (values, codes) = (self.message.object(values)?, self.message.object(codes)?);
+        let count = self.scan.messages.len() as u64;
+        // Before memory is taken for them.
+        let most = count.saturating_mul(build::LONGEST_VALUE as u64).saturating_add(CBOR_HEAD);
+        if values.descriptor().elements().is_none_or(|bytes| bytes > most) {
+            return Err(CatalogueError::Values { key: key.into() });
+        }
+        if codes.descriptor().elements() != Some(count) {
+            return Err(CatalogueError::Lacks { what: CODES });
+        }
+        let bytes = values.decode()?;
         let budget = Budget::new("the values of a key", self.message.options().limits.metadata_bytes);
         let wrong = || CatalogueError::Values { key: key.into() };
         let (items, used) = cbor::decode(bytes.bytes(), &budget).map_err(|_| wrong())?;
@@ -155,7 +168,7 @@ impl Catalogue {
         if used != bytes.bytes().len() {
             return Err(wrong());
         }
-        let codes = self.message.object(codes)?.decode()?.to_vec::<u32>();
+        let codes = codes.decode()?.to_vec::<u32>();
         let codes = codes.filter(|codes| codes.len() == self.scan.messages.len());
         let codes = codes.ok_or(CatalogueError::Lacks { what: CODES })?;
         match codes.iter().position(|&code| code != NOT_HELD && code as usize > values.len()) {

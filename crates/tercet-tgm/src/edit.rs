@@ -29,7 +29,7 @@ mod merge;
 mod path;
 mod set;
 
-pub(crate) use carry::{Carried, prove, sound};
+pub(crate) use carry::{Carried, decodes, prove, sound};
 pub use draft::Draft;
 pub use error::{EditError, Origin};
 pub use merge::{Merge, Strategy};

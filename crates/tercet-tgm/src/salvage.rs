@@ -11,11 +11,13 @@
 //! | file | what |
 //! |---|---|
 //! | `tokens` | bytes → whole messages, preambles, frames, postambles, gaps |
-//! | `group` | those → damaged messages |
+//! | `group` | those → stretches of frames that follow each other |
+//! | `join` | stretches → damaged messages |
 //! | `number` | which object of its message a frame is |
 //! | `rebuild` | a damaged message → a new one, and what it lost |
 
 mod group;
+mod join;
 mod number;
 mod rebuild;
 mod report;
@@ -23,7 +25,7 @@ mod tokens;
 
 use std::sync::Arc;
 
-use tercet_core::{ByteSource, Progress, Span};
+use tercet_core::{Budget, ByteSource, Progress, Span};
 
 pub use report::{Loss, Lost, Mended, Report, State};
 
@@ -36,7 +38,11 @@ use crate::options::ReadOptions;
 #[cfg(any(unix, windows))]
 use crate::writer::Writer;
 use group::{Groups, Item};
-use tokens::Tokens;
+use join::Stretch;
+use tokens::{Token, Tokens};
+
+/// Memory for something that was found in a damaged message, and for what is told about it.
+const FOR_EACH: u64 = 1024;
 
 /// What is kept of a file, and what is lost.
 #[derive(Debug)]
@@ -45,6 +51,8 @@ pub struct Salvage {
     pub report: Report,
     source: Arc<dyn ByteSource>,
     pieces: Vec<Piece>,
+    /// Messages so far, whole or not.
+    messages: u64,
 }
 
 /// A part of the new file.
@@ -67,15 +75,42 @@ pub fn salvage(
     let named = |fault: Fault| Error::new(source.name().clone(), fault);
     let mut tokens = Tokens::new(source, reading, progress).map_err(named)?;
     let mut groups = Groups::default();
-    let mut found = Salvage { report: Report::of(&**source), source: Arc::clone(source), pieces: Vec::new() };
-    while let Some(token) = tokens.next().map_err(named)? {
-        for item in groups.take(token) {
-            found.add(item, &reading, writing)?;
+    let (report, pieces) = (Report::of(&**source), Vec::new());
+    let mut found = Salvage { report, source: Arc::clone(source), pieces, messages: 0 };
+    // Stretches that may belong to one message.
+    let mut chain: Vec<Stretch> = Vec::new();
+    let mut add = |item: Item| {
+        let is_next = match &item {
+            Item::Broken(broken) => {
+                broken.start.is_some() || chain.iter().any(|stretch| stretch.broken.is_ended)
+            }
+            Item::Whole { .. } | Item::Junk(_) => true,
+        };
+        if is_next {
+            found.mend(std::mem::take(&mut chain), &reading, writing)?;
         }
+        match item {
+            Item::Broken(broken) => {
+                let said = rebuild::said(source, found.messages, &broken, &reading).map_err(named)?;
+                chain.push(Stretch { broken, said });
+            }
+            Item::Whole { span, objects, proven } => {
+                found.report.unproven_messages += u64::from(!proven);
+                found.keep(span, objects);
+            }
+            Item::Junk(span) => found.report.junk.push(span),
+        }
+        Ok(())
+    };
+    let budget = Budget::new("what is known of damaged messages", reading.limits.table_bytes);
+    while let Some(token) = tokens.next().map_err(named)? {
+        if !matches!(token, Token::Whole { .. }) {
+            budget.spend(FOR_EACH).map_err(|over| named(over.into()))?;
+        }
+        groups.take(token).into_iter().try_for_each(&mut add)?;
     }
-    for item in groups.finish() {
-        found.add(item, &reading, writing)?;
-    }
+    groups.finish().into_iter().try_for_each(&mut add)?;
+    found.mend(chain, &reading, writing)?;
     found.leave_out_catalogue(&reading).map_err(named)?;
     found.report.search_given_up = tokens.gave_up();
     found.report.tell_remains(&**source).map_err(named)?;
@@ -83,36 +118,51 @@ pub fn salvage(
 }
 
 impl Salvage {
-    fn add(&mut self, item: Item, reading: &ReadOptions, writing: &EncodeOptions) -> Result<(), Error> {
-        match item {
-            Item::Whole { span, objects } => {
-                self.report.intact_messages += 1;
-                self.report.kept_objects += objects;
-                self.report.kept_messages += 1;
-                match self.pieces.last_mut() {
-                    Some(Piece::Whole(before)) if before.end() == span.start() => {
-                        *before = Span::between(before.start(), span.end()).unwrap_or(*before);
-                    }
-                    _ => self.pieces.push(Piece::Whole(span)),
-                }
+    /// Keeps a message as it is.
+    fn keep(&mut self, span: Span, objects: u64) {
+        self.messages += 1;
+        self.report.intact_messages += 1;
+        self.report.kept_objects += objects;
+        self.report.kept_messages += 1;
+        match self.pieces.last_mut() {
+            Some(Piece::Whole(before)) if before.end() == span.start() => {
+                *before = Span::between(before.start(), span.end()).unwrap_or(*before);
             }
-            Item::Junk(span) => self.report.junk.push(span),
-            Item::Broken(broken) => {
-                let (mut mended, draft) = rebuild::rebuild(&self.source, &broken, reading, writing)?;
-                if draft.as_ref().is_some_and(|draft| draft.metadata().is_catalogue()) {
-                    self.report.catalogue_left_out = true;
-                    return Ok(());
-                }
-                self.report.kept_objects += mended.objects_kept;
-                if let Some(draft) = draft {
-                    mended.output = Some(self.report.kept_messages);
-                    self.report.kept_messages += 1;
-                    self.pieces.push(Piece::Made(draft));
-                }
-                self.report.messages.push(mended);
+            _ => self.pieces.push(Piece::Whole(span)),
+        }
+    }
+
+    /// Makes messages of what is intact of damaged ones.
+    fn mend(
+        &mut self,
+        chain: Vec<Stretch>,
+        reading: &ReadOptions,
+        writing: &EncodeOptions,
+    ) -> Result<(), Error> {
+        for mut stretch in join::join(chain) {
+            let number = self.messages;
+            self.messages += 1;
+            let strangers = stretch.strangers();
+            for stretch in std::iter::once(stretch).chain(strangers) {
+                let (mended, draft) = rebuild::rebuild(&self.source, number, stretch, reading, writing)?;
+                self.add(mended, draft);
             }
         }
         Ok(())
+    }
+
+    fn add(&mut self, mut mended: Mended, draft: Option<Draft>) {
+        if draft.as_ref().is_some_and(|draft| draft.metadata().is_catalogue()) {
+            self.report.catalogue_left_out = true;
+            return;
+        }
+        self.report.kept_objects += mended.objects_kept;
+        if let Some(draft) = draft {
+            mended.output = Some(self.report.kept_messages);
+            self.report.kept_messages += 1;
+            self.pieces.push(Piece::Made(draft));
+        }
+        self.report.messages.push(mended);
     }
 
     /// Leaves out a catalogue at the end, unless everything before it is where it was.

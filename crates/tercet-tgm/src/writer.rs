@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet_core::progress::Silent;
-use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
+use tercet_core::publish::{Disk, RealDisk, Staged};
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::catalogue::{self, CatalogueBuilder, CatalogueKeys, Found};
@@ -50,6 +50,16 @@ impl Writer {
         Self::create_on(Arc::new(RealDisk), path)
     }
 
+    /// Starts a file where none is. One that appears until [`finish`](Writer::finish) is not replaced.
+    pub fn create_new(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        match Staged::create_new(path) {
+            Ok(sink) => Ok(Self::on(name, sink)),
+            Err(error) => Err(Error::new(name, error.into())),
+        }
+    }
+
     /// Starts a file on another disk.
     pub fn create_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -92,15 +102,14 @@ impl Writer {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         let start = || {
-            let lock = Exclusive::acquire_on(disk, path)?;
-            let source = tercet_core::source::File::open(path)?;
+            let (lock, source) = reindex::hold(disk, path)?;
             let mut writer = Self::on(Arc::clone(&name), lock.replace()?);
-            let (end, catalogue) = match catalogue::find(&source, &ReadOptions::new())? {
+            let (end, catalogue) = match catalogue::find(&*source, &ReadOptions::new())? {
                 Found::Nothing => (source.len(), None),
                 Found::Catalogue(old) => (old.span().start(), CatalogueBuilder::resume(&old).ok()),
                 Found::Refused(span, _) => (span.start(), None),
             };
-            writer.copy(&source, Span::first(end), progress)?;
+            writer.copy(&*source, Span::first(end), progress)?;
             writer.catalogue = match catalogue {
                 None if end < source.len() => Some(reindex::catalogue_of(&source, end)?),
                 catalogue => catalogue,

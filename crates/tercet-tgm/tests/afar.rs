@@ -51,7 +51,7 @@ fn messages_from_afar_say_the_same() {
 /// Damage is an error from afar where it is one nearby, as far as the damaged bytes are looked at.
 #[test]
 fn no_flipped_byte_changes_an_answer() {
-    for sample in samples::all().into_iter().filter(|sample| sample.name != "no hashes") {
+    for sample in samples::all().into_iter().filter(|sample| !sample.name.contains("no hashes")) {
         let right = told(&Message::from_bytes("afar", sample.bytes.clone()).unwrap());
         let right: Vec<&str> = right.lines().collect();
         for at in 0..sample.bytes.len() {

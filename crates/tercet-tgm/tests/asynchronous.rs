@@ -151,6 +151,9 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(part, 1..5).prop_map(|parts| parts.concat())
 }
 
+/// The way to store values of which some are not finite.
+const MASKED: usize = 3;
+
 /// An object: how many bytes, how it is stored, and whether metadata precedes it.
 type Object = (usize, usize, bool);
 
@@ -173,6 +176,21 @@ fn values(len: usize) -> Vec<u8> {
     (0..len / 4).flat_map(|n| f32::from((n % 1000) as u16).to_le_bytes()).collect()
 }
 
+/// Values that are stored in this way: for the last way some are not finite, and masks tell which.
+fn values_for(len: usize, how: usize) -> Vec<u8> {
+    let mut values = values(len);
+    if how == MASKED {
+        for (at, four) in values.chunks_exact_mut(4).enumerate().filter(|(at, _)| at % 7 == 0) {
+            four.copy_from_slice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY][at % 3].to_le_bytes());
+        }
+    }
+    values
+}
+
+fn hashed(hash: bool) -> EncodeOptions {
+    samples::options().with_hash(hash).with_allowed(true, true)
+}
+
 fn metadata() -> GlobalMetadata {
     let mut metadata = GlobalMetadata::default();
     metadata.extra.insert("scale".to_owned(), Value::Float(0.25));
@@ -180,25 +198,29 @@ fn metadata() -> GlobalMetadata {
 }
 
 fn sync_bytes(objects: &[Object]) -> Vec<u8> {
-    let mut encoder = StreamingEncoder::new(Vec::new(), &metadata(), samples::options()).unwrap();
+    sync_bytes_with(objects, true)
+}
+
+fn sync_bytes_with(objects: &[Object], hash: bool) -> Vec<u8> {
+    let mut encoder = StreamingEncoder::new(Vec::new(), &metadata(), hashed(hash)).unwrap();
     for (len, how, preceded) in objects {
         if *preceded {
             encoder.write_preceder([("len".to_owned(), (*len as u64).into())].into()).unwrap();
         }
-        encoder.write_object(&descriptor(*len, *how), &values(*len)).unwrap();
+        encoder.write_object(&descriptor(*len, *how), &values_for(*len, *how)).unwrap();
     }
     encoder.finish().unwrap()
 }
 
-async fn async_bytes(objects: &[Object], most: usize) -> Vec<u8> {
+async fn async_bytes(objects: &[Object], most: usize, hash: bool) -> Vec<u8> {
     let sink = Narrow { most, ..Narrow::default() };
-    let mut encoder = AsyncStreamingEncoder::new(sink, &metadata(), samples::options()).await.unwrap();
+    let mut encoder = AsyncStreamingEncoder::new(sink, &metadata(), hashed(hash)).await.unwrap();
     for (n, (len, how, preceded)) in objects.iter().enumerate() {
         assert_eq!(encoder.object_count(), n as u64);
         if *preceded {
             encoder.write_preceder([("len".to_owned(), (*len as u64).into())].into()).await.unwrap();
         }
-        encoder.write_object(&descriptor(*len, *how), values(*len)).await.unwrap();
+        encoder.write_object(&descriptor(*len, *how), values_for(*len, *how)).await.unwrap();
     }
     encoder.finish().await.unwrap().bytes
 }
@@ -206,7 +228,7 @@ async fn async_bytes(objects: &[Object], most: usize) -> Vec<u8> {
 /// Small objects, and some that go to the blocking pool.
 fn objects() -> impl Strategy<Value = Vec<Object>> {
     let len = prop_oneof![4 => 1..500usize, 1 => 40_000..60_000usize].prop_map(|n| n * 4);
-    prop::collection::vec((len, 0..3usize, any::<bool>()), 0..4)
+    prop::collection::vec((len, 0..=MASKED, any::<bool>()), 0..4)
 }
 
 proptest! {
@@ -221,24 +243,24 @@ proptest! {
 
     /// The bytes of the encoder that is not async, whatever the sink takes at a time.
     #[test]
-    fn bytes_are_the_same(objects in objects(), most in 1..100_000usize) {
-        let found = block_on(async_bytes(&objects, most));
-        prop_assert_eq!(found, sync_bytes(&objects));
+    fn bytes_are_the_same(objects in objects(), most in 1..100_000usize, hash: bool) {
+        let found = block_on(async_bytes(&objects, most, hash));
+        prop_assert_eq!(found, sync_bytes_with(&objects, hash));
     }
 
     /// From one end of a pipe to the other.
     #[test]
-    fn a_pipe_loses_nothing(objects in objects(), size in 1..5000usize) {
-        let expected = events(&sync_bytes(&objects), false);
+    fn a_pipe_loses_nothing(objects in objects(), size in 1..5000usize, hash: bool) {
+        let expected = events(&sync_bytes_with(&objects, hash), false);
         let found = block_on(async {
             let (near, far) = tokio::io::duplex(size);
             let writing = tokio::spawn(async move {
-                let mut encoder = AsyncStreamingEncoder::new(near, &metadata(), samples::options()).await?;
+                let mut encoder = AsyncStreamingEncoder::new(near, &metadata(), hashed(hash)).await?;
                 for (len, how, preceded) in objects {
                     if preceded {
                         encoder.write_preceder([("len".to_owned(), (len as u64).into())].into()).await?;
                     }
-                    encoder.write_object(&descriptor(len, how), values(len)).await?;
+                    encoder.write_object(&descriptor(len, how), values_for(len, how)).await?;
                 }
                 encoder.finish().await.map(drop)
             });

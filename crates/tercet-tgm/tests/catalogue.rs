@@ -12,9 +12,9 @@ use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
 use tercet_testkit::counting::Counting;
 use tercet_tgm::{
-    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, Error, Fault, File, GlobalMetadata, MOST_KEYS,
-    Provenance, ReadOptions, Reindexed, Reindexing, ScanOptions, ValidateOptions, Value, Writer,
-    encode_message, validate_source,
+    CatalogueBuilder, CatalogueError, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, Error,
+    Fault, File, GlobalMetadata, MOST_KEYS, Provenance, ReadOptions, Reindexed, Reindexing, ScanOptions,
+    StreamingEncoder, ValidateOptions, Value, Writer, encode_message, validate_source,
 };
 
 struct Folder(TempDir);
@@ -336,6 +336,69 @@ fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
     let damaged = salvage(&damaged);
     assert_eq!(damaged.to_bytes().unwrap(), messages);
     assert!(damaged.report.catalogue_left_out && !damaged.report.has_losses(), "{:?}", damaged.report);
+}
+
+/// Messages of one run have the same length: places of another file fit.
+#[test]
+fn a_catalogue_that_leaves_messages_out_is_not_used() {
+    let folder = Folder::new();
+    let same = |step: u64| message(10 + 6 * step);
+    assert_eq!(same(0).len(), same(1).len());
+    let front: Vec<u8> = (0..3).flat_map(same).collect();
+    std::fs::write(folder.path(), (3..6).flat_map(same).collect::<Vec<_>>()).unwrap();
+    index(&folder.path(), None).unwrap();
+    let back = std::fs::read(folder.path()).unwrap();
+    std::fs::write(folder.path(), [&front[..], &back].concat()).unwrap();
+    let file = File::open(folder.path()).unwrap();
+    assert!(file.catalogue().unwrap().is_none());
+    let why = file.refused_catalogue().unwrap().unwrap().to_string();
+    assert!(why.contains("which hold a message"), "{why}");
+    assert_eq!(file.message_count().unwrap(), 6);
+    let done = index(&folder.path(), None).unwrap();
+    assert_eq!((done.messages, done.is_unchanged), (6, false));
+    check(&folder.path(), 6, &["mars.step", "mars.param", "even"]);
+    // One that leaves out a message in the middle.
+    let mut builder = CatalogueBuilder::new(&CatalogueKeys::All);
+    let len = same(0).len() as u64;
+    for at in [0, 2] {
+        builder.push(tercet_core::Span::at(at * len, len).unwrap(), &metadata(10 + 6 * at));
+    }
+    let mut bytes = std::io::Cursor::new(front.clone());
+    bytes.set_position(front.len() as u64);
+    builder.write(&mut bytes, Provenance::Off).unwrap();
+    let file = File::from_source(Arc::new(Memory::new("m", bytes.into_inner())), ReadOptions::new());
+    assert!(file.refused_catalogue().unwrap().is_some());
+    assert_eq!(file.message_count().unwrap(), 3);
+}
+
+/// Values that would need far more memory than any messages could have: refused before they are decoded.
+#[test]
+fn a_column_cannot_be_larger_than_its_messages() {
+    let front = message(0);
+    let mark = Value::Map(vec![("version".into(), 1.into()), ("messages".into(), 1.into())]);
+    let extra = [("tercet_catalogue".to_owned(), mark)].into();
+    let metadata = GlobalMetadata { extra, ..Default::default() };
+    let mut sink = std::io::Cursor::new(front.clone());
+    sink.set_position(front.len() as u64);
+    let options = EncodeOptions::new().with_provenance(Provenance::Off);
+    let mut encoder = StreamingEncoder::new(sink, &metadata, options).unwrap();
+    let zeros = vec![0; 1 << 20];
+    for (column, dtype, bytes) in [
+        ("lengths", Dtype::Uint64, &(front.len() as u64).to_le_bytes()[..]),
+        ("gaps", Dtype::Uint64, &0u64.to_le_bytes()),
+        ("codes", Dtype::Uint32, &1u32.to_le_bytes()),
+        ("values", Dtype::Uint8, &zeros),
+    ] {
+        let what = Value::Map(vec![("column".into(), column.into()), ("key".into(), "step".into())]);
+        encoder.write_preceder([("catalogue".to_owned(), what)].into()).unwrap();
+        let count = bytes.len() as u64 / u64::from(dtype.bits() / 8);
+        let descriptor = DataObjectDescriptor::new(dtype, [count]).with_compression("zstd");
+        encoder.write_object(&descriptor, bytes).unwrap();
+    }
+    let bytes = encoder.finish_with_length().unwrap().into_inner();
+    let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
+    let catalogue = file.catalogue().unwrap().expect("its places are right");
+    assert!(matches!(catalogue.column("step"), Err(CatalogueError::Values { .. })));
 }
 
 proptest! {

@@ -10,13 +10,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use tercet_core::ByteSource;
 use tercet_core::progress::{Counter, Silent};
 use tercet_core::publish::{Disk, RealDisk};
+use tercet_core::source::Memory;
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
+use tercet_tgm::edit::{self, Changes, Merge, Strategy};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, Error, Fault, GlobalMetadata, StreamingEncoder, Writer,
+    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeError, Error, Fault, File, GlobalMetadata, Provenance,
+    ReadOptions, Reindexing, StreamingEncoder, Writer,
 };
 
 #[path = "support/samples.rs"]
@@ -42,6 +46,67 @@ fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 
 fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     add_messages(Writer::append_on(Arc::clone(disk), folder.join(NAME), &Silent)?)
+}
+
+/// Adds messages to a file that ends with a catalogue, and with it goes on.
+fn append_catalogued(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let writer = Writer::append_on(Arc::clone(disk), folder.join(NAME), &Silent)?;
+    add_messages(writer.with_provenance(Provenance::Off))
+}
+
+/// Writes messages that are made of those of the file in its place: one with another key, one with all objects of the
+/// file, and one with a single object.
+fn edit_in_place(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let path = folder.join(NAME);
+    let (file, options) = (File::open(&path)?, samples::options());
+    let changes = Changes::new(vec![edit::Change::new("mars.step", "12").unwrap()]).unwrap();
+    let mut merge = Merge::new(Strategy::First);
+    let mut writer = Writer::create_on(Arc::clone(disk), &path)?
+        .with_catalogue(&CatalogueKeys::All)
+        .with_provenance(Provenance::Off);
+    for message in file.messages()? {
+        let message = message?;
+        writer.draft(&edit::set(&message, &changes, &options)?, &Silent)?;
+        writer.draft(&edit::split(&message, 0, &options)?, &Silent)?;
+        merge.add(&message)?;
+    }
+    writer.draft(&merge.finish(&options)?, &Silent)?;
+    writer.finish().map(drop)
+}
+
+fn reindex(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let how = Reindexing::new().with_provenance(Provenance::Off);
+    Writer::reindex_on(Arc::clone(disk), folder.join(NAME), &how, &Silent).map(drop)
+}
+
+fn remove_catalogue(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    Writer::remove_catalogue_on(Arc::clone(disk), folder.join(NAME), &Silent).map(drop)
+}
+
+/// Writes what is intact of a damaged file over another one.
+fn repair(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let mut damaged = two_messages();
+    let at = damaged.len() - 100;
+    damaged[at] ^= 1;
+    let source: Arc<dyn ByteSource> = Arc::new(Memory::new("damaged.tgm", damaged));
+    let found = tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &samples::options(), &Silent)?;
+    let mut writer = Writer::create_on(Arc::clone(disk), folder.join(NAME))?;
+    found.write(&mut writer, &Silent)?;
+    writer.finish().map(drop)
+}
+
+/// A message in one piece and one that was streamed.
+fn two_messages() -> Vec<u8> {
+    let samples = samples::all();
+    [&samples[2].bytes[..], &samples[9].bytes].concat()
+}
+
+/// The same with a catalogue at the end.
+fn catalogued() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(NAME), two_messages()).unwrap();
+    reindex(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
+    fs::read(folder.path().join(NAME)).unwrap()
 }
 
 /// Runs a change with every fault and every power cut.
@@ -90,6 +155,37 @@ fn create_over_another_file() {
 #[test]
 fn append_to_a_file() {
     never_between(Some(&samples::all()[2].bytes), append);
+}
+
+#[test]
+fn append_to_a_file_with_a_catalogue() {
+    never_between(Some(&catalogued()), append_catalogued);
+}
+
+#[test]
+fn edit_a_file_in_its_place() {
+    never_between(Some(&two_messages()), edit_in_place);
+}
+
+#[test]
+fn repair_over_another_file() {
+    never_between(Some(&samples::all()[0].bytes), repair);
+}
+
+#[test]
+fn index_a_file() {
+    never_between(Some(&two_messages()), reindex);
+}
+
+/// A message that was written behind the catalogue: the old catalogue goes, a new one comes.
+#[test]
+fn index_a_file_that_grew_behind_its_catalogue() {
+    never_between(Some(&[catalogued(), samples::all()[1].bytes.clone()].concat()), reindex);
+}
+
+#[test]
+fn remove_the_catalogue_of_a_file() {
+    never_between(Some(&catalogued()), remove_catalogue);
 }
 
 /// Bytes that belong to no message stay where they are.

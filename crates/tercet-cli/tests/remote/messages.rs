@@ -99,6 +99,45 @@ fn tail_follows_an_address() {
     assert!(!out.contains("secret") && !err.contains("secret"));
 }
 
+/// A file that has grown again at every request is followed, and one that was replaced by another of its length is noticed.
+#[test]
+fn tail_follows_what_never_rests() {
+    let scene = Scene::new();
+    let run = scene.folder.read("run.tgm");
+    let one = run.len() / 3;
+    scene.server.put("/grows.tgm", &run[..one]);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tgm"));
+    let address = scene.server.url("/grows.tgm");
+    command.args(["tail", &address, "-p", "step", "--until-count", "4", "--interval", "0.02"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut tail = command.spawn().unwrap();
+    let start = Instant::now();
+    let mut len = one;
+    while len < run.len() {
+        // A little more for every request, so that no two of them see the same file.
+        let seen = scene.server.requests().len();
+        len = (len + run.len() / 40).min(run.len());
+        scene.server.put("/grows.tgm", &run[..len]);
+        while scene.server.requests().len() == seen && start.elapsed() < Duration::from_mins(1) {
+            assert!(tail.try_wait().unwrap().is_none(), "it follows on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let looks = scene.server.requests().len() + 6;
+    while scene.server.requests().len() < looks && start.elapsed() < Duration::from_mins(1) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let other = [&run[one..], &run[..one]].concat();
+    assert_eq!(other.len(), run.len());
+    scene.server.put("/grows.tgm", &other);
+    let output = tail.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{err}");
+    assert!(err.contains("was written anew, so it is read from its start"), "{err}");
+    let steps: Vec<&str> = out.lines().filter_map(|line| line.split('\t').next_back()).collect();
+    assert!(steps.ends_with(&["0", "6", "12", "6"]), "{out}");
+}
+
 #[test]
 fn an_address_without_a_file_is_not_followed() {
     let scene = Scene::new();

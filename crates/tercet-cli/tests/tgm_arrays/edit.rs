@@ -196,3 +196,10 @@ fn reshuffle_puts_first_what_readers_need_first() {
     let told: Json = serde_json::from_str(&said.out).unwrap();
     assert_eq!((&told["messages"], &told["changed"]), (&3.into(), &1.into()));
 }
+
+#[test]
+fn no_message_cannot_be_merged() {
+    let folder = Folder::new();
+    folder.write("empty.tgm", b"");
+    folder.refused("merge empty.tgm -o all.tgm", 8, "there is no message to merge");
+}

@@ -107,3 +107,27 @@ fn a_locked_file_is_busy() {
     drop(lock);
     folder.ok(words);
 }
+
+/// Several commands that make one file: each of them says what became of its message.
+#[test]
+fn nothing_is_lost_when_many_add_to_a_file_that_is_not_there() {
+    let folder = folder_with_input();
+    for round in 0..4 {
+        let path = format!("new{round}.tgm");
+        let start = |step: usize| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
+            command.current_dir(folder.0.path()).args(["create", &path, "--append", "--from", "a=small.npy"]);
+            command.arg("--meta").arg(format!("step={step}"));
+            command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
+        };
+        let children: Vec<_> = (0..6).map(start).collect();
+        let done = children.into_iter().map(|mut child| child.wait().unwrap().code().unwrap());
+        let mut done: Vec<String> =
+            done.enumerate().filter(|(_, code)| *code == 0).map(|(step, _)| step.to_string()).collect();
+        let mut found: Vec<String> =
+            folder.ok(&format!("get -p step {path}")).out.lines().map(str::to_owned).collect();
+        done.sort();
+        found.sort();
+        assert_eq!(found, done, "round {round}");
+    }
+}

@@ -121,3 +121,35 @@ fn what_cannot_be_indexed_is_refused() {
     folder.refused("index a.npy", 8, "holds no message");
     folder.refused("index run.tgm --keys a,,b", 2, "KEY1,KEY2");
 }
+
+/// Files that were put together: the catalogue of the last one knows nothing of those before it.
+#[test]
+fn files_put_together_have_all_their_messages() {
+    let folder = folder(2);
+    let front = folder.read("run.tgm");
+    folder.ok("index run.tgm");
+    folder.write("both.tgm", [&front[..], &folder.read("run.tgm")].concat());
+    let said = folder.ok("get -p step both.tgm");
+    assert_eq!(said.out, "0\n1\n0\n1\n");
+    assert!(said.err.contains("its catalogue is not used: it leaves out bytes"), "{}", said.err);
+    let said = folder.ok("copy both.tgm copied.tgm");
+    assert!(said.out.starts_with("copied.tgm: 4 messages"), "{}", said.out);
+    assert!(folder.ok("index both.tgm").out.contains("catalogue of 4 messages"));
+    assert_eq!(folder.ok("get -p step both.tgm").out, "0\n1\n0\n1\n");
+}
+
+/// A message that was overwritten is noticed when it is looked at, whatever is asked for.
+#[test]
+fn a_message_that_says_something_else_is_an_error() {
+    let folder = folder(2);
+    folder.ok("create other.tgm --reproducible --from a=a.npy --meta step=7 --meta mars.param=2t");
+    folder.ok("index run.tgm");
+    let (mut bytes, other) = (folder.read("run.tgm"), folder.read("other.tgm"));
+    bytes[..other.len()].copy_from_slice(&other);
+    folder.write("run.tgm", &bytes);
+    for words in ["ls -w step=0 run.tgm", "ls -w step=0/7 run.tgm", "get -w step!=1 -p step run.tgm"] {
+        let said = folder.tgm(words);
+        assert_eq!(said.code, 5, "{words}: {} {}", said.out, said.err);
+        assert!(said.err.contains("does not say what message 0 says"), "{words}: {}", said.err);
+    }
+}

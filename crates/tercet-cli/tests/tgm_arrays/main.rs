@@ -15,6 +15,8 @@ mod folder;
 #[cfg(unix)]
 mod guide;
 mod index;
+#[cfg(unix)]
+mod killed;
 mod masks;
 mod npy;
 mod pipeline;

@@ -110,3 +110,13 @@ fn equal_damage_makes_equal_bytes() {
     assert_eq!(crate::said(&mut command).code, 1);
     assert!(folder.read("c.tgm") == folder.read("a.tgm"));
 }
+
+#[test]
+fn a_file_of_which_nothing_can_be_kept_is_1() {
+    let folder = Folder::new();
+    folder.write("junk.tgm", b"junkjunkjunk");
+    for words in ["repair junk.tgm", "repair junk.tgm -o new.tgm"] {
+        assert_eq!(folder.tgm(words).code, 1, "{words}");
+    }
+    assert_eq!(folder.names(), ["junk.tgm"]);
+}

@@ -1,5 +1,7 @@
 //! Files that shrink, are replaced, go away and come back.
 
+use std::io::Write as _;
+
 use crate::{Folder, message};
 
 fn rename(folder: &Folder, from: &str, to: &str) {
@@ -67,6 +69,24 @@ fn a_file_that_was_written_anew_is_read_from_its_start() {
     let (anew, shrank) = ("was written anew", "shrank");
     assert!(note.contains(anew) || note.contains(shrank), "{note}");
     assert_eq!(tail.steps(2), [1, 2]);
+    tail.kill();
+}
+
+/// Messages of one run have the same length, and so have two runs.
+#[test]
+fn a_file_that_is_written_anew_with_the_same_length_is_read_again() {
+    let folder = Folder::new();
+    let (old, new) =
+        ([message(0, 300), message(1, 300)].concat(), [message(2, 300), message(3, 300)].concat());
+    assert_eq!(old.len(), new.len());
+    folder.write("run.tgm", &old);
+    let tail = folder.tail("run.tgm --json -p step --interval 0.1");
+    assert_eq!(tail.steps(2), [0, 1]);
+    // Not shorter for a moment, as a file that is created anew would be.
+    let mut file = std::fs::OpenOptions::new().write(true).open(folder.path("run.tgm")).unwrap();
+    file.write_all(&new).unwrap();
+    assert_eq!(tail.note(), "note: run.tgm: was written anew, so it is read from its start");
+    assert_eq!(tail.steps(2), [2, 3]);
     tail.kill();
 }
 

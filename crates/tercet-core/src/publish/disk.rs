@@ -31,6 +31,14 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Gives a file a new name, replacing the file that has it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name, unless a file has it: [`io::ErrorKind::AlreadyExists`].
+    ///
+    /// [`io::ErrorKind::Unsupported`] where a file has one name only.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 

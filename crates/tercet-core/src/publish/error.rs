@@ -23,6 +23,12 @@ pub enum PublishError {
         /// The path as given.
         path: PathBuf,
     },
+    /// There is a file, which was not to be replaced.
+    #[error("{}: exists already", show(path))]
+    Exists {
+        /// The path as given.
+        path: PathBuf,
+    },
     /// The path names something that cannot be replaced by a file.
     #[error("{}: is {kind}, not a file", show(path))]
     NotAFile {
@@ -146,6 +152,7 @@ impl PublishError {
             | Self::Busy { path }
             | Self::Replaced { path }
             | Self::Incomplete { path }
+            | Self::Exists { path }
             | Self::Io { path, .. } => path,
         }
     }
@@ -157,6 +164,7 @@ impl PublishError {
             Self::NotAFile { kind: Kind::Folder, .. } => io::ErrorKind::IsADirectory,
             Self::NoFolder { .. } => io::ErrorKind::NotFound,
             Self::Busy { .. } => io::ErrorKind::ResourceBusy,
+            Self::Exists { .. } => io::ErrorKind::AlreadyExists,
             Self::Folder { source, .. } | Self::Io { source, .. } => source.kind(),
             Self::NotAFile { .. }
             | Self::LinkLoop { .. }
@@ -184,7 +192,7 @@ impl From<PublishError> for io::Error {
 impl Diagnose for PublishError {
     fn class(&self) -> Class {
         match self {
-            Self::NoFileName { .. } | Self::NotAFile { .. } => Class::Request,
+            Self::NoFileName { .. } | Self::NotAFile { .. } | Self::Exists { .. } => Class::Request,
             Self::LinkLoop { .. }
             | Self::NoFolder { .. }
             | Self::Folder { .. }
@@ -218,6 +226,7 @@ impl Diagnose for PublishError {
                 io::ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
                 _ => return None,
             },
+            Self::Exists { .. } => "`--force` replaces it",
             Self::NoFileName { .. }
             | Self::NotAFile { .. }
             | Self::LinkLoop { .. }

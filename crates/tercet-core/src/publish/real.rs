@@ -37,6 +37,10 @@ impl Disk for RealDisk {
         fs::rename(from, to)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
     #[expect(clippy::disallowed_methods, reason = "this is the layer that the others must go through")]
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)

@@ -46,6 +46,8 @@ enum Replaces {
     Anything,
     /// Only the file that was locked: the new bytes were made from its bytes.
     TheLocked,
+    /// No file, even if one appears while this one is written.
+    Nothing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,20 @@ impl Staged {
     /// folder that is missing or not writable, an existing file that another writer is changing.
     pub fn create(target: &Path) -> Result<Self, PublishError> {
         Self::create_on(Arc::new(RealDisk), target)
+    }
+
+    /// Starts a file where none is. One that appears until this one is published is not replaced.
+    pub fn create_new(target: &Path) -> Result<Self, PublishError> {
+        Self::create_new_on(Arc::new(RealDisk), target)
+    }
+
+    /// Starts a file where none is, on another disk.
+    pub fn create_new_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
+        let target = Target::resolve(disk.as_ref(), target)?;
+        if target.existing.is_some() {
+            return Err(PublishError::Exists { path: target.shown });
+        }
+        Self::start(disk, target, None, Replaces::Nothing, None)
     }
 
     /// Starts a file that is for its owner alone (mode `0600`), whatever the rights of the file it replaces.
@@ -131,14 +147,35 @@ impl Staged {
         }
         self.attempt(Operation::Sync, |file| file.sync_all())?;
         self.hold_target()?;
-        self.disk
-            .rename(&self.temporary, &self.target.path)
-            .map_err(|error| self.target.error(Operation::Rename, error))?;
+        let is_linked = self.replaces == Replaces::Nothing && self.link()?;
+        if !is_linked {
+            self.disk
+                .rename(&self.temporary, &self.target.path)
+                .map_err(|error| self.target.error(Operation::Rename, error))?;
+        }
         self.state = State::Published;
         self.disk
             .sync_folder(&self.target.folder)
             .map_err(|error| self.target.error(Operation::SyncFolder, error))?;
         Ok(mem::take(&mut self.target.path))
+    }
+
+    /// Gives the file its name in a way that cannot replace another one; answers whether that can be done here.
+    fn link(&mut self) -> Result<bool, PublishError> {
+        match self.disk.link(&self.temporary, &self.target.path) {
+            Ok(()) => {
+                // What cannot be removed now is a leftover, which the next writer removes.
+                let _ = self.disk.remove(&self.temporary);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(self.exists()),
+            // A file system without second names: somebody could still come in between, within moments.
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn exists(&self) -> PublishError {
+        PublishError::Exists { path: self.target.shown.clone() }
     }
 
     /// Makes sure that the file about to be replaced is locked and may be replaced.
@@ -150,6 +187,7 @@ impl Staged {
             }
         }
         match self.disk.entry(&self.target.path) {
+            Ok(entry) if entry.kind == Kind::File && self.replaces == Replaces::Nothing => Err(self.exists()),
             Ok(entry) if entry.kind == Kind::File => {
                 self.lock = Exclusive::lock_if_possible(&self.disk, &self.target)?;
                 Ok(())

@@ -64,6 +64,9 @@ pub struct RemoteOptions {
     pub block_bytes: u64,
     /// The most that is held in memory of a file whose server sends whole files only.
     pub whole_bytes: u64,
+    /// Whether the file may grow while it is read: versions are not compared then, and bytes of the length that it had when
+    /// it was opened are read. Whoever reads sees to it that they fit together.
+    pub grows: bool,
     /// Settings of the store by the names of their variables (`aws_endpoint_url`), which go before the environment.
     pub settings: Vec<(String, String)>,
 }
@@ -78,6 +81,7 @@ impl Default for RemoteOptions {
             cache_bytes: 32 << 20,
             block_bytes: 16 << 10,
             whole_bytes: 256 << 20,
+            grows: false,
             settings: Vec::new(),
         }
     }
@@ -113,6 +117,7 @@ pub struct Remote {
     len: u64,
     place: Arc<Place>,
     version: Arc<Version>,
+    grows: bool,
     /// All bytes, if the server sends whole files only.
     whole: Option<Bytes>,
     blocks: Mutex<Blocks>,
@@ -143,7 +148,13 @@ impl Remote {
         let (place, len, version, whole, blocks) =
             open().map_err(|error| SourceError::Remote { span: None, error: Box::new(error) })?;
         let name = redacted(address).into();
-        Ok(Self { name, len, place, version: version.into(), whole, blocks: Mutex::new(blocks) })
+        let (version, grows, blocks) = (version.into(), options.grows, Mutex::new(blocks));
+        Ok(Self { name, len, place, version, grows, whole, blocks })
+    }
+
+    /// What the server calls the version of the file that was opened: another one if it changed.
+    pub fn version(&self) -> Option<&str> {
+        self.version.name()
     }
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
@@ -152,8 +163,10 @@ impl Remote {
 
     /// Fetches exactly these bytes of the file that was opened.
     fn fetch(&self, span: Span) -> Result<Bytes, SourceError> {
-        let (place, version, len) = (Arc::clone(&self.place), Arc::clone(&self.version), self.len);
-        wait(async move { exact(&place, span, &version, len).await }).map_err(|error| failed(span, error))
+        let (place, version) = (Arc::clone(&self.place), Arc::clone(&self.version));
+        let (grows, len) = (self.grows, self.len);
+        wait(async move { exact(&place, span, (!grows).then_some(&*version), len).await })
+            .map_err(|error| failed(span, error))
     }
 
     /// A read of a few bytes: out of blocks, those that are missing in one request.
@@ -279,10 +292,13 @@ impl ByteSource for Remote {
         let needed = if self.whole.is_some() { Vec::new() } else { spans.to_vec() };
         let needed = needed.into_iter().filter(|span| !span.is_empty()).filter_map(|span| self.needed(span));
         let needed = merged(needed.collect(), GAP, MERGED);
-        let (place, version, len) = (Arc::clone(&self.place), Arc::clone(&self.version), self.len);
+        let (place, version) = (Arc::clone(&self.place), Arc::clone(&self.version));
+        let (grows, len) = (self.grows, self.len);
         let fetches = needed.clone().into_iter().map(move |span| {
             let (place, version) = (Arc::clone(&place), Arc::clone(&version));
-            async move { exact(&place, span, &version, len).await.map_err(|error| (span, error)) }
+            async move {
+                exact(&place, span, (!grows).then_some(&*version), len).await.map_err(|error| (span, error))
+            }
         });
         let fetched =
             wait(async move { Ok(stream::iter(fetches).buffered(PARALLEL).try_collect::<Vec<_>>().await) });
@@ -328,9 +344,11 @@ impl ByteSource for Remote {
 }
 
 /// Fetches exactly these bytes of one version of a file.
-async fn exact(place: &Place, span: Span, version: &Version, len: u64) -> Result<Bytes, RemoteError> {
-    let answer = place.get(span, Some(version)).await?;
-    if answer.total != len {
+///
+/// Without a version they are of any that has them.
+async fn exact(place: &Place, span: Span, version: Option<&Version>, len: u64) -> Result<Bytes, RemoteError> {
+    let answer = place.get(span, version).await?;
+    if answer.total < len || (answer.total > len && version.is_some()) {
         return Err(RemoteError::Changed);
     }
     if answer.is_whole {

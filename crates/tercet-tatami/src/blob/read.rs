@@ -120,6 +120,34 @@ impl BlobReader {
         Ok(())
     }
 
+    /// Appends the values of rows of a page; `base` is the number of the first value of the page.
+    pub(crate) fn gather(
+        &self,
+        inner: &Inner,
+        base: u64,
+        validity: Option<&crate::column::Bitmap>,
+        rows: &[usize],
+        out: &mut Strings,
+    ) -> Result<(), Fault> {
+        // Values before the row that was looked at last, so that bits are counted once.
+        let (mut counted, mut ordinal) = (0, base);
+        for row in rows {
+            let Some(validity) = validity else {
+                let at = base + *row as u64;
+                self.read(inner, at, at + 1, out)?;
+                continue;
+            };
+            ordinal += validity.ones_in(counted, *row) as u64;
+            counted = *row;
+            if validity.get(*row) {
+                self.read(inner, ordinal, ordinal + 1, out)?;
+            } else {
+                out.push_empty(1);
+            }
+        }
+        Ok(())
+    }
+
     fn run(&self, inner: &Inner, run: usize) -> Result<Arc<DecodedRun>, Fault> {
         let lock = || self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((_, decoded)) = lock().iter().find(|(kept, _)| *kept == run) {

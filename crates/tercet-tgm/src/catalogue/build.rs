@@ -20,7 +20,7 @@ pub const MOST_KEYS: usize = 64;
 /// The longest key, in bytes.
 const LONGEST_KEY: usize = 128;
 /// The longest value that is held, as CBOR.
-const LONGEST_VALUE: usize = 256;
+pub(super) const LONGEST_VALUE: usize = 256;
 /// Maps inside each other in which keys are looked for.
 const DEEPEST_KEY: usize = 4;
 

@@ -45,6 +45,14 @@ pub enum CatalogueError {
         /// Where the catalogue starts.
         limit: u64,
     },
+    /// Bytes that it tells of as junk hold a message, or are too many to look at.
+    #[error("it leaves out bytes {span}, which {}", if *is_seen { "hold a message" } else { "are too many to look at" })]
+    LeavesOut {
+        /// The bytes.
+        span: tercet_core::Span,
+        /// Whether a message was found there.
+        is_seen: bool,
+    },
     /// The values of a key cannot be read.
     #[error("the values of `{}` are not a list in CBOR", tercet_core::escape::name(.key))]
     Values {

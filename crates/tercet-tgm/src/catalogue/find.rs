@@ -20,6 +20,9 @@ pub(super) const TAIL: u64 = 64 << 10;
 /// Messages behind a catalogue that are passed over to find it.
 const MOST_BEHIND: usize = 4096;
 
+/// Bytes of no message that are looked at before a catalogue is believed.
+const MOST_GAPS: u64 = 1 << 20;
+
 /// What stands at the end of a file.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -33,7 +36,10 @@ pub(crate) enum Found {
 
 /// Looks for a catalogue that ends where the source ends. One read for a file that has none; two for one that has.
 pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, Fault> {
-    find_before(source, source.len(), options)
+    match Ending::read(source, source.len())? {
+        Some(ending) => ending.catalogue(source, options),
+        None => Ok(Found::Nothing),
+    }
 }
 
 /// Where a message that ends here and is marked as a catalogue stands, whether it checks out or not.
@@ -56,7 +62,7 @@ pub(crate) fn find_last(
     let mut end = source.len();
     while behind.len() <= MOST_BEHIND {
         let Some(ending) = Ending::read(source, end)? else { return Ok(None) };
-        match find_before(source, end, options)? {
+        match ending.catalogue(source, options)? {
             Found::Catalogue(catalogue) => {
                 behind.reverse();
                 return Ok(Some((*catalogue, behind)));
@@ -67,23 +73,6 @@ pub(crate) fn find_last(
         end = ending.message.start();
     }
     Ok(None)
-}
-
-fn find_before(source: &dyn ByteSource, end: u64, options: &ReadOptions) -> Result<Found, Fault> {
-    let Some(ending) = Ending::read(source, end)? else { return Ok(Found::Nothing) };
-    if !ending.is_marked(options) {
-        return Ok(Found::Nothing);
-    }
-    let read = || {
-        let message = ending.open(source, options)?;
-        Catalogue::read(ending.message, message)
-    };
-    match read() {
-        Ok(catalogue) => Ok(Found::Catalogue(Box::new(catalogue))),
-        // Bytes that cannot be had are not a matter of the catalogue.
-        Err(CatalogueError::Message(fault)) if matches!(*fault, Fault::Source(_)) => Err(*fault),
-        Err(error) => Ok(Found::Refused(ending.message, error)),
-    }
 }
 
 /// The last bytes of a message that says its length.
@@ -131,6 +120,21 @@ impl Ending {
         value.is_ok_and(|value| value.get(EXTRA).is_some_and(|extra| extra.get(MARK).is_some()))
     }
 
+    /// The message as a catalogue, if it is marked as one. One more read for those that are longer than the tail.
+    fn catalogue(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, Fault> {
+        if !self.is_marked(options) {
+            return Ok(Found::Nothing);
+        }
+        let message = self.open(source, options);
+        let catalogue = message.and_then(|message| Catalogue::read(self.message, message));
+        match catalogue.and_then(|catalogue| leaves_out_none(source, catalogue)) {
+            Ok(catalogue) => Ok(Found::Catalogue(Box::new(catalogue))),
+            // Bytes that cannot be had are not a matter of the catalogue.
+            Err(CatalogueError::Message(fault)) if matches!(*fault, Fault::Source(_)) => Err(*fault),
+            Err(error) => Ok(Found::Refused(self.message, error)),
+        }
+    }
+
     /// The whole message, read and checked.
     fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, CatalogueError> {
         let refused = |fault: Fault| CatalogueError::Message(Box::new(fault));
@@ -143,5 +147,51 @@ impl Ending {
         bytes.extend_from_slice(self.tail.get(inside..).unwrap_or_default());
         let checked = options.with_verify(true).with_refuse_contradictions(true);
         Ok(Message::from_bytes_with(source.name(), bytes.freeze(), checked)?)
+    }
+}
+
+/// Refuses a catalogue that does not tell of all messages, as that of a file that another one was put in front of: then
+/// places that fit are those of other messages.
+fn leaves_out_none(source: &dyn ByteSource, catalogue: Catalogue) -> Result<Catalogue, CatalogueError> {
+    let mut rest = MOST_GAPS;
+    for &span in &catalogue.scan().junk {
+        rest = rest.checked_sub(span.len()).ok_or(CatalogueError::LeavesOut { span, is_seen: false })?;
+        let bytes = source.read_at(span).map_err(|error| CatalogueError::Message(Box::new(error.into())))?;
+        if !crate::scan::scan(&bytes).is_empty() {
+            return Err(CatalogueError::LeavesOut { span, is_seen: true });
+        }
+    }
+    Ok(catalogue)
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet_core::source::Memory;
+    use tercet_testkit::counting::Counting;
+
+    use super::*;
+    use crate::catalogue::{CatalogueBuilder, CatalogueKeys};
+    use crate::encode::{EncodeOptions, Provenance, encode_message};
+    use crate::metadata::GlobalMetadata;
+
+    /// Every message behind a catalogue costs one read, and so does the catalogue.
+    #[test]
+    fn every_tail_is_read_once() {
+        let options = EncodeOptions::new().with_provenance(Provenance::Off);
+        let message = encode_message(&GlobalMetadata::default(), &[], &options).unwrap();
+        let mut catalogue = CatalogueBuilder::new(&CatalogueKeys::All);
+        catalogue.push(Span::first(message.len() as u64), &GlobalMetadata::default());
+        let mut bytes = std::io::Cursor::new(message.clone());
+        bytes.set_position(message.len() as u64);
+        catalogue.write(&mut bytes, Provenance::Off).unwrap();
+        let mut bytes = bytes.into_inner();
+        for _ in 0..3 {
+            bytes.extend(&message);
+        }
+        let source = Counting::new(Memory::new("m", bytes));
+        let (catalogue, behind) = find_last(&source, &ReadOptions::new()).unwrap().expect("a catalogue");
+        assert_eq!(catalogue.scan().messages, [Span::first(message.len() as u64)]);
+        assert_eq!(behind.len(), 3);
+        assert_eq!(source.reads(), 4, "{:?}", source.spans());
     }
 }

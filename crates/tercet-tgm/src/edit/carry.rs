@@ -32,6 +32,8 @@ pub(crate) struct Carried {
     cbor: Bytes,
     /// The hash of payload, masks and descriptor, if that is known already.
     hash: Option<u64>,
+    /// Whether it had a hash where it comes from.
+    is_hashed: bool,
 }
 
 impl Carried {
@@ -55,6 +57,7 @@ impl Carried {
                 cbor: source.read_at(object.descriptor_span())?,
                 // The frame that is written has the descriptor behind the payload.
                 hash: object.frame().hash().filter(|_| is_after),
+                is_hashed: object.frame().hash().is_some(),
             };
             carried.mend_szip_offsets(object)?;
             Ok(carried)
@@ -77,6 +80,11 @@ impl Carried {
 
     pub(crate) fn descriptor(&self) -> &DataObjectDescriptor {
         &self.descriptor
+    }
+
+    /// Whether a hash proved it. A new hash would vouch for bytes that nobody checked.
+    pub(crate) fn is_hashed(&self) -> bool {
+        self.is_hashed
     }
 
     /// Describes the same payload in other words.
@@ -162,6 +170,21 @@ pub(crate) fn sound(object: &Object<'_>) -> Result<(), Error> {
     }
     match object.decoded_len() {
         // What cannot be decoded here may be right all the same.
+        Err(error) if error.class() != Class::Unsupported => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What else can be asked of an object without a hash: what is compressed must decode.
+pub(crate) fn decodes(object: &Object<'_>) -> Result<(), Error> {
+    if object.frame().hash().is_some() || object.descriptor().is_plain() {
+        return Ok(());
+    }
+    let limit = object.options().limits.chunk_bytes;
+    if !object.decoded_len().is_ok_and(|len| within("the array", len, limit).is_ok()) {
+        return Ok(());
+    }
+    match object.decode() {
         Err(error) if error.class() != Class::Unsupported => Err(error),
         _ => Ok(()),
     }

@@ -30,6 +30,7 @@ pub struct Draft {
     /// Everything behind them.
     tail: Vec<u8>,
     len: u64,
+    is_hashed: bool,
 }
 
 /// An object, and what its frame says.
@@ -44,7 +45,8 @@ struct Laid {
 impl Draft {
     /// Lays out a message. `metadata` is what the user says; what the library knows is added.
     ///
-    /// `name` is the file that errors are about, unless they are about one of the objects.
+    /// It has hashes if `options` ask for them and every object had one. `name` is the file that errors are about, unless
+    /// they are about one of the objects.
     pub(crate) fn new(
         name: &Arc<str>,
         mut metadata: GlobalMetadata,
@@ -59,6 +61,8 @@ impl Draft {
             entry.insert(RESERVED.to_owned(), Value::from(section));
         }
         metadata.reserved = options.provenance.section();
+        let is_hashed = options.hash && objects.iter().all(Carried::is_hashed);
+        let options = &options.clone().with_hash(is_hashed);
         let objects = objects.into_iter().map(|carried| Laid::new(name, carried, options.hash));
         Self::lay_out(metadata, objects.collect::<Result<_, _>>()?, options).map_err(named)
     }
@@ -119,12 +123,17 @@ impl Draft {
         tail.extend(Postamble { first_footer_offset, total_length }.to_bytes());
         let preamble = Preamble { flags, reserved: 0, total_length }.to_bytes();
         head[..preamble.len()].copy_from_slice(&preamble);
-        Ok(Self { metadata, head, objects, tail, len: total_length })
+        Ok(Self { metadata, head, objects, tail, len: total_length, is_hashed: options.hash })
     }
 
     /// Its metadata.
     pub fn metadata(&self) -> &GlobalMetadata {
         &self.metadata
+    }
+
+    /// Whether its frames have hashes.
+    pub fn is_hashed(&self) -> bool {
+        self.is_hashed
     }
 
     /// The number of its objects.

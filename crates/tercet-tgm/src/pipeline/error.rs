@@ -19,7 +19,7 @@ pub enum PipelineError {
     /// A name that the format does not define.
     #[error("{stage} `{}` is not known", escape::name(name))]
     Unknown {
-        /// `encoding`, `filter` or `compression`.
+        /// `encoding`, `filter`, `compression` or `mask method`.
         stage: &'static str,
         /// What the descriptor says.
         name: Box<str>,
@@ -99,8 +99,10 @@ impl PipelineError {
 
     /// Whether the descriptor alone is wrong, whatever the payload.
     pub(crate) fn is_about_descriptor(&self) -> bool {
-        matches!(self, Self::Parameter(_) | Self::Combination { .. } | Self::Packing(_))
-            || matches!(self, Self::Codec(CodecError::Parameter { .. }))
+        matches!(
+            self,
+            Self::Unknown { .. } | Self::Parameter(_) | Self::Combination { .. } | Self::Packing(_)
+        ) || matches!(self, Self::Codec(CodecError::Parameter { .. }))
     }
 
     /// The kind of failure when bytes are read.

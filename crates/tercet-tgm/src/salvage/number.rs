@@ -24,6 +24,15 @@ pub(super) struct Numbers {
 }
 
 impl Lists {
+    /// What these say, and where they say nothing the others.
+    pub(super) fn or(self, others: Self) -> Self {
+        Self {
+            index: self.index.or(others.index),
+            hashes: self.hashes.or(others.hashes),
+            metadata: self.metadata.or(others.metadata),
+        }
+    }
+
     /// How many objects the message had.
     fn total(&self) -> Option<u64> {
         // A writer that enriches its metadata has an entry for each object, and each says so.
@@ -39,14 +48,14 @@ impl Lists {
 impl Numbers {
     /// Numbers the object frames of a message, in the order of their bytes.
     pub(super) fn of(broken: &Broken, lists: &Lists) -> Self {
-        let frames: Vec<&Frame> = broken.parts.iter().filter_map(object).collect();
+        let frames: Vec<&Frame> = broken.objects().collect();
         let (mut of, counted) = count(broken, frames.len());
         let total = lists.total().or(counted);
         if let Some(by_place) = by_index(broken, lists, &frames) {
             return Self { of: by_place, total };
         }
-        // The index alone knows the numbers of frames; counts must not contradict how many there are.
-        if total == Some(frames.len() as u64) {
+        // If all are there they are in order, unless a list says that these are others.
+        if total == Some(frames.len() as u64) && is_in_order(broken, lists, &frames) {
             return Self { of: (0..frames.len() as u64).map(Some).collect(), total };
         }
         from_the_end(broken, total, &mut of);
@@ -67,6 +76,19 @@ fn object(part: &Part) -> Option<&Frame> {
         }
         Part::Gap(_) => None,
     }
+}
+
+/// Whether nothing speaks against frames being all objects of a message, from the first to the last.
+fn is_in_order(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> bool {
+    if let Some(list) = &lists.hashes {
+        let fits = |(frame, listed): (&&Frame, &String)| {
+            frame.hash().is_none_or(|hash| format!("{hash:016x}") == *listed)
+        };
+        return frames.iter().zip(&list.hashes).all(fits);
+    }
+    // An index that knows none of them may be that of another message, with a gap in between.
+    let has_places = broken.start.is_some() && lists.index.is_some();
+    !has_places || !broken.parts.iter().any(is_unclear)
 }
 
 /// Whether nobody can tell how many objects a part holds. A damaged frame may have a damaged type.
@@ -103,7 +125,16 @@ fn by_index(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> Option<Vec<Opt
         Some(at as u64).filter(|_| index.lengths.get(at) == Some(&frame.span.len()))
     };
     let of: Vec<Option<u64>> = frames.iter().map(number).collect();
-    of.iter().any(Option::is_some).then_some(of)
+    // Bytes that moved may be where the index tells of others; the hashes know better.
+    let fits = |(number, frame): (&Option<u64>, &&Frame)| match (number, frame.hash(), &lists.hashes) {
+        (Some(number), Some(hash), Some(list)) => {
+            let listed = usize::try_from(*number).ok().and_then(|number| list.hashes.get(number));
+            listed.is_none_or(|listed| *listed == format!("{hash:016x}"))
+        }
+        _ => true,
+    };
+    let is_right = of.iter().zip(frames).all(fits);
+    (is_right && of.iter().any(Option::is_some)).then_some(of)
 }
 
 /// Counts objects from the end, if that is there and it is known how many there were.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tercet_core::{ByteSource, Span};
 
 use super::group::{Broken, Part};
+use super::join::Stretch;
 use super::number::{Lists, Numbers};
 use super::report::{Loss, Lost, Mended, State};
 use super::tokens::{body, damage_or};
@@ -13,12 +14,16 @@ use crate::edit::{Carried, Draft};
 use crate::encode::EncodeOptions;
 use crate::fault::{Error, Fault};
 use crate::known::Known;
+use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata, RESERVED};
 use crate::object::Object;
 use crate::options::ReadOptions;
 use crate::wire::frame::Frame;
-use crate::wire::ids::FrameKind;
+use crate::wire::ids::{FrameKind, POSTAMBLE_LEN};
 use crate::wire::order::DecodePhase;
+
+/// The longest end of a message without footer frames: padding and postamble.
+const MOST_END: u64 = 7 + POSTAMBLE_LEN;
 
 /// An object that is kept.
 struct Kept {
@@ -31,42 +36,66 @@ struct Kept {
 }
 
 /// What the intact frames of a damaged message say.
-#[derive(Default)]
-struct Said {
-    lists: Lists,
-    /// Whether the metadata is the copy behind the objects, which has what preceded them.
-    is_footer: bool,
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The first before the objects and the last behind them: others stand in a payload.
+    pub(super) header: Lists,
+    pub(super) footer: Lists,
     notes: Vec<String>,
+}
+
+impl Said {
+    /// Takes in what frames further behind say.
+    pub(super) fn extend(&mut self, next: Self) {
+        self.header = std::mem::take(&mut self.header).or(next.header);
+        self.footer = next.footer.or(std::mem::take(&mut self.footer));
+        self.notes.extend(next.notes);
+    }
+
+    /// The places of the objects.
+    pub(super) fn index(&self) -> Option<&IndexFrame> {
+        self.footer.index.as_ref().or(self.header.index.as_ref())
+    }
+
+    /// The hashes of the objects.
+    pub(super) fn hashes(&self) -> Option<&HashFrame> {
+        self.footer.hashes.as_ref().or(self.header.hashes.as_ref())
+    }
 }
 
 /// Makes a message of everything that is intact, and tells what is not.
 pub(super) fn rebuild(
     source: &Arc<dyn ByteSource>,
-    broken: &Broken,
+    number: u64,
+    stretch: Stretch,
     reading: &ReadOptions,
     writing: &EncodeOptions,
 ) -> Result<(Mended, Option<Draft>), Error> {
-    let named = |fault: Fault| Error::new(source.name().clone(), fault);
-    let mut said = said(source, broken, reading).map_err(named)?;
-    let numbers = Numbers::of(broken, &said.lists);
+    let Stretch { broken, said } = stretch;
+    let broken = &broken.distrusted();
+    // What is behind the objects also has what preceded them.
+    let is_footer = said.footer.metadata.is_some();
+    let (lists, notes) = (said.footer.or(said.header), said.notes);
+    let numbers = Numbers::of(broken, &lists);
     let mut lost = Vec::new();
-    let kept = keep(source, broken, reading, &said, &numbers, &mut lost)?;
-    missing(broken, &said, &numbers, &mut lost);
-    let (metadata, is_hashed) = metadata(broken, &said, &kept, &mut lost);
+    let kept = keep(source, number, broken, reading, &lists, &numbers, &mut lost)?;
+    missing(broken, &lists, &numbers, &mut lost);
+    lost.extend(unaccounted(broken, &lost));
+    let (metadata, is_hashed) = metadata(broken, &lists, is_footer, &kept, &mut lost);
     let mut mended = Mended {
-        message: broken.number,
+        message: number,
         span: broken.span,
         state: if lost.is_empty() { State::Repaired } else { State::Damaged },
         output: None,
         objects_kept: kept.len() as u64,
         unproven: (0..).zip(&kept).filter(|(_, kept)| !kept.proven).map(|(at, _)| at).collect(),
         lost,
-        notes: std::mem::take(&mut said.notes),
+        notes,
     };
     mended.notes.extend(outer_notes(broken));
     // Without an object a new message is worth it for what the old one said as a whole, or if it never had one.
     let is_said = !metadata.extra.is_empty() || mended.lost.is_empty();
-    if kept.is_empty() && (said.lists.metadata.is_none() || broken.start.is_none() || !is_said) {
+    if kept.is_empty() && (lists.metadata.is_none() || broken.start.is_none() || !is_said) {
         if mended.lost.is_empty() {
             mended.lost.push(Loss {
                 what: Lost::Bytes,
@@ -85,18 +114,19 @@ pub(super) fn rebuild(
 }
 
 /// Reads the frames around the objects.
-fn said(source: &Arc<dyn ByteSource>, broken: &Broken, reading: &ReadOptions) -> Result<Said, Fault> {
+pub(super) fn said(
+    source: &Arc<dyn ByteSource>,
+    number: u64,
+    broken: &Broken,
+    reading: &ReadOptions,
+) -> Result<Said, Fault> {
     let mut said = Said::default();
     for part in &broken.parts {
         let frame = match part {
             Part::Frame { frame, .. } => frame,
             Part::Damaged { frame, why } if frame.kind != FrameKind::NTensor => {
-                let kind = frame.kind;
-                said.notes.push(format!(
-                    "frame {kind} at bytes {} is damaged: {}",
-                    frame.span,
-                    first_line(why)
-                ));
+                let (kind, span, why) = (frame.kind, frame.span, first_line(why));
+                said.notes.push(format!("frame {kind} at bytes {span} is damaged: {why}"));
                 continue;
             }
             _ => continue,
@@ -104,26 +134,24 @@ fn said(source: &Arc<dyn ByteSource>, broken: &Broken, reading: &ReadOptions) ->
         if matches!(frame.kind, FrameKind::NTensor | FrameKind::PrecederMetadata) {
             continue;
         }
-        // The first before the objects and the last behind them: others stand in a payload.
-        let is_footer = DecodePhase::of(frame.kind) == DecodePhase::Footer;
-        match body(&**source, broken.number, frame, reading)? {
+        let found = match body(&**source, number, frame, reading)? {
             Body::Metadata(metadata) if is_a_list(&metadata) => {
                 said.notes.push(format!("frame {} at bytes {} has a damaged type", frame.kind, frame.span));
+                continue;
             }
-            Body::Metadata(metadata) if said.lists.metadata.is_none() || is_footer => {
-                said.lists.metadata = Some(metadata);
-                said.is_footer = is_footer;
+            Body::Metadata(metadata) => Lists { metadata: Some(metadata), ..Lists::default() },
+            Body::Index(index) if index.offsets.is_sorted() => {
+                Lists { index: Some(index), ..Lists::default() }
             }
-            Body::Index(index) if (said.lists.index.is_none() || is_footer) && index.offsets.is_sorted() => {
-                said.lists.index = Some(index);
+            Body::Hashes(list) if list.algorithm == crate::check::ALGORITHM => {
+                Lists { hashes: Some(list), ..Lists::default() }
             }
-            Body::Hashes(list)
-                if (said.lists.hashes.is_none() || is_footer)
-                    && list.algorithm == crate::check::ALGORITHM =>
-            {
-                said.lists.hashes = Some(list);
-            }
-            _ => {}
+            _ => continue,
+        };
+        if DecodePhase::of(frame.kind) == DecodePhase::Footer {
+            said.footer = found.or(std::mem::take(&mut said.footer));
+        } else {
+            said.header = std::mem::take(&mut said.header).or(found);
         }
     }
     Ok(said)
@@ -139,9 +167,10 @@ fn is_a_list(metadata: &GlobalMetadata) -> bool {
 /// Takes every intact object; tells every other that has a frame.
 fn keep(
     source: &Arc<dyn ByteSource>,
+    message: u64,
     broken: &Broken,
     reading: &ReadOptions,
-    said: &Said,
+    lists: &Lists,
     numbers: &Numbers,
     lost: &mut Vec<Loss>,
 ) -> Result<Vec<Kept>, Error> {
@@ -154,19 +183,17 @@ fn keep(
         let preceder = before.take();
         match part {
             Part::Frame { frame, .. } if frame.kind == FrameKind::PrecederMetadata => {
-                if let Body::Preceder(entry) =
-                    body(&**source, broken.number, frame, reading).map_err(named)?
-                {
+                if let Body::Preceder(entry) = body(&**source, message, frame, reading).map_err(named)? {
                     before = Some((frame.span, entry));
                 }
             }
             Part::Frame { frame, proven } if frame.kind == FrameKind::NTensor => {
                 let number = of.next().flatten();
-                if number.is_none() && is_foreign(broken, said, frame) {
+                if number.is_none() && is_foreign(broken, lists.index.as_ref(), frame) {
                     // It lies in a payload: the index, which its hash proves, knows no object here.
                     continue;
                 }
-                let object = Object::open(&**source, reading, &known, broken.number, *frame).map_err(named);
+                let object = Object::open(&**source, reading, &known, message, *frame).map_err(named);
                 let carried = object.and_then(|object| Carried::proven(source, &object));
                 match damage_or(carried).map_err(named)? {
                     Ok(carried) => {
@@ -188,8 +215,8 @@ fn keep(
 }
 
 /// Whether a frame that the index does not know lies where the index tells of another.
-fn is_foreign(broken: &Broken, said: &Said, frame: &Frame) -> bool {
-    let (Some(start), Some(index)) = (broken.start.filter(|_| broken.is_framed), &said.lists.index) else {
+pub(super) fn is_foreign(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
+    let (Some(start), Some(index)) = (broken.start.filter(|_| broken.is_framed), index) else {
         return false;
     };
     let offset = frame.span.start().saturating_sub(start);
@@ -213,14 +240,14 @@ fn first_line(why: &str) -> String {
 }
 
 /// Tells objects of which there is not even a frame.
-fn missing(broken: &Broken, said: &Said, numbers: &Numbers, lost: &mut Vec<Loss>) {
+fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Loss>) {
     let gaps: Vec<Span> =
         broken.parts.iter().filter(|part| matches!(part, Part::Gap(_))).map(Part::span).collect();
     let end = broken.span.end();
     let why = "its frame is not there, or cannot be recognised".to_owned();
     let known: std::collections::BTreeSet<u64> = numbers.of.iter().flatten().copied().collect();
     let has_places = !known.is_empty() || numbers.of.is_empty();
-    if let (Some(start), Some(index), true) = (broken.start, &said.lists.index, has_places) {
+    if let (Some(start), Some(index), true) = (broken.start, &lists.index, has_places) {
         for ((number, &offset), &len) in (0..).zip(&index.offsets).zip(&index.lengths) {
             if !known.contains(&number) {
                 let at = start.saturating_add(offset).min(end);
@@ -250,10 +277,31 @@ fn missing(broken: &Broken, said: &Said, numbers: &Numbers, lost: &mut Vec<Loss>
     }
 }
 
+/// Bytes behind a message whose end is not there that are more than its end. Other messages may have stood there.
+fn unaccounted(broken: &Broken, lost: &[Loss]) -> Option<Loss> {
+    if broken.is_framed || broken.is_ended {
+        return None;
+    }
+    let behind = broken.parts.iter().rev().take_while(|part| matches!(part, Part::Gap(_)));
+    let first = behind.last()?.span();
+    let gap = Span::between(first.start(), broken.span.end()).unwrap_or(first);
+    let told = |loss: &&Loss| loss.span.end() > gap.start() && loss.span.start() < gap.end();
+    let told = lost.iter().filter(told).map(|loss| loss.span.end()).max().unwrap_or(gap.start());
+    let rest = Span::between(told, gap.end()).filter(|rest| rest.len() > MOST_END)?;
+    let why = "these bytes cannot be read, and may have held more, even other messages".to_owned();
+    Some(Loss { what: Lost::Bytes, object: None, span: rest, why })
+}
+
 /// The metadata of the new message, and whether its frames carry hashes: those that nothing proves do not get any.
-fn metadata(broken: &Broken, said: &Said, kept: &[Kept], lost: &mut Vec<Loss>) -> (GlobalMetadata, bool) {
+fn metadata(
+    broken: &Broken,
+    lists: &Lists,
+    is_footer: bool,
+    kept: &[Kept],
+    lost: &mut Vec<Loss>,
+) -> (GlobalMetadata, bool) {
     let is_hashed = kept.iter().all(|kept| kept.proven);
-    let Some(found) = &said.lists.metadata else {
+    let Some(found) = &lists.metadata else {
         let at = Span::at(broken.span.start(), broken.span.len().min(24)).unwrap_or(broken.span);
         let is_damaged = |part: &&Part| match part {
             Part::Damaged { frame, .. } => {
@@ -289,7 +337,7 @@ fn metadata(broken: &Broken, said: &Said, kept: &[Kept], lost: &mut Vec<Loss>) -
         entry.extend(kept.preceder.clone().unwrap_or_default());
         made.base.push(entry);
     }
-    if !said.is_footer {
+    if !is_footer {
         lost.extend(lost_preceders(broken));
     }
     (made.without_reserved(), is_hashed)

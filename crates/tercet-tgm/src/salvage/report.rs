@@ -20,6 +20,8 @@ pub struct Report {
     pub bytes: u64,
     /// Messages that are as they were written.
     pub intact_messages: u64,
+    /// Those of them with objects that have no hash: only their structure was checked.
+    pub unproven_messages: u64,
     /// Messages of the new file.
     pub kept_messages: u64,
     /// Objects of the new file.
@@ -112,6 +114,7 @@ impl Report {
             file: source.name().to_string(),
             bytes: source.len(),
             intact_messages: 0,
+            unproven_messages: 0,
             kept_messages: 0,
             kept_objects: 0,
             messages: Vec::new(),

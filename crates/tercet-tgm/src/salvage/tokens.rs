@@ -6,7 +6,7 @@ use tercet_core::progress::Cancelled;
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::body::{Body, budget};
-use crate::edit::{prove, sound};
+use crate::edit::{decodes, prove, sound};
 use crate::fault::{Error, Fault};
 use crate::known::Known;
 use crate::message::Message;
@@ -30,16 +30,16 @@ const ZEROS: u64 = 4096;
 /// Something that was found.
 #[derive(Debug)]
 pub(super) enum Token {
-    /// A message that is as it was written.
-    Whole { span: Span, objects: u64 },
+    /// A message that is as it was written. Proven means by the hashes of all its objects.
+    Whole { span: Span, objects: u64, proven: bool },
     /// The start of a message that is not. `end` is where it ends, if both its ends agree on that.
     Preamble { at: u64, end: Option<u64> },
     /// A frame that is as it was written. Proven means by its hash.
     Frame { frame: Frame, proven: bool },
     /// A frame that has a start and an end and is damaged in between.
     Damaged { frame: Frame, why: String },
-    /// The end of a message.
-    Postamble(Span),
+    /// The end of a message. What it says is not told where both ends agree.
+    Postamble { span: Span, said: Option<Postamble> },
     /// Bytes that are none of these.
     Gap(Span),
 }
@@ -127,7 +127,7 @@ impl<'a> Tokens<'a> {
                 return Ok(None);
             }
             if self.inside.end.is_some_and(|end| at >= end - POSTAMBLE_LEN) {
-                return Ok(Some(self.end_message()));
+                return Ok(Some(self.end_message(None)));
             }
             let head: Vec<u8> = self.window.get(at, PREAMBLE_LEN)?.to_vec();
             if self.inside.end.is_none()
@@ -145,13 +145,17 @@ impl<'a> Tokens<'a> {
                     _ => {}
                 }
             }
-            if self.is_postamble(at, &head) {
-                return Ok(Some(self.end_message()));
+            if let Some(postamble) = self.postamble(at, &head) {
+                return Ok(Some(self.end_message(Some(postamble))));
             }
             let is_zero = head.get(..8).is_some_and(|zeros| zeros.iter().all(|&byte| byte == 0));
             if self.inside.in_step && is_zero {
                 self.skip_zeros(limit)?;
-                continue;
+                if self.inside.end.is_some() {
+                    continue;
+                }
+                // The format allows them between frames, but here they may have been the end of the message.
+                return Ok(Some(Token::Gap(Span::between(at, self.at).unwrap_or(Span::empty(at)))));
             }
             let next = self.search(at + 1, limit)?;
             self.at = next;
@@ -171,13 +175,19 @@ impl<'a> Tokens<'a> {
         self.messages += 1;
         let rest = Span::between(at, self.source.len()).unwrap_or(Span::empty(at));
         let opened = Message::open(Arc::clone(self.source), number, rest, self.options).and_then(|message| {
-            message.objects().try_for_each(|object| prove(&object?))?;
-            Ok((message.span(), message.object_count()))
+            let mut proven = true;
+            for object in message.objects() {
+                let object = object?;
+                prove(&object)?;
+                decodes(&object)?;
+                proven &= object.frame().hash().is_some();
+            }
+            Ok((message.span(), message.object_count(), proven))
         });
-        if let Ok((span, objects)) = damage_or(opened)? {
+        if let Ok((span, objects, proven)) = damage_or(opened)? {
             self.at = span.end();
             self.inside = Inside::default();
-            return Ok(Token::Whole { span, objects });
+            return Ok(Token::Whole { span, objects, proven });
         }
         let end = match preamble.known_length().and_then(|length| at.checked_add(length)) {
             Some(end) if end <= self.source.len() => {
@@ -253,7 +263,9 @@ impl<'a> Tokens<'a> {
         if frame.kind == FrameKind::NTensor {
             let known = Known::default();
             let object = Object::open(&**self.source, &self.options, &known, message, *frame);
-            sound(&object.map_err(named)?)?;
+            let object = object.map_err(named)?;
+            sound(&object)?;
+            decodes(&object)?;
         } else {
             body(&**self.source, message, frame, &self.options).map_err(named)?;
         }
@@ -294,30 +306,36 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    fn end_message(&mut self) -> Token {
+    fn end_message(&mut self, said: Option<Postamble>) -> Token {
         let at = self.at;
         let end = self.inside.end.unwrap_or(at.saturating_add(POSTAMBLE_LEN)).min(self.source.len());
         self.at = end;
         self.inside = Inside::default();
-        Token::Postamble(Span::between(at, end).unwrap_or(Span::empty(at)))
+        Token::Postamble { span: Span::between(at, end).unwrap_or(Span::empty(at)), said }
     }
 
-    /// Whether the bytes here are a postamble that says what it should. Its last bytes alone are found in payloads.
-    fn is_postamble(&self, at: u64, head: &[u8]) -> bool {
+    /// The postamble that stands here, if it says what it should. Its last bytes alone are found in payloads.
+    fn postamble(&self, at: u64, head: &[u8]) -> Option<Postamble> {
         if self.inside.end.is_some() {
             // It is where the preamble says, and nowhere else.
-            return false;
+            return None;
         }
-        let Ok(postamble) = Postamble::parse(0, at, head) else { return false };
+        let postamble = Postamble::parse(0, at, head).ok()?;
+        self.is_plausible(at, postamble).then_some(postamble)
+    }
+
+    fn is_plausible(&self, at: u64, postamble: Postamble) -> bool {
         let Postamble { first_footer_offset: footer, total_length: total } = postamble;
         let end = at.saturating_add(POSTAMBLE_LEN);
-        if let Some(start) = self.inside.start {
+        if let Some(start) = self.inside.start.filter(|_| !self.inside.in_step) {
             let room = at.saturating_sub(start);
             return (PREAMBLE_LEN..=room).contains(&footer)
                 && (total == 0 || total == end.saturating_sub(start));
         }
+        // Right behind a frame it is one, even if it is that of another message.
         let is_step = footer.is_multiple_of(8) && total.is_multiple_of(8);
-        is_step && (PREAMBLE_LEN..=at).contains(&footer) && (total == 0 || (total > footer && total <= end))
+        let is_inside = (PREAMBLE_LEN..=at).contains(&footer) && total <= end;
+        is_step && (self.inside.in_step || is_inside) && (total == 0 || total > footer)
     }
 
     /// Passes over zero bytes between frames, of which there are 8 at least.
@@ -360,7 +378,7 @@ impl<'a> Tokens<'a> {
                 && let Some(tail_at) = next.checked_sub(16).filter(|&tail_at| tail_at >= from)
             {
                 let head = self.window.get(tail_at, POSTAMBLE_LEN)?.to_vec();
-                if self.is_postamble(tail_at, &head) {
+                if self.postamble(tail_at, &head).is_some() {
                     return Ok(tail_at);
                 }
             }

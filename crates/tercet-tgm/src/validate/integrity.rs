@@ -127,8 +127,8 @@ impl Work<'_> {
     /// How an object that cannot be decoded is reported.
     fn code_of(&self, fault: &Fault) -> Code {
         match fault {
-            Fault::Pipeline { error, .. } if error.is_unsupported() => Code::PipelineNotBuiltIn,
             Fault::Pipeline { error, .. } if error.is_about_descriptor() => Code::PipelineConfigFailed,
+            Fault::Pipeline { error, .. } if error.is_unsupported() => Code::PipelineNotBuiltIn,
             fault if fault.class() == Class::Limit => Code::LimitExceeded,
             _ if self.fidelity => Code::DecodeObjectFailed,
             _ => Code::DecodePipelineFailed,

@@ -79,22 +79,6 @@ impl Writer {
         Self::reindex_on(Arc::new(RealDisk), path, how, progress)
     }
 
-    /// Makes a file what it was without its catalogues; answers whether it had any.
-    pub fn remove_catalogue(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
-        let path = path.as_ref();
-        let name: Arc<str> = path.to_string_lossy().into();
-        let named = |fault: Fault| Error::new(Arc::clone(&name), fault);
-        let lock = Exclusive::acquire_on(Arc::new(RealDisk), path).map_err(|error| named(error.into()))?;
-        let source = Arc::new(Source::open(path).map_err(|error| named(error.into()))?);
-        let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
-        writer.copy_messages(&source, progress)?;
-        let is_changed = writer.position().map_err(named)? < source.len();
-        if is_changed {
-            writer.finish()?;
-        }
-        Ok(is_changed)
-    }
-
     /// Gives a file of another disk a catalogue.
     pub fn reindex_on(
         disk: Arc<dyn Disk>,
@@ -108,8 +92,7 @@ impl Writer {
         if let Some(Err(why)) = keys.map(catalogue::check_keys) {
             return Err(named(Fault::NoCatalogue { why: why.into() }));
         }
-        let lock = Exclusive::acquire_on(disk, path).map_err(|error| named(error.into()))?;
-        let source = Arc::new(Source::open(path).map_err(|error| named(error.into()))?);
+        let (lock, source) = hold(disk, path).map_err(named)?;
         let old = catalogue::find_last(&*source, &ReadOptions::new()).map_err(named)?;
         let kept = old.filter(|(old, _)| !how.anew && keys.is_none_or(|keys| has_keys(old, keys)));
         if let Some((old, behind)) = &kept
@@ -147,6 +130,30 @@ impl Writer {
         Ok(Reindexed { messages, entered, keys, is_unchanged: false })
     }
 
+    /// Makes a file what it was without its catalogues; answers whether it had any.
+    pub fn remove_catalogue(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
+        Self::remove_catalogue_on(Arc::new(RealDisk), path, progress)
+    }
+
+    /// Makes a file of another disk what it was without its catalogues.
+    pub fn remove_catalogue_on(
+        disk: Arc<dyn Disk>,
+        path: impl AsRef<Path>,
+        progress: &dyn Progress,
+    ) -> Result<bool, Error> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        let named = |fault: Fault| Error::new(Arc::clone(&name), fault);
+        let (lock, source) = hold(disk, path).map_err(named)?;
+        let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
+        writer.copy_messages(&source, progress)?;
+        let is_changed = writer.position().map_err(named)? < source.len();
+        if is_changed {
+            writer.finish()?;
+        }
+        Ok(is_changed)
+    }
+
     /// Copies a file without the catalogues that are in it, and enters its messages.
     fn copy_messages(&mut self, source: &Arc<Source>, progress: &dyn Progress) -> Result<(), Error> {
         let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
@@ -181,6 +188,12 @@ impl Writer {
         self.catalogue = catalogue;
         Ok(())
     }
+}
+
+/// Opens a file that nobody else can change meanwhile.
+pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(Exclusive, Arc<Source>), Fault> {
+    let lock = Exclusive::acquire_on(disk, path)?;
+    Ok((lock, Arc::new(Source::open(path)?)))
 }
 
 /// Makes the catalogue of the messages before `end` anew.

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Placement, Provenance, Stamp,
+    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, MaskMethod, Placement, Provenance, Stamp,
     StreamingEncoder, Value, encode_message,
 };
 
@@ -33,6 +33,13 @@ fn floats() -> (DataObjectDescriptor, Vec<u8>) {
     (DataObjectDescriptor::new(Dtype::Float32, [2, 3]), payload)
 }
 
+/// Values of which some are not finite, so that masks are stored with them.
+fn masked() -> (DataObjectDescriptor, Vec<u8>) {
+    let values = [1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 2.5];
+    let payload = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    (DataObjectDescriptor::new(Dtype::Float64, [6]).with_compression("zstd"), payload)
+}
+
 fn one_piece(options: &EncodeOptions, metadata: &GlobalMetadata, objects: usize) -> Vec<u8> {
     let (descriptor, payload) = floats();
     let objects: Vec<(&DataObjectDescriptor, &[u8])> =
@@ -54,7 +61,23 @@ fn stream(options: EncodeOptions, preceded: bool, with_length: bool) -> Vec<u8> 
     sink.expect("a sample").into_inner()
 }
 
-/// Ten messages, no two of a kind.
+/// Masked objects and one without masks.
+fn with_masks(options: EncodeOptions, is_stream: bool) -> Vec<u8> {
+    let options = options.with_allowed(true, true).with_masks(MaskMethod::Rle).with_small_mask_threshold(0);
+    let ((some, values), (all, finite)) = (masked(), floats());
+    let objects: [(&DataObjectDescriptor, &[u8]); 3] = [(&some, &values), (&all, &finite), (&some, &values)];
+    if !is_stream {
+        return encode_message(&GlobalMetadata::default(), &objects, &options).expect("a sample");
+    }
+    let mut encoder =
+        StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), options).expect("a sample");
+    for (descriptor, values) in objects {
+        encoder.write_object(descriptor, values).expect("a sample");
+    }
+    encoder.finish().expect("a sample")
+}
+
+/// Twelve messages, no two of a kind.
 pub(crate) fn all() -> Vec<Sample> {
     let none = GlobalMetadata::default();
     let sample = |name, bytes| Sample { name, bytes };
@@ -73,5 +96,7 @@ pub(crate) fn all() -> Vec<Sample> {
         sample("stream", stream(options(), false, false)),
         sample("stream with preceders", stream(options(), true, false)),
         sample("stream with length", stream(options(), true, true)),
+        sample("masks", with_masks(options(), false)),
+        sample("stream with masks, no hashes", with_masks(options().with_hash(false), true)),
     ]
 }

@@ -1,29 +1,26 @@
 //! `tgm copy`: messages as they are, into one file or into several.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use tercet::core::{Progress as _, Span, escape};
-use tercet::tgm::{File, Writer};
+use tercet::core::{Progress as _, Span};
+use tercet::tgm::File;
 
 use super::Globals;
+use super::editing::Sink;
 use super::open::{Reading, for_each_message};
 use super::recode::{Recoder, Recoding, Tally};
 use super::select::Filter;
-use crate::address::{self, Object, of_object};
+use crate::address;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::render::human_size;
-use crate::ui::Ui;
+use crate::ui::{Bar, Ui};
 
 mod template;
 
 use template::Template;
-
-/// Bytes that are handed over at a time.
-const PIECE: u64 = 1 << 20;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,19 +82,18 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
             check_target(args, target)?;
             template.refuse_links(target)?;
         }
-        write_all(&file, &targets, Some(template), recoder, out)?;
+        write_all(args, &file, targets, template, recoder, out)?;
         return Ok(Outcome::Done);
     }
     let output = check_target(args, &args.output)?;
+    let is_stdout = matches!(output, Output::Stdout);
     let found = matching(args, &file, out)?;
-    match (output, recoder) {
-        (Output::Stdout, recoder) => {
-            send(&file, &found, recoder, out, |bytes, out| {
-                out.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error))
-            })?;
-        }
-        (Output::Object(object), recoder) => upload(object, &file, &found, recoder, out)?,
-        (Output::Path(path), recoder) => write_all(&file, &[(path, found)].into(), None, recoder, out)?,
+    let bar = out.bar("copying", total(&found));
+    let mut copying = Copying { file: &file, recoder, bar, force: args.force };
+    let (_, line) = copying.write(&args.output, output, &found, out)?;
+    drop(copying);
+    if !is_stdout {
+        out.line(line)?;
     }
     Ok(Outcome::Done)
 }
@@ -150,102 +146,72 @@ fn plan(
     Ok(targets)
 }
 
-fn write_all(
-    file: &File,
-    targets: &BTreeMap<PathBuf, Vec<Found>>,
-    template: Option<&Template>,
-    mut recoder: Option<Recoder<'_>>,
-    out: &mut Ui,
-) -> Result<(), Failure> {
-    let bar = out.bar("copying", targets.values().map(|found| total(found)).sum());
-    let mut written = BTreeSet::new();
-    let mut lines = Vec::new();
-    for (target, found) in targets {
-        let shown = escape::name(&target.to_string_lossy()).into_owned();
-        if let Some(template) = template {
-            template.make_folders(target)?;
-        }
-        // Names that differ may still be one file: some file systems do not tell upper from lower case.
-        if std::fs::canonicalize(target).is_ok_and(|real| written.contains(&real)) {
-            let said = format!("{shown}: is the file that was just written for another value");
-            return Err(Failure::request(said));
-        }
-        let mut writer = Writer::create(target)?;
-        let mut tally = Tally::default();
-        for &Found { number, span } in found {
-            match &mut recoder {
-                None => writer.copy_from(&**file.source(), span, &bar)?,
-                Some(recoder) => {
-                    let bytes = recoder.message(&file.message(number)?, &mut tally, out)?;
-                    bar.check().map_err(|_| Failure::Interrupted)?;
-                    writer.raw(&bytes)?;
-                    bar.advance(span.len());
-                }
-            }
-        }
-        written.insert(writer.finish()?);
-        let (count, size) = (found.len(), human_size(total(found)));
-        let plural = if count == 1 { "" } else { "s" };
-        lines.push(match &recoder {
-            None => format!("{shown}: {count} message{plural}, {size}"),
-            Some(_) => tally.line(&shown),
-        });
-    }
-    drop(bar);
-    lines.into_iter().try_for_each(|line| out.line(line))
+/// Messages on their way into one file after the other.
+struct Copying<'a> {
+    file: &'a File,
+    recoder: Option<Recoder<'a>>,
+    bar: Bar,
+    force: bool,
 }
 
-/// Copies messages to an object of a store.
-fn upload(
-    mut object: Object,
+impl Copying<'_> {
+    /// Writes messages to one output; answers where it really is, and what was done.
+    fn write(
+        &mut self,
+        path: &Path,
+        output: Output,
+        found: &[Found],
+        out: &mut Ui,
+    ) -> Result<(Option<PathBuf>, String), Failure> {
+        let mut sink = Sink::open(output, self.force)?;
+        let mut tally = Tally::default();
+        for &Found { number, span } in found {
+            if let Some(recoder) = &mut self.recoder {
+                let bytes = recoder.message(&self.file.message(number)?, &mut tally, out)?;
+                self.bar.check().map_err(|_| Failure::Interrupted)?;
+                sink.raw(&bytes, out)?;
+                self.bar.advance(span.len());
+            } else {
+                sink.copy(self.file, span, &self.bar, out)?;
+            }
+        }
+        let written = sink.finish()?;
+        let (shown, count, size) = (shown(path), found.len(), human_size(total(found)));
+        let plural = if count == 1 { "" } else { "s" };
+        let line = match &self.recoder {
+            None => format!("{shown}: {count} message{plural}, {size}"),
+            Some(_) => tally.line(&shown),
+        };
+        Ok((written, line))
+    }
+}
+
+/// Writes a file for each value.
+fn write_all(
+    args: &Args,
     file: &File,
-    found: &[Found],
+    targets: BTreeMap<PathBuf, Vec<Found>>,
+    template: &Template,
     recoder: Option<Recoder<'_>>,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let is_recoded = recoder.is_some();
-    let tally = send(file, found, recoder, out, |bytes, _| {
-        object.write_all(bytes).map_err(|error| of_object(&error))
-    })?;
-    let name = object.name();
-    let size = human_size(object.finish()?);
-    if is_recoded {
-        return out.line(tally.line(&name));
-    }
-    let (count, plural) = (found.len(), if found.len() == 1 { "" } else { "s" });
-    out.line(format_args!("{name}: {count} message{plural}, {size}"))
-}
-
-/// Hands over messages in pieces, as they are or recoded.
-fn send(
-    file: &File,
-    found: &[Found],
-    mut recoder: Option<Recoder<'_>>,
-    out: &mut Ui,
-    mut put: impl FnMut(&[u8], &mut Ui) -> Result<(), Failure>,
-) -> Result<Tally, Failure> {
-    let bar = out.bar("copying", total(found));
-    let mut tally = Tally::default();
-    for &Found { number, span } in found {
-        if let Some(recoder) = &mut recoder {
-            let bytes = recoder.message(&file.message(number)?, &mut tally, out)?;
-            bar.check().map_err(|_| Failure::Interrupted)?;
-            put(&bytes, out)?;
-            bar.advance(span.len());
-            continue;
+    let bar = out.bar("copying", targets.values().map(|found| total(found)).sum());
+    let mut copying = Copying { file, recoder, bar, force: args.force };
+    let mut written = BTreeSet::new();
+    let mut lines = Vec::new();
+    for (target, found) in targets {
+        template.make_folders(&target)?;
+        // Names that differ may still be one file: some file systems do not tell upper from lower case.
+        if std::fs::canonicalize(&target).is_ok_and(|real| written.contains(&real)) {
+            let said = format!("{}: is the file that was just written for another value", shown(&target));
+            return Err(Failure::request(said));
         }
-        let mut at = span.start();
-        while at < span.end() {
-            bar.check().map_err(|_| Failure::Interrupted)?;
-            let len = (span.end() - at).min(PIECE);
-            let piece = file.source().read_at(Span::at(at, len).unwrap_or(Span::empty(at)));
-            let piece = piece.map_err(|error| Failure::source(file.name(), error))?;
-            put(&piece, out)?;
-            bar.advance(len);
-            at += len;
-        }
+        let (real, line) = copying.write(&target, Output::Path(target.clone()), &found, out)?;
+        written.extend(real);
+        lines.push(line);
     }
-    Ok(tally)
+    drop(copying);
+    lines.into_iter().try_for_each(|line| out.line(line))
 }
 
 fn total(found: &[Found]) -> u64 {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tercet::core::publish::PublishError;
 use tercet::core::{Class, Diagnose as _, Progress as _};
 use tercet::tgm::{
     self, EncodeError, EncodeOptions, Fault, GlobalMetadata, Provenance, StreamingEncoder, Writer,
@@ -133,8 +134,11 @@ impl Args {
         options: EncodeOptions,
         out: &mut Ui,
     ) -> Result<(), Failure> {
-        let (mut writer, before) =
-            if self.append { extend(path, out)? } else { (Writer::create(path)?, Before::default()) };
+        let (mut writer, before) = match (self.append, self.force) {
+            (true, _) => extend(path, out)?,
+            (false, true) => (Writer::create(path)?, Before::default()),
+            (false, false) => (Writer::create_new(path)?, Before::default()),
+        };
         // A catalogue that goes on is as reproducible as the message.
         writer = writer.with_provenance(options.provenance.clone());
         let bar = out.bar("writing", total_bytes(&objects));
@@ -150,14 +154,29 @@ impl Args {
             made.map_err(|error| explained(error, &objects))?;
         }
         bar.check().map_err(|_| Failure::Interrupted)?;
-        writer.finish()?;
+        writer.finish().map_err(|error| self.unpublished(error))?;
         drop(bar);
         let file = tgm::File::open(path)?;
-        let added = file.len().saturating_sub(before.bytes);
+        // A catalogue at the end is no part of the message.
+        let added = match file.catalogue()? {
+            Some(_) => file.message_span(before.messages)?.len(),
+            None => file.len().saturating_sub(before.bytes),
+        };
         let (path, number, size) = (shown(path), before.messages, human_size(added));
         let plural = if count == 1 { "" } else { "s" };
         out.line(format_args!("{path}: message {number} with {count} object{plural}, {size}"))?;
         if self.pipeline.is_given() { stored::print(&file.message(number)?, &raw, out) } else { Ok(()) }
+    }
+
+    /// Why the file did not appear. Who adds to a file that is not there yet may be one of two.
+    fn unpublished(&self, error: tgm::Error) -> Failure {
+        match error.fault() {
+            Fault::Publish(PublishError::Exists { .. }) if self.append => {
+                let said = format!("{}: another process made this file meanwhile", shown(&self.path));
+                Failure::new(Class::Io, said).with_hint("nothing was added; run the command again")
+            }
+            _ => error.into(),
+        }
     }
 
     fn upload(
@@ -229,7 +248,7 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     let bar = out.bar("copying", len);
     let writer = match Writer::append(path, &bar) {
         Ok(writer) => writer,
-        Err(error) if is_missing(&error) => return Ok((Writer::create(path)?, Before::default())),
+        Err(error) if is_missing(&error) => return Ok((Writer::create_new(path)?, Before::default())),
         Err(error) => return Err(error.into()),
     };
     drop(bar);

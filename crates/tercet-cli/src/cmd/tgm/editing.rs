@@ -1,17 +1,19 @@
 //! What the verbs share that make messages of other messages.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use tercet::core::{Class, Progress as _, Span};
 use tercet::tgm::edit::Draft;
-use tercet::tgm::{EncodeOptions, File, Provenance, Writer};
+use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer};
 
 use crate::address::{self, Object};
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::Output;
-use crate::ui::{Bar, Ui};
+use crate::ui::{Bar, Ui, is_interrupted};
 
 /// Bytes that go to standard output at a time.
 const PIECE: u64 = 1 << 20;
@@ -54,6 +56,41 @@ impl Making {
         }
         Ok(output)
     }
+
+    /// Makes the output appear and tells what was done, unless the messages themselves went to standard output.
+    pub(super) fn finish(
+        self,
+        sink: Sink,
+        bar: Bar,
+        told: &impl Serialize,
+        line: impl Display,
+        out: &mut Ui,
+    ) -> Result<Outcome, Failure> {
+        let is_stdout = matches!(sink, Sink::Stdout);
+        sink.finish()?;
+        drop(bar);
+        match (is_stdout, self.json) {
+            (true, _) => {}
+            (false, true) => out.json(told)?,
+            (false, false) => out.line(line)?,
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+/// What `--json` prints where some messages are changed and all others copied.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    file: String,
+    messages: u64,
+    changed: u64,
+    copied: u64,
+}
+
+impl Told {
+    pub(super) fn new(path: &Path, messages: u64, changed: u64) -> Self {
+        Self { file: told(path), messages, changed, copied: messages.saturating_sub(changed) }
+    }
 }
 
 /// Where new messages go.
@@ -66,17 +103,14 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    pub(super) fn open(output: Output) -> Result<Self, Failure> {
+    /// Without `force` a file that appears meanwhile is not replaced either.
+    pub(super) fn open(output: Output, force: bool) -> Result<Self, Failure> {
         Ok(match output {
             Output::Stdout => Self::Stdout,
-            Output::Path(path) => Self::File(Writer::create(path)?.into()),
+            Output::Path(path) if force => Self::File(Writer::create(path)?.into()),
+            Output::Path(path) => Self::File(Writer::create_new(path)?.into()),
             Output::Object(object) => Self::Object(object.into()),
         })
-    }
-
-    /// Whether what was done can be told on standard output.
-    pub(super) fn is_stdout(&self) -> bool {
-        matches!(self, Self::Stdout)
     }
 
     /// Writes a new message.
@@ -89,49 +123,62 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes a message as it is.
-    pub(super) fn copy(&mut self, file: &File, span: Span, bar: &Bar, out: &mut Ui) -> Result<(), Failure> {
+    /// Writes a message that is bytes already.
+    pub(super) fn raw(&mut self, bytes: &[u8], out: &mut Ui) -> Result<(), Failure> {
         match self {
-            Self::File(writer) => Ok(writer.copy_from(&**file.source(), span, bar)?),
-            Self::Stdout => {
-                let sink = out.bytes()?;
-                copy_pieces(file, span, bar, |piece| {
-                    sink.write_all(piece).map_err(|error| Failure::output(&error))
-                })
-            }
-            Self::Object(object) => copy_pieces(file, span, bar, |piece| {
-                object.write_all(piece).map_err(|error| address::of_object(&error))
-            }),
+            Self::Stdout => out.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error)),
+            Self::File(writer) => Ok(writer.raw(bytes)?),
+            Self::Object(object) => object.write_all(bytes).map_err(|error| address::of_object(&error)),
         }
     }
 
-    /// Makes the file appear.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    /// Writes a message as it is.
+    pub(super) fn copy(&mut self, file: &File, span: Span, bar: &Bar, out: &mut Ui) -> Result<(), Failure> {
+        if let Self::File(writer) = self {
+            return Ok(writer.copy_from(&**file.source(), span, bar)?);
+        }
+        let mut at = span.start();
+        while at < span.end() {
+            bar.check().map_err(|_| Failure::Interrupted)?;
+            let len = (span.end() - at).min(PIECE);
+            let piece = file.source().read_at(Span::at(at, len).unwrap_or(Span::empty(at)));
+            self.raw(&piece.map_err(|error| Failure::source(file.name(), error))?, out)?;
+            bar.advance(len);
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Makes the file appear; answers its path behind all symbolic links, if it has one.
+    pub(super) fn finish(self) -> Result<Option<PathBuf>, Failure> {
         match self {
-            Self::Stdout => Ok(()),
-            Self::File(writer) => Ok(writer.finish().map(drop::<PathBuf>)?),
-            Self::Object(object) => object.finish().map(drop::<u64>),
+            Self::Stdout => Ok(None),
+            Self::File(writer) => Ok(Some(writer.finish()?)),
+            Self::Object(object) => object.finish().map(|_| None),
         }
     }
 }
 
-/// Hands over bytes of a file, a piece at a time.
-fn copy_pieces(
+/// Hands over every message before the first byte is written. Damage is not carried into new messages, whose hashes would
+/// vouch for it.
+pub(super) fn check_each(
     file: &File,
-    span: Span,
-    bar: &Bar,
-    mut put: impl FnMut(&[u8]) -> Result<(), Failure>,
+    out: &Ui,
+    mut check: impl FnMut(&Message) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut at = span.start();
-    while at < span.end() {
-        bar.check().map_err(|_| Failure::Interrupted)?;
-        let len = (span.end() - at).min(PIECE);
-        let piece = file.source().read_at(Span::at(at, len).unwrap_or(Span::empty(at)));
-        put(&piece.map_err(|error| Failure::source(file.name(), error))?)?;
-        bar.advance(len);
-        at += len;
-    }
-    Ok(())
+    let bar = out.bar("checking", file.len());
+    let mut check_all = || {
+        for message in file.messages()? {
+            if is_interrupted() {
+                return Err(Failure::Interrupted);
+            }
+            let message = message?;
+            check(&message)?;
+            bar.advance(message.span().len());
+        }
+        Ok(())
+    };
+    check_all().map_err(not_from_damage)
 }
 
 /// The name of an output in JSON: a path as it is, an address without its secrets.
@@ -139,8 +186,7 @@ pub(super) fn told(path: &Path) -> String {
     address::of(path).map_or_else(|| path.to_string_lossy().into_owned(), address::shown)
 }
 
-/// Damage is not carried into new messages, whose hashes would vouch for it.
-pub(super) fn not_from_damage(failure: Failure) -> Failure {
+fn not_from_damage(failure: Failure) -> Failure {
     match &failure {
         Failure::Error(report) if matches!(report.class, Class::Corrupt | Class::Malformed) => {
             failure.with_hint("`tgm repair FILE -o NEW` keeps what is intact")

@@ -22,7 +22,7 @@ Examples:
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file
+    /// The file, on a disk; it is written anew, and replaced when that is complete
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// The keys whose values it holds: KEY1,KEY2 with dots inside nested keys. Without it those of the catalogue that is

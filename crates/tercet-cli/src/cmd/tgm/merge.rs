@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use tercet::core::Progress as _;
 use tercet::tgm::edit::{Merge, Strategy};
 
-use super::editing::{Making, Sink, not_from_damage, told};
+use super::editing::{Making, Sink, check_each, told};
 use super::open::Reading;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::output::shown;
-use crate::ui::{Ui, is_interrupted};
+use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +27,7 @@ different values.";
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     /// Whose value counts where messages disagree: that of the first, that of the last, or none
@@ -59,37 +58,23 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut messages = 0;
     for input in &inputs {
         let file = Reading::default().open(input.source()?, out)?;
-        let bar = out.bar("checking", file.len());
-        for message in file.messages()? {
-            if is_interrupted() {
-                return Err(Failure::Interrupted);
-            }
-            let message = message.map_err(|error| not_from_damage(error.into()))?;
-            merge.add(&message).map_err(|error| not_from_damage(error.into()))?;
-            bar.advance(message.span().len());
+        check_each(&file, out, |message| {
             messages += 1;
-        }
+            Ok(merge.add(message)?)
+        })?;
+    }
+    if messages == 0 {
+        return Err(Failure::request("there is no message to merge"));
     }
     let draft = merge.finish(&args.making.options())?;
+    if !draft.is_hashed() {
+        out.note("note: not every object has a hash, so the new message has none")?;
+    }
     let bar = out.bar("writing", draft.len());
-    let mut sink = Sink::open(output)?;
+    let mut sink = Sink::open(output, args.making.force)?;
     sink.draft(&draft, &bar, out)?;
-    let is_stdout = sink.is_stdout();
-    sink.finish()?;
-    drop(bar);
-    if is_stdout {
-        return Ok(Outcome::Done);
-    }
-    let path = &args.output;
     let (objects, files, strategy) = (draft.object_count(), inputs.len() as u64, args.strategy.name());
-    if args.making.json {
-        let file = told(path);
-        out.json(&Told { file, files, messages, objects, strategy })?;
-    } else {
-        let path = shown(path);
-        out.line(format_args!(
-            "Merged {objects} objects from {files} file(s) into {path} (strategy: {strategy})"
-        ))?;
-    }
-    Ok(Outcome::Done)
+    let (file, path) = (told(&args.output), shown(&args.output));
+    let line = format!("Merged {objects} objects from {files} file(s) into {path} (strategy: {strategy})");
+    args.making.finish(sink, bar, &Told { file, files, messages, objects, strategy }, line, out)
 }

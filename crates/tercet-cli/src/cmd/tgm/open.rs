@@ -97,20 +97,19 @@ pub(super) fn for_each_message(
     mut each: impl FnMut(&Message) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     if let Some(chosen) = filter.chosen(file)? {
-        for (number, is_known) in chosen {
+        for &number in &chosen.numbers {
             let message = file.message(number)?;
-            // The message has the last word.
-            if !filter.takes(&message) {
-                if !is_known {
-                    continue;
-                }
+            if !chosen.agrees(&message) {
                 let (name, number) = (escape::name(file.name()), message.number());
                 let said = format!("{name}: the catalogue does not say what message {number} says");
                 let failure = Failure::new(Class::Corrupt, said);
                 return Err(failure.with_hint("`tgm index FILE --anew` makes the catalogue anew"));
             }
             stop_if_interrupted()?;
-            each(&message)?;
+            // What the catalogue does not hold only the message knows.
+            if filter.takes(&message) {
+                each(&message)?;
+            }
         }
         return Ok(());
     }

@@ -1,19 +1,18 @@
 //! `tgm recode`: messages whose values are stored in another way.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use tercet::core::{Progress as _, escape};
-use tercet::tgm::{File, Writer};
+use tercet::core::Progress as _;
+use tercet::tgm::File;
 
 use super::Globals;
+use super::editing::{Sink, told};
 use super::open::{Reading, for_each_message};
 use super::pipeline::Pipeline;
 use super::select::Filter;
-use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::ui::Ui;
 
 mod recoder;
@@ -37,7 +36,7 @@ that was recorded for an object grows by what recoding may add to its error.";
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -107,64 +106,33 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let file = args.reading.open(args.input.source()?, out)?;
     let mut recoder = Recoder::new(&args.recoding, globals);
     let mut tally = Tally::default();
-    match output {
-        Output::Stdout => args.each(&file, &mut recoder, &mut tally, out, |bytes, out| {
-            out.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error))
-        })?,
-        Output::Object(mut object) => {
-            args.each(&file, &mut recoder, &mut tally, out, |bytes, _| {
-                object.write_all(bytes).map_err(|error| of_object(&error))
-            })?;
-            let name = object.name();
-            object.finish()?;
-            if args.json {
-                out.json(&tally.told(&name))?;
-            } else {
-                out.line(tally.line(&name))?;
-            }
-        }
-        Output::Path(path) => {
-            args.write(&path, &file, &mut recoder, &mut tally, out)?;
-            if args.json {
-                out.json(&tally.told(&path.to_string_lossy()))?;
-            } else {
-                out.line(tally.line(&escape::name(&path.to_string_lossy())))?;
-            }
-        }
+    let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force)?);
+    args.each(&file, &mut recoder, &mut tally, &mut sink, out)?;
+    sink.finish()?;
+    match (is_stdout, args.json) {
+        (true, _) => {}
+        (false, true) => out.json(&tally.told(&told(&args.output)))?,
+        (false, false) => out.line(tally.line(&shown(&args.output)))?,
     }
     Ok(Outcome::Done)
 }
 
 impl Args {
-    fn write(
-        &self,
-        path: &Path,
-        file: &File,
-        recoder: &mut Recoder<'_>,
-        tally: &mut Tally,
-        out: &mut Ui,
-    ) -> Result<(), Failure> {
-        let mut writer = Writer::create(path)?;
-        self.each(file, recoder, tally, out, |bytes, _| Ok(writer.raw(bytes)?))?;
-        writer.finish()?;
-        Ok(())
-    }
-
     /// Recodes one message after the other.
     fn each(
         &self,
         file: &File,
         recoder: &mut Recoder<'_>,
         tally: &mut Tally,
+        sink: &mut Sink,
         out: &mut Ui,
-        mut put: impl FnMut(&[u8], &mut Ui) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let bar = out.bar("recoding", file.len());
         for_each_message(file, &self.filter, |message| {
             let bytes = recoder.message(message, tally, out)?;
             // A large message takes a while, in which the user may have changed their mind.
             bar.check().map_err(|_| Failure::Interrupted)?;
-            put(&bytes, out)?;
+            sink.raw(&bytes, out)?;
             bar.advance(message.span().len());
             Ok(())
         })

@@ -24,8 +24,8 @@ Examples:
   tgm repair bad.tgm -o good.tgm       everything that is intact, in a new file
 
 Intact messages are kept byte for byte. Of a damaged one every object is kept whose hash is right, with \
-the metadata that is intact. Objects without a hash are kept if their structure is sound, and told.
-Exit code 0: nothing was lost; 1: something was.";
+the metadata that is intact. Objects without a hash are kept if their structure is sound, and called unproven.
+Exit code 0: nothing was lost; 1: something was, or there is nothing to keep.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -123,7 +123,8 @@ impl Request<'_> {
         let written = match target {
             Some(target) if found.is_worth_writing() => {
                 let bar = out.bar("writing", found.len());
-                let mut writer = Writer::create(target)?;
+                let mut writer =
+                    if self.force { Writer::create(target)? } else { Writer::create_new(target)? };
                 found.write(&mut writer, &bar)?;
                 writer.finish()?;
                 Some(target)
@@ -140,7 +141,8 @@ impl Request<'_> {
         if target.is_some() && written.is_none() {
             out.note("nothing could be kept, so no file was written")?;
         }
-        Ok(if report.has_losses() { Outcome::FoundBad } else { Outcome::Done })
+        let is_bad = report.has_losses() || !found.is_worth_writing();
+        Ok(if is_bad { Outcome::FoundBad } else { Outcome::Done })
     }
 }
 
@@ -171,6 +173,13 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
     }
     if lines.is_empty() {
         lines.push(paint(GOOD, "the file is intact"));
+    }
+    if report.unproven_messages > 0 {
+        lines.push(format!(
+            "{} {} intact message(s) hold objects without a hash: only their structure was checked",
+            paint(WARN, "unproven:"),
+            report.unproven_messages
+        ));
     }
     let more = lines.len().saturating_sub(4 * SHOWN);
     lines.into_iter().take(4 * SHOWN).try_for_each(|line| out.line(line))?;

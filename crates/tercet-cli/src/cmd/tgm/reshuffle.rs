@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
 use tercet::core::{Progress as _, escape};
-use tercet::tgm::{File, edit};
+use tercet::tgm::edit;
 
-use super::editing::{Making, Sink, not_from_damage, told};
+use super::editing::{Making, Sink, Told, check_each};
 use super::open::Reading;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::shown;
-use crate::ui::{Ui, is_interrupted};
+use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,27 +24,18 @@ Messages that have length, metadata and index before their objects already are c
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
     making: Making,
 }
 
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Told {
-    file: String,
-    messages: u64,
-    changed: u64,
-    copied: u64,
-}
-
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.making.output(&args.output, [&args.input])?;
     let file = Reading::default().open(args.input.source()?, out)?;
-    check(&file, out).map_err(not_from_damage)?;
-    let (options, mut sink) = (args.making.options(), Sink::open(output)?);
+    check_each(&file, out, |message| Ok(edit::check(message)?))?;
+    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
     let bar = out.bar("writing", file.len());
     let (messages, mut changed) = (file.message_count()?, 0);
     for number in 0..messages {
@@ -58,33 +48,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             None => sink.copy(&file, file.message_span(number)?, &bar, out)?,
         }
     }
-    let is_stdout = sink.is_stdout();
-    sink.finish()?;
-    drop(bar);
-    if is_stdout {
-        return Ok(Outcome::Done);
-    }
     let path = &args.output;
-    if args.making.json {
-        let file = told(path);
-        out.json(&Told { file, messages, changed, copied: messages - changed })?;
-    } else {
-        let (from, to) = (escape::name(file.name()), shown(path));
-        out.line(format_args!("Reshuffled {messages} message(s) from {from} to {to}"))?;
-    }
-    Ok(Outcome::Done)
-}
-
-/// Checks every message before the first byte is written.
-fn check(file: &File, out: &Ui) -> Result<(), Failure> {
-    let bar = out.bar("checking", file.len());
-    for message in file.messages()? {
-        if is_interrupted() {
-            return Err(Failure::Interrupted);
-        }
-        let message = message?;
-        edit::check(&message)?;
-        bar.advance(message.span().len());
-    }
-    Ok(())
+    let (from, to) = (escape::name(file.name()), shown(path));
+    let line = format!("Reshuffled {messages} message(s) from {from} to {to}");
+    args.making.finish(sink, bar, &Told::new(path, messages, changed), line, out)
 }

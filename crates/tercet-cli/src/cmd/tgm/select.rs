@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use tercet::tgm::{File, GlobalMetadata, Message, VERSION, Value};
+use tercet::tgm::{Column, File, GlobalMetadata, Message, VERSION, Value};
 
 use crate::failure::Failure;
 
@@ -24,9 +25,8 @@ impl Filter {
         self.clause.is_some()
     }
 
-    /// The numbers of the messages that are taken, if the catalogue of the file tells; for each whether it knows, or the
-    /// message has to be asked.
-    pub(super) fn chosen(&self, file: &File) -> Result<Option<Vec<(u64, bool)>>, Failure> {
+    /// The messages that are taken, if the catalogue of the file tells.
+    pub(super) fn chosen(&self, file: &File) -> Result<Option<Chosen<'_>>, Failure> {
         let Some(clause) = self.clause.as_ref().filter(|clause| clause.key != VERSION_KEY) else {
             return Ok(None);
         };
@@ -34,7 +34,7 @@ impl Filter {
         // What is wrong with a column is no reason not to look at the messages.
         let Ok(Some(column)) = catalogue.column(&clause.key) else { return Ok(None) };
         let found = column.matching(|value| clause.holds_for(value.map(printed).as_deref()));
-        Ok(Some(found.into_iter().map(|number| (number, column.is_held(number))).collect()))
+        Ok(Some(Chosen { key: &clause.key, column, numbers: found }))
     }
 
     /// Whether a message is taken.
@@ -45,6 +45,23 @@ impl Filter {
     /// Whether a message with this metadata is taken.
     pub(super) fn takes_metadata(&self, metadata: &GlobalMetadata) -> bool {
         self.clause.as_ref().is_none_or(|clause| clause.holds(metadata))
+    }
+}
+
+/// The messages that a catalogue says are taken.
+#[derive(Debug)]
+pub(super) struct Chosen<'a> {
+    key: &'a str,
+    column: Arc<Column>,
+    pub(super) numbers: Vec<u64>,
+}
+
+impl Chosen<'_> {
+    /// Whether a message says what the catalogue says of it, as far as that holds its value.
+    pub(super) fn agrees(&self, message: &Message) -> bool {
+        let number = message.number();
+        let told = || self.column.value(number).map(printed);
+        !self.column.is_held(number) || told() == look_up(message.metadata(), self.key)
     }
 }
 

@@ -2,19 +2,18 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
 use tercet::core::{Progress as _, escape};
 use tercet::tgm::edit::{self, Change, Changes, EditError};
 use tercet::tgm::{File, Value};
 
 use super::create::json_or_text;
-use super::editing::{Making, Sink, not_from_damage, told};
+use super::editing::{Making, Sink, Told, check_each};
 use super::open::Reading;
 use super::select::Filter;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::shown;
-use crate::ui::{Ui, is_interrupted};
+use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +30,7 @@ added. Messages that WHERE does not take are copied as they are, and so is every
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write; `-` writes to standard output
+    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     /// What to set; may be given more than once. Dots lead into maps, `extra.` into `_extra_`, and `objects.N.` to the
@@ -47,21 +46,12 @@ pub(crate) struct Args {
     making: Making,
 }
 
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Told {
-    file: String,
-    messages: u64,
-    changed: u64,
-    copied: u64,
-}
-
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let changes = args.changes()?;
     let output = args.making.output(&args.output, [&args.input])?;
     let file = Reading::default().open(args.input.source()?, out)?;
-    let takes = args.check(&file, &changes, out).map_err(not_from_damage)?;
-    let (options, mut sink) = (args.making.options(), Sink::open(output)?);
+    let takes = args.check(&file, &changes, out)?;
+    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
     let bar = out.bar("writing", file.len());
     let mut changed = 0;
     for (number, takes) in (0..).zip(&takes) {
@@ -73,20 +63,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             sink.copy(&file, file.message_span(number)?, &bar, out)?;
         }
     }
-    let is_stdout = sink.is_stdout();
-    sink.finish()?;
-    drop(bar);
-    if is_stdout {
-        return Ok(Outcome::Done);
-    }
     let path = &args.output;
-    let (messages, copied) = (takes.len() as u64, takes.len() as u64 - changed);
-    if args.making.json {
-        out.json(&Told { file: told(path), messages, changed, copied })?;
-    } else {
-        out.line(format_args!("{}: {changed} message(s) changed, {copied} copied", shown(path)))?;
-    }
-    Ok(Outcome::Done)
+    let (messages, shown) = (takes.len() as u64, shown(path));
+    let line = format!("{shown}: {changed} message(s) changed, {} copied", messages - changed);
+    args.making.finish(sink, bar, &Told::new(path, messages, changed), line, out)
 }
 
 impl Args {
@@ -114,21 +94,17 @@ impl Args {
 
     /// Checks every message, and tries what is set; answers which messages are changed.
     fn check(&self, file: &File, changes: &Changes, out: &Ui) -> Result<Vec<bool>, Failure> {
-        let bar = out.bar("checking", file.len());
         let mut takes = Vec::new();
-        for message in file.messages()? {
-            if is_interrupted() {
-                return Err(Failure::Interrupted);
-            }
-            let message = message?;
-            takes.push(self.filter.takes(&message));
-            if self.filter.takes(&message) {
-                edit::set(&message, changes, &self.making.options())?;
+        check_each(file, out, |message| {
+            let is_taken = self.filter.takes(message);
+            takes.push(is_taken);
+            if is_taken {
+                edit::set(message, changes, &self.making.options())?;
             } else {
-                edit::check(&message)?;
+                edit::check(message)?;
             }
-            bar.advance(message.span().len());
-        }
+            Ok(())
+        })?;
         Ok(takes)
     }
 }

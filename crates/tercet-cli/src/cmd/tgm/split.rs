@@ -7,12 +7,12 @@ use serde::Serialize;
 use tercet::core::Progress as _;
 use tercet::tgm::{File, Message, edit};
 
-use super::editing::{Making, Sink, not_from_damage};
+use super::editing::{Making, Sink, check_each};
 use super::open::Reading;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
 use crate::output::Output;
-use crate::ui::{Ui, is_interrupted};
+use crate::ui::Ui;
 
 /// What stands for the number of a file.
 const INDEX: &str = "[index]";
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     must_be_on_disk(&args.output, "split messages into")?;
     let file = Reading::default().open(args.input.source()?, out)?;
-    let parts = plan(&file, out).map_err(not_from_damage)?;
+    let parts = plan(&file, out)?;
     let targets: Vec<PathBuf> = (0..parts.len()).map(|number| numbered(&args.output, number)).collect();
     let outputs: Vec<Output> =
         targets.iter().map(|target| args.making.output(target, [&args.input])).collect::<Result<_, _>>()?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut current: Option<Message> = None;
     for (part, output) in parts.iter().zip(outputs) {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        let mut sink = Sink::open(output)?;
+        let mut sink = Sink::open(output, args.making.force)?;
         match part.object {
             None => sink.copy(&file, file.message_span(part.message)?, &bar, out)?,
             Some(object) => {
@@ -94,21 +94,16 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 /// Checks every message, and tells what goes into the files.
 fn plan(file: &File, out: &Ui) -> Result<Vec<Part>, Failure> {
-    let bar = out.bar("checking", file.len());
     let mut parts = Vec::new();
-    for message in file.messages()? {
-        if is_interrupted() {
-            return Err(Failure::Interrupted);
-        }
-        let message = message?;
-        edit::check(&message)?;
+    check_each(file, out, |message| {
+        edit::check(message)?;
         let number = message.number();
         match message.object_count() {
             0 | 1 => parts.push(Part { message: number, object: None }),
             count => parts.extend((0..count).map(|object| Part { message: number, object: Some(object) })),
         }
-        bar.advance(message.span().len());
-    }
+        Ok(())
+    })?;
     Ok(parts)
 }
 

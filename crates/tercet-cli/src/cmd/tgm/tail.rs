@@ -31,7 +31,7 @@ Examples:
 A message is told when its end was seen and every hash it carries was right: half a message never is. One that \
 is damaged is told on standard error and passed over. A file that is replaced, as `tgm create --append` does, is \
 gone on with behind what was read if it starts with the same bytes, and else read from its start; so is one that \
-shrank.
+shrank or was written anew. Catalogues (`tgm index`) are not told.
 
 Exit code 0: nothing was wrong; 1: something was damaged or belongs to no message; 4: the end is inside a message.";
 

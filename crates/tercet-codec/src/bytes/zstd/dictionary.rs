@@ -174,6 +174,14 @@ impl Dictionary {
     }
 }
 
+/// Shorter samples are left out by [`train`].
+#[cfg(feature = "zstd")]
+const SHORTEST_SAMPLE: usize = 8;
+
+/// Fewer samples make no dictionary.
+#[cfg(feature = "zstd")]
+const FEWEST_SAMPLES: usize = 8;
+
 /// A dictionary of at most `max_bytes` for payloads like `samples`; `None` if they are too few or too small for one. The
 /// same samples give the same dictionary.
 #[cfg(feature = "zstd")]
@@ -183,6 +191,12 @@ pub fn train(samples: &[&[u8]], max_bytes: usize) -> Result<Option<Vec<u8>>, Cod
     };
     use ::zstd::zstd_safe::{get_error_name, train_from_buffer};
 
+    // The trainer reads eight bytes at a time, and reads past its samples when those it learns from (the first three
+    // quarters) are shorter than that together. Such samples teach nothing anyway.
+    let samples: Vec<&[u8]> = samples.iter().copied().filter(|sample| sample.len() >= SHORTEST_SAMPLE).collect();
+    if samples.len() < FEWEST_SAMPLES {
+        return Ok(None);
+    }
     let sizes: Vec<usize> = samples.iter().map(|sample| sample.len()).collect();
     let mut dictionary = Vec::new();
     dictionary

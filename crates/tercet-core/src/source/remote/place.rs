@@ -117,7 +117,8 @@ impl Place {
             headers.insert(IF_MATCH, header(etag)?);
         }
         let (parts, body) = guard.send(self.request(Method::GET, headers)?).await?.into_parts();
-        if !parts.status.is_success() {
+        // Of the others that are no failure none brings the bytes that were asked for.
+        if ![StatusCode::OK, StatusCode::PARTIAL_CONTENT].contains(&parts.status) {
             return Err(RemoteError::of_status(parts.status.as_u16()));
         }
         // The guard has it in one piece already.
@@ -159,6 +160,11 @@ impl Place {
 }
 
 impl Version {
+    /// Its tag, or else its time.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.etag.as_deref().or(self.modified.as_deref())
+    }
+
     fn of(headers: &HeaderMap) -> Self {
         let text =
             |name| headers.get(name).and_then(|value: &HeaderValue| Some(value.to_str().ok()?.to_owned()));

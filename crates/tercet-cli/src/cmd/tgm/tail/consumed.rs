@@ -7,6 +7,8 @@ use super::growing::Growing;
 
 /// The last bytes that are compared each time there are more: a file that was written anew shows there.
 const RECENT: usize = 256;
+/// The first bytes that are compared when a file changed but did not grow.
+const HEAD: usize = 64 << 10;
 /// Bytes of a length field.
 const FIELD: usize = 8;
 /// Bytes read at a time.
@@ -22,6 +24,8 @@ pub(super) struct Consumed {
     /// Without the bytes that were added last.
     before: Prefix,
     whole: Prefix,
+    /// The first of them: a file that is written anew has others there.
+    head: Prefix,
     /// Where lengths stand that were not known, in ascending order.
     lengths: Vec<u64>,
 }
@@ -40,7 +44,7 @@ impl Consumed {
     pub(super) fn starting_with(from: u64, known: &[u8]) -> Self {
         let mut all = Prefix { from, end: from, hash: Xxh3::new(), recent: Vec::new() };
         all.add(known);
-        Self { before: all.clone(), whole: all.clone(), all, lengths: Vec::new() }
+        Self { before: all.clone(), whole: all.clone(), head: all.clone(), all, lengths: Vec::new() }
     }
 
     /// The first byte that was not read.
@@ -60,6 +64,8 @@ impl Consumed {
 
     /// Adds the next bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) {
+        let room = HEAD.saturating_sub(usize::try_from(self.head.end - self.head.from).unwrap_or(HEAD));
+        self.head.add(&bytes[..room.min(bytes.len())]);
         self.before = self.all.clone();
         self.all.add(bytes);
     }
@@ -85,6 +91,9 @@ impl Consumed {
     /// Forgets what was read behind the last message that was whole.
     pub(super) fn rewind(&mut self) {
         self.all = self.whole.clone();
+        if self.head.end > self.whole.end {
+            self.head = self.whole.clone();
+        }
         self.lengths.retain(|at| *at < self.whole.end);
     }
 
@@ -94,6 +103,13 @@ impl Consumed {
         let mut bytes = bytes.to_vec();
         blank(&self.lengths, start, &mut bytes);
         bytes == self.all.recent
+    }
+
+    /// Whether a file has the first and the last bytes that were read where they were: one that was written anew has not.
+    pub(super) fn looks_like(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
+        let mut recent = vec![0; self.all.recent.len()];
+        let read = thing.read_at(self.all.end - recent.len() as u64, &mut recent)?;
+        Ok(read == recent.len() && self.ends_with(&recent) && self.head.is_start_of(thing, &self.lengths)?)
     }
 
     /// Whether a file starts with all that was read.

@@ -26,7 +26,7 @@ mod remote {
     use tercet::core::source::remote::{RemoteError, RemoteOptions};
     use tercet::core::{ByteSource, SourceError, Span};
 
-    use crate::cmd::tgm::tail::growing::{Growing, Identity, Place};
+    use crate::cmd::tgm::tail::growing::{Growing, Identity, Place, Stamp};
 
     /// All that is there is one thing.
     const IDENTITY: Identity = (0, 0);
@@ -45,7 +45,7 @@ mod remote {
         /// Opens what is there now. Reads of new bytes are exact: the cache would only keep what is read once.
         fn now(&self) -> Result<Option<Remote>, SourceError> {
             let mut options = RemoteOptions::default();
-            (options.block_bytes, options.cache_bytes) = (BLOCK, BLOCK);
+            (options.block_bytes, options.cache_bytes, options.grows) = (BLOCK, BLOCK, true);
             match Remote::open(&self.address, &options) {
                 Ok(remote) => Ok(Some(remote)),
                 Err(SourceError::Remote { error, .. }) if *error == RemoteError::NotFound => Ok(None),
@@ -82,12 +82,13 @@ mod remote {
             IDENTITY
         }
 
-        fn len(&self) -> Result<u64, SourceError> {
+        fn look(&self) -> Result<(u64, Stamp), SourceError> {
             // What is gone for a moment is as long as it was: the watcher looks at the place too.
             if let Some(remote) = self.place.now()? {
                 self.remote.replace(remote);
             }
-            Ok(self.remote.borrow().len())
+            let remote = self.remote.borrow();
+            Ok((remote.len(), remote.version().map(str::to_owned)))
         }
 
         fn read_at(&self, at: u64, out: &mut [u8]) -> Result<usize, SourceError> {

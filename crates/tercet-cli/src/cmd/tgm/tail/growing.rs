@@ -10,6 +10,9 @@ use tercet::core::{ByteSource, SourceError, Span, source};
 /// What tells a thing from another one that takes its place: device and number of a file, the tag of an address.
 pub(super) type Identity = (u64, u64);
 
+/// When a thing was changed: the time of a file, the version of an address.
+pub(super) type Stamp = Option<String>;
+
 /// A place where something that grows is expected: a path, an address.
 pub(super) trait Place {
     /// What is there now, if anything is.
@@ -24,8 +27,13 @@ pub(super) trait Growing {
     /// Which one it is.
     fn identity(&self) -> Identity;
 
+    /// How many bytes there are now, and something that is another if any of them changed.
+    fn look(&self) -> Result<(u64, Stamp), SourceError>;
+
     /// How many bytes there are now.
-    fn len(&self) -> Result<u64, SourceError>;
+    fn len(&self) -> Result<u64, SourceError> {
+        Ok(self.look()?.0)
+    }
 
     /// Reads bytes that start at `at`; fewer than asked for where they end.
     fn read_at(&self, at: u64, out: &mut [u8]) -> Result<usize, SourceError>;
@@ -81,8 +89,10 @@ impl Growing for LocalFile {
         self.identity
     }
 
-    fn len(&self) -> Result<u64, SourceError> {
-        Ok(self.handle.metadata().map_err(SourceError::Open)?.len())
+    fn look(&self) -> Result<(u64, Stamp), SourceError> {
+        let meta = self.handle.metadata().map_err(SourceError::Open)?;
+        let since = meta.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        Ok((meta.len(), since.map(|since| since.as_nanos().to_string())))
     }
 
     fn read_at(&self, at: u64, out: &mut [u8]) -> Result<usize, SourceError> {

@@ -6,7 +6,7 @@ use tercet::core::{SourceError, Span};
 use tercet::tgm::{Arrived, File, Follower, ReadOptions};
 
 use super::consumed::Consumed;
-use super::growing::{Growing, Place};
+use super::growing::{Growing, Place, Stamp};
 use super::teller::Teller;
 use super::{Args, Flow};
 use crate::failure::Failure;
@@ -150,6 +150,8 @@ struct Watched {
     consumed: Consumed,
     /// The number of the message behind the last one that was whole.
     next: u64,
+    /// When it was changed, at the last look.
+    stamp: Stamp,
     /// Whether a catalogue came behind it: whoever adds a message writes another one in its place.
     has_catalogue: bool,
 }
@@ -196,7 +198,8 @@ impl Watched {
     fn start(thing: Box<dyn Growing>, last: Option<u64>) -> Result<Self, Stopped> {
         let Some(last) = last else {
             let consumed = Consumed::starting_with(0, &[]);
-            return Ok(Self { thing, follower: Follower::new(), consumed, next: 0, has_catalogue: false });
+            let follower = Follower::new();
+            return Ok(Self { thing, follower, consumed, next: 0, stamp: None, has_catalogue: false });
         };
         let file = File::from_source(thing.snapshot()?, ReadOptions::new());
         let messages = file.scan().map_err(Failure::from)?.messages.clone();
@@ -207,7 +210,7 @@ impl Watched {
         let consumed = Consumed::starting_with(before.start(), &file.source().read_at(before)?);
         let next = number as u64;
         let follower = Follower::new().starting_at(at, next);
-        Ok(Self { thing, follower, consumed, next, has_catalogue: false })
+        Ok(Self { thing, follower, consumed, next, stamp: None, has_catalogue: false })
     }
 
     /// Forgets everything: the file is read from its start.
@@ -243,7 +246,13 @@ impl Watched {
             if is_interrupted() {
                 return Err(Failure::Interrupted.into());
             }
-            let (len, end) = (self.thing.len()?, self.consumed.end());
+            let ((len, stamp), end) = (self.thing.look()?, self.consumed.end());
+            // Written anew with the same length, or a length was filled in.
+            let is_suspect = len == end && stamp != self.stamp && self.stamp.is_some();
+            self.stamp = stamp;
+            if is_suspect && !self.consumed.looks_like(&*self.thing)? {
+                return Ok(Seen::Changed("was written anew"));
+            }
             if len == end {
                 return Ok(Seen::End);
             }

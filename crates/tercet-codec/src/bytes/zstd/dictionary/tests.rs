@@ -254,3 +254,19 @@ proptest! {
         prop_assert_eq!(decoded(&dictionary, &out, raw.len()).unwrap(), raw);
     }
 }
+
+#[test]
+fn samples_that_teach_nothing_are_left_out() {
+    // The trainer of libzstd learns from the first three quarters and reads past them when they are all but empty.
+    let long = [7u8; 4000];
+    for short in [0, 1, 7] {
+        let mut samples: Vec<&[u8]> = vec![&long[..short]; 30];
+        samples.extend([&long[..]; 10]);
+        _ = train(&samples, 16 << 10).unwrap();
+        samples.truncate(31);
+        assert_eq!(train(&samples, 16 << 10).unwrap(), None);
+    }
+    for len in [8, 9, 15, 16, 17] {
+        _ = train(&[&long[..len]; 8], 16 << 10).unwrap();
+    }
+}

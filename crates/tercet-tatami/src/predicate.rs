@@ -1,0 +1,236 @@
+//! Conditions on rows.
+//!
+//! An [`Expr`] names columns; [`Expr::bind`] finds them in a schema and checks the types of values, which gives a
+//! [`Predicate`]. Logic has three values: a comparison with a null row is neither true nor false, and only rows for which
+//! the whole condition is true are taken. NaN equals nothing, itself included, and is neither smaller nor larger.
+//!
+//! ```
+//! use tercet_tatami::predicate::Expr;
+//!
+//! let by_text = Expr::parse(r#"status = 200 and not url prefix "https://a""#)?;
+//! let by_hand = Expr::col("status").eq(200).and(Expr::col("url").prefix("https://a").negate());
+//! assert_eq!(by_text, by_hand);
+//! # Ok::<(), tercet_tatami::predicate::ParseError>(())
+//! ```
+
+mod bind;
+mod mask;
+mod parse;
+mod region;
+mod rows;
+mod tokens;
+
+pub use bind::BindError;
+pub use mask::Mask;
+pub use parse::ParseError;
+pub(crate) use region::{Outcomes, Summary};
+
+use crate::scalar::Scalar;
+
+/// A condition on rows, with names of columns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// A test of one column.
+    Test {
+        /// The column.
+        column: String,
+        /// What is asked.
+        test: Test<Literal>,
+    },
+    /// All of them; at least one.
+    And(Vec<Expr>),
+    /// One of them; at least one.
+    Or(Vec<Expr>),
+    /// The opposite.
+    Not(Box<Expr>),
+}
+
+/// A value that gets its type from the column it is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    /// True or false.
+    Bool(bool),
+    /// A number as it was written.
+    Number(String),
+    /// A text, or a time or bytes written as text.
+    Text(String),
+    /// A value of a certain type, which must be that of the column.
+    Exact(Scalar),
+}
+
+/// What is asked of a value.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the operators")]
+pub enum Test<V> {
+    Eq(V),
+    Ne(V),
+    Lt(V),
+    Le(V),
+    Gt(V),
+    Ge(V),
+    /// Both ends included.
+    Between(V, V),
+    /// Equal to one of them.
+    In(Vec<V>),
+    /// Text or bytes that start so.
+    Prefix(V),
+    /// A list with such an element.
+    Contains(V),
+    IsNull,
+}
+
+/// A condition whose columns and values were checked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predicate {
+    /// A test of one column, by its position.
+    Test {
+        /// The column.
+        column: usize,
+        /// What is asked.
+        test: Test<Scalar>,
+    },
+    /// All of them.
+    And(Vec<Predicate>),
+    /// One of them.
+    Or(Vec<Predicate>),
+    /// The opposite.
+    Not(Box<Predicate>),
+}
+
+impl Predicate {
+    /// The columns that are asked about, each once, in their order.
+    pub fn columns(&self) -> Vec<usize> {
+        fn visit(predicate: &Predicate, out: &mut Vec<usize>) {
+            match predicate {
+                Predicate::Test { column, .. } => out.push(*column),
+                Predicate::And(parts) | Predicate::Or(parts) => {
+                    parts.iter().for_each(|part| visit(part, out))
+                }
+                Predicate::Not(part) => visit(part, out),
+            }
+        }
+        let mut out = Vec::new();
+        visit(self, &mut out);
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
+
+/// A column in a condition that is being made.
+#[derive(Clone, Debug)]
+pub struct ColumnExpr(String);
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident => $test:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(self, value: impl Into<Literal>) -> Expr {
+            Expr::Test { column: self.0, test: Test::$test(value.into()) }
+        }
+    )*};
+}
+
+impl ColumnExpr {
+    comparisons! {
+        /// Equal.
+        eq => Eq;
+        /// Not equal.
+        ne => Ne;
+        /// Smaller.
+        lt => Lt;
+        /// Smaller or equal.
+        le => Le;
+        /// Larger.
+        gt => Gt;
+        /// Larger or equal.
+        ge => Ge;
+        /// Starts with.
+        prefix => Prefix;
+        /// A list with this element.
+        contains => Contains;
+    }
+
+    /// Between two values, both included.
+    pub fn between(self, low: impl Into<Literal>, high: impl Into<Literal>) -> Expr {
+        Expr::Test { column: self.0, test: Test::Between(low.into(), high.into()) }
+    }
+
+    /// One of some values.
+    pub fn is_in<V: Into<Literal>>(self, values: impl IntoIterator<Item = V>) -> Expr {
+        Expr::Test { column: self.0, test: Test::In(values.into_iter().map(Into::into).collect()) }
+    }
+
+    /// Null.
+    pub fn is_null(self) -> Expr {
+        Expr::Test { column: self.0, test: Test::IsNull }
+    }
+}
+
+impl Expr {
+    /// Starts a test of a column.
+    pub fn col(name: impl Into<String>) -> ColumnExpr {
+        ColumnExpr(name.into())
+    }
+
+    /// Both.
+    pub fn and(self, other: Self) -> Self {
+        match self {
+            Self::And(mut parts) => {
+                parts.push(other);
+                Self::And(parts)
+            }
+            first => Self::And(vec![first, other]),
+        }
+    }
+
+    /// Either.
+    pub fn or(self, other: Self) -> Self {
+        match self {
+            Self::Or(mut parts) => {
+                parts.push(other);
+                Self::Or(parts)
+            }
+            first => Self::Or(vec![first, other]),
+        }
+    }
+
+    /// The opposite.
+    pub fn negate(self) -> Self {
+        Self::Not(Box::new(self))
+    }
+}
+
+impl From<bool> for Literal {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<&str> for Literal {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Literal {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<Scalar> for Literal {
+    fn from(value: Scalar) -> Self {
+        Self::Exact(value)
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Literal {
+            fn from(value: $number) -> Self {
+                Self::Number(value.to_string())
+            }
+        }
+    )*};
+}
+numbers!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);

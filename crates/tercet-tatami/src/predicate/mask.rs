@@ -1,0 +1,108 @@
+//! Which rows of a batch.
+
+/// One bit for each row, in words of 64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mask {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Mask {
+    /// So many equal bits.
+    pub fn filled(len: usize, bit: bool) -> Self {
+        let mut out = Self { words: vec![if bit { u64::MAX } else { 0 }; len.div_ceil(64)], len };
+        out.trim();
+        out
+    }
+
+    /// A bit for each of `len` rows. `bit` is asked about each row once, in order.
+    #[inline]
+    pub fn from_fn(len: usize, mut bit: impl FnMut(usize) -> bool) -> Self {
+        let mut words = Vec::with_capacity(len.div_ceil(64));
+        let mut at = 0;
+        while at < len {
+            let count = (len - at).min(64);
+            let mut word = 0;
+            for index in 0..count {
+                word |= u64::from(bit(at + index)) << index;
+            }
+            words.push(word);
+            at += count;
+        }
+        Self { words, len }
+    }
+
+    /// The bits of a validity bitmap, or of rows that are all present.
+    pub(crate) fn of_validity(validity: Option<&crate::column::Bitmap>, len: usize) -> Self {
+        let Some(validity) = validity else { return Self::filled(len, true) };
+        let words = validity
+            .as_bytes()
+            .chunks(8)
+            .map(|bytes| {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                u64::from_le_bytes(word)
+            })
+            .collect();
+        Self { words, len }
+    }
+
+    fn trim(&mut self) {
+        if !self.len.is_multiple_of(64)
+            && let Some(last) = self.words.last_mut()
+        {
+            *last &= (1 << (self.len % 64)) - 1;
+        }
+    }
+
+    /// The number of rows.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no rows.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The rows that are in.
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether a row is in.
+    pub fn get(&self, row: usize) -> bool {
+        row < self.len && self.words[row / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// The positions of the rows that are in.
+    pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().enumerate().flat_map(|(at, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                left &= left.wrapping_sub(1);
+                (bit < 64).then_some(at * 64 + bit)
+            })
+        })
+    }
+
+    /// Rows that are in both.
+    pub(crate) fn and(mut self, other: &Self) -> Self {
+        self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine &= theirs);
+        self
+    }
+
+    /// Rows that are in one or both.
+    pub(crate) fn or(mut self, other: &Self) -> Self {
+        self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine |= theirs);
+        self
+    }
+
+    /// Rows that are not in.
+    pub(crate) fn not(mut self) -> Self {
+        self.words.iter_mut().for_each(|word| *word = !*word);
+        self.trim();
+        self
+    }
+}

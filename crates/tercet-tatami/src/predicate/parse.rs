@@ -1,0 +1,268 @@
+//! The text of a condition.
+//!
+//! ```text
+//! any   = all { "or" all }              all = one { "and" one }
+//! one   = "not" one | "(" any ")" | column test
+//! test  = ("=" | "!=" | "<" | "<=" | ">" | ">=") value | "prefix" value | "contains" value
+//!       | ["not"] "in" "(" value { "," value } ")" | ["not"] "between" value "and" value | "is" ["not"] "null"
+//! value = number | "text" | 'text' | true | false
+//! ```
+
+use std::fmt;
+
+use super::tokens::{Token, Word, tokens};
+use super::{Expr, Literal, Test};
+
+/// Conditions inside one another are taken this deep.
+const DEEPEST: usize = 64;
+
+/// A text that is no condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The byte of the text at which it was noticed.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl ParseError {
+    pub(super) fn new(at: usize, what: impl Into<String>) -> Self {
+        Self { at, what: what.into() }
+    }
+
+    /// The text with a mark under the place.
+    pub fn pointing_at(&self, text: &str) -> String {
+        let before = text.get(..self.at).unwrap_or(text).chars().count();
+        format!("{text}\n{}^ {}", " ".repeat(before), self.what)
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "condition, character {}: {}", self.at + 1, self.what)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+impl Expr {
+    /// Reads a condition such as `status = 200 and url prefix "https://a"`.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let tokens = tokens(text)?;
+        let mut parser = Parser { tokens, next: 0 };
+        let expr = parser.any(0)?;
+        match parser.peek() {
+            Token { word: Word::End, .. } => Ok(expr),
+            token => Err(ParseError::new(token.at, "expected `and`, `or` or the end")),
+        }
+    }
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    next: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Token {
+        let end = Token { at: 0, word: Word::End };
+        self.tokens.get(self.next).or(self.tokens.last()).cloned().unwrap_or(end)
+    }
+
+    fn take(&mut self) -> Token {
+        let token = self.peek();
+        self.next += 1;
+        token
+    }
+
+    /// Takes a keyword, whatever its case.
+    fn keyword(&mut self, keyword: &str) -> bool {
+        let found = matches!(self.peek().word, Word::Name(name) if name.eq_ignore_ascii_case(keyword));
+        self.next += usize::from(found);
+        found
+    }
+
+    fn sign(&mut self, sign: &'static str) -> Result<(), ParseError> {
+        let token = self.take();
+        if token.word == Word::Sign(sign) {
+            return Ok(());
+        }
+        Err(ParseError::new(token.at, format!("expected `{sign}`")))
+    }
+
+    fn any(&mut self, depth: usize) -> Result<Expr, ParseError> {
+        let mut parts = vec![self.all(depth)?];
+        while self.keyword("or") {
+            parts.push(self.all(depth)?);
+        }
+        Ok(single(parts, Expr::Or))
+    }
+
+    fn all(&mut self, depth: usize) -> Result<Expr, ParseError> {
+        let mut parts = vec![self.one(depth)?];
+        while self.keyword("and") {
+            parts.push(self.one(depth)?);
+        }
+        Ok(single(parts, Expr::And))
+    }
+
+    fn one(&mut self, depth: usize) -> Result<Expr, ParseError> {
+        if depth == DEEPEST {
+            return Err(ParseError::new(
+                self.peek().at,
+                format!("more than {DEEPEST} conditions inside one another"),
+            ));
+        }
+        if self.keyword("not") {
+            return Ok(self.one(depth + 1)?.negate());
+        }
+        if self.peek().word == Word::Sign("(") {
+            self.take();
+            let inner = self.any(depth + 1)?;
+            self.sign(")")?;
+            return Ok(inner);
+        }
+        let token = self.take();
+        match token.word {
+            Word::Name(column) | Word::Quoted(column) => self.test(column),
+            Word::End => Err(ParseError::new(token.at, "expected a column")),
+            _ => Err(ParseError::new(
+                token.at,
+                "expected a column; names that are no words stand in backquotes",
+            )),
+        }
+    }
+
+    fn test(&mut self, column: String) -> Result<Expr, ParseError> {
+        let with = |test| Expr::Test { column: column.clone(), test };
+        if self.keyword("is") {
+            let negated = self.keyword("not");
+            if !self.keyword("null") {
+                return Err(ParseError::new(self.peek().at, "expected `null`"));
+            }
+            return Ok(negate_if(negated, with(Test::IsNull)));
+        }
+        let negated = self.keyword("not");
+        if self.keyword("in") {
+            self.sign("(")?;
+            let mut values = vec![self.value()?];
+            while self.peek().word == Word::Sign(",") {
+                self.take();
+                values.push(self.value()?);
+            }
+            self.sign(")")?;
+            return Ok(negate_if(negated, with(Test::In(values))));
+        }
+        if self.keyword("between") {
+            let low = self.value()?;
+            if !self.keyword("and") {
+                return Err(ParseError::new(self.peek().at, "expected `and` and the upper end"));
+            }
+            let high = self.value()?;
+            return Ok(negate_if(negated, with(Test::Between(low, high))));
+        }
+        if self.keyword("prefix") {
+            let value = self.value()?;
+            return Ok(negate_if(negated, with(Test::Prefix(value))));
+        }
+        if self.keyword("contains") {
+            let value = self.value()?;
+            return Ok(negate_if(negated, with(Test::Contains(value))));
+        }
+        let token = self.take();
+        let make: fn(Literal) -> Test<Literal> = match token.word {
+            Word::Sign("=") if !negated => Test::Eq,
+            Word::Sign("!=") if !negated => Test::Ne,
+            Word::Sign("<") if !negated => Test::Lt,
+            Word::Sign("<=") if !negated => Test::Le,
+            Word::Sign(">") if !negated => Test::Gt,
+            Word::Sign(">=") if !negated => Test::Ge,
+            _ => {
+                let what = if negated {
+                    "expected `in`, `between`, `prefix` or `contains`"
+                } else {
+                    "expected `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `between`, `prefix`, `contains` or `is`"
+                };
+                return Err(ParseError::new(token.at, what));
+            }
+        };
+        Ok(with(make(self.value()?)))
+    }
+
+    fn value(&mut self) -> Result<Literal, ParseError> {
+        let token = self.take();
+        match token.word {
+            Word::Number(number) => Ok(Literal::Number(number)),
+            Word::Text(text) => Ok(Literal::Text(text)),
+            Word::Name(name) if name.eq_ignore_ascii_case("true") => Ok(Literal::Bool(true)),
+            Word::Name(name) if name.eq_ignore_ascii_case("false") => Ok(Literal::Bool(false)),
+            _ => Err(ParseError::new(token.at, "expected a number, a text in quotes, `true` or `false`")),
+        }
+    }
+}
+
+fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            join(parts)
+        }
+        None => join(parts),
+    }
+}
+
+fn negate_if(negated: bool, expr: Expr) -> Expr {
+    if negated { expr.negate() } else { expr }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_bind_as_expected() {
+        let (a, b, c) = (Expr::col("a").eq(1), Expr::col("b").lt(2), Expr::col("c").ge(3));
+        assert_eq!(Expr::parse("a = 1 or b < 2 and c >= 3").unwrap(), a.clone().or(b.clone().and(c.clone())));
+        assert_eq!(Expr::parse("(a == 1 or b<2)and c>=3").unwrap(), Expr::And(vec![a.or(b), c]));
+        assert_eq!(
+            Expr::parse("`odd name` not in (1, -2.5e-3, 'x') AND d IS NOT NULL").unwrap(),
+            Expr::And(vec![
+                Expr::col("odd name")
+                    .is_in([Literal::Number("1".into()), Literal::Number("-2.5e-3".into()), "x".into()])
+                    .negate(),
+                Expr::col("d").is_null().negate(),
+            ])
+        );
+        assert_eq!(Expr::parse("e <> true").unwrap(), Expr::col("e").ne(true));
+        assert_eq!(Expr::parse("t between 1_000 and 2").unwrap(), Expr::col("t").between(1000, 2));
+    }
+
+    #[test]
+    fn errors_point_at_the_character() {
+        for (text, at) in [
+            ("", 0),
+            ("status", 6),
+            ("status = ", 9),
+            ("status = 200 url", 13),
+            ("status ! 200", 7),
+            ("= 3", 0),
+            ("a in (1", 7),
+            ("a = \"open", 4),
+            ("a between 1 or 2", 12),
+            ("a = 1 and", 9),
+            ("é = 1 §", 7),
+            ("a not = 1", 6),
+        ] {
+            let error = Expr::parse(text).unwrap_err();
+            assert_eq!(error.at, at, "{text}: {error}");
+            assert!(error.pointing_at(text).starts_with(text));
+        }
+        assert_eq!(
+            Expr::parse("é = 1 §").unwrap_err().pointing_at("é = 1 §").lines().nth(1).unwrap().find('^'),
+            Some(6)
+        );
+        assert!(Expr::parse(&"(".repeat(100_000)).is_err());
+        assert!(Expr::parse(&format!("{}a = 1", "not ".repeat(100_000))).is_err());
+    }
+}

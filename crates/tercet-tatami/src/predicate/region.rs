@@ -1,0 +1,182 @@
+//! A condition over many rows at once, by what is known about them.
+
+use std::cmp::Ordering;
+
+use super::{Predicate, Test};
+use crate::scalar::Scalar;
+
+/// What a condition can be for some row of a region. What is not set cannot happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcomes {
+    pub(crate) yes: bool,
+    pub(crate) no: bool,
+    pub(crate) unknown: bool,
+}
+
+impl Outcomes {
+    pub(crate) const ANY: Self = Self { yes: true, no: true, unknown: true };
+
+    /// No row is taken.
+    pub(crate) const fn is_never(self) -> bool {
+        !self.yes
+    }
+
+    /// Every row is taken.
+    pub(crate) const fn is_always(self) -> bool {
+        self.yes && !self.no && !self.unknown
+    }
+
+    const fn not(self) -> Self {
+        Self { yes: self.no, no: self.yes, unknown: self.unknown }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            yes: self.yes && other.yes,
+            no: self.no || other.no,
+            unknown: (self.unknown && (other.unknown || other.yes)) || (other.unknown && self.yes),
+        }
+    }
+
+    const fn or(self, other: Self) -> Self {
+        self.not().and(other.not()).not()
+    }
+}
+
+/// What is known about the values of a region.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Summary {
+    /// No present value is smaller than the first or larger than the second, NaN aside.
+    pub(crate) bounds: Option<(Scalar, Scalar)>,
+    /// Some value equals each bound.
+    pub(crate) exact: bool,
+    /// Whether some present value can be NaN.
+    pub(crate) nan: bool,
+    /// Rows that are null, if it is known.
+    pub(crate) nulls: Option<u64>,
+    pub(crate) rows: u64,
+}
+
+impl Predicate {
+    /// What the condition can be; `leaf` answers a test of a column.
+    pub(crate) fn outcomes<E>(
+        &self,
+        leaf: &mut impl FnMut(usize, &Test<Scalar>) -> Result<Outcomes, E>,
+    ) -> Result<Outcomes, E> {
+        match self {
+            Self::Test { column, test } => leaf(*column, test),
+            Self::Not(part) => Ok(part.outcomes(leaf)?.not()),
+            Self::And(parts) => {
+                let mut all: Option<Outcomes> = None;
+                for part in parts {
+                    let one = part.outcomes(leaf)?;
+                    let sum = all.map_or(one, |all| all.and(one));
+                    if sum.is_never() && !sum.unknown {
+                        // Nothing behind it changes that; a filter need not be read.
+                        return Ok(sum);
+                    }
+                    all = Some(sum);
+                }
+                Ok(all.unwrap_or(Outcomes::ANY))
+            }
+            Self::Or(parts) => {
+                let mut all: Option<Outcomes> = None;
+                for part in parts {
+                    let one = part.outcomes(leaf)?;
+                    let sum = all.map_or(one, |all| all.or(one));
+                    if sum.is_always() {
+                        return Ok(sum);
+                    }
+                    all = Some(sum);
+                }
+                Ok(all.unwrap_or(Outcomes::ANY))
+            }
+        }
+    }
+}
+
+impl Test<Scalar> {
+    /// What the test can be for values of which this is known.
+    pub(crate) fn outcomes(&self, known: &Summary) -> Outcomes {
+        let some_null = known.nulls != Some(0);
+        let some_present = known.nulls != Some(known.rows);
+        if let Self::IsNull = self {
+            return Outcomes { yes: some_null, no: some_present, unknown: false };
+        }
+        let (yes, no) = self.of_present(known);
+        Outcomes { yes: yes && some_present, no: no && some_present, unknown: some_null }
+    }
+
+    /// Whether the test can be true, and whether it can be false, for a present value.
+    fn of_present(&self, known: &Summary) -> (bool, bool) {
+        let Some((min, max)) = &known.bounds else { return (true, true) };
+        // NaN is smaller than nothing and equal to nothing, whatever the bounds.
+        let nan = known.nan;
+        let less = |a: &Scalar, b: &Scalar| a.order(b) == Some(Ordering::Less);
+        let at_most = |a: &Scalar, b: &Scalar| matches!(a.order(b), Some(Ordering::Less | Ordering::Equal));
+        let equal = |a: &Scalar, b: &Scalar| a.order(b) == Some(Ordering::Equal);
+        // A probe that is NaN compares with nothing.
+        if self.probes().iter().any(|probe| probe.is_nan()) {
+            return match self {
+                Self::Ne(_) => (true, false),
+                Self::In(_) => (true, true),
+                _ => (false, true),
+            };
+        }
+        let same = |x: &Scalar| known.exact && equal(min, x) && equal(max, x);
+        match self {
+            Self::Eq(x) => (at_most(min, x) && at_most(x, max), !same(x) || nan),
+            Self::Ne(x) => (!same(x) || nan, at_most(min, x) && at_most(x, max)),
+            Self::Lt(x) => (less(min, x), !less(max, x) || nan),
+            Self::Le(x) => (at_most(min, x), !at_most(max, x) || nan),
+            Self::Gt(x) => (less(x, max), !less(x, min) || nan),
+            Self::Ge(x) => (at_most(x, max), !at_most(x, min) || nan),
+            Self::Between(low, high) => {
+                let can = at_most(low, max) && at_most(min, high) && at_most(low, high);
+                (can, !(at_most(low, min) && at_most(max, high)) || nan)
+            }
+            Self::In(values) => {
+                let within = |x: &Scalar| at_most(min, x) && at_most(x, max);
+                (values.iter().any(within), !values.iter().any(same) || nan)
+            }
+            Self::Prefix(prefix) => match (prefix, min, max) {
+                (Scalar::Bytes(prefix), Scalar::Bytes(min), Scalar::Bytes(max)) => {
+                    let head = |text: &[u8]| text[..text.len().min(prefix.len())].to_vec();
+                    // Cut bounds still bound: what starts with the prefix lies between them only if the heads do.
+                    let can = head(min) <= *prefix && head(max) >= *prefix;
+                    (can, !(min.starts_with(prefix) && max.starts_with(prefix)))
+                }
+                _ => (true, true),
+            },
+            // A list can have other elements too, or none.
+            Self::Contains(x) => (at_most(min, x) && at_most(x, max), true),
+            Self::IsNull => (true, true),
+        }
+    }
+
+    /// The values that are compared with.
+    pub(crate) fn probes(&self) -> Vec<&Scalar> {
+        match self {
+            Self::Eq(x)
+            | Self::Ne(x)
+            | Self::Lt(x)
+            | Self::Le(x)
+            | Self::Gt(x)
+            | Self::Ge(x)
+            | Self::Prefix(x)
+            | Self::Contains(x) => vec![x],
+            Self::Between(low, high) => vec![low, high],
+            Self::In(values) => values.iter().collect(),
+            Self::IsNull => Vec::new(),
+        }
+    }
+
+    /// The values of which one must be there for the test to be true: what a filter can be asked for.
+    pub(crate) fn members(&self) -> Option<Vec<&Scalar>> {
+        match self {
+            Self::Eq(x) | Self::Contains(x) => Some(vec![x]),
+            Self::In(values) => Some(values.iter().collect()),
+            _ => None,
+        }
+    }
+}

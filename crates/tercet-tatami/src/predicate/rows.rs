@@ -1,0 +1,183 @@
+//! A condition, row by row.
+
+use super::{Mask, Predicate, Test};
+use crate::column::{Column, Lists, Strings, Values};
+use crate::scalar::Scalar;
+
+/// For each row whether a condition is true, false, or neither.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    pub(crate) yes: Mask,
+    pub(crate) no: Mask,
+}
+
+impl Truth {
+    /// From what is asked of the values and the rows that have one.
+    pub(crate) fn of_present(yes: Mask, present: &Mask) -> Self {
+        let yes = yes.and(present);
+        let no = yes.clone().not().and(present);
+        Self { yes, no }
+    }
+
+    fn and(self, other: &Self) -> Self {
+        Self { yes: self.yes.and(&other.yes), no: self.no.or(&other.no) }
+    }
+
+    fn or(self, other: &Self) -> Self {
+        Self { yes: self.yes.or(&other.yes), no: self.no.and(&other.no) }
+    }
+}
+
+impl Predicate {
+    /// Evaluates the condition; `leaf` answers a test of a column.
+    pub(crate) fn evaluate<E>(
+        &self,
+        leaf: &mut impl FnMut(usize, &Test<Scalar>) -> Result<Truth, E>,
+    ) -> Result<Truth, E> {
+        Ok(match self {
+            Self::Test { column, test } => leaf(*column, test)?,
+            Self::And(parts) => join(parts, leaf, |a, b| a.and(&b))?,
+            Self::Or(parts) => join(parts, leaf, |a, b| a.or(&b))?,
+            Self::Not(part) => {
+                let Truth { yes, no } = part.evaluate(leaf)?;
+                Truth { yes: no, no: yes }
+            }
+        })
+    }
+}
+
+fn join<E>(
+    parts: &[Predicate],
+    leaf: &mut impl FnMut(usize, &Test<Scalar>) -> Result<Truth, E>,
+    merge: impl Fn(Truth, Truth) -> Truth,
+) -> Result<Truth, E> {
+    let mut all: Option<Truth> = None;
+    for part in parts {
+        let truth = part.evaluate(leaf)?;
+        all = Some(match all {
+            Some(all) => merge(all, truth),
+            None => truth,
+        });
+    }
+    // Binding refuses conditions of nothing.
+    Ok(all.unwrap_or_else(|| Truth { yes: Mask::filled(0, false), no: Mask::filled(0, false) }))
+}
+
+impl Test<Scalar> {
+    /// The answer for each row of a column.
+    pub(crate) fn rows(&self, column: &Column) -> Truth {
+        let present = Mask::of_validity(column.validity.as_ref(), column.len());
+        if let Self::IsNull = self {
+            return Truth { yes: present.clone().not(), no: present };
+        }
+        Truth::of_present(self.values(&column.values), &present)
+    }
+
+    /// The answer for each value; those of null rows do not matter.
+    pub(crate) fn values(&self, values: &Values) -> Mask {
+        /// Values of one type against scalars of the same type; others cannot be after binding.
+        macro_rules! numbers {
+            ($values:expr, $variant:ident) => {{
+                let get = |scalar: &Scalar| match scalar {
+                    Scalar::$variant(value) => Some(*value),
+                    _ => None,
+                };
+                compare($values, self, get)
+            }};
+        }
+        match values {
+            Values::Bool(v) => numbers!(v, Bool),
+            Values::Int8(v) => numbers!(v, Int8),
+            Values::Int16(v) => numbers!(v, Int16),
+            Values::Int32(v) => numbers!(v, Int32),
+            Values::Int64(v) => numbers!(v, Int64),
+            Values::UInt8(v) => numbers!(v, UInt8),
+            Values::UInt16(v) => numbers!(v, UInt16),
+            Values::UInt32(v) => numbers!(v, UInt32),
+            Values::UInt64(v) => numbers!(v, UInt64),
+            Values::Float32(v) => numbers!(v, Float32),
+            Values::Float64(v) => numbers!(v, Float64),
+            Values::Bytes(v) => self.texts(v),
+            Values::List(v) => self.lists(v),
+        }
+    }
+
+    fn texts(&self, texts: &Strings) -> Mask {
+        let bytes = |scalar: &'_ Scalar| -> Option<Vec<u8>> {
+            match scalar {
+                Scalar::Bytes(value) => Some(value.clone()),
+                _ => None,
+            }
+        };
+        let with = |scalar: &Scalar, keep: &dyn Fn(&[u8], &[u8]) -> bool| match bytes(scalar) {
+            Some(value) => Mask::from_fn(texts.len(), |row| keep(texts.get(row), &value)),
+            None => Mask::filled(texts.len(), false),
+        };
+        match self {
+            Self::Eq(value) => match bytes(value) {
+                // Lengths differ more often than first bytes do, and are at hand.
+                Some(value) => {
+                    let views = texts.views();
+                    Mask::from_fn(texts.len(), |row| {
+                        views[row].len as usize == value.len() && texts.get(row) == &value[..]
+                    })
+                }
+                None => Mask::filled(texts.len(), false),
+            },
+            Self::Ne(value) => with(value, &|text, value| text != value),
+            Self::Lt(value) => with(value, &|text, value| text < value),
+            Self::Le(value) => with(value, &|text, value| text <= value),
+            Self::Gt(value) => with(value, &|text, value| text > value),
+            Self::Ge(value) => with(value, &|text, value| text >= value),
+            Self::Prefix(value) => with(value, &|text, value| text.starts_with(value)),
+            Self::Between(low, high) => {
+                with(low, &|text, value| text >= value).and(&with(high, &|text, value| text <= value))
+            }
+            Self::In(values) => {
+                let mut values: Vec<Vec<u8>> = values.iter().filter_map(bytes).collect();
+                values.sort_unstable();
+                Mask::from_fn(texts.len(), |row| {
+                    let text = texts.get(row);
+                    values.binary_search_by(|value| value.as_slice().cmp(text)).is_ok()
+                })
+            }
+            Self::Contains(_) | Self::IsNull => Mask::filled(texts.len(), false),
+        }
+    }
+
+    fn lists(&self, lists: &Lists) -> Mask {
+        let Self::Contains(value) = self else { return Mask::filled(lists.ends.len(), false) };
+        let found = Self::Eq(value.clone()).rows(&lists.elements).yes;
+        Mask::from_fn(lists.ends.len(), |row| lists.range(row).any(|at| found.get(at)))
+    }
+}
+
+/// One loop for each test, so that nothing is decided for each value.
+fn compare<T: PartialOrd + Copy>(
+    values: &[T],
+    test: &Test<Scalar>,
+    get: impl Fn(&Scalar) -> Option<T>,
+) -> Mask {
+    fn rows<T: Copy>(values: &[T], keep: impl Fn(T) -> bool) -> Mask {
+        Mask::from_fn(values.len(), |row| keep(values[row]))
+    }
+    let none = || Mask::filled(values.len(), false);
+    let one = |scalar: &Scalar, make: &dyn Fn(T) -> Mask| get(scalar).map_or_else(none, make);
+    match test {
+        Test::Eq(value) => one(value, &|x| rows(values, |v| v == x)),
+        Test::Ne(value) => one(value, &|x| rows(values, |v| v != x)),
+        Test::Lt(value) => one(value, &|x| rows(values, |v| v < x)),
+        Test::Le(value) => one(value, &|x| rows(values, |v| v <= x)),
+        Test::Gt(value) => one(value, &|x| rows(values, |v| v > x)),
+        Test::Ge(value) => one(value, &|x| rows(values, |v| v >= x)),
+        Test::Between(low, high) => match (get(low), get(high)) {
+            (Some(low), Some(high)) => rows(values, |v| v >= low && v <= high),
+            _ => none(),
+        },
+        Test::In(wanted) => {
+            let wanted: Vec<T> = wanted.iter().filter_map(&get).collect();
+            rows(values, |v| wanted.contains(&v))
+        }
+        Test::Prefix(_) | Test::Contains(_) | Test::IsNull => none(),
+    }
+}

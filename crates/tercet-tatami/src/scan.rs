@@ -1,0 +1,155 @@
+//! Rows that fulfil a condition.
+//!
+//! What zones, filters, bounds and dictionaries rule out is not decoded; of the rest the columns of the condition are decoded
+//! first, and of the others only the pages that hold a row which is taken.
+//!
+//! ```
+//! # use std::{io::Cursor, sync::Arc};
+//! # use tercet_tatami::{Column, Field, OpenOptions, Schema, Type, Values, Writer, WriterOptions};
+//! use tercet_tatami::File;
+//! use tercet_tatami::predicate::Expr;
+//!
+//! # let schema = Schema::new(vec![Field::new("city", Type::String), Field::new("people", Type::UInt32)])?;
+//! # let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::new())?;
+//! # writer.append(&[Column::new(Values::Bytes(["Bonn", "Ulm"].iter().collect())), Column::new(Values::UInt32(vec![331, 126]))])?;
+//! # let source = tercet_core::source::Memory::new("cities", writer.finish()?.output);
+//! # let file = File::from_source(Arc::new(source), OpenOptions::new())?;
+//! let scan = file.scan().columns(&["city"])?.filter(&Expr::parse("people > 200")?)?;
+//! assert_eq!(scan.count()?, 1);
+//! for batch in scan.batches() {
+//!     assert_eq!(batch?.rows, [0]);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod batches;
+mod explain;
+mod filter;
+mod pages;
+mod prune;
+
+pub use batches::{Batch, Batches};
+pub use explain::{Explain, GroupExplain, PageExplain, Pruned};
+pub use prune::By;
+
+use rayon::prelude::*;
+
+use crate::fault::{Error, Fault};
+use crate::file::File;
+use crate::predicate::{Expr, Predicate};
+use filter::Selected;
+use prune::GroupPlan;
+
+/// A question about rows.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    file: File,
+    columns: Vec<usize>,
+    predicate: Option<Predicate>,
+    batch_rows: u64,
+}
+
+/// Rows of a batch when nothing else is asked for: as many as a page has.
+const BATCH_ROWS: u64 = 65_536;
+
+/// The same where blobs are read.
+const BLOB_BATCH_ROWS: u64 = 2048;
+
+impl File {
+    /// Asks for rows: all columns and all rows, until something else is said.
+    pub fn scan(&self) -> Scan {
+        let columns = (0..self.schema().len()).collect();
+        Scan { file: self.clone(), columns, predicate: None, batch_rows: 0 }
+    }
+}
+
+impl Scan {
+    /// The columns of the answer, by name, in this order.
+    pub fn columns<N: AsRef<str>>(mut self, names: &[N]) -> Result<Self, Error> {
+        self.columns =
+            names.iter().map(|name| self.file.column_index(name.as_ref())).collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// The columns of the answer, by position, in this order.
+    pub fn column_positions(mut self, columns: &[usize]) -> Result<Self, Error> {
+        self.file.check_columns(columns)?;
+        self.columns = columns.to_vec();
+        Ok(self)
+    }
+
+    /// Only rows that fulfil the condition.
+    pub fn filter(mut self, condition: &Expr) -> Result<Self, Error> {
+        let predicate = condition
+            .bind(self.file.schema())
+            .map_err(|error| self.file.error(Fault::Bind(Box::new(error))))?;
+        self.predicate = Some(predicate);
+        Ok(self)
+    }
+
+    /// At most so many rows of the file in one batch.
+    pub fn with_batch_rows(mut self, rows: u64) -> Self {
+        self.batch_rows = rows;
+        self
+    }
+
+    /// The file that is asked.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn unit_rows(&self) -> u64 {
+        let inner = self.file.inner();
+        let blobs = self.columns.iter().any(|column| inner.is_blob(*column));
+        match self.batch_rows {
+            0 if blobs => BLOB_BATCH_ROWS,
+            0 => BATCH_ROWS,
+            rows => rows,
+        }
+    }
+
+    /// How many rows fulfil the condition. Groups and pages whose bounds answer it are not read.
+    pub fn count(&self) -> Result<u64, Error> {
+        let inner = self.file.inner();
+        self.file.check_columns(&[])?;
+        let Some(predicate) = &self.predicate else { return Ok(self.file.rows()) };
+        let groups = 0..self.file.group_count();
+        groups
+            .into_par_iter()
+            .map(|group| {
+                let plan = GroupPlan::make(inner, predicate, group)?;
+                Ok(filter::select(inner, predicate, &plan)?.count())
+            })
+            .try_reduce(|| 0, |a, b| Ok::<u64, Fault>(a + b))
+            .map_err(|fault| self.file.error(fault))
+    }
+
+    /// The rows that fulfil the condition, in order.
+    pub fn batches(&self) -> Batches {
+        Batches::new(self.clone())
+    }
+
+    /// What would be read, and what is left out by what.
+    pub fn explain(&self) -> Result<Explain, Error> {
+        let inner = self.file.inner();
+        self.file.check_columns(&[])?;
+        let plans: Vec<GroupPlan> = (0..self.file.group_count())
+            .into_par_iter()
+            .map(|group| match &self.predicate {
+                Some(predicate) => GroupPlan::make(inner, predicate, group),
+                None => Ok(GroupPlan::everything(inner, group)),
+            })
+            .collect::<Result<_, Fault>>()
+            .map_err(|fault| self.file.error(fault))?;
+        Ok(explain::of(&self.file, self.predicate.as_ref(), &plans))
+    }
+
+    /// The rows of one group that are taken.
+    fn selected(&self, group: usize) -> Result<Selected, Fault> {
+        let inner = self.file.inner();
+        match &self.predicate {
+            Some(predicate) => filter::select(inner, predicate, &GroupPlan::make(inner, predicate, group)?),
+            None => Ok(Selected::all(inner, group)),
+        }
+    }
+}

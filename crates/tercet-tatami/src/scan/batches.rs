@@ -1,0 +1,187 @@
+//! The answer, batch by batch.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::Scan;
+use super::filter::Selected;
+use super::pages::Pages;
+use crate::column::{Column, Values};
+use crate::fault::{Error, Fault};
+use crate::file::Inner;
+
+/// Some rows of an answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Batch {
+    /// Their numbers in the file.
+    pub rows: Vec<u64>,
+    /// Their values, in the order of the columns asked for.
+    pub columns: Vec<Column>,
+}
+
+/// The batches of an answer, in the order of the rows.
+#[derive(Debug)]
+pub struct Batches {
+    scan: Scan,
+    next_group: usize,
+    /// Pieces whose rows are known and whose values are not yet read.
+    units: VecDeque<Unit>,
+    ready: VecDeque<Result<Batch, Fault>>,
+    pages: Pages,
+    failed: bool,
+}
+
+/// Rows of one group that make a batch.
+#[derive(Debug)]
+struct Unit {
+    group: usize,
+    ranges: Vec<Range<u64>>,
+}
+
+impl Batches {
+    pub(super) fn new(scan: Scan) -> Self {
+        let pages = Pages::new(2 * (scan.columns.len() + 1) * rayon::current_num_threads());
+        Self { scan, next_group: 0, units: VecDeque::new(), ready: VecDeque::new(), pages, failed: false }
+    }
+
+    /// Decides the rows of some more groups, each on a thread.
+    fn filter(&mut self) -> Result<bool, Fault> {
+        let groups = self.scan.file.group_count();
+        if self.next_group == 0 {
+            self.scan.file.inner().check_features()?;
+        }
+        if self.next_group >= groups {
+            return Ok(false);
+        }
+        let end = groups.min(self.next_group + 2 * rayon::current_num_threads());
+        let found: Vec<Selected> = (self.next_group..end)
+            .into_par_iter()
+            .map(|group| self.scan.selected(group))
+            .collect::<Result<_, Fault>>()?;
+        self.next_group = end;
+        let rows = self.scan.unit_rows();
+        self.units.extend(found.into_iter().flat_map(|selected| units(selected, rows)));
+        Ok(true)
+    }
+
+    /// Reads the values of the next pieces, each on a thread.
+    fn fill(&mut self) -> Result<(), Fault> {
+        while self.units.is_empty() {
+            if !self.filter()? {
+                return Ok(());
+            }
+        }
+        let count = self.units.len().min(rayon::current_num_threads());
+        let units: Vec<Unit> = self.units.drain(..count).collect();
+        let inner = self.scan.file.inner();
+        let batches: Vec<Result<Batch, Fault>> =
+            units.par_iter().map(|unit| unit.read(inner, &self.scan.columns, &self.pages)).collect();
+        self.ready.extend(batches);
+        Ok(())
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        if self.ready.is_empty()
+            && let Err(fault) = self.fill()
+        {
+            self.ready.push_back(Err(fault));
+        }
+        let batch = self.ready.pop_front()?;
+        self.failed = batch.is_err();
+        Some(batch.map_err(|fault| self.scan.file.error(fault)))
+    }
+}
+
+/// Cuts the rows of a group into pieces of `rows` rows of the file, so that a page is decoded for few pieces.
+fn units(selected: Selected, rows: u64) -> Vec<Unit> {
+    let mut out: Vec<Unit> = Vec::new();
+    let mut piece = u64::MAX;
+    for range in selected.ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let number = at / rows;
+            let end = range.end.min((number + 1).saturating_mul(rows));
+            if number != piece {
+                out.push(Unit { group: selected.group, ranges: Vec::new() });
+                piece = number;
+            }
+            if let Some(last) = out.last_mut() {
+                last.ranges.push(at..end);
+            }
+            at = end;
+        }
+    }
+    out
+}
+
+impl Unit {
+    fn read(&self, inner: &Inner, columns: &[usize], pages: &Pages) -> Result<Batch, Fault> {
+        let first_row = inner.group(self.group)?.first_row;
+        let rows = self.ranges.iter().flat_map(|range| range.clone().map(|row| first_row + row)).collect();
+        let columns =
+            columns.iter().map(|column| self.column(inner, *column, pages)).collect::<Result<_, Fault>>()?;
+        Ok(Batch { rows, columns })
+    }
+
+    fn column(&self, inner: &Inner, column: usize, pages: &Pages) -> Result<Column, Fault> {
+        let mut out = Column::empty(inner.field(column));
+        let table = inner.page_table(self.group, column)?;
+        let blob = if inner.is_blob(column) { Some(inner.blob(column)?) } else { None };
+        let mut index = 0;
+        let mut at = self.ranges.first().map_or(0, |range| range.start);
+        let mut rows: Vec<usize> = Vec::new();
+        while let Some(range) = self.ranges.get(index) {
+            let page = table.page_of(at);
+            let Some(entry) = table.pages.get(page) else {
+                return Err(Fault::NoSuchRow { row: at, rows: 0 });
+            };
+            let first = u64::from(entry.header.first_row);
+            let end = first + u64::from(entry.header.values);
+            if end <= at {
+                return Err(Fault::NoSuchRow { row: at, rows: end });
+            }
+            let whole = pages.get(inner, self.group, column, page)?;
+            let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+            // All rows of the answer in this page.
+            rows.clear();
+            let mut range = range.clone();
+            range.start = at;
+            loop {
+                let upto = range.end.min(end);
+                rows.extend(place(range.start)..place(upto));
+                if upto < range.end {
+                    at = upto;
+                    break;
+                }
+                index += 1;
+                match self.ranges.get(index) {
+                    Some(next) if next.start < end => range = next.clone(),
+                    Some(next) => {
+                        at = next.start;
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            let before = out.len();
+            whole.gather_into(&rows, &mut out);
+            if let Some(blob) = blob {
+                let base = blob.first_of_group(self.group) + table.present_before(page);
+                out.values_truncate(before);
+                let Values::Bytes(strings) = &mut out.values else { continue };
+                blob.gather(inner, base, whole.validity.as_ref(), &rows, strings)?;
+            }
+        }
+        Ok(out)
+    }
+}

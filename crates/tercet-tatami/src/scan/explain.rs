@@ -1,0 +1,150 @@
+//! What a scan would read, as a value that can be printed.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::prune::{By, GroupPlan, Verdict};
+use crate::file::File;
+use crate::predicate::Predicate;
+
+/// What a scan reads and leaves out.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Explain {
+    /// The columns of the condition.
+    pub filter_columns: Vec<String>,
+    /// Row groups of the file.
+    pub groups: u64,
+    /// Row groups of which some row can be taken.
+    pub groups_scanned: u64,
+    /// Row groups left out by zones, and by bloom filters.
+    pub groups_pruned: Pruned,
+    /// Row groups that are taken whole without looking at values.
+    pub groups_whole: u64,
+    /// Rows of the file.
+    pub rows: u64,
+    /// Rows whose values decide.
+    pub rows_tested: u64,
+    /// Rows that are taken without looking at their values.
+    pub rows_whole: u64,
+    /// Pages of the columns of the condition.
+    pub pages: PageExplain,
+    /// Each row group.
+    pub detail: Vec<GroupExplain>,
+}
+
+/// How often each reason left something out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pruned {
+    /// By zones and null counts.
+    pub zone: u64,
+    /// By a bloom filter.
+    pub bloom: u64,
+}
+
+/// Pages of the columns of the condition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PageExplain {
+    /// All of them.
+    pub total: u64,
+    /// Those that need not be decoded to decide.
+    pub spared: u64,
+}
+
+/// One row group.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct GroupExplain {
+    /// Its number.
+    pub group: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// `pruned`, `whole` or `scanned`.
+    pub verdict: &'static str,
+    /// What left it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+    /// Rows left out by bounds of pages.
+    pub rows_pruned_by_bounds: u64,
+    /// Rows left out by the values of a dictionary.
+    pub rows_pruned_by_dictionary: u64,
+    /// Rows whose values decide.
+    pub rows_tested: u64,
+    /// Pages of the columns of the condition.
+    pub pages: PageExplain,
+}
+
+pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]) -> Explain {
+    let names = |column: usize| file.schema().fields()[column].name.to_string();
+    let mut out = Explain {
+        filter_columns: predicate
+            .map_or(Vec::new(), |predicate| predicate.columns().into_iter().map(names).collect()),
+        groups: plans.len() as u64,
+        groups_scanned: 0,
+        groups_pruned: Pruned::default(),
+        groups_whole: 0,
+        rows: file.rows(),
+        rows_tested: 0,
+        rows_whole: 0,
+        pages: PageExplain::default(),
+        detail: Vec::new(),
+    };
+    for plan in plans {
+        let rows = |wanted: &dyn Fn(Verdict) -> bool| {
+            let matching = plan.segments.iter().filter(|segment| wanted(segment.verdict));
+            matching.map(|segment| segment.rows.end - segment.rows.start).sum::<u64>()
+        };
+        let tested = rows(&|verdict| verdict == Verdict::Maybe);
+        let (verdict, by) = match plan.verdict {
+            Verdict::Never(by) => ("pruned", Some(by)),
+            Verdict::Always => ("whole", None),
+            Verdict::Maybe => ("scanned", None),
+        };
+        match plan.verdict {
+            Verdict::Never(By::Bloom) => out.groups_pruned.bloom += 1,
+            Verdict::Never(_) => out.groups_pruned.zone += 1,
+            Verdict::Always => out.groups_whole += 1,
+            Verdict::Maybe => {}
+        }
+        out.groups_scanned += u64::from(!matches!(plan.verdict, Verdict::Never(_)));
+        out.rows_tested += tested;
+        out.rows_whole += rows(&|verdict| verdict == Verdict::Always);
+        out.pages.total += plan.pages;
+        out.pages.spared += plan.pages_spared;
+        out.detail.push(GroupExplain {
+            group: plan.group as u64,
+            rows: rows(&|_| true),
+            verdict,
+            by,
+            rows_pruned_by_bounds: rows(&|verdict| verdict == Verdict::Never(By::Bounds)),
+            rows_pruned_by_dictionary: rows(&|verdict| verdict == Verdict::Never(By::Dictionary)),
+            rows_tested: tested,
+            pages: PageExplain { total: plan.pages, spared: plan.pages_spared },
+        });
+    }
+    out
+}
+
+impl fmt::Display for Explain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.filter_columns.is_empty() {
+            writeln!(f, "condition:  none")?;
+        } else {
+            writeln!(f, "condition:  on {}", self.filter_columns.join(", "))?;
+        }
+        let Pruned { zone, bloom } = self.groups_pruned;
+        writeln!(
+            f,
+            "row groups: {} of {} scanned, {zone} left out by zones, {bloom} by bloom filters, {} taken whole",
+            self.groups_scanned, self.groups, self.groups_whole
+        )?;
+        writeln!(
+            f,
+            "rows:       {} of {} tested, {} taken without a look",
+            self.rows_tested, self.rows, self.rows_whole
+        )?;
+        let PageExplain { total, spared } = self.pages;
+        write!(f, "pages:      {} of {total} of the condition decoded, {spared} spared", total - spared)
+    }
+}

@@ -1,0 +1,111 @@
+//! Which rows of a group are taken.
+
+use std::ops::Range;
+
+use super::pages::Pages;
+use super::prune::{GroupPlan, Verdict};
+use crate::column::Column;
+use crate::fault::Fault;
+use crate::file::Inner;
+use crate::predicate::{Mask, Predicate};
+
+/// Rows of a group, counted from its start, in order and without overlap.
+#[derive(Clone, Debug)]
+pub(super) struct Selected {
+    pub(super) group: usize,
+    pub(super) ranges: Vec<Range<u64>>,
+}
+
+impl Selected {
+    pub(super) fn all(inner: &Inner, group: usize) -> Self {
+        let rows = inner.footer.groups.get(group).map_or(0, |group| group.rows);
+        let mut out = Self { group, ranges: Vec::new() };
+        out.push(0..rows);
+        out
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    fn push(&mut self, range: Range<u64>) {
+        match self.ranges.last_mut() {
+            _ if range.is_empty() => {}
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.ranges.push(range),
+        }
+    }
+
+    fn push_mask(&mut self, start: u64, mask: &Mask) {
+        for row in mask.positions() {
+            let row = start + row as u64;
+            self.push(row..row + 1);
+        }
+    }
+}
+
+/// Decides the rows that the plan leaves open by their values.
+pub(super) fn select(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<Selected, Fault> {
+    let mut out = Selected { group: plan.group, ranges: Vec::new() };
+    let pages = Pages::new(2 * predicate.columns().len());
+    for segment in &plan.segments {
+        match segment.verdict {
+            Verdict::Never(_) => {}
+            Verdict::Always => out.push(segment.rows.clone()),
+            Verdict::Maybe => {
+                // Pieces of the size of a page: the columns of a piece stay in the cache.
+                let mut at = segment.rows.start;
+                while at < segment.rows.end {
+                    let end = next_edge(inner, predicate, plan.group, at)?.min(segment.rows.end);
+                    let mask = decide(inner, predicate, plan.group, at..end, &pages)?;
+                    out.push_mask(at, &mask);
+                    at = end;
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Where the first page of a tested column ends behind a row.
+fn next_edge(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Result<u64, Fault> {
+    let mut edge = u64::MAX;
+    for column in predicate.columns() {
+        let table = inner.page_table(group, column)?;
+        let page = table.page_of(row);
+        let end = table
+            .pages
+            .get(page)
+            .map_or(u64::MAX, |page| u64::from(page.header.first_row) + u64::from(page.header.values));
+        edge = edge.min(end.max(row + 1));
+    }
+    Ok(edge)
+}
+
+/// The answer for rows that lie in one page of each tested column.
+fn decide(
+    inner: &Inner,
+    predicate: &Predicate,
+    group: usize,
+    rows: Range<u64>,
+    pages: &Pages,
+) -> Result<Mask, Fault> {
+    let truth = predicate.evaluate(&mut |column, test| {
+        if inner.is_blob(column) {
+            return Ok::<_, Fault>(test.rows(&inner.read_rows(group, column, rows.clone())?));
+        }
+        let table = inner.page_table(group, column)?;
+        let page = table.page_of(rows.start);
+        let whole = pages.get(inner, group, column, page)?;
+        let first = table.pages.get(page).map_or(0, |page| u64::from(page.header.first_row));
+        let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+        let (from, to) = (place(rows.start), place(rows.end));
+        if from == 0 && to == whole.len() {
+            return Ok(test.rows(&whole));
+        }
+        let mut part = Column::empty(inner.field(column));
+        part.extend_from(&whole, from, to);
+        Ok(test.rows(&part))
+    })?;
+    Ok(truth.yes)
+}

@@ -1,0 +1,52 @@
+//! Pages that were just decoded.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::column::Column;
+use crate::fault::Fault;
+use crate::file::Inner;
+
+/// The last few pages of a scan: neighbouring batches, and filter and answer, share them.
+#[derive(Debug)]
+pub(super) struct Pages {
+    kept: Mutex<VecDeque<Kept>>,
+    most: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    place: (usize, usize, usize),
+    rows: Arc<Column>,
+}
+
+impl Pages {
+    pub(super) fn new(most: usize) -> Self {
+        Self { kept: Mutex::default(), most }
+    }
+
+    /// A page, decoded. Blob values are left empty.
+    pub(super) fn get(
+        &self,
+        inner: &Inner,
+        group: usize,
+        column: usize,
+        page: usize,
+    ) -> Result<Arc<Column>, Fault> {
+        let place = (group, column, page);
+        let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = lock().iter().find(|kept| kept.place == place) {
+            return Ok(Arc::clone(&kept.rows));
+        }
+        let table = inner.page_table(group, column)?;
+        let mut rows = Column::empty(inner.field(column));
+        inner.decode_page(group, column, page, &table, &mut rows)?;
+        let rows = Arc::new(rows);
+        let mut kept = lock();
+        if kept.len() >= self.most {
+            kept.pop_front();
+        }
+        kept.push_back(Kept { place, rows: Arc::clone(&rows) });
+        Ok(rows)
+    }
+}

@@ -1,0 +1,315 @@
+//! What can be known of a row group without decoding a value.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::chunk::PageTable;
+use crate::fault::Fault;
+use crate::file::Inner;
+use crate::page::bounds::Bounds;
+use crate::predicate::{Outcomes, Predicate, Summary, Test};
+use crate::scalar::Scalar;
+use crate::schema::Type;
+use crate::wire::footer::Zone;
+use crate::wire::ids::{Encoding, file_flags, page_flags};
+
+/// What left something out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Zones and null counts of chunks.
+    Zone,
+    /// A bloom filter.
+    Bloom,
+    /// Bounds of pages.
+    Bounds,
+    /// The values of a dictionary.
+    Dictionary,
+}
+
+/// Rows of a group with one answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Counted from the start of the group.
+    pub(super) rows: Range<u64>,
+    pub(super) verdict: Verdict,
+}
+
+/// What is known about rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// None is taken.
+    Never(By),
+    /// All are taken.
+    Always,
+    /// Their values decide.
+    Maybe,
+}
+
+/// A row group as the condition sees it.
+#[derive(Debug)]
+pub(super) struct GroupPlan {
+    pub(super) group: usize,
+    /// What was known of the group as a whole.
+    pub(super) verdict: Verdict,
+    /// All rows of the group, in order.
+    pub(super) segments: Vec<Segment>,
+    /// Pages of the columns of the condition, and how many of them need not be decoded.
+    pub(super) pages: u64,
+    pub(super) pages_spared: u64,
+}
+
+impl GroupPlan {
+    /// A group without a condition.
+    pub(super) fn everything(inner: &Inner, group: usize) -> Self {
+        let rows = inner.footer.groups.get(group).map_or(0, |group| group.rows);
+        Self::whole(group, rows, Verdict::Always)
+    }
+
+    fn whole(group: usize, rows: u64, verdict: Verdict) -> Self {
+        let segments = if rows == 0 { Vec::new() } else { vec![Segment { rows: 0..rows, verdict }] };
+        Self { group, verdict, segments, pages: 0, pages_spared: 0 }
+    }
+
+    /// Asks zones and filters, then the bounds of pages.
+    pub(super) fn make(inner: &Inner, predicate: &Predicate, group: usize) -> Result<Self, Fault> {
+        let rows = inner.group(group)?.rows;
+        let mut by = By::Zone;
+        let outcomes = predicate.outcomes(&mut |column, test| {
+            let outcomes = test.outcomes(&chunk_summary(inner, group, column)?);
+            if outcomes.yes && filtered_out(inner, group, column, test)? {
+                by = By::Bloom;
+                return Ok::<_, Fault>(Outcomes { yes: false, ..outcomes });
+            }
+            Ok(outcomes)
+        })?;
+        let columns = predicate.columns();
+        let count = |column: &usize| inner.chunk(group, *column).map_or(0, |chunk| chunk.pages);
+        let pages = columns.iter().map(count).sum();
+        let verdict = match outcomes {
+            _ if outcomes.is_never() => Verdict::Never(by),
+            _ if outcomes.is_always() => Verdict::Always,
+            _ => Verdict::Maybe,
+        };
+        if verdict != Verdict::Maybe {
+            let mut plan = Self::whole(group, rows, verdict);
+            (plan.pages, plan.pages_spared) = (pages, pages);
+            return Ok(plan);
+        }
+        let pieces: Vec<Pieces> = columns
+            .iter()
+            .map(|column| Pieces::of(inner, group, *column, predicate))
+            .collect::<Result<_, Fault>>()?;
+        let mut plan = Self { group, verdict, segments: Vec::new(), pages, pages_spared: 0 };
+        plan.cut(&pieces, predicate, rows);
+        plan.pages_spared = plan.spared(&pieces);
+        Ok(plan)
+    }
+
+    /// Cuts the rows where a page of some column starts, and asks what is known of each piece.
+    fn cut(&mut self, pieces: &[Pieces], predicate: &Predicate, rows: u64) {
+        let mut starts: Vec<u64> = pieces.iter().flat_map(|pieces| pieces.starts()).collect();
+        starts.push(0);
+        starts.sort_unstable();
+        starts.dedup();
+        let mut cursors = vec![0; pieces.len()];
+        for (index, start) in starts.iter().enumerate() {
+            let end = starts.get(index + 1).copied().unwrap_or(rows);
+            for (cursor, pieces) in cursors.iter_mut().zip(pieces) {
+                while pieces
+                    .table
+                    .pages
+                    .get(*cursor + 1)
+                    .is_some_and(|page| u64::from(page.header.first_row) <= *start)
+                {
+                    *cursor += 1;
+                }
+            }
+            let mut by = By::Bounds;
+            let outcomes = predicate.outcomes(&mut |column, test| {
+                let found = pieces.iter().zip(&cursors).find(|(pieces, _)| pieces.column == column);
+                let Some((pieces, cursor)) = found else { return Ok::<_, Fault>(Outcomes::ANY) };
+                let (outcomes, dictionary) = pieces.outcomes(*cursor, test);
+                if dictionary {
+                    by = By::Dictionary;
+                }
+                Ok(outcomes)
+            });
+            let outcomes = outcomes.unwrap_or(Outcomes::ANY);
+            let verdict = match outcomes {
+                _ if outcomes.is_never() => Verdict::Never(by),
+                _ if outcomes.is_always() => Verdict::Always,
+                _ => Verdict::Maybe,
+            };
+            match self.segments.last_mut() {
+                Some(last) if last.verdict == verdict => last.rows.end = end,
+                _ => self.segments.push(Segment { rows: *start..end, verdict }),
+            }
+        }
+        self.segments.retain(|segment| !segment.rows.is_empty());
+    }
+
+    /// Pages of the condition that hold no row whose values decide.
+    fn spared(&self, pieces: &[Pieces]) -> u64 {
+        let open: Vec<&Range<u64>> = self
+            .segments
+            .iter()
+            .filter(|segment| segment.verdict == Verdict::Maybe)
+            .map(|segment| &segment.rows)
+            .collect();
+        let spared = |pieces: &Pieces| {
+            pieces
+                .table
+                .pages
+                .iter()
+                .filter(|page| {
+                    let start = u64::from(page.header.first_row);
+                    let end = start + u64::from(page.header.values);
+                    let next = open.partition_point(|rows| rows.end <= start);
+                    open.get(next).is_none_or(|rows| rows.start >= end)
+                })
+                .count() as u64
+        };
+        pieces.iter().map(spared).sum()
+    }
+}
+
+/// The pages of one column, and what is known of each.
+#[derive(Debug)]
+struct Pieces {
+    column: usize,
+    table: Arc<PageTable>,
+    summaries: Vec<Summary>,
+    /// For each test of this column what the values of the dictionary say: some are true, some are false.
+    dictionary: Vec<(usize, bool, bool)>,
+}
+
+impl Pieces {
+    fn of(inner: &Inner, group: usize, column: usize, predicate: &Predicate) -> Result<Self, Fault> {
+        let table = inner.page_table(group, column)?;
+        let kind = inner.field(column).scalar();
+        let sort_key = inner.field(column).sort_key && inner.header.has(file_flags::SORTED);
+        let index = if sort_key && inner.chunk(group, column)?.page_index.is_some() {
+            Some(inner.key_index(group, column)?)
+        } else {
+            None
+        };
+        let chunk = chunk_summary(inner, group, column)?;
+        let mut summaries = Vec::with_capacity(table.pages.len());
+        let mut coded = false;
+        for (number, entry) in table.pages.iter().enumerate() {
+            coded |= entry.header.encoding == Encoding::Dictionary;
+            let mut summary = Summary {
+                nulls: Some(entry.header.nulls.into()),
+                rows: entry.header.values.into(),
+                bounds: chunk.bounds.clone(),
+                exact: false,
+                nan: kind.is_float(),
+            };
+            let indexed = index.as_ref().and_then(|index| index.pages.get(number)?.zone.as_ref());
+            if let Some(zone) = indexed.filter(|zone| inner.trusted(kind, 1, zone)) {
+                summary.bounds = scalars(kind, zone);
+                summary.exact = true;
+            } else if entry.header.has(page_flags::BOUNDS) {
+                let page = inner.page(group, column, number, entry);
+                if let Some(bounds) = page.split_bounds(&inner.stored_page(&page)?)?.0 {
+                    summary.nan = bounds.has_nan;
+                    summary.exact = bounds.min_exact && bounds.max_exact;
+                    summary.bounds = from_bounds(kind, &bounds);
+                }
+            }
+            summaries.push(summary);
+        }
+        let dictionary = if coded { dictionary_answers(inner, column, predicate)? } else { Vec::new() };
+        Ok(Self { column, table, summaries, dictionary })
+    }
+
+    fn starts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.table.pages.iter().map(|page| u64::from(page.header.first_row))
+    }
+
+    /// What a test can be in a page, and whether the dictionary said so.
+    fn outcomes(&self, page: usize, test: &Test<Scalar>) -> (Outcomes, bool) {
+        let Some((summary, entry)) = self.summaries.get(page).zip(self.table.pages.get(page)) else {
+            return (Outcomes::ANY, false);
+        };
+        let outcomes = test.outcomes(summary);
+        if entry.header.encoding != Encoding::Dictionary {
+            return (outcomes, false);
+        }
+        let key = identity(test);
+        let Some((_, yes, no)) = self.dictionary.iter().find(|(kept, _, _)| *kept == key) else {
+            return (outcomes, false);
+        };
+        let told = (outcomes.yes && !yes) || (outcomes.no && !no);
+        (Outcomes { yes: outcomes.yes && *yes, no: outcomes.no && *no, ..outcomes }, told)
+    }
+}
+
+/// Tests are told apart by where they are: a condition does not move while it is asked.
+fn identity(test: &Test<Scalar>) -> usize {
+    std::ptr::from_ref(test) as usize
+}
+
+fn dictionary_answers(
+    inner: &Inner,
+    column: usize,
+    predicate: &Predicate,
+) -> Result<Vec<(usize, bool, bool)>, Fault> {
+    let place = (crate::Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
+    let values = inner.value_dictionary(column, place)?;
+    // Codes of lists stand for elements, whose answers are not those of rows.
+    if inner.field(column).kind == Type::List {
+        return Ok(Vec::new());
+    }
+    let mut out = Vec::new();
+    // The walk is not ended early by an answer, so that every test is met.
+    visit(predicate, &mut |tested, test| {
+        if tested == column && !matches!(test, Test::IsNull) {
+            let mask = test.values(&values);
+            let yes = mask.count();
+            out.push((identity(test), yes > 0, yes < values.len()));
+        }
+    });
+    Ok(out)
+}
+
+fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, &'a Test<Scalar>)) {
+    match predicate {
+        Predicate::Test { column, test } => each(*column, test),
+        Predicate::And(parts) | Predicate::Or(parts) => parts.iter().for_each(|part| visit(part, each)),
+        Predicate::Not(part) => visit(part, each),
+    }
+}
+
+/// What the footer says of a chunk.
+pub(super) fn chunk_summary(inner: &Inner, group: usize, column: usize) -> Result<Summary, Fault> {
+    let chunk = inner.chunk(group, column)?;
+    let kind = inner.field(column).scalar();
+    let zone = chunk.zone.as_ref().filter(|zone| inner.trusted(kind, chunk.pages, zone));
+    Ok(Summary {
+        bounds: zone.and_then(|zone| scalars(kind, zone)),
+        exact: true,
+        nan: kind.is_float(),
+        nulls: Some(chunk.nulls),
+        rows: chunk.values,
+    })
+}
+
+fn scalars(kind: Type, zone: &Zone) -> Option<(Scalar, Scalar)> {
+    Some((Scalar::from_bytes(kind, &zone.min)?, Scalar::from_bytes(kind, &zone.max)?))
+}
+
+fn from_bounds(kind: Type, bounds: &Bounds) -> Option<(Scalar, Scalar)> {
+    scalars(kind, &bounds.zone)
+}
+
+/// Whether the bloom filter of a chunk knows none of the values that a test needs.
+fn filtered_out(inner: &Inner, group: usize, column: usize, test: &Test<Scalar>) -> Result<bool, Fault> {
+    let Some(members) = test.members() else { return Ok(false) };
+    let chunk = inner.chunk(group, column)?;
+    let number = chunk.bloom.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
+    // A filter that cannot be read is as good as none.
+    let Some(filter) = number.and_then(|index| inner.bloom(index).ok()) else { return Ok(false) };
+    Ok(!members.into_iter().any(|value| filter.may_contain(value)))
+}
