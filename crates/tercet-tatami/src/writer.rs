@@ -54,6 +54,7 @@ use crate::wire::page::PageHeader;
 use blobs::BlobRuns;
 use check::Order;
 use chunk::{ColumnWriter, Page};
+pub(crate) use compress::Compressor;
 use group::Group;
 pub use options::{Profile, WriterOptions};
 use spool::Spool;

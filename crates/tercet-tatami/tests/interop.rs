@@ -1,5 +1,6 @@
 //! The files of the reference implementation, written again from their rows: the same pages, zones, filters and runs.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![allow(dead_code, reason = "the support is shared")]
 
 #[path = "support/pages.rs"]
 mod pages;

@@ -14,8 +14,8 @@ const LEAST_GAIN_PERCENT: u64 = 2;
 
 /// How the payloads of a file are compressed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Compressor {
-    pub(super) codec: Codec,
+pub(crate) struct Compressor {
+    pub(crate) codec: Codec,
     level: i32,
     /// Whether a page may be stored as it is.
     native: bool,
@@ -23,8 +23,8 @@ pub(super) struct Compressor {
 
 /// How a page is stored.
 #[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) codec: Codec,
+pub(crate) struct Choice {
+    pub(crate) codec: Codec,
     /// Whether the bytes of floats are transposed.
     pub(super) split: bool,
     /// The compressed payload; none if it is stored as it is.
@@ -33,13 +33,13 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The bytes that a payload takes.
-    pub(super) fn stored_len(&self, payload: &[u8]) -> usize {
+    pub(crate) fn stored_len(&self, payload: &[u8]) -> usize {
         self.bytes.as_ref().map_or(payload.len(), Vec::len)
     }
 }
 
 impl Compressor {
-    pub(super) fn new(options: &WriterOptions) -> Self {
+    pub(crate) fn new(options: &WriterOptions) -> Self {
         Self { codec: options.codec, level: options.level, native: options.is_native() }
     }
 
@@ -53,7 +53,7 @@ impl Compressor {
     }
 
     /// The shortest way of storing a payload.
-    pub(super) fn payload(&self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
+    pub(crate) fn payload(&self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
         let stays = Choice { codec: Codec::None, split: false, bytes: None };
         if self.codec == Codec::None || self.native && payload.is_empty() {
             return Ok(stays);
