@@ -2,6 +2,7 @@
 //! one, never something between.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 #![allow(dead_code, reason = "the support is shared")]
+#![allow(clippy::disallowed_methods, reason = "these tests look at real files")]
 #![cfg(any(unix, windows))]
 
 #[path = "support/columns.rs"]

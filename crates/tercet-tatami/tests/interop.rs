@@ -21,7 +21,7 @@ fn manifest() -> Option<(PathBuf, Value)> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn sha256(bytes: &[u8]) -> String {

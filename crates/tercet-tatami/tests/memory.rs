@@ -57,10 +57,9 @@ fn many_rows_take_no_more_memory_than_few() {
         assert_eq!(file.take(&[rows - 1], &[1, 2]).unwrap()[0].len(), 1);
         (stats.peak_bytes, file.len_bytes())
     };
-    // Twenty megabytes of values decide nothing yet; the trial ends after 64.
-    let (few, _) = peak_of(20);
-    let (many, bytes) = peak_of(60);
-    assert!(many < 160 << 20, "{many} bytes for a file of {bytes}, {few} for the smaller one");
-    let (more, bytes) = peak_of(120);
-    assert!(more < many + (4 << 20), "{more} bytes for a file of {bytes}, {many} for half of it");
+    // The values of the smaller file are just enough for the trial of dictionaries.
+    let (few, bytes) = peak_of(15);
+    assert!(few < 192 << 20, "{few} bytes for a file of {bytes}");
+    let (many, bytes) = peak_of(45);
+    assert!(many < few + (4 << 20), "{many} bytes for a file of {bytes}, {few} for a third of it");
 }

@@ -9,6 +9,7 @@ mod pages;
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
+use std::slice;
 
 use columns::{Noise, SHAPES, all_seen, column};
 use pages::Bytes;
@@ -241,7 +242,7 @@ fn small_pages_share_a_dictionary() {
         .collect();
     let words = Column::new(Values::Bytes(words.iter().collect()));
     let options = WriterOptions::new().with_page_max_values(20);
-    let made = Bytes::new(write(&[field.clone()], &[words.clone()], 4000, options));
+    let made = Bytes::new(write(slice::from_ref(&field), slice::from_ref(&words), 4000, options));
     check(&[field], &[words], &made, "words");
     let features = made.file.footer().features.clone().unwrap();
     assert_ne!(features.requires & requires::ZSTD_DICT, 0, "{features:?}");
@@ -257,8 +258,8 @@ fn encoding_of(values: &[String]) -> String {
     let column = Column::new(Values::Bytes(values.iter().collect()));
     let field = Field::new("s", Type::String);
     let made = Bytes::new(write(
-        std::slice::from_ref(&field),
-        &[column.clone()],
+        slice::from_ref(&field),
+        slice::from_ref(&column),
         values.len(),
         WriterOptions::new(),
     ));
@@ -293,6 +294,6 @@ fn text_gets_what_suits_it() {
     let column = Column::new(Values::Bytes(comments.iter().collect()));
     let field = [Field::new("s", Type::String)];
     let sizes = [WriterOptions::new(), WriterOptions::interop().with_page_max_bytes(1 << 20)]
-        .map(|options| write(&field, std::slice::from_ref(&column), 30_000, options).len());
+        .map(|options| write(&field, slice::from_ref(&column), 30_000, options).len());
     assert!(sizes[0] * 100 <= sizes[1] * 101, "{sizes:?}");
 }

@@ -6,6 +6,7 @@
 mod pages;
 
 use std::io::Cursor;
+use std::slice;
 
 use pages::Bytes;
 use tercet_tatami::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
@@ -247,8 +248,11 @@ fn batches_that_do_not_fit_are_refused() {
     let null = ints(&[1, 2]).with_validity([true, false].into_iter().collect());
     assert_eq!(refused(vec![int()], &[null]), BatchError::Null { column: "n".into(), row: 1 });
     let bad = Column::new(Values::Bytes([&b"ok"[..], b"\xff"].iter().collect()));
-    assert_eq!(refused(vec![text()], &[bad.clone()]), BatchError::NotUtf8 { column: "s".into(), row: 1 });
-    write(vec![Field::new("b", Type::Bytes)], &[bad.clone()], WriterOptions::new());
+    assert_eq!(
+        refused(vec![text()], slice::from_ref(&bad)),
+        BatchError::NotUtf8 { column: "s".into(), row: 1 }
+    );
+    write(vec![Field::new("b", Type::Bytes)], slice::from_ref(&bad), WriterOptions::new());
     let hidden = bad.clone().with_validity([true, false].into_iter().collect());
     write(vec![text().with_nulls()], &[hidden], WriterOptions::new());
     let list = |ends: Vec<u64>, elements| Column::new(Values::List(Box::new(Lists { ends, elements })));

@@ -96,7 +96,7 @@ impl BlobRuns {
             let value = values.get(row);
             let bytes = self.open.bytes.len() as u64;
             if run::ends(self.open.lengths.len(), bytes, value.len() as u64, self.target) {
-                self.closed.push(std::mem::take(&mut self.open));
+                self.close();
                 let enough = if self.decided { WINDOW_BYTES } else { self.trial_bytes };
                 if self.held >= enough {
                     self.work_off()?;
@@ -113,7 +113,7 @@ impl BlobRuns {
     /// Writes the last runs.
     pub(super) fn finish(mut self) -> Result<Blobs, Fault> {
         if !self.open.lengths.is_empty() {
-            self.closed.push(std::mem::take(&mut self.open));
+            self.close();
         }
         self.work_off()?;
         let codec = match &self.dictionary {
@@ -125,6 +125,14 @@ impl BlobRuns {
             (kind, dictionary.bytes().to_vec())
         });
         Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
+    }
+
+    /// Ends the run that grows. Many may wait, so that none keeps more room than it needs.
+    fn close(&mut self) {
+        let mut run = std::mem::take(&mut self.open);
+        run.bytes.shrink_to_fit();
+        run.lengths.shrink_to_fit();
+        self.closed.push(run);
     }
 
     /// Compresses the runs that are complete.
@@ -154,7 +162,9 @@ impl BlobRuns {
                 let values = values.borrow();
                 let payload = run::to_payload(&values.lengths, &values.bytes);
                 let raw_bytes = payload.len();
-                Ok(Stored { raw_bytes, bytes: self.compressor.run(payload, dictionary)? })
+                let mut bytes = self.compressor.run(payload, dictionary)?;
+                bytes.shrink_to_fit();
+                Ok(Stored { raw_bytes, bytes })
             })
             .collect()
     }

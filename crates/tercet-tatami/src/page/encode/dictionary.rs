@@ -79,7 +79,9 @@ impl ValueDictionary {
         varint::put(self.entries.len() as u64, &mut out);
         match &self.entries {
             Entries::Numbers { keys, width } => {
-                keys.iter().for_each(|key| out.extend_from_slice(&key.to_le_bytes()[..*width]));
+                for key in keys {
+                    out.extend_from_slice(&key.to_le_bytes()[..*width]);
+                }
             }
             Entries::Texts { bytes, ends } => {
                 let mut start = 0;

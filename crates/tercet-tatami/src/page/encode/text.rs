@@ -33,6 +33,9 @@ use crate::writer::{Compressor, WriterOptions};
 /// Stored text behind symbols may be this much longer than without.
 const WORSE_PERCENT: usize = 1;
 
+/// Pages of a few huge values are left as they are: codes can be twice as long as what they stand for.
+const MAX_PAGE_BYTES: u64 = 1 << 30;
+
 /// One page in so many is compressed both ways.
 const MEASURED_PAGES: u32 = 16;
 
@@ -69,7 +72,9 @@ impl TextTools {
 
     /// Values as codes of symbols, if that is shorter than `plain_len` and compresses well enough.
     fn encode(&mut self, values: &[&[u8]], plain_len: u64) -> Result<Option<Vec<u8>>, Fault> {
-        let Some(compressor) = &self.compressor else { return Ok(None) };
+        let Some(compressor) = self.compressor.as_ref().filter(|_| plain_len <= MAX_PAGE_BYTES) else {
+            return Ok(None);
+        };
         let measured = compressor.codec != Codec::None && self.since.is_multiple_of(MEASURED_PAGES);
         self.since = self.since.wrapping_add(1);
         if !measured && !self.pays {
