@@ -110,13 +110,18 @@ pub(super) fn encode(
         return Ok((Encoding::Plain, bounds));
     }
     let plain_len = plain_len(values);
-    let coded = tools.text.encode(values, plain_len)?;
-    // What symbols do not make shorter stands as it is.
-    let best = coded.as_ref().map_or(plain_len, |coded| coded.len() as u64);
-    if let Some(dictionary) = &mut tools.values
-        && dictionary.encode_texts(values, best, out)?
-    {
-        return Ok((Encoding::Dictionary, bounds));
+    let trial = tools.values.as_mut().and_then(|dictionary| dictionary.try_texts(values, plain_len));
+    // A code of a symbol stands for eight bytes at the most: what is shorter still need not be compared.
+    let raw_bytes: u64 = values.iter().map(|value| value.len() as u64).sum();
+    let unbeaten = trial.as_ref().is_some_and(|trial| trial.bytes <= raw_bytes / 8);
+    let coded = if unbeaten { None } else { tools.text.encode(values, plain_len)? };
+    if let (Some(dictionary), Some(trial)) = (&mut tools.values, trial) {
+        // Of equal ones the first in the order PLAIN, DICTIONARY, FSST is taken.
+        if coded.as_ref().is_none_or(|coded| trial.bytes <= coded.len() as u64) {
+            dictionary.keep(&trial, out)?;
+            return Ok((Encoding::Dictionary, bounds));
+        }
+        dictionary.forget(&trial);
     }
     if let Some(coded) = coded {
         tools.text.used = true;
