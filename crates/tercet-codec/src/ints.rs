@@ -15,7 +15,7 @@
 //! ints::encode(scheme, &values, &mut stream)?;
 //! assert_eq!(stream, [0x02, 0xe8, 0x07, 0x1c]);
 //!
-//! let mut back = Vec::new();
+//! let mut back = Vec::<u32>::new();
 //! ints::decode(scheme, &stream, 3, &mut back)?;
 //! assert_eq!(back, values);
 //! # Ok::<(), tercet_codec::CodecError>(())
@@ -71,6 +71,7 @@ impl Scheme {
 }
 
 const PLAIN: &str = "plain";
+const BITPACK: &str = "bitpack";
 
 /// Appends the stream of `values` to `out`. Fails if the scheme does not take them, see [`encoded_len`].
 pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
@@ -152,6 +153,45 @@ fn decode_plain<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usi
     let values = bytes[..used].chunks_exact(size_of::<T>());
     out.extend(values.map(|value| bytemuck::pod_read_unaligned::<T>(value).swap_if_big_endian()));
     Ok(used)
+}
+
+/// Appends `values` side by side, each in `width` bits (1 to 64), the first in the lowest bits of the first byte. Fails
+/// if one of them needs more.
+pub fn pack_bits<T: Lane>(width: u32, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
+    check_width(width)?;
+    refuse_above(BITPACK, u64::MAX >> (bitpack::MOST_BITS - width), values)?;
+    bitpack::pack_with(width, values.len(), out, |first, block| {
+        for (wide, value) in block.iter_mut().zip(&values[first..]) {
+            *wide = value.widen();
+        }
+    });
+    Ok(())
+}
+
+/// Appends `n` values of `width` bits (1 to 64) at the beginning of `bytes` to `out`, and returns the bytes they take.
+pub fn unpack_bits<T: Lane>(
+    width: u32,
+    bytes: &[u8],
+    n: usize,
+    out: &mut Vec<T>,
+) -> Result<usize, CodecError> {
+    check_width(width)?;
+    let used = check_room(BITPACK, bytes, n, width)?;
+    reserve(BITPACK, out, n)?;
+    bitpack::unpack(width, bytes, n, &mut bitpack::Above { base: 0, out });
+    Ok(used)
+}
+
+fn check_width(width: u32) -> Result<(), CodecError> {
+    if (1..=bitpack::MOST_BITS).contains(&width) {
+        return Ok(());
+    }
+    Err(CodecError::Parameter {
+        codec: BITPACK,
+        name: "values of",
+        found: format!("{width} bits"),
+        allowed: "they have 1 to 64",
+    })
 }
 
 /// Refuses values above `largest`.

@@ -21,12 +21,13 @@ pub(crate) struct PageTable {
     pub(crate) pages: Vec<PageEntry>,
 }
 
-/// One page.
+/// A page and where it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PageEntry {
+pub struct PageEntry {
     /// Where its header starts.
-    pub(crate) offset: u64,
-    pub(crate) header: PageHeader,
+    pub offset: u64,
+    /// What stands there.
+    pub header: PageHeader,
 }
 
 impl PageTable {
@@ -96,6 +97,17 @@ impl Inner {
                 let because = "the rows of the pages before";
                 let why = Why::Disagrees { found: header.first_row.into(), expected: rows, because };
                 return Err(fault(region, "first_row_index", at + 20, 4, why));
+            }
+            if page == 0 && header.encoding != chunk.encoding {
+                let because = "the entry of the chunk in the footer";
+                let (found, expected) = (header.encoding.id().into(), chunk.encoding.id().into());
+                return Err(fault(
+                    region,
+                    "encoding",
+                    at + 1,
+                    1,
+                    Why::Disagrees { found, expected, because },
+                ));
             }
             rows += u64::from(header.values);
             nulls += u64::from(header.nulls);
@@ -171,7 +183,7 @@ impl Inner {
     }
 
     /// Refuses a page whose rows take more memory than allowed: few bytes can stand for many equal values.
-    fn check_rows(&self, page: &Page<'_>) -> Result<(), Fault> {
+    pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), Fault> {
         let width = self.field(page.column).kind.width().unwrap_or(size_of::<crate::column::View>());
         let bytes = u64::from(page.header.values).saturating_mul(width as u64);
         within("the values of a page", bytes, self.options.limits.chunk_bytes)?;

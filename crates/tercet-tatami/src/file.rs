@@ -18,7 +18,7 @@ use crate::region::Region;
 use crate::schema::{Field, Schema};
 use crate::wire::footer::{Chunk, FEATURES, Footer, Group, TRAILER_LEN};
 use crate::wire::header::{self, Header};
-use crate::wire::ids::{offers, requires};
+use crate::wire::ids::{file_flags, offers, requires};
 
 /// How to open a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +32,8 @@ pub struct OpenOptions {
     pub allow_invalid_utf8: bool,
     /// The largest sizes accepted.
     pub limits: Limits,
+    /// For repairs: blob runs may hold more values than there are rows for.
+    pub(crate) mending: bool,
 }
 
 /// How bytes are fetched.
@@ -132,6 +134,32 @@ impl File {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// A file whose footer was made again: records lie before `end`.
+    pub(crate) fn with_footer(
+        source: Arc<dyn ByteSource>,
+        mut options: OpenOptions,
+        footer: Footer,
+        end: u64,
+    ) -> Result<Self, Fault> {
+        options.mending = true;
+        let flag = |set: bool, bit: u16| if set { bit } else { 0 };
+        let header = Header {
+            major: 1,
+            minor: 1,
+            flags: flag(footer.schema.sort_key().is_some(), file_flags::SORTED),
+            checksum: 1,
+            default_codec: crate::wire::ids::Codec::Zstd,
+            page_size_hint: 0,
+            uuid: [0; 16],
+            rows: footer.statistics.rows,
+            footer_offset: end,
+            created_millis: 0,
+            creator_id: 0,
+        };
+        let inner = Inner::assemble(source, options, None, header, footer, Span::empty(end), 0)?;
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
     /// The name of the file, as it was opened.
     pub fn name(&self) -> &Arc<str> {
         self.inner.source.name()
@@ -212,8 +240,20 @@ impl Inner {
         agree("row_count", 32, header.rows, footer.statistics.rows, "the statistics of the footer")?;
         let in_groups = footer.groups.last().map_or(0, |group| group.first_row + group.rows);
         agree("row_count", 32, header.rows, in_groups, "the rows of the row groups")?;
+        Self::assemble(source, options, path, header, footer, footer_span, footer_crc)
+    }
+
+    fn assemble(
+        source: Arc<dyn ByteSource>,
+        options: OpenOptions,
+        path: Option<PathBuf>,
+        header: Header,
+        footer: Footer,
+        footer_span: Span,
+        footer_crc: u32,
+    ) -> Result<Self, Fault> {
         let dictionaries = Dictionaries::new(&footer)?;
-        let blobs = BlobReader::all(&footer)?;
+        let blobs = BlobReader::all(&footer, options.mending)?;
         let key_indexes = footer.groups.iter().map(|_| OnceLock::new()).collect();
         Ok(Self {
             source,
@@ -255,6 +295,12 @@ impl Inner {
             name: column.to_string().into(),
             available: self.footer.schema.some_names(),
         })
+    }
+
+    /// The pairs that the caller of the writer gave, without those that writers add.
+    pub(crate) fn user_pairs(&self) -> Vec<(String, String)> {
+        let added = |key: &str| matches!(key, "tatami.version" | "tatami.sort_key");
+        self.footer.pairs.iter().filter(|(key, _)| !added(key)).cloned().collect()
     }
 
     /// Refuses data whose meaning this build cannot know.

@@ -25,16 +25,20 @@ pub mod dictionary;
 pub mod fault;
 pub mod file;
 pub mod lookup;
+pub mod outline;
 pub mod page;
 pub mod prune;
 pub mod read;
 mod record;
 pub mod region;
+pub mod repair;
 pub mod scalar;
 pub mod schema;
+pub mod verify;
 pub mod wire;
 pub mod writer;
 
+pub use chunk::PageEntry;
 pub use column::{Bitmap, Column, Lists, Strings, Values};
 pub use fault::{BatchError, Error, Fault, OptionsError};
 pub use file::{Access, File, OpenOptions};
@@ -43,4 +47,7 @@ pub use read::Stream;
 pub use region::Region;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, SchemaError, Type};
+#[cfg(any(unix, windows))]
+pub use verify::verify;
+pub use verify::{Report, VerifyOptions, verify_source};
 pub use writer::{Profile, Writer, WriterOptions, Written};

@@ -2,10 +2,12 @@
 
 use rayon::prelude::*;
 
+use crate::chunk::PageEntry;
 use crate::column::{Column, Values};
 use crate::fault::{Error, Fault};
 use crate::file::{File, Inner};
 
+mod range;
 mod stream;
 mod take;
 
@@ -41,6 +43,13 @@ impl File {
             out.push(whole);
         }
         Ok(out)
+    }
+
+    /// Where the pages of a column in one row group are, by their headers alone.
+    pub fn pages(&self, group: usize, column: usize) -> Result<Vec<PageEntry>, Error> {
+        self.check_columns(&[column])?;
+        let table = self.inner().page_table(group, column).map_err(|fault| self.error(fault))?;
+        Ok(table.pages.clone())
     }
 
     /// The rows of some columns in one row group, decoded on all threads.

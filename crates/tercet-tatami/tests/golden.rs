@@ -165,3 +165,25 @@ fn a_key_of_another_type_is_refused() {
     assert_eq!(unsorted.schema().fields()[0].kind, Type::Int32);
     assert!(unsorted.lookup(&Scalar::Int32(7)).unwrap_err().to_string().contains("no sort key"));
 }
+
+#[test]
+fn files_of_the_reference_verify() {
+    use tercet_tatami::VerifyOptions;
+
+    let Some((folder, manifest)) = manifest() else { return };
+    for entry in files(&manifest) {
+        let path = folder.join(entry["path"].as_str().unwrap());
+        for deep in [false, true] {
+            let options = VerifyOptions::default().with_deep(deep);
+            let report = tercet_tatami::verify(&path, options, &tercet_core::progress::Silent).unwrap();
+            assert!(report.ok, "{} {:#?}", report.file, report.findings);
+        }
+        let file = File::open(&path).unwrap();
+        let mut parts = 0;
+        file.outline(true).unwrap().walk(&mut |_, part| {
+            parts += 1;
+            assert!(part.span.end() <= file.len_bytes(), "{part:?}");
+        });
+        assert!(parts > 20, "{parts}");
+    }
+}

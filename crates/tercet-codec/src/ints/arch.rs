@@ -1,8 +1,12 @@
-//! Passes over all values, compiled for what this machine has.
+//! The fastest way this machine has.
 //!
-//! The loops are the plain ones of the schemes; with AVX2 the compiler makes twice as much of an instruction, and of
-//! 64-bit comparisons more than that.
+//! Passes over all values are the plain loops of the schemes: with AVX2 the compiler makes twice as much of an
+//! instruction, and of 64-bit comparisons more than that. Unpacking has a kernel.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+use super::bitpack::Sink;
 use super::frame::Frame;
 use super::{Lane, choose, delta, group};
 
@@ -38,4 +42,20 @@ pass! {
 pass! {
     /// The bytes of the group varint stream.
     group_varint_len -> u64, group::encoded_len
+}
+
+/// Gives `n` values to `sink` as [`bitpack::unpack_plainly`](super::bitpack::unpack_plainly) does, if this machine has a
+/// kernel for their width; otherwise nothing is done.
+pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if width <= avx2::MOST_BITS && is_x86_feature_detected!("avx2") {
+        #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
+        // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
+        unsafe {
+            avx2::unpack(width, packed, n, sink);
+        }
+        return true;
+    }
+    let _ = (width, packed, n, sink);
+    false
 }

@@ -4,16 +4,22 @@
 //! that is known when compiling: there is one kernel for each width, and no branch in it. The last group is padded with
 //! zeros.
 
+use super::{Lane, arch};
+
 /// Values that are packed and unpacked together.
 pub(super) const BLOCK: usize = 64;
 
 /// The widest values.
 pub(super) const MOST_BITS: u32 = 64;
 
-const GROUP: usize = 8;
+/// Values that take a whole number of bytes, whatever their width.
+pub(super) const GROUP: usize = 8;
 
 /// Bytes that a kernel may read behind its last value.
-const SLACK: usize = 8;
+pub(super) const SLACK: usize = 16;
+
+/// The most bytes of a block, and those behind.
+pub(super) const MOST_WINDOW: usize = BLOCK * size_of::<u64>() + SLACK;
 
 /// The bits that `value` needs; zero needs one, too.
 pub(super) const fn bits(value: u64) -> u32 {
@@ -44,24 +50,60 @@ pub(super) fn pack_with(width: u32, n: usize, out: &mut Vec<u8>, mut fill: impl 
     }
 }
 
-/// Gives `n` values of `width` bits (1 to 64) to `each`, a block at a time. `packed` holds all of them; what follows them
-/// is ignored.
-pub(super) fn unpack_with(width: u32, packed: &[u8], n: usize, mut each: impl FnMut(&[u64])) {
-    let unpack = UNPACK[width as usize - 1];
-    let block_bytes = GROUP * width as usize;
-    let mut values = [0; BLOCK];
-    for (block, first) in (0..n).step_by(BLOCK).enumerate() {
-        let rest = &packed[block * block_bytes..];
-        if let Some(window) = rest.get(..block_bytes + SLACK) {
-            unpack(window, &mut values);
-        } else {
-            let mut window = [0; BLOCK * size_of::<u64>() + SLACK];
-            let len = rest.len().min(block_bytes);
-            window[..len].copy_from_slice(&rest[..len]);
-            unpack(&window[..block_bytes + SLACK], &mut values);
-        }
-        each(&values[..(n - first).min(BLOCK)]);
+/// Where unpacked values go, a block at a time.
+pub(super) trait Sink {
+    fn take<W: Copy + Into<u64>>(&mut self, block: &[W]);
+}
+
+/// Appends to `out` what is above `base`.
+pub(super) struct Above<'a, T> {
+    pub(super) base: u64,
+    pub(super) out: &'a mut Vec<T>,
+}
+
+impl<T: Lane> Sink for Above<'_, T> {
+    #[inline]
+    fn take<W: Copy + Into<u64>>(&mut self, block: &[W]) {
+        let base = self.base;
+        self.out.extend(block.iter().map(|&residual| T::narrow(base.wrapping_add(residual.into()))));
     }
+}
+
+/// Gives `n` values of `width` bits (1 to 64) to `sink`. `packed` holds all of them; what follows them is ignored.
+pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
+    if !arch::unpack(width, packed, n, sink) {
+        unpack_plainly(width, packed, n, sink);
+    }
+}
+
+/// The same on any machine.
+pub(super) fn unpack_plainly(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
+    let unpack = UNPACK[width as usize - 1];
+    let mut values = [0; BLOCK];
+    let mut spare = [0; MOST_WINDOW];
+    for first in (0..n).step_by(BLOCK) {
+        unpack(window(width, packed, first, &mut spare), &mut values);
+        sink.take(&values[..(n - first).min(BLOCK)]);
+    }
+}
+
+/// The bytes of the block that begins with value `first`, and [`SLACK`] more, which are in `spare` where `packed` ends
+/// before.
+#[inline]
+pub(super) fn window<'a>(
+    width: u32,
+    packed: &'a [u8],
+    first: usize,
+    spare: &'a mut [u8; MOST_WINDOW],
+) -> &'a [u8] {
+    let rest = &packed[first / GROUP * width as usize..];
+    let block_bytes = GROUP * width as usize;
+    if let Some(window) = rest.get(..block_bytes + SLACK) {
+        return window;
+    }
+    let len = rest.len().min(block_bytes);
+    spare[..len].copy_from_slice(&rest[..len]);
+    &spare[..block_bytes + SLACK]
 }
 
 type Pack = fn(&[u64; BLOCK], &mut [u8]);

@@ -1,6 +1,6 @@
 //! Differences of neighbours: the first value, then the zigzagged differences in a frame of reference.
 
-use super::bitpack;
+use super::bitpack::{self, BLOCK, Sink};
 use super::frame::{EMPTY, Frame, take_empty};
 use super::{Lane, reserve};
 use crate::{CodecError, varint};
@@ -65,7 +65,7 @@ pub(super) fn encode<T: Lane>(values: &[T], frame: Option<Frame>, out: &mut Vec<
 
 pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     let Some(differences) = n.checked_sub(1) else { return Ok(0) };
-    let (mut value, used) =
+    let (value, used) =
         varint::get(bytes).map_err(|error| super::failed(CODEC, format!("no first value: {error}")))?;
     let rest = &bytes[used..];
     if differences == 0 {
@@ -77,14 +77,28 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     let (frame, packed, tail) = Frame::get(CODEC, rest, differences)?;
     reserve(CODEC, out, n)?;
     out.push(T::narrow(value));
-    bitpack::unpack_with(frame.width, packed, differences, |block| {
-        // The sum stays in a register while it runs over the block.
-        let mut sum = value;
-        out.extend(block.iter().map(|residual| {
-            sum = sum.wrapping_add(unzigzag(frame.base.wrapping_add(*residual)));
-            T::narrow(sum)
-        }));
-        value = sum;
-    });
+    bitpack::unpack(frame.width, packed, differences, &mut Sums { base: frame.base, sum: value, out });
     Ok(used + tail)
+}
+
+/// Appends to `out` the running sum of zigzagged differences, which are above `base`.
+struct Sums<'a, T> {
+    base: u64,
+    sum: u64,
+    out: &'a mut Vec<T>,
+}
+
+impl<T: Lane> Sink for Sums<'_, T> {
+    #[inline]
+    fn take<W: Copy + Into<u64>>(&mut self, block: &[W]) {
+        let mut values = [T::zeroed(); BLOCK];
+        // In a register while it runs over the block.
+        let mut sum = self.sum;
+        for (value, &residual) in values.iter_mut().zip(block) {
+            sum = sum.wrapping_add(unzigzag(self.base.wrapping_add(residual.into())));
+            *value = T::narrow(sum);
+        }
+        self.out.extend_from_slice(&values[..block.len()]);
+        self.sum = sum;
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! `u8 width`, `varint base`, then the residuals packed. No values at all are the width 1 alone.
 
-use super::bitpack::{self, MOST_BITS, bits, packed_len};
+use super::bitpack::{self, Above, MOST_BITS, bits, packed_len};
 use super::{Lane, check_room, failed, reserve};
 use crate::{CodecError, varint};
 
@@ -91,8 +91,6 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     }
     let (frame, packed, used) = Frame::get(CODEC, bytes, n)?;
     reserve(CODEC, out, n)?;
-    bitpack::unpack_with(frame.width, packed, n, |block| {
-        out.extend(block.iter().map(|residual| T::narrow(frame.base.wrapping_add(*residual))));
-    });
+    bitpack::unpack(frame.width, packed, n, &mut Above { base: frame.base, out });
     Ok(used)
 }

@@ -3,7 +3,7 @@
 //! `u8 width`, `u8 exceptions`, for each exception in ascending order `u8 position` and `varint value`, then the low bits
 //! of all values, exceptions included, packed. At most 256 values below 2^32.
 
-use super::bitpack::{self, bits, packed_len};
+use super::bitpack::{self, Above, bits, packed_len};
 use super::frame::take_width;
 use super::{Lane, check_room, failed, reserve};
 use crate::{CodecError, varint};
@@ -87,9 +87,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     let packed = check_room(CODEC, body, n, width)?;
     reserve(CODEC, out, n)?;
     let start = out.len();
-    bitpack::unpack_with(width, body, n, |block| {
-        out.extend(block.iter().map(|wide| T::narrow(*wide)));
-    });
+    bitpack::unpack(width, body, n, &mut Above { base: 0, out });
     let mut exceptions = rest;
     for _ in 0..count {
         let (position, value) = take_exception(&mut exceptions)?;

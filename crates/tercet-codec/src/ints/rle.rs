@@ -4,7 +4,7 @@
 //! odd number `2 * count + 1` is a run, whose one value follows; an even one `2 * count` is followed by that many
 //! literals. Runs of fewer than eight are not worth a group of their own.
 
-use super::bitpack::{self, MOST_BITS, packed_len};
+use super::bitpack::{self, Above, MOST_BITS, packed_len};
 use super::frame::{EMPTY, take_empty, take_width};
 use super::{Lane, check_room, failed, reserve};
 use crate::{CodecError, varint};
@@ -145,9 +145,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
             let wide = u64::from_le_bytes(word) & u64::MAX >> (MOST_BITS - width);
             out.resize(out.len() + count, T::narrow(wide));
         } else {
-            bitpack::unpack_with(width, rest, count, |block| {
-                out.extend(block.iter().map(|wide| T::narrow(*wide)));
-            });
+            bitpack::unpack(width, rest, count, &mut Above { base: 0, out });
         }
         rest = &rest[packed..];
         left -= count;

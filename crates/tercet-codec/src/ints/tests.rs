@@ -62,11 +62,50 @@ fn streams_have_known_bytes() {
 }
 
 #[test]
+fn packed_bits_stand_alone() {
+    let mut out = vec![9];
+    pack_bits(3, &[6u8, 0, 1], &mut out).unwrap();
+    assert_eq!(out, [9, 0x46, 0x00]);
+    let mut back = vec![7u64];
+    assert_eq!(unpack_bits(3, &[0x46, 0x00, 0xff], 3, &mut back), Ok(2));
+    assert_eq!(back, [7, 6, 0, 1]);
+    assert!(pack_bits(2, &[4u8], &mut out).is_err(), "too wide");
+    assert!(pack_bits(63, &[-1i8], &mut out).is_err(), "too wide");
+    pack_bits(64, &[-1i8], &mut out).unwrap();
+    assert!(unpack_bits(3, &[0x46], 3, &mut back).is_err(), "too short");
+    for width in [0, 65, u32::MAX] {
+        assert!(pack_bits(width, &[0u8], &mut out).is_err());
+        assert!(unpack_bits(width, &[0; 100], 1, &mut back).is_err());
+    }
+    assert_eq!((out.len(), back.len()), (11, 4));
+}
+
+#[test]
+fn kernels_agree_with_the_plain_one() {
+    let packed: Vec<u8> = (0..2000u32).map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[1]).collect();
+    for width in 1..=64 {
+        for n in [0usize, 1, 5, 8, 63, 64, 65, 127, 128, 200] {
+            let packed = &packed[..usize::try_from(bitpack::packed_len(n, width)).unwrap()];
+            let (mut fast, mut plain) = (Vec::<u64>::new(), Vec::new());
+            bitpack::unpack(width, packed, n, &mut bitpack::Above { base: 5, out: &mut fast });
+            bitpack::unpack_plainly(width, packed, n, &mut bitpack::Above { base: 5, out: &mut plain });
+            assert_eq!(fast, plain, "{n} of {width} bits");
+            let one = |index: usize| {
+                let bits = (0..width as usize).map(|bit| index * width as usize + bit).enumerate();
+                bits.map(|(bit, at)| u64::from(packed[at / 8] >> (at % 8) & 1) << bit)
+                    .sum::<u64>()
+                    .wrapping_add(5)
+            };
+            assert_eq!(plain, (0..n).map(one).collect::<Vec<_>>(), "{n} of {width} bits");
+        }
+    }
+}
+
+#[test]
 fn the_parts_of_a_posting_list_have_known_bytes() {
-    let gaps = [&[2][..], &[0xaa; 31], &[0x2a]].concat();
-    // Packed gaps stand without a base: a frame of base 0 has the same bits.
-    let framed = [&gaps[..1], &[0], &gaps[1..]].concat();
-    assert_eq!(decoded::<u32>(Scheme::BitpackFor, &framed, 127).unwrap(), [2; 127]);
+    let mut gaps = Vec::new();
+    pack_bits(2, &[2u32; 127], &mut gaps).unwrap();
+    assert_eq!(gaps, [&[0xaa; 31][..], &[0x2a]].concat());
     let mut frequencies = [1u32; 128];
     frequencies[3] = 40;
     check(Scheme::Pfor, &frequencies, &[&[0x01, 0x01, 0x03, 0x28, 0xf7][..], &[0xff; 15]].concat());

@@ -148,7 +148,7 @@ impl Symbols {
         ends: &mut Vec<u64>,
         raw: &mut Vec<u8>,
     ) -> Result<(), CodecError> {
-        let sum: u64 = lengths.iter().map(|len| u64::from(*len)).sum();
+        let sum = lengths.iter().fold(0u64, |sum, len| sum.saturating_add(u64::from(*len)));
         if sum != coded.len() as u64 {
             let detail = format!("{} strings take {sum} codes, but there are {}", lengths.len(), coded.len());
             return Err(failed(detail));

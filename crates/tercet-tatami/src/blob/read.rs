@@ -44,13 +44,13 @@ struct DecodedRun {
 
 impl BlobReader {
     /// One for each BLOBREF column.
-    pub(crate) fn all(footer: &Footer) -> Result<Vec<Self>, Fault> {
+    pub(crate) fn all(footer: &Footer, mending: bool) -> Result<Vec<Self>, Fault> {
         let fields = footer.schema.fields().iter().enumerate();
         let columns = fields.filter(|(_, field)| field.kind == Type::BlobRef);
-        columns.map(|(column, _)| Self::new(footer, column)).collect()
+        columns.map(|(column, _)| Self::new(footer, column, mending)).collect()
     }
 
-    fn new(footer: &Footer, column: usize) -> Result<Self, Fault> {
+    fn new(footer: &Footer, column: usize, mending: bool) -> Result<Self, Fault> {
         let descriptor = footer.blobs.iter().position(|blob| blob.column == column as u64);
         let groups = sums(
             footer
@@ -69,7 +69,7 @@ impl BlobReader {
         };
         let blob = &footer.blobs[descriptor];
         let runs = sums(blob.runs.iter().map(|run| run.values))?;
-        if runs.last() != groups.last() {
+        if runs.last() != groups.last() && !(mending && runs.last() > groups.last()) {
             let why = Why::Disagrees {
                 found: runs.last().copied().unwrap_or(0),
                 expected: groups.last().copied().unwrap_or(0),

@@ -80,6 +80,11 @@ impl Page<'_> {
                     Why::OutOfRange { found: header.nulls.into(), allowed: "at most the number of rows" };
                 return Err(self.fault("null_count", 16, 4, why));
             }
+            // Without a checksum of the header a bit too many could make values of a bitmap.
+            if header.nulls == 0 && !self.inner.guarded() {
+                let rule = "a page without nulls has no validity bitmap";
+                return Err(self.fault("flags", 3, 1, Why::Misplaced { rule }));
+            }
         } else if header.nulls != 0 {
             let rule = "a page with nulls has a validity bitmap";
             return Err(self.fault("null_count", 16, 4, Why::Misplaced { rule }));
@@ -212,18 +217,16 @@ impl Page<'_> {
             }
             (Encoding::Dictionary, kind) if kind != Type::Bool => self.dictionary_codes(body, n, out),
             (Encoding::Fsst, Type::String | Type::Bytes) => self.fsst(body, n, out),
-            (encoding, kind) => match scheme(encoding).filter(|scheme| takes(kind, *scheme)) {
-                Some(scheme) => integers(scheme, out, body, n).map_err(|error| self.codec(error)),
-                None => {
-                    let why = match encoding {
-                        Encoding::Unknown(id) => Why::UnknownVersion { found: id.into(), known: "0 to 8" },
-                        _ => Why::Misplaced {
-                            rule: "the encoding is one that the type of the column can have",
-                        },
-                    };
-                    Err(self.fault("encoding", 1, 1, why))
+            (encoding, kind) => {
+                if let Some(scheme) = scheme(encoding).filter(|scheme| takes(kind, *scheme)) {
+                    return integers(scheme, out, body, n).map_err(|error| self.codec(error));
                 }
-            },
+                let why = match encoding {
+                    Encoding::Unknown(id) => Why::UnknownVersion { found: id.into(), known: "0 to 8" },
+                    _ => Why::Misplaced { rule: "the encoding is one that the type of the column can have" },
+                };
+                Err(self.fault("encoding", 1, 1, why))
+            }
         }
     }
 

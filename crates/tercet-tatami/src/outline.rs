@@ -1,0 +1,186 @@
+//! A file as a tree of named spans.
+
+use tercet_core::{Outline, Span};
+
+use crate::fault::Error;
+use crate::file::{File, Inner};
+use crate::region::section_name;
+use crate::wire::footer::TRAILER_LEN;
+use crate::wire::header;
+use crate::wire::ids::file_flags;
+use crate::wire::page::{HEADER_LEN, PageHeader};
+
+impl File {
+    /// The parts of the file, in file order; with `pages` down to each page.
+    pub fn outline(&self, pages: bool) -> Result<Outline, Error> {
+        self.inner().outline(pages).map_err(|fault| self.error(fault))
+    }
+}
+
+fn span(start: u64, end: u64) -> Span {
+    Span::between(start, end).unwrap_or(Span::empty(start))
+}
+
+impl Inner {
+    fn outline(&self, pages: bool) -> Result<Outline, crate::Fault> {
+        let mut root = Outline::region("file", Span::first(self.source.len()));
+        root.parts.push(self.header_outline());
+        for (group, entry) in self.footer.groups.iter().enumerate() {
+            let start = entry.chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(header::LEN);
+            let mut region = Outline::region(
+                format!("row group {group}"),
+                span(start, start.saturating_add(entry.total_bytes)),
+            );
+            for (column, chunk) in entry.chunks.iter().enumerate() {
+                let name = &self.field(column).name;
+                let whole = self.chunk_span(group, column)?;
+                let mut part = Outline::region(format!("chunk {name}"), whole);
+                part.value = Some(format!(
+                    "{} rows, {} nulls, {} pages, {}, {}",
+                    chunk.values, chunk.nulls, chunk.pages, chunk.encoding, chunk.codec
+                ));
+                if pages {
+                    for (index, entry) in self.page_table(group, column)?.pages.iter().enumerate() {
+                        part.parts.push(page_outline(index, entry.offset, &entry.header));
+                    }
+                }
+                region.parts.push(part);
+                if let Some(offset) = chunk.page_index {
+                    region.parts.push(self.record_outline("page index", offset, None)?);
+                }
+            }
+            root.parts.push(region);
+        }
+        let mut rest = Vec::new();
+        for blob in &self.footer.blobs {
+            for (run, entry) in blob.runs.iter().enumerate() {
+                let end = entry.offset.saturating_add(HEADER_LEN).saturating_add(entry.stored_bytes);
+                let name = format!("blob run {run} of column {}", blob.column);
+                rest.push(Outline::leaf(
+                    name,
+                    span(entry.offset, end),
+                    format!("{} values, {} bytes raw", entry.values, entry.raw_bytes),
+                ));
+            }
+        }
+        for (index, entry) in self.footer.dictionaries.iter().enumerate() {
+            let value = format!("{} bytes raw", entry.raw_bytes);
+            rest.push(self.record_outline(&format!("dictionary {index}"), entry.offset, Some(value))?);
+        }
+        for (index, entry) in self.footer.indexes.iter().enumerate() {
+            rest.push(self.record_outline(&format!("bloom filter {index}"), entry.offset, None)?);
+        }
+        if let Some(inverted) = &self.footer.inverted {
+            let parts = [
+                ("term dictionary", inverted.term_dict_offset),
+                ("postings", inverted.postings_offset),
+                ("skip tables", inverted.skips_offset),
+                ("live documents", inverted.live_offset),
+            ];
+            for (name, offset) in parts.into_iter().filter(|(_, offset)| *offset > 0) {
+                rest.push(self.record_outline(name, offset, None)?);
+            }
+        }
+        rest.sort_by_key(|part| part.span.start());
+        root.parts.extend(rest);
+        root.parts.push(self.footer_outline()?);
+        let mut trailer =
+            Outline::region("trailer", span(self.footer_span.end(), self.footer_span.end() + TRAILER_LEN));
+        trailer.field("footer_length", 4, self.footer_span.len());
+        trailer.field("footer_crc", 4, format_args!("{:08x}", self.footer_crc));
+        trailer.field("magic", 4, "TAT1");
+        root.parts.push(trailer);
+        Ok(root)
+    }
+
+    fn header_outline(&self) -> Outline {
+        let header = &self.header;
+        let mut region = Outline::region("header", Span::first(header::LEN));
+        region.field("magic", 4, "TAT1");
+        region.field("major_version", 2, header.major);
+        region.field("minor_version", 2, header.minor);
+        region.field(
+            "flags",
+            2,
+            format_args!("{:#06x} {}", header.flags, file_flags::names(header.flags).join(" ")),
+        );
+        region.field("checksum_algorithm", 1, header.checksum);
+        region.field("default_codec", 1, header.default_codec);
+        region.field("page_size_hint", 4, header.page_size_hint);
+        region.field("uuid", 16, hex(&header.uuid));
+        region.field("row_count", 8, header.rows);
+        region.field("footer_offset", 8, header.footer_offset);
+        region.field("created_millis", 8, header.created_millis);
+        region.field("creator_id", 4, header.creator_id);
+        region.field("header_crc", 4, "checked");
+        region
+    }
+
+    fn record_outline(
+        &self,
+        name: &str,
+        offset: u64,
+        value: Option<String>,
+    ) -> Result<Outline, crate::Fault> {
+        let region = crate::Region::Footer;
+        let head = self.body_span(region, offset, HEADER_LEN)?;
+        let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
+        let end = offset + HEADER_LEN + u64::from(header.stored_bytes);
+        let value = value.unwrap_or_else(|| format!("{} bytes", header.stored_bytes));
+        Ok(Outline::leaf(name, span(offset, end), value))
+    }
+
+    fn footer_outline(&self) -> Result<Outline, crate::Fault> {
+        use tercet_core::Fields;
+
+        use crate::wire::cursor::Varints as _;
+
+        let mut region = Outline::region("footer", self.footer_span);
+        let bytes = self.source.read_at(self.footer_span)?;
+        let mut fields = Fields::new(crate::Region::Footer, self.footer_span.start(), &bytes);
+        let codec = fields.byte("footer_codec")?;
+        region.field("footer_codec", 1, codec);
+        while fields.remaining() > 0 {
+            let start = fields.position();
+            let tag = fields.uvarint("section_tag")?;
+            let len = fields.uvarint("section_length")?;
+            fields.skip("section_body", len)?;
+            let name = section_name(tag).map_or_else(|| format!("section {tag}"), str::to_owned);
+            region.parts.push(Outline::leaf(
+                name,
+                span(start, fields.position()),
+                format_args!("{len} bytes"),
+            ));
+        }
+        Ok(region)
+    }
+}
+
+fn page_outline(index: usize, offset: u64, header: &PageHeader) -> Outline {
+    let whole = header.span(offset).unwrap_or(Span::empty(offset));
+    let mark = if header.marked { ", marked" } else { "" };
+    Outline::leaf(
+        format!("page {index}"),
+        whole,
+        format_args!(
+            "rows {}..{}, {} nulls, {}, {}{mark}, {} of {} bytes",
+            header.first_row,
+            u64::from(header.first_row) + u64::from(header.values),
+            header.nulls,
+            header.encoding,
+            header.codec,
+            header.stored_bytes,
+            header.raw_bytes
+        ),
+    )
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        _ = write!(text, "{byte:02x}");
+        text
+    })
+}

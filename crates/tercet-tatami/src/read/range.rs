@@ -1,0 +1,41 @@
+//! Some rows of a row group.
+
+use std::ops::Range;
+
+use crate::column::Column;
+use crate::fault::Fault;
+use crate::file::Inner;
+
+impl Inner {
+    /// Rows of a column, counted from the start of their row group. Only the pages that hold them are decoded.
+    pub(crate) fn read_rows(&self, group: usize, column: usize, rows: Range<u64>) -> Result<Column, Fault> {
+        let table = self.page_table(group, column)?;
+        let mut out = Column::empty(self.field(column));
+        let mut at = rows.start;
+        while at < rows.end {
+            let index = table.page_of(at);
+            let Some(entry) = table.pages.get(index) else {
+                return Err(Fault::NoSuchRow { row: at, rows: 0 });
+            };
+            let first = u64::from(entry.header.first_row);
+            let end = rows.end.min(first + u64::from(entry.header.values));
+            if end <= at {
+                return Err(Fault::NoSuchRow { row: at, rows: first + u64::from(entry.header.values) });
+            }
+            let mut page = Column::empty(self.field(column));
+            self.decode_page(group, column, index, &table, &mut page)?;
+            let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+            let (from, to) = (place(at), place(end));
+            let before = out.len();
+            out.extend_from(&page, from, to);
+            if self.is_blob(column) {
+                let skipped =
+                    page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;
+                let base = self.blob(column)?.first_of_group(group) + table.present_before(index);
+                self.fill_blobs(column, base + skipped, &mut out, before)?;
+            }
+            at = end;
+        }
+        Ok(out)
+    }
+}

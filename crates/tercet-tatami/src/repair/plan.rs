@@ -1,0 +1,129 @@
+//! Which rows of a damaged file are intact in every column.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use tercet_core::{Class, Diagnose as _, Progress};
+
+use crate::fault::Fault;
+use crate::file::Inner;
+
+/// Intact rows of one row group, counted from its start.
+pub(super) type Ranges = Vec<Range<u64>>;
+
+/// What is intact in a row group, and why the rest is not.
+#[derive(Debug)]
+pub(super) struct GroupPlan {
+    pub(super) rows: u64,
+    pub(super) good: Ranges,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Looks at every page and every run. An error means that bytes could not be had.
+pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Result<GroupPlan, Fault> {
+    let rows = inner.group(group)?.rows;
+    let columns: Vec<(Ranges, Vec<Fault>)> = (0..inner.footer.schema.len())
+        .into_par_iter()
+        .map(|column| {
+            progress.check()?;
+            let found = column_ranges(inner, group, column, rows);
+            progress.advance(inner.chunk(group, column).map_or(0, |chunk| chunk.stored_bytes));
+            found
+        })
+        .collect::<Result<_, Fault>>()?;
+    // One range over everything, cut down by each column.
+    let mut good = Vec::new();
+    push(&mut good, 0..rows);
+    let mut faults = Vec::new();
+    for (ranges, found) in columns {
+        good = intersect(&good, &ranges);
+        faults.extend(found);
+    }
+    Ok(GroupPlan { rows, good, faults })
+}
+
+fn column_ranges(
+    inner: &Inner,
+    group: usize,
+    column: usize,
+    rows: u64,
+) -> Result<(Ranges, Vec<Fault>), Fault> {
+    let table = match inner.page_table(group, column) {
+        Ok(table) => table,
+        Err(fault) if fault.class() == Class::Io => return Err(fault),
+        Err(fault) => return Ok((Vec::new(), vec![fault])),
+    };
+    let (mut good, mut faults): (Ranges, Vec<Fault>) = (Vec::new(), Vec::new());
+    for entry in &table.pages {
+        let first = u64::from(entry.header.first_row);
+        let end = (first + u64::from(entry.header.values)).min(rows);
+        match inner.read_rows(group, column, first..end) {
+            Ok(_) => push(&mut good, first..end),
+            Err(fault) if fault.class() == Class::Io => return Err(fault),
+            // A page of blobs can touch several runs: rows of the others are intact.
+            Err(fault) if inner.is_blob(column) => {
+                faults.push(fault);
+                for row in first..end {
+                    if inner.read_rows(group, column, row..row + 1).is_ok() {
+                        push(&mut good, row..row + 1);
+                    }
+                }
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    Ok((good, faults))
+}
+
+/// Appends a range, joined with the last one if it continues it.
+fn push(ranges: &mut Ranges, range: Range<u64>) {
+    match ranges.last_mut() {
+        Some(last) if last.end == range.start => last.end = range.end,
+        _ if range.is_empty() => {}
+        _ => ranges.push(range),
+    }
+}
+
+/// The rows that are in both.
+fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Ranges {
+    let mut out = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let both = x.start.max(y.start)..x.end.min(y.end);
+        if !both.is_empty() {
+            push(&mut out, both);
+        }
+        if x.end < y.end {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ranges(bits: &[bool]) -> Ranges {
+        let mut out = Vec::new();
+        for (at, bit) in (0..).zip(bits) {
+            if *bit {
+                push(&mut out, at..at + 1);
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn the_intersection_is_that_of_sets(bits in prop::collection::vec(any::<(bool, bool)>(), 0..60)) {
+            let (a, b): (Vec<bool>, Vec<bool>) = bits.iter().copied().unzip();
+            let both: Vec<bool> = bits.iter().map(|(a, b)| *a && *b).collect();
+            prop_assert_eq!(intersect(&ranges(&a), &ranges(&b)), ranges(&both));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Whether values keep what is promised about them.
+
+use std::cmp::Ordering;
+
+use tercet_core::Why;
+
+use super::Part;
+use crate::chunk::{PageTable, number};
+use crate::column::{Column, Values, each_values};
+use crate::fault::Fault;
+use crate::file::Inner;
+use crate::page::bounds::Bounds;
+use crate::page::decode::Page;
+use crate::prune::bloom::Bloom;
+use crate::record::fault;
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::schema::Type;
+use crate::wire::footer::Zone;
+use crate::wire::ids::{Codec, Encoding, Kind, file_flags, offers, page_flags, requires};
+
+impl Inner {
+    /// Compares the checksum of every page of a chunk.
+    pub(super) fn shallow_chunk(&self, group: usize, column: usize) -> Part {
+        let mut part = Part::default();
+        let Some(table) = self.start(group, column, &mut part) else { return part };
+        for (index, entry) in table.pages.iter().enumerate() {
+            let page = self.page(group, column, index, entry);
+            let seen = page.check_header().and_then(|()| self.stored_page(&page));
+            part.faults.extend(seen.err());
+            part.requires |= self.required(&page);
+        }
+        part
+    }
+
+    /// Decodes every page of a chunk and holds its values against zone, bounds, filter and sort order.
+    pub(super) fn deep_chunk(&self, group: usize, column: usize) -> Part {
+        let mut part = Part::default();
+        let Some(table) = self.start(group, column, &mut part) else { return part };
+        let Ok(chunk) = self.chunk(group, column) else { return part };
+        let field = self.field(column);
+        let region = Region::Chunk { group: number(group), column: number(column) };
+        let zone = chunk.zone.as_ref().filter(|zone| self.trusted(field.scalar(), chunk.pages, zone));
+        let sorted = field.sort_key && self.header.has(file_flags::SORTED);
+        let index = if sorted { self.key_index(group, column).ok() } else { None };
+        let mut last: Option<Scalar> = None;
+        for (number, entry) in table.pages.iter().enumerate() {
+            let page = self.page(group, column, number, entry);
+            part.requires |= self.required(&page);
+            let mut rows = Column::empty(field);
+            let stored = match self.stored_page(&page) {
+                Ok(stored) => stored,
+                Err(fault) => {
+                    part.faults.push(fault);
+                    continue;
+                }
+            };
+            if let Err(fault) = self.check_rows(&page).and_then(|()| page.decode(&stored, &mut rows)) {
+                part.faults.push(fault);
+                continue;
+            }
+            let mut broken = |what: &'static str| {
+                let why = Why::Misplaced { rule: what };
+                part.faults.push(fault(page.region, "values", page.offset, 0, why));
+            };
+            if zone.is_some_and(|zone| !inside(&rows, field.scalar(), zone)) {
+                broken("every value lies within the zone of its chunk");
+            }
+            let bounds = page.split_bounds(&stored).ok().and_then(|(bounds, _)| bounds);
+            if bounds.is_some_and(|bounds| !keeps(&rows, field.scalar(), &bounds)) {
+                broken("every value lies within the bounds of its page");
+            }
+            let indexed = index.as_ref().and_then(|index| index.pages.get(number)?.zone.as_ref());
+            if indexed.is_some_and(|zone| !inside(&rows, field.scalar(), zone)) {
+                broken("every key lies within the bounds of its page in the page index");
+            }
+            if sorted && !ascends(&rows, &mut last) {
+                broken("the rows are in the order of the sort key");
+            }
+            if let Some(false) = self.filter_holds(chunk.bloom, &rows) {
+                broken("the bloom filter knows every value");
+            }
+        }
+        if sorted
+            && let (Some(bounds), Some(zone)) = (&self.footer.groups[group].bounds, &chunk.zone)
+            && bounds != zone
+        {
+            let why = Why::Misplaced { rule: "the bounds of a row group are the zone of its sort key" };
+            part.faults.push(fault(region, "sort_bounds", chunk.offset, 0, why));
+        }
+        part
+    }
+
+    fn start(&self, group: usize, column: usize, part: &mut Part) -> Option<std::sync::Arc<PageTable>> {
+        let field = self.field(column);
+        if field.sort_key
+            && self.header.has(file_flags::SORTED)
+            && self.chunk(group, column).is_ok_and(|chunk| chunk.page_index.is_some())
+        {
+            part.records += 1;
+            part.faults.extend(self.key_index(group, column).err());
+        }
+        match self.page_table(group, column) {
+            Ok(table) => {
+                part.pages += table.pages.len() as u64;
+                Some(table)
+            }
+            Err(fault) => {
+                part.faults.push(fault);
+                None
+            }
+        }
+    }
+
+    /// Whether a zone can be believed: those of floats only where NaN is known to have been left out.
+    pub(crate) fn trusted(&self, kind: Type, pages: u64, zone: &Zone) -> bool {
+        if !kind.is_float() {
+            return true;
+        }
+        let number = |bytes: &[u8]| Scalar::from_bytes(kind, bytes).is_some_and(|value| !value.is_nan());
+        number(&zone.min) && number(&zone.max) && (pages == 1 || self.offers(offers::FLOAT_ZONES))
+    }
+
+    /// What a page requires of its reader.
+    fn required(&self, page: &Page<'_>) -> u64 {
+        let field = self.field(page.column);
+        let mut bits = match page.header.codec {
+            Codec::Lz4 => requires::LZ4,
+            Codec::ZstdDict => requires::ZSTD_DICT,
+            Codec::None if page.header.has(page_flags::BOUNDS) => requires::BOUNDS,
+            _ => 0,
+        };
+        bits |= match page.header.encoding {
+            Encoding::Dictionary => requires::DICTIONARY,
+            Encoding::Fsst => requires::FSST,
+            Encoding::Rle | Encoding::BitpackFor | Encoding::Delta if field.scalar().is_float() => {
+                requires::FLOAT
+            }
+            _ => 0,
+        };
+        if page.header.has(page_flags::SPLIT) {
+            bits |= requires::FLOAT;
+        }
+        if field.kind == Type::List {
+            bits |= requires::LIST;
+        }
+        bits
+    }
+}
+
+/// The values that zones speak of: elements of lists, otherwise the rows.
+fn scalars(rows: &Column) -> &Column {
+    match &rows.values {
+        Values::List(lists) => scalars(&lists.elements),
+        _ => rows,
+    }
+}
+
+/// Whether every present value lies within a zone, NaN aside.
+fn inside(rows: &Column, kind: Type, zone: &Zone) -> bool {
+    let rows = scalars(rows);
+    let bounds = (Scalar::from_bytes(kind, &zone.min), Scalar::from_bytes(kind, &zone.max));
+    let (Some(min), Some(max)) = bounds else { return false };
+    if let (Values::Bytes(texts), Scalar::Bytes(min), Scalar::Bytes(max)) = (&rows.values, &min, &max) {
+        return texts
+            .iter()
+            .enumerate()
+            .all(|(row, text)| !rows.is_present(row) || (text >= &min[..] && text <= &max[..]));
+    }
+    (0..rows.len()).all(|row| {
+        rows.scalar(row).is_none_or(|value| {
+            value.is_nan()
+                || (value.order(&min) != Some(Ordering::Less) && value.order(&max) != Some(Ordering::Greater))
+        })
+    })
+}
+
+/// Whether the values of a page keep its bounds: within them, and equal to them where they are called exact.
+fn keeps(rows: &Column, kind: Type, bounds: &Bounds) -> bool {
+    let values = scalars(rows);
+    let present = || (0..values.len()).filter_map(|row| values.scalar(row));
+    let reaches = |bound: &[u8]| {
+        Scalar::from_bytes(kind, bound)
+            .is_some_and(|bound| present().any(|value| value.order(&bound) == Some(Ordering::Equal)))
+    };
+    inside(rows, kind, &bounds.zone)
+        && (!bounds.min_exact || reaches(&bounds.zone.min))
+        && (!bounds.max_exact || reaches(&bounds.zone.max))
+        && (!kind.is_float() || bounds.has_nan == present().any(|value| value.is_nan()))
+}
+
+/// Whether keys never go down. `last` is the key before, and becomes the last of these.
+fn ascends(rows: &Column, last: &mut Option<Scalar>) -> bool {
+    let mut well = true;
+    each_values!(
+        &rows.values,
+        fixed(v) => {
+            // Most pages have no null: neighbours are compared directly.
+            if rows.validity.is_none() {
+                well = v.windows(2).all(|pair| pair[0].partial_cmp(&pair[1]) != Some(Ordering::Greater));
+                let first = rows.scalar(0);
+                well &= match (&*last, &first) {
+                    (Some(last), Some(first)) => last.order(first) != Some(Ordering::Greater),
+                    _ => true,
+                };
+                *last = rows.scalar(v.len().saturating_sub(1)).or(last.take());
+                return well;
+            }
+        },
+        bool(_v) => (),
+        bytes(_v) => (),
+        list(_v) => (),
+    );
+    for key in (0..rows.len()).filter_map(|row| rows.scalar(row)) {
+        if last.as_ref().is_some_and(|last| last.order(&key) == Some(Ordering::Greater)) {
+            well = false;
+        }
+        *last = Some(key);
+    }
+    well
+}
+
+impl Inner {
+    /// Whether the filter of a chunk knows every value of a page; nothing if there is no filter that can be read.
+    fn filter_holds(&self, bloom: Option<u64>, rows: &Column) -> Option<bool> {
+        let index = usize::try_from(bloom?.checked_sub(1)?).ok()?;
+        let filter = self.bloom(index).ok()?;
+        let values = scalars(rows);
+        Some((0..values.len()).filter_map(|row| values.scalar(row)).all(|value| filter.may_contain(&value)))
+    }
+
+    /// A bloom filter.
+    pub(crate) fn bloom(&self, index: usize) -> Result<Bloom, Fault> {
+        let region = Region::Bloom { index: number(index) };
+        let Some(entry) = self.footer.indexes.get(index) else {
+            let why = Why::OutOfRange { found: index as u64, allowed: "the number of a bloom filter" };
+            return Err(fault(region, "bloom_ref", 0, 0, why));
+        };
+        let record = self.record(region, entry.offset, Kind::Index)?;
+        Ok(Bloom::parse(region, record.span.start(), &record.stored)?)
+    }
+}
