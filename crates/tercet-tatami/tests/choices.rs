@@ -1,4 +1,5 @@
-//! What is written is read back: every type, shape, codec and page size, and the same bytes on any number of threads.
+//! What the writer chooses: encodings, codecs and dictionaries for values of every type and shape, what the file says of them,
+//! and the same bytes on any number of threads.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 #![allow(dead_code, reason = "the support is shared")]
 
@@ -10,13 +11,18 @@ mod pages;
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::slice;
+use std::sync::Arc;
 
 use columns::{Noise, SHAPES, all_seen, column};
 use pages::Bytes;
 use proptest::prelude::*;
+use tercet_core::progress::Silent;
+use tercet_core::source::Memory;
 use tercet_tatami::schema::TYPES;
 use tercet_tatami::wire::ids::{Codec, Encoding, page_flags, requires};
-use tercet_tatami::{Column, Field, Schema, Type, Values, Writer, WriterOptions};
+use tercet_tatami::{
+    Column, Field, Schema, Type, Values, VerifyOptions, Writer, WriterOptions, verify_source,
+};
 
 fn part(column: &Column, from: usize, to: usize) -> Column {
     let mut out = column.gather(&[]);
@@ -99,6 +105,9 @@ fn check(fields: &[Field], columns: &[Column], made: &Bytes, what: &str) {
         assert!(all_seen(column) == all_seen(back), "{what}: column `{}`", field.name);
     }
     assert_eq!(made.file.footer().features.as_ref().unwrap().requires, needed(made), "{what}");
+    let source = Arc::new(Memory::new("test", made.bytes.clone()));
+    let report = verify_source(source, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+    assert!(report.ok, "{what}: {:#?}", report.findings);
     for (group, chunks) in made.file.footer().groups.iter().map(|group| &group.chunks).enumerate() {
         for (column, chunk) in chunks.iter().enumerate() {
             let Some(bloom) = chunk.bloom else { continue };
@@ -246,6 +255,42 @@ fn small_pages_share_a_dictionary() {
     check(&[field], &[words], &made, "words");
     let features = made.file.footer().features.clone().unwrap();
     assert_ne!(features.requires & requires::ZSTD_DICT, 0, "{features:?}");
+}
+
+#[test]
+fn blobs_share_a_dictionary_where_it_pays() {
+    let mut noise = Noise(12);
+    let field = Field::new("body", Type::BlobRef);
+    let page = |noise: &mut Noise| {
+        let words = (0..12).map(|_| noise.below(500).to_string());
+        let text = words.collect::<Vec<_>>().join(" ");
+        format!("<html><head><title>{}</title></head><body><p>{text}</p></body></html>", noise.next())
+    };
+    let pages: Vec<String> = (0..3000).map(|_| page(&mut noise)).collect();
+    let column = Column::new(Values::Bytes(pages.iter().collect()));
+    let made = |options: WriterOptions| {
+        let bytes = write(slice::from_ref(&field), slice::from_ref(&column), 700, options);
+        let made = Bytes::new(bytes);
+        check(slice::from_ref(&field), slice::from_ref(&column), &made, "blobs");
+        made
+    };
+    let short = |options: WriterOptions| options.with_blob_run_target_bytes(1000);
+    let native = made(short(WriterOptions::new()));
+    let interop = made(short(WriterOptions::interop()));
+    for made in [&native, &interop] {
+        let blob = &made.file.footer().blobs[0];
+        assert_eq!((blob.codec, blob.dictionary), (Codec::ZstdDict, 1));
+    }
+    assert_eq!(interop.file.needs(), 0, "others know samples of the content only");
+    assert!(native.bytes.len() <= interop.bytes.len());
+    let long = made(WriterOptions::new());
+    let blob = &long.file.footer().blobs[0];
+    assert_eq!((blob.codec, blob.dictionary), (Codec::Zstd, 0), "one run is its own dictionary");
+    for codec in [Codec::None, Codec::Lz4] {
+        let made = made(short(WriterOptions::new().with_codec(codec)));
+        let blob = &made.file.footer().blobs[0];
+        assert_eq!((blob.codec, blob.dictionary), (codec, 0));
+    }
 }
 
 fn lines(name: &str) -> Option<Vec<String>> {
