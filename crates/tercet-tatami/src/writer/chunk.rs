@@ -84,10 +84,10 @@ impl ColumnWriter {
             PageDictionary::Kept { dictionary, .. } => Some(dictionary),
             _ => None,
         };
-        let mut choices = compress(&compressor, &encoded, dictionary)?;
+        let mut choices = compress(compressor, &encoded, dictionary)?;
         if let PageDictionary::Untried = self.page_dictionary {
             self.page_dictionary = PageDictionary::Refused;
-            if let Some((dictionary, better)) = try_dictionary(&compressor, &encoded, &choices)? {
+            if let Some((dictionary, better)) = try_dictionary(compressor, &encoded, &choices)? {
                 self.page_dictionary = PageDictionary::Kept { dictionary, used: false };
                 choices = better;
             }
@@ -103,7 +103,7 @@ impl ColumnWriter {
         rows: &Range<usize>,
         options: &WriterOptions,
     ) -> Page {
-        let Encoded { encoding, nulls, payload, bounds, .. } = encoded;
+        let Encoded { encoding, nulls, payload, split, bounds } = encoded;
         let block = bounds
             .zone
             .as_ref()
@@ -112,7 +112,7 @@ impl ColumnWriter {
         let flags = [
             (block.is_some(), page_flags::BOUNDS),
             (nulls > 0, page_flags::NULLS),
-            (choice.split, page_flags::SPLIT),
+            (split, page_flags::SPLIT),
         ];
         let flags = flags.into_iter().filter_map(|(set, flag)| set.then_some(flag)).sum();
         let (codec, raw_bytes) = (choice.codec, payload.len());
@@ -175,16 +175,16 @@ fn needs(field: &Field, encoding: Encoding, codec: Codec, flags: u8) -> (u64, bo
 }
 
 fn compress(
-    compressor: &Compressor,
+    compressor: Compressor,
     pages: &[Encoded],
     dictionary: Option<&Dictionary>,
 ) -> Result<Vec<Choice>, Fault> {
-    pages.par_iter().map(|page| compressor.page(page, dictionary)).collect()
+    pages.par_iter().map(|page| compressor.payload(&page.payload, dictionary)).collect()
 }
 
 /// A dictionary trained on the first pages of a column, if it makes them shorter.
 fn try_dictionary(
-    compressor: &Compressor,
+    compressor: Compressor,
     pages: &[Encoded],
     without: &[Choice],
 ) -> Result<Option<(Dictionary, Vec<Choice>)>, Fault> {
