@@ -99,15 +99,13 @@ impl Inner {
         let decoded = match codec {
             Codec::Zstd => zstd::decode(stored, &mut raw),
             Codec::Lz4 => lz4::block::decode(stored, &mut raw),
-            Codec::ZstdDict => match dictionary {
-                Some(dictionary) => dictionary.decode(stored, &mut raw),
-                None => {
-                    let why = Why::Misplaced {
-                        rule: "a payload with a dictionary belongs to a column that has one",
-                    };
-                    return Err(fault(region, "codec", span.start(), 0, why));
-                }
-            },
+            Codec::ZstdDict => {
+                let Some(dictionary) = dictionary else {
+                    let rule = "a payload with a dictionary belongs to a column that has one";
+                    return Err(fault(region, "codec", span.start(), 0, Why::Misplaced { rule }));
+                };
+                dictionary.decode(stored, &mut raw)
+            }
             Codec::None | Codec::Unknown(_) => {
                 let why = Why::UnknownVersion { found: codec.id().into(), known: "0 to 3" };
                 return Err(fault(region, "codec", span.start(), 0, why));

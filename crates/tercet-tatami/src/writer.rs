@@ -54,6 +54,7 @@ use crate::wire::page::PageHeader;
 use blobs::BlobRuns;
 use check::Order;
 use chunk::{ColumnWriter, Page};
+pub(crate) use compress::Compressor;
 use group::Group;
 pub use options::{Profile, WriterOptions};
 use spool::Spool;
@@ -222,7 +223,7 @@ impl<S: Sink> Writer<S> {
         let mut chunks = Vec::with_capacity(group.columns.len());
         for window in windows(&self.schema, &group) {
             let columns: Vec<Column> = group.columns[window.clone()].iter_mut().map(std::mem::take).collect();
-            self.write_columns(window, columns, &mut chunks)?;
+            self.write_columns(window, &columns, &mut chunks)?;
         }
         let bounds = self.schema.sort_key().and_then(|key| chunks[key].zone.clone());
         self.groups.push(footer::Group {
@@ -239,13 +240,13 @@ impl<S: Sink> Writer<S> {
     fn write_columns(
         &mut self,
         window: Range<usize>,
-        columns: Vec<Column>,
+        columns: &[Column],
         chunks: &mut Vec<footer::Chunk>,
     ) -> Result<(), Fault> {
         let options = self.options.clone();
         let cuts: Vec<Vec<Range<usize>>> = self.columns[window.clone()]
             .iter()
-            .zip(&columns)
+            .zip(columns)
             .map(|(writer, column)| {
                 let max_rows = usize::try_from(options.page_max_values).unwrap_or(usize::MAX);
                 group::cut(&writer.field, column, max_rows, options.page_max_bytes.into())
@@ -254,10 +255,10 @@ impl<S: Sink> Writer<S> {
         let has_filter = |field: &Field| field.bloom && !field.sort_key && field.kind != Type::BlobRef;
         let filters: Vec<Option<Vec<u8>>> = self.columns[window.clone()]
             .par_iter()
-            .zip(&columns)
+            .zip(columns)
             .map(|(writer, column)| has_filter(&writer.field).then(|| chunk::filter(column)).flatten())
             .collect();
-        if let ([column], [cuts]) = (&columns[..], &cuts[..]) {
+        if let ([column], [cuts]) = (columns, &cuts[..]) {
             let mut chunk = ChunkSoFar::new(self.at, self.columns[window.start].field.scalar());
             for some in page_windows(&self.columns[window.start].field, column, cuts) {
                 let pages = self.columns[window.start].pages(column, some, &options)?;

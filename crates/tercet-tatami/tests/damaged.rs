@@ -1,11 +1,16 @@
 //! Damaged files: every change is noticed, or does not matter.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+use std::io::Cursor;
 use std::sync::Arc;
 
 use tercet_core::source::Memory;
 use tercet_core::{Limits, progress::Silent};
-use tercet_tatami::{Column, Error, File, OpenOptions, VerifyOptions, verify_source};
+use tercet_tatami::wire::ids::Codec;
+use tercet_tatami::{
+    Column, Error, Field, File, Lists, OpenOptions, Schema, Type, Values, VerifyOptions, Writer,
+    WriterOptions, verify_source,
+};
 
 /// Small files of the reference, which have no checksums of page headers.
 const SMALL: [&str; 10] = [
@@ -78,6 +83,60 @@ fn later_encodings(bytes: &[u8]) -> Vec<usize> {
 fn verified(bytes: Vec<u8>) -> bool {
     let options = VerifyOptions::default().with_deep(true).with_limits(Limits::small());
     verify_source(Arc::new(Memory::new("damaged", bytes)), options, &Silent).unwrap().ok
+}
+
+/// A small file with everything that only this project writes.
+fn own(codec: Codec, interop: bool) -> Vec<u8> {
+    let mut fields = vec![
+        Field::new("key", Type::UInt16).with_sort_key(),
+        Field::new("city", Type::String).with_bloom().with_nulls(),
+        Field::new("temperature", Type::Float64),
+        Field::new("body", Type::BlobRef),
+    ];
+    let texts = |make: &dyn Fn(u16) -> String| Column::new(Values::Bytes((0..24).map(make).collect()));
+    let mut columns = vec![
+        Column::new(Values::UInt16((0..24).map(|n| n * 3).collect())),
+        texts(&|n| ["Ulm", "Bonn", "Jena"][usize::from(n % 3)].to_owned())
+            .with_validity((0..24).map(|n| n % 7 != 0).collect()),
+        Column::new(Values::Float64((0..24).map(|n| f64::from(n % 4) * 0.5 - 1.0).collect())),
+        texts(&|n| format!("<p>{n}</p>").repeat(3)),
+    ];
+    let mut options = WriterOptions::interop();
+    if !interop {
+        fields.push(Field::list("tags", Type::Int32));
+        let elements = Column::new(Values::Int32((0..48).collect()));
+        columns.push(Column::new(Values::List(Box::new(Lists {
+            ends: (1..=24).map(|n| n * 2).collect(),
+            elements,
+        }))));
+        options = WriterOptions::new().with_codec(codec);
+    }
+    let options = options.with_page_max_values(10).with_blob_run_target_bytes(300);
+    let mut writer = Writer::create(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap();
+    writer.append(&columns).unwrap();
+    writer.finish().unwrap().output
+}
+
+#[test]
+fn every_flipped_byte_of_our_own_files_is_noticed() {
+    let files =
+        [own(Codec::None, false), own(Codec::Lz4, false), own(Codec::Zstd, false), own(Codec::Zstd, true)];
+    for good in files {
+        let expected = contents(good.clone()).unwrap();
+        assert!(verified(good.clone()));
+        for (at, flip) in (0..good.len()).flat_map(|at| [0xff, 1 << (at % 8)].map(|flip| (at, flip))) {
+            let mut bad = good.clone();
+            bad[at] ^= flip;
+            // Nothing is unguarded: what a read does not touch, verification does.
+            if let Ok(found) = contents(bad.clone()) {
+                assert!(found == expected, "byte {at} changes the contents");
+            }
+            assert!(!verified(bad), "byte {at} is not noticed");
+        }
+        for cut in 0..good.len() {
+            assert!(contents(good[..cut].to_vec()).is_err(), "cut at {cut}");
+        }
+    }
 }
 
 #[test]

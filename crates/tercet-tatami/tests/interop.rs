@@ -1,5 +1,6 @@
 //! The files of the reference implementation, written again from their rows: the same pages, zones, filters and runs.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![allow(dead_code, reason = "the support is shared")]
 
 #[path = "support/pages.rs"]
 mod pages;
@@ -20,7 +21,7 @@ fn manifest() -> Option<(PathBuf, Value)> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn sha256(bytes: &[u8]) -> String {

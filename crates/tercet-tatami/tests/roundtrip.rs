@@ -28,7 +28,13 @@ fn numbers(shape: u8, rows: usize, seed: u64) -> Vec<u64> {
             2 => row / 37 % 5,
             3 => random() % 16,
             4 => random(),
-            5 => if random().is_multiple_of(50) { random() } else { random() % 8 },
+            5 => {
+                if random().is_multiple_of(50) {
+                    random()
+                } else {
+                    random() % 8
+                }
+            }
             6 => (row * 3) ^ (random() % 4),
             _ => (random() << 40) ^ random(),
         })

@@ -6,23 +6,10 @@
 
 use tercet_codec::varint;
 
-/// How many of the next values make each run: a run is closed before a value that would take it past `target` bytes. A
-/// larger value is a run of its own. The last run may take more values when there will be some.
-pub(crate) fn plan(lengths: impl IntoIterator<Item = u64>, target: u64) -> Vec<u64> {
-    let mut runs = Vec::new();
-    let (mut count, mut bytes) = (0, 0u64);
-    for len in lengths {
-        if count > 0 && bytes.saturating_add(len) > target {
-            runs.push(count);
-            (count, bytes) = (0, 0);
-        }
-        count += 1;
-        bytes = bytes.saturating_add(len);
-    }
-    if count > 0 {
-        runs.push(count);
-    }
-    runs
+/// Whether a run of `values` values and `bytes` bytes ends before one of `next` bytes: no run goes past `target` bytes, unless
+/// one value does by itself.
+pub(crate) fn ends(values: usize, bytes: u64, next: u64, target: u64) -> bool {
+    values > 0 && bytes.saturating_add(next) > target
 }
 
 /// The payload of values that lie behind one another.
@@ -48,9 +35,19 @@ mod tests {
 
     #[test]
     fn runs_are_closed_before_they_are_too_long() {
-        assert_eq!(plan([3, 4, 10, 1], 7), [2, 1, 1]);
-        assert_eq!(plan([], 7), Vec::<u64>::new());
-        assert_eq!(plan([100], 7), [1]);
-        assert_eq!(plan([0, 0, 8, 0], 7), [2, 1, 1]);
+        let plan = |lengths: &[u64]| {
+            let mut runs: Vec<Vec<u64>> = vec![vec![]];
+            for len in lengths {
+                let last = runs.last_mut().unwrap();
+                if ends(last.len(), last.iter().sum(), *len, 7) {
+                    runs.push(vec![]);
+                }
+                runs.last_mut().unwrap().push(*len);
+            }
+            runs.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(plan(&[3, 4, 10, 1]), [2, 1, 1]);
+        assert_eq!(plan(&[100]), [1]);
+        assert_eq!(plan(&[0, 0, 8, 0]), [2, 1, 1]);
     }
 }

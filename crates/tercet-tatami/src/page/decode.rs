@@ -218,18 +218,16 @@ impl Page<'_> {
             }
             (Encoding::Dictionary, kind) if kind != Type::Bool => self.dictionary_codes(body, n, out),
             (Encoding::Fsst, Type::String | Type::Bytes) => self.fsst(body, n, out),
-            (encoding, kind) => match scheme(encoding).filter(|scheme| takes(kind, *scheme)) {
-                Some(scheme) => integers(scheme, out, body, n).map_err(|error| self.codec(error)),
-                None => {
-                    let why = match encoding {
-                        Encoding::Unknown(id) => Why::UnknownVersion { found: id.into(), known: "0 to 8" },
-                        _ => Why::Misplaced {
-                            rule: "the encoding is one that the type of the column can have",
-                        },
-                    };
-                    Err(self.fault("encoding", 1, 1, why))
+            (encoding, kind) => {
+                if let Some(scheme) = scheme(encoding).filter(|scheme| takes(kind, *scheme)) {
+                    return integers(scheme, out, body, n).map_err(|error| self.codec(error));
                 }
-            },
+                let why = match encoding {
+                    Encoding::Unknown(id) => Why::UnknownVersion { found: id.into(), known: "0 to 8" },
+                    _ => Why::Misplaced { rule: "the encoding is one that the type of the column can have" },
+                };
+                Err(self.fault("encoding", 1, 1, why))
+            }
         }
     }
 

@@ -127,7 +127,9 @@ mod tests {
 
     fn filter(keys: &[&[u8]]) -> Vec<u8> {
         let mut builder = Builder::new(keys.len() as u64);
-        keys.iter().for_each(|key| builder.add(key));
+        for key in keys {
+            builder.add(key);
+        }
         builder.into_payload()
     }
 

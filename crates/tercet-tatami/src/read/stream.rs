@@ -108,13 +108,12 @@ impl Cursor {
     fn load(&mut self, inner: &Inner) -> Result<(), Fault> {
         loop {
             inner.group(self.group)?;
-            let table = match &self.table {
-                Some(table) => Arc::clone(table),
-                None => {
-                    let table = inner.page_table(self.group, self.column)?;
-                    self.table = Some(Arc::clone(&table));
-                    table
-                }
+            let table = if let Some(table) = &self.table {
+                Arc::clone(table)
+            } else {
+                let table = inner.page_table(self.group, self.column)?;
+                self.table = Some(Arc::clone(&table));
+                table
             };
             if self.page == table.pages.len() {
                 (self.group, self.page, self.table) = (self.group + 1, 0, None);

@@ -32,7 +32,8 @@ pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Resu
         })
         .collect::<Result<_, Fault>>()?;
     // One range over everything, cut down by each column.
-    let mut good = if rows == 0 { Vec::new() } else { Vec::from([0..rows]) };
+    let mut good = Vec::new();
+    push(&mut good, 0..rows);
     let mut faults = Vec::new();
     for (ranges, found) in columns {
         good = intersect(&good, &ranges);

@@ -60,7 +60,7 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
     }
     let rows = groups.last().map_or(0, |group| group.first_row + group.rows);
     let guarded = walk.guarded == Some(true);
-    let features = guarded.then(|| Features { requires: 0, offers: offers::HEADER_SUMS, resources });
+    let features = guarded.then_some(Features { requires: 0, offers: offers::HEADER_SUMS, resources });
     let footer = Footer {
         schema,
         groups,

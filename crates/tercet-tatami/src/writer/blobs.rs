@@ -32,7 +32,7 @@ const DICTIONARY_BYTES: usize = 64 << 10;
 /// Samples shorter than this are not tried.
 const LEAST_SAMPLE_BYTES: usize = 256;
 /// The trainer sees so many bytes at most.
-const TRAINING_BYTES: u64 = 8 << 20;
+const TRAINING_BYTES: usize = 8 << 20;
 /// A run must fit into a record of less than 4 GiB.
 const MAX_TARGET: u64 = 1 << 31;
 /// With more runs than this, some of them say first whether a dictionary has a chance.
@@ -46,9 +46,12 @@ pub(super) struct BlobRuns {
     trial_bytes: usize,
     native: bool,
     compressor: Compressor,
-    /// Values that wait: behind one another, and their lengths.
-    values: Vec<u8>,
-    lengths: Vec<u32>,
+    /// Runs that wait to be compressed.
+    closed: Vec<Values>,
+    /// The run that still grows.
+    open: Values,
+    /// Bytes of all values that wait.
+    held: usize,
     decided: bool,
     dictionary: Option<Dictionary>,
     spool: Spool,
@@ -75,8 +78,9 @@ impl BlobRuns {
             trial_bytes: (TRIAL_BYTES / columns.max(1)).max(LEAST_TRIAL_BYTES),
             native: options.is_native(),
             compressor: Compressor::new(options),
-            values: Vec::new(),
-            lengths: Vec::new(),
+            closed: Vec::new(),
+            open: Values::default(),
+            held: 0,
             // Other codecs have no dictionaries.
             decided: options.codec != Codec::Zstd,
             dictionary: None,
@@ -90,20 +94,28 @@ impl BlobRuns {
         let crate::column::Values::Bytes(values) = &column.values else { return Ok(()) };
         for row in rows.filter(|row| column.is_present(*row)) {
             let value = values.get(row);
-            self.values.extend_from_slice(value);
-            // Longer values were refused.
-            self.lengths.push(u32::try_from(value.len()).unwrap_or(u32::MAX));
-            let enough = if self.decided { WINDOW_BYTES } else { self.trial_bytes };
-            if self.values.len() >= enough {
-                self.work_off(false)?;
+            let bytes = self.open.bytes.len() as u64;
+            if run::ends(self.open.lengths.len(), bytes, value.len() as u64, self.target) {
+                self.close();
+                let enough = if self.decided { WINDOW_BYTES } else { self.trial_bytes };
+                if self.held >= enough {
+                    self.work_off()?;
+                }
             }
+            self.open.bytes.extend_from_slice(value);
+            // Longer values were refused.
+            self.open.lengths.push(u32::try_from(value.len()).unwrap_or(u32::MAX));
+            self.held += value.len();
         }
         Ok(())
     }
 
     /// Writes the last runs.
     pub(super) fn finish(mut self) -> Result<Blobs, Fault> {
-        self.work_off(true)?;
+        if !self.open.lengths.is_empty() {
+            self.close();
+        }
+        self.work_off()?;
         let codec = match &self.dictionary {
             Some(_) => Codec::ZstdDict,
             None => self.compressor.codec,
@@ -115,75 +127,59 @@ impl BlobRuns {
         Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
     }
 
-    /// Compresses the runs that are complete, or all of them at the end.
-    fn work_off(&mut self, is_end: bool) -> Result<(), Fault> {
-        let runs = self.complete_runs(is_end);
-        let (Some(last), true) = (runs.last().cloned(), !runs.is_empty()) else { return Ok(()) };
-        let stored = if self.decided {
+    /// Ends the run that grows. Many may wait, so that none keeps more room than it needs.
+    fn close(&mut self) {
+        let mut run = std::mem::take(&mut self.open);
+        run.bytes.shrink_to_fit();
+        run.lengths.shrink_to_fit();
+        self.closed.push(run);
+    }
+
+    /// Compresses the runs that are complete.
+    fn work_off(&mut self) -> Result<(), Fault> {
+        let runs = std::mem::take(&mut self.closed);
+        let stored = if self.decided || runs.is_empty() {
             self.compress(&runs, self.dictionary.as_ref())?
         } else {
-            self.decided = true;
             let (dictionary, stored) = self.decide(&runs)?;
-            self.dictionary = dictionary;
+            (self.dictionary, self.decided) = (dictionary, true);
             stored
         };
         for (run, stored) in runs.iter().zip(&stored) {
             self.push(run, stored)?;
         }
-        self.values.drain(..last.bytes.end);
-        self.lengths.drain(..last.values.end);
-        if is_end {
-            (self.values, self.lengths) = (Vec::new(), Vec::new());
-        }
+        self.held = self.open.bytes.len();
         Ok(())
     }
 
-    /// The runs of the values that wait; the last may still grow unless this is the end.
-    fn complete_runs(&self, is_end: bool) -> Vec<Planned> {
-        let mut out = Vec::new();
-        let (mut value, mut byte) = (0, 0);
-        for count in run::plan(self.lengths.iter().map(|len| u64::from(*len)), self.target) {
-            let values = value..value + usize::try_from(count).unwrap_or(usize::MAX);
-            let len: usize = self.lengths[values.clone()].iter().map(|len| *len as usize).sum();
-            (value, byte) = (values.end, byte + len);
-            out.push(Planned { values, bytes: byte - len..byte });
-        }
-        // Past the target not even an empty value is added.
-        if !is_end && out.last().is_some_and(|last| last.bytes.len() as u64 <= self.target) {
-            out.pop();
-        }
-        out
-    }
-
-    fn payload(&self, run: &Planned) -> Vec<u8> {
-        run::to_payload(&self.lengths[run.values.clone()], &self.values[run.bytes.clone()])
-    }
-
-    fn compress<R: std::borrow::Borrow<Planned> + Sync>(
+    fn compress<R: std::borrow::Borrow<Values> + Sync>(
         &self,
         runs: &[R],
         dictionary: Option<&Dictionary>,
     ) -> Result<Vec<Stored>, Fault> {
         runs.par_iter()
-            .map(|run| {
-                let payload = self.payload(run.borrow());
+            .map(|values| {
+                let values = values.borrow();
+                let payload = run::to_payload(&values.lengths, &values.bytes);
                 let raw_bytes = payload.len();
-                Ok(Stored { raw_bytes, bytes: self.compressor.run(payload, dictionary)? })
+                let mut bytes = self.compressor.run(payload, dictionary)?;
+                bytes.shrink_to_fit();
+                Ok(Stored { raw_bytes, bytes })
             })
             .collect()
     }
 
     /// The dictionary that makes the runs at hand shortest, if one does, and those runs.
-    fn decide(&self, runs: &[Planned]) -> Result<(Option<Dictionary>, Vec<Stored>), Fault> {
+    fn decide(&self, runs: &[Values]) -> Result<(Option<Dictionary>, Vec<Stored>), Fault> {
         let mut best = (None, self.compress(runs, None)?);
         let raw: usize = best.1.iter().map(|run| run.raw_bytes).sum();
         let mut least = total(&best.1);
-        let sample = self.sample();
+        let sample = sample(runs);
         // What does not compress at all is not tried again.
         if sample.len() < LEAST_SAMPLE_BYTES || self.native && !pays(raw, least) {
             return Ok(best);
         }
-        let trained = if self.native { zstd::train(&self.training(), DICTIONARY_BYTES)? } else { None };
+        let trained = if self.native { zstd::train(&training(runs), DICTIONARY_BYTES)? } else { None };
         let candidates = [Some(Dictionary::raw(sample)), trained.map(Dictionary::trained).transpose()?];
         for candidate in candidates.into_iter().flatten() {
             let record = self.compressor.record(candidate.bytes())?.1.len();
@@ -202,7 +198,7 @@ impl BlobRuns {
     /// Whether every eighth run promises that a dictionary pays. Few runs are all tried.
     fn has_a_chance(
         &self,
-        runs: &[Planned],
+        runs: &[Values],
         best: &[Stored],
         candidate: &Dictionary,
         record: usize,
@@ -210,46 +206,13 @@ impl BlobRuns {
         if runs.len() <= RUNS_TRIED_AT_ONCE {
             return Ok(true);
         }
-        let some: Vec<&Planned> = runs.iter().step_by(8).collect();
+        let some: Vec<&Values> = runs.iter().step_by(8).collect();
         let before: usize = best.iter().step_by(8).map(|run| run.bytes.len()).sum();
         let after = total(&self.compress(&some, Some(candidate))?);
         Ok(after + record / 8 < before)
     }
 
-    /// Values from all over the column, one behind the other.
-    fn sample(&self) -> Vec<u8> {
-        let total = self.values.len();
-        let stride =
-            if total > DICTIONARY_BYTES && self.lengths.len() > 1 { total / DICTIONARY_BYTES } else { 1 };
-        let mut out = Vec::new();
-        for value in self.waiting().step_by(stride) {
-            let room = DICTIONARY_BYTES - out.len();
-            out.extend_from_slice(&value[..value.len().min(room)]);
-            if out.len() == DICTIONARY_BYTES {
-                break;
-            }
-        }
-        out
-    }
-
-    /// What the trainer learns from: values from all over the column, long ones cut.
-    fn training(&self) -> Vec<&[u8]> {
-        let total = self.values.len() as u64;
-        let stride = usize::try_from(total / TRAINING_BYTES).unwrap_or(usize::MAX) + 1;
-        self.waiting().step_by(stride).map(|value| &value[..value.len().min(DICTIONARY_BYTES)]).collect()
-    }
-
-    fn waiting(&self) -> impl Iterator<Item = &[u8]> {
-        let mut start = 0;
-        self.lengths.iter().map(move |len| {
-            let end = start + *len as usize;
-            let value = &self.values[start..end];
-            start = end;
-            value
-        })
-    }
-
-    fn push(&mut self, run: &Planned, stored: &Stored) -> Result<(), Fault> {
+    fn push(&mut self, run: &Values, stored: &Stored) -> Result<(), Fault> {
         let short = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let codec = if self.dictionary.is_some() { Codec::ZstdDict } else { self.compressor.codec };
         let header = PageHeader {
@@ -258,7 +221,7 @@ impl BlobRuns {
             codec,
             marked: false,
             flags: 0,
-            values: short(run.values.len()),
+            values: short(run.lengths.len()),
             raw_bytes: short(stored.raw_bytes),
             stored_bytes: short(stored.bytes.len()),
             nulls: 0,
@@ -270,17 +233,56 @@ impl BlobRuns {
             offset,
             stored_bytes: stored.bytes.len() as u64,
             raw_bytes: stored.raw_bytes as u64,
-            values: run.values.len() as u64,
+            values: run.lengths.len() as u64,
         });
         Ok(())
     }
 }
 
-/// A run among the values that wait.
-#[derive(Clone, Debug)]
-struct Planned {
-    values: Range<usize>,
-    bytes: Range<usize>,
+/// The values of a run: behind one another, and their lengths.
+#[derive(Debug, Default)]
+struct Values {
+    bytes: Vec<u8>,
+    lengths: Vec<u32>,
+}
+
+impl Values {
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.lengths.iter().map(move |len| {
+            let end = start + *len as usize;
+            let value = &self.bytes[start..end];
+            start = end;
+            value
+        })
+    }
+}
+
+/// Values from all over the runs, one behind the other.
+fn sample(runs: &[Values]) -> Vec<u8> {
+    let (total, count) = size(runs);
+    let stride = if total > DICTIONARY_BYTES && count > 1 { total / DICTIONARY_BYTES } else { 1 };
+    let mut out = Vec::new();
+    for value in runs.iter().flat_map(Values::iter).step_by(stride) {
+        let room = DICTIONARY_BYTES - out.len();
+        out.extend_from_slice(&value[..value.len().min(room)]);
+        if out.len() == DICTIONARY_BYTES {
+            break;
+        }
+    }
+    out
+}
+
+/// What the trainer learns from: values from all over the runs, long ones cut.
+fn training(runs: &[Values]) -> Vec<&[u8]> {
+    let stride = size(runs).0 / TRAINING_BYTES + 1;
+    let values = runs.iter().flat_map(Values::iter).step_by(stride);
+    values.map(|value| &value[..value.len().min(DICTIONARY_BYTES)]).collect()
+}
+
+/// Bytes and values of all runs.
+fn size(runs: &[Values]) -> (usize, usize) {
+    runs.iter().fold((0, 0), |(bytes, values), run| (bytes + run.bytes.len(), values + run.lengths.len()))
 }
 
 /// A run as it is stored.

@@ -21,9 +21,8 @@ pub(super) fn batch(schema: &Schema, columns: &[Column]) -> Result<usize, BatchE
     let rows = columns.first().map_or(0, Column::len);
     for (field, column) in schema.fields().iter().zip(columns) {
         if !column.values.fits(field) {
-            let (column, wanted) = (name(field), field.kind);
-            let found = columns[schema.index_of(&field.name).unwrap_or(0)].values.kind_name();
-            return Err(BatchError::Values { column, wanted, found });
+            let found = column.values.kind_name();
+            return Err(BatchError::Values { column: name(field), wanted: field.kind, found });
         }
         same_rows(field, rows, column.len())?;
         validity(field, rows, column)?;
@@ -106,14 +105,12 @@ fn lists(field: &Field, lists: &Lists) -> Result<(), BatchError> {
     let Values::Bytes(strings) = &elements.values else { return Ok(()) };
     let row_of = |element: usize| lists.ends.partition_point(|end| *end <= element as u64);
     texts(field, field.scalar(), strings, elements.validity.as_ref(), &row_of)?;
-    let mut at = 0;
     for row in 0..lists.ends.len() {
-        let range = lists.range(row);
-        let bytes: u64 = strings.views()[range].iter().map(|view| u64::from(view.len) + 5).sum();
+        // A length takes five bytes at the most.
+        let bytes: u64 = strings.views()[lists.range(row)].iter().map(|view| u64::from(view.len) + 5).sum();
         if bytes > MAX_VALUE_BYTES {
-            return Err(BatchError::TooLarge { column: name(field), row: at, bytes });
+            return Err(BatchError::TooLarge { column: name(field), row: row as u64, bytes });
         }
-        at += 1;
     }
     Ok(())
 }

@@ -84,10 +84,10 @@ impl ColumnWriter {
             PageDictionary::Kept { dictionary, .. } => Some(dictionary),
             _ => None,
         };
-        let mut choices = compress(&compressor, &encoded, dictionary)?;
+        let mut choices = compress(compressor, &encoded, dictionary)?;
         if let PageDictionary::Untried = self.page_dictionary {
             self.page_dictionary = PageDictionary::Refused;
-            if let Some((dictionary, better)) = try_dictionary(&compressor, &encoded, &choices)? {
+            if let Some((dictionary, better)) = try_dictionary(compressor, &encoded, &choices)? {
                 self.page_dictionary = PageDictionary::Kept { dictionary, used: false };
                 choices = better;
             }
@@ -175,7 +175,7 @@ fn needs(field: &Field, encoding: Encoding, codec: Codec, flags: u8) -> (u64, bo
 }
 
 fn compress(
-    compressor: &Compressor,
+    compressor: Compressor,
     pages: &[Encoded],
     dictionary: Option<&Dictionary>,
 ) -> Result<Vec<Choice>, Fault> {
@@ -184,7 +184,7 @@ fn compress(
 
 /// A dictionary trained on the first pages of a column, if it makes them shorter.
 fn try_dictionary(
-    compressor: &Compressor,
+    compressor: Compressor,
     pages: &[Encoded],
     without: &[Choice],
 ) -> Result<Option<(Dictionary, Vec<Choice>)>, Fault> {

@@ -10,6 +10,7 @@ use super::chunk::{ColumnWriter, PageDictionary};
 use super::compress::Compressor;
 use super::{Writer, Written, write_fault};
 use crate::fault::Fault;
+use crate::page::encode::ValueDictionary;
 use crate::schema::Type;
 use crate::wire::footer::{BlobColumn, DictionaryEntry, Features, Footer, Resource, Run, Statistics};
 use crate::wire::header::{Header, MAGIC};
@@ -187,7 +188,7 @@ impl<S: Sink> Writer<S> {
 /// What the pages of a column use, in the order of the file.
 fn resources(column: &ColumnWriter) -> Vec<(Role, DictionaryKind, Vec<u8>)> {
     let mut out = Vec::new();
-    if let Some(payload) = column.tools.values.as_ref().and_then(|values| values.payload()) {
+    if let Some(payload) = column.tools.values.as_ref().and_then(ValueDictionary::payload) {
         out.push((Role::Values, DictionaryKind::Values, payload));
     }
     if column.requires & requires::FSST != 0

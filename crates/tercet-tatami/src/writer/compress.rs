@@ -14,8 +14,8 @@ const LEAST_GAIN_PERCENT: u64 = 2;
 
 /// How the payloads of a file are compressed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Compressor {
-    pub(super) codec: Codec,
+pub(crate) struct Compressor {
+    pub(crate) codec: Codec,
     level: i32,
     /// Whether a page may be stored as it is.
     native: bool,
@@ -23,8 +23,8 @@ pub(super) struct Compressor {
 
 /// How a page is stored.
 #[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) codec: Codec,
+pub(crate) struct Choice {
+    pub(crate) codec: Codec,
     /// Whether the bytes of floats are transposed.
     pub(super) split: bool,
     /// The compressed payload; none if it is stored as it is.
@@ -33,18 +33,18 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The bytes that a payload takes.
-    pub(super) fn stored_len(&self, payload: &[u8]) -> usize {
+    pub(crate) fn stored_len(&self, payload: &[u8]) -> usize {
         self.bytes.as_ref().map_or(payload.len(), Vec::len)
     }
 }
 
 impl Compressor {
-    pub(super) fn new(options: &WriterOptions) -> Self {
+    pub(crate) fn new(options: &WriterOptions) -> Self {
         Self { codec: options.codec, level: options.level, native: options.is_native() }
     }
 
     /// The shortest way of storing a page, with a dictionary if there is one.
-    pub(super) fn page(&self, page: &Encoded, dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
+    pub(super) fn page(self, page: &Encoded, dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
         let whole = self.payload(&page.payload, dictionary)?;
         let Some(split) = &page.split else { return Ok(whole) };
         let split_choice = self.payload(split, dictionary)?;
@@ -53,7 +53,7 @@ impl Compressor {
     }
 
     /// The shortest way of storing a payload.
-    pub(super) fn payload(&self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
+    pub(crate) fn payload(self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
         let stays = Choice { codec: Codec::None, split: false, bytes: None };
         if self.codec == Codec::None || self.native && payload.is_empty() {
             return Ok(stays);
@@ -73,11 +73,13 @@ impl Compressor {
         if self.native && !pays(payload.len(), bytes.len()) {
             return Ok(stays);
         }
+        // Compressors take more room than they need, and many pages wait for each other.
+        bytes.shrink_to_fit();
         Ok(Choice { codec, split: false, bytes: Some(bytes) })
     }
 
     /// A run of blob values. All runs of a column have one codec, so that none stays as it is.
-    pub(super) fn run(&self, payload: Vec<u8>, dictionary: Option<&Dictionary>) -> Result<Vec<u8>, Fault> {
+    pub(super) fn run(self, payload: Vec<u8>, dictionary: Option<&Dictionary>) -> Result<Vec<u8>, Fault> {
         let mut out = Vec::new();
         match (self.codec, dictionary) {
             (Codec::None, _) => return Ok(payload),
@@ -89,7 +91,7 @@ impl Compressor {
     }
 
     /// A dictionary record: compressed whatever the codec of the pages is, so that all readers find it as they expect.
-    pub(super) fn record(&self, payload: &[u8]) -> Result<(Codec, Vec<u8>), Fault> {
+    pub(super) fn record(self, payload: &[u8]) -> Result<(Codec, Vec<u8>), Fault> {
         if !zstd::is_built_in() {
             return Ok((Codec::None, payload.to_vec()));
         }

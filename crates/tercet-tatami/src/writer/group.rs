@@ -5,11 +5,14 @@ use std::ops::Range;
 use tercet_codec::varint;
 
 use super::check::MAX_ELEMENTS;
-use crate::column::{Column, Values};
+use crate::column::{Bitmap, Column, Values};
 use crate::schema::{Field, Schema, Type};
 
 /// A page is cut before it has more bytes than its header can tell, whatever the options say.
 const PAGE_BYTES: u64 = 1 << 31;
+
+/// Rows whose bytes are estimated at once.
+const BLOCK_ROWS: usize = 1024;
 
 /// Rows that are not written yet.
 #[derive(Debug)]
@@ -33,9 +36,13 @@ impl Group {
             self.bytes += estimate(field, theirs, &rows);
             if field.kind == Type::BlobRef {
                 let mut nothing = Column::empty(field);
-                nothing.values.push_zeros(theirs.len());
-                nothing.validity.clone_from(&theirs.validity);
-                mine.extend_from(&nothing, rows.start, rows.end);
+                nothing.values.push_zeros(rows.len());
+                nothing.validity = theirs.validity.as_ref().map(|theirs| {
+                    let mut bits = Bitmap::new();
+                    bits.extend_from(theirs, rows.start, rows.end);
+                    bits
+                });
+                mine.extend_from(&nothing, 0, rows.len());
             } else {
                 mine.extend_from(theirs, rows.start, rows.end);
             }
@@ -60,7 +67,7 @@ pub(super) fn estimate(field: &Field, column: &Column, rows: &Range<usize>) -> u
     }
 }
 
-/// How many of the rows from `start` on fit into `room` bytes: at least one where `first` says so.
+/// How many of the rows fit into `room` bytes: at least one where `first` says so.
 pub(super) fn rows_within(
     schema: &Schema,
     batch: &[Column],
@@ -68,22 +75,23 @@ pub(super) fn rows_within(
     room: u64,
     first: bool,
 ) -> usize {
-    let all: u64 =
-        schema.fields().iter().zip(batch).map(|(field, column)| estimate(field, column, &rows)).sum();
-    if all <= room {
-        return rows.len();
-    }
+    let size = |rows: &Range<usize>| -> u64 {
+        schema.fields().iter().zip(batch).map(|(field, column)| estimate(field, column, rows)).sum()
+    };
     let mut used = 0;
-    for row in rows.clone() {
-        let one = row..row + 1;
-        used += schema
-            .fields()
-            .iter()
-            .zip(batch)
-            .map(|(field, column)| estimate(field, column, &one))
-            .sum::<u64>();
-        if used > room && !(first && row == rows.start) {
-            return row - rows.start;
+    // Blocks are measured at once; only the one that does not fit is looked at row by row.
+    for block in rows.clone().step_by(BLOCK_ROWS) {
+        let block = block..rows.end.min(block + BLOCK_ROWS);
+        let bytes = size(&block);
+        if used + bytes <= room {
+            used += bytes;
+            continue;
+        }
+        for row in block {
+            used += size(&(row..row + 1));
+            if used > room && !(first && row == rows.start) {
+                return row - rows.start;
+            }
         }
     }
     rows.len()
@@ -96,12 +104,17 @@ pub(super) fn cut(field: &Field, column: &Column, max_rows: usize, max_bytes: u6
     let mut out = Vec::new();
     let (mut start, mut bytes, mut elements) = (0, 0, 0);
     let fixed = fixed_bytes(field);
-    if let Some(0) = fixed {
-        // Rows that take nothing are cut by their number alone.
-        return (0..column.len())
-            .step_by(max_rows)
-            .map(|start| start..column.len().min(start + max_rows))
-            .collect();
+    let even = match fixed {
+        Some(0) => Some(max_rows),
+        Some(width) if column.validity.is_none() => {
+            Some(usize::try_from(max_bytes / width).unwrap_or(max_rows).clamp(1, max_rows))
+        }
+        _ => None,
+    };
+    if let Some(even) = even {
+        // Rows of one size are counted, not measured.
+        let len = column.len();
+        return (0..len).step_by(even).map(|start| start..len.min(start + even)).collect();
     }
     for row in 0..column.len() {
         let (row_bytes, row_elements) = match fixed {

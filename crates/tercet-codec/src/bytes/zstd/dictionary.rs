@@ -27,6 +27,10 @@ pub const RAW_ID: u32 = 1;
 #[cfg(feature = "zstd")]
 const MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
+/// The most bytes that a thread keeps for the frames of raw content; larger ones are worth an allocation.
+#[cfg(feature = "zstd")]
+const KEPT_BYTES: usize = 1 << 20;
+
 /// A dictionary, made ready for each level when it is first used.
 pub struct Dictionary {
     bytes: Vec<u8>,
@@ -156,8 +160,11 @@ impl Dictionary {
         }
         NAMELESS.with_borrow_mut(|frames| {
             frames.clear();
-            header::remove_raw_id(stored, frames)?;
-            decode(frames)
+            let result = header::remove_raw_id(stored, frames).and_then(|()| decode(frames));
+            if frames.capacity() > KEPT_BYTES {
+                *frames = Vec::new();
+            }
+            result
         })
     }
 

@@ -17,6 +17,11 @@ use crate::writer::WriterOptions;
 const CODE_CASCADE: [Scheme; 5] =
     [Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
 
+/// A sample of a page is made of so many pieces …
+const PIECES: usize = 64;
+/// … of so many values.
+const PIECE_LEN: usize = 64;
+
 /// The values of a column that have a code.
 #[derive(Debug)]
 pub(crate) struct ValueDictionary {
@@ -31,6 +36,17 @@ pub(crate) struct ValueDictionary {
     max_bytes: u64,
     /// Whether a page uses it.
     used: bool,
+}
+
+/// A page whose new values were added on trial: it is kept or forgotten before the next one is tried.
+#[derive(Debug)]
+pub(super) struct Trial {
+    codes: Vec<u32>,
+    inner: Scheme,
+    /// Bytes of the page and of its new values.
+    pub(super) bytes: u64,
+    /// Values and their bytes before.
+    before: (usize, u64),
 }
 
 /// Values in the order of their codes.
@@ -79,7 +95,9 @@ impl ValueDictionary {
         varint::put(self.entries.len() as u64, &mut out);
         match &self.entries {
             Entries::Numbers { keys, width } => {
-                keys.iter().for_each(|key| out.extend_from_slice(&key.to_le_bytes()[..*width]));
+                for key in keys {
+                    out.extend_from_slice(&key.to_le_bytes()[..*width]);
+                }
             }
             Entries::Texts { bytes, ends } => {
                 let mut start = 0;
@@ -93,54 +111,130 @@ impl ValueDictionary {
         Some(out)
     }
 
-    /// Appends the codes of numbers if that is shorter than `best` bytes, the new values counted.
-    pub(super) fn encode_numbers<T: Lane>(
-        &mut self,
-        values: &[T],
-        best: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Fault> {
+    /// The codes of numbers on trial, if their page may be shorter than `best` bytes, the new values counted.
+    pub(super) fn try_numbers<T: Lane>(&mut self, values: &[T], best: u64) -> Option<Trial> {
+        let known = |this: &Self, value: &T| this.find_number(value.widen());
+        let width = |_: &T| size_of::<T>() as u64;
+        if self.is_hopeless(values, best, known, |this, value| hash_number(this.seed, value.widen()), width) {
+            return None;
+        }
         let before = self.mark();
         let codes = self.number_codes(values, best);
-        self.settle(before, codes, best, out)
+        self.trial(before, codes, best)
     }
 
-    /// Appends the codes of texts if that is shorter than `best` bytes, the new values counted.
-    pub(super) fn encode_texts(
-        &mut self,
-        values: &[&[u8]],
-        best: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Fault> {
+    /// The codes of texts on trial, if their page may be shorter than `best` bytes, the new values counted.
+    pub(super) fn try_texts(&mut self, values: &[&[u8]], best: u64) -> Option<Trial> {
+        let known = |this: &Self, value: &&[u8]| this.find_text(value);
+        let width = |value: &&[u8]| value.len() as u64 + varint::len(value.len() as u64) as u64;
+        if self.is_hopeless(values, best, known, |this, value| hash_text(this.seed, value), width) {
+            return None;
+        }
         let before = self.mark();
         let codes = self.text_codes(values, best);
-        self.settle(before, codes, best, out)
+        self.trial(before, codes, best)
     }
 
     fn mark(&self) -> (usize, u64) {
         (self.entries.len(), self.plain_bytes)
     }
 
-    /// Keeps the codes or takes back what was added for them.
-    fn settle(
-        &mut self,
-        (len, plain_bytes): (usize, u64),
-        codes: Option<Vec<u32>>,
-        best: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Fault> {
+    fn trial(&mut self, before: (usize, u64), codes: Option<Vec<u32>>, best: u64) -> Option<Trial> {
         if let Some(codes) = codes {
             let (inner, inner_bytes) = ints::choose(&codes, &CODE_CASCADE);
-            if self.plain_bytes - plain_bytes + 1 + inner_bytes < best {
-                out.push(encoding_of(inner).id());
-                ints::encode(inner, &codes, out)?;
-                self.used = true;
-                return Ok(true);
+            let bytes = self.plain_bytes - before.1 + 1 + inner_bytes;
+            let trial = Trial { codes, inner, bytes, before };
+            if bytes < best {
+                return Some(trial);
             }
         }
-        self.take_back(len);
-        self.plain_bytes = plain_bytes;
-        Ok(false)
+        self.take_back(before);
+        None
+    }
+
+    /// Appends the codes of a trial.
+    pub(super) fn keep(&mut self, trial: &Trial, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.used = true;
+        out.push(encoding_of(trial.inner).id());
+        Ok(ints::encode(trial.inner, &trial.codes, out)?)
+    }
+
+    /// Takes back what a trial added.
+    pub(super) fn forget(&mut self, trial: &Trial) {
+        self.take_back(trial.before);
+    }
+
+    /// Whether a sample says that a page has far too many new values.
+    ///
+    /// The sample is made of short pieces from all over the page, so that neither runs nor distant repeats are missed. If `s`
+    /// values are drawn from `c` different ones, about `s·g(s/c)` of them are different, with `g(x) = 1 / (1 + x/2 + x²/12)`.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_truncation,
+        reason = "an estimate"
+    )]
+    fn is_hopeless<V>(
+        &self,
+        values: &[V],
+        best: u64,
+        find: impl Fn(&Self, &V) -> bool,
+        hash: impl Fn(&Self, &V) -> u64,
+        width: impl Fn(&V) -> u64,
+    ) -> bool {
+        if values.len() < 4 * PIECES * PIECE_LEN {
+            return false;
+        }
+        let mut seen: Vec<u64> = Vec::with_capacity(PIECES * PIECE_LEN);
+        let mut bytes = 0;
+        for piece in 0..PIECES {
+            let start = piece * (values.len() - PIECE_LEN) / (PIECES - 1);
+            for value in &values[start..start + PIECE_LEN] {
+                if !find(self, value) {
+                    seen.push(hash(self, value));
+                    bytes += width(value);
+                }
+            }
+        }
+        let drawn = seen.len() as f64;
+        seen.sort_unstable();
+        seen.dedup();
+        let different = seen.len() as f64;
+        if different * 2.0 < drawn || seen.is_empty() {
+            return false;
+        }
+        // Only what every machine rounds alike, since the answer shows in the file.
+        let per_value = ((drawn / different - 1.0) / 3.0 + 0.25).sqrt() * 6.0 - 3.0;
+        let new_rows = values.len() as f64 * drawn / (PIECES * PIECE_LEN) as f64;
+        let x = per_value * new_rows / drawn;
+        let new_values = new_rows / (1.0 + x / 2.0 + x * x / 12.0);
+        let code_bits = 64 - (self.entries.len() as u64 + new_values as u64).leading_zeros();
+        let cost = new_values * bytes as f64 / drawn + values.len() as f64 * f64::from(code_bits) / 8.0;
+        cost > best as f64 * 1.25
+    }
+
+    fn find_number(&self, key: u64) -> bool {
+        let Entries::Numbers { keys, .. } = &self.entries else { return false };
+        let mut slot = self.home(hash_number(self.seed, key));
+        while self.slots[slot] != 0 {
+            if keys[self.slots[slot] as usize - 1] == key {
+                return true;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        false
+    }
+
+    fn find_text(&self, value: &[u8]) -> bool {
+        let Entries::Texts { bytes, ends } = &self.entries else { return false };
+        let mut slot = self.home(hash_text(self.seed, value));
+        while self.slots[slot] != 0 {
+            if text(bytes, ends, self.slots[slot] as usize - 1) == value {
+                return true;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        false
     }
 
     /// Whether a new value of so many bytes may come in: there is room, and the page can still win.
@@ -268,7 +362,8 @@ impl ValueDictionary {
     }
 
     /// Removes the youngest values until `len` are left. Nothing was put behind the youngest, so its slot is simply freed.
-    fn take_back(&mut self, len: usize) {
+    fn take_back(&mut self, (len, plain_bytes): (usize, u64)) {
+        self.plain_bytes = plain_bytes;
         while self.entries.len() > len {
             let code = self.entries.len() - 1;
             let mut slot = self.home(self.hash_of(code));
@@ -327,6 +422,11 @@ mod tests {
 
     use super::*;
 
+    fn encode(values: &mut ValueDictionary, page: &[&[u8]], best: u64, out: &mut Vec<u8>) -> bool {
+        let trial = values.try_texts(page, best);
+        trial.as_ref().inspect(|trial| values.keep(trial, out).unwrap()).is_some()
+    }
+
     fn texts(options: &WriterOptions) -> ValueDictionary {
         ValueDictionary::new(Type::String, options).unwrap()
     }
@@ -335,7 +435,7 @@ mod tests {
     fn records_and_pages_have_known_bytes() {
         let mut values = texts(&WriterOptions::new());
         let mut page = Vec::new();
-        assert!(values.encode_texts(&[b"red", b"blue", b"red", b"red"], 17, &mut page).unwrap());
+        assert!(encode(&mut values, &[b"red", b"blue", b"red", b"red"], 17, &mut page));
         assert_eq!(page, [3, 1, 0, 2]);
         assert_eq!(values.payload().unwrap(), b"\x02\x03red\x04blue");
     }
@@ -344,7 +444,7 @@ mod tests {
     fn what_does_not_win_leaves_no_trace() {
         let mut values = texts(&WriterOptions::new());
         let mut page = Vec::new();
-        assert!(!values.encode_texts(&[b"red", b"blue"], 11, &mut page).unwrap());
+        assert!(!encode(&mut values, &[b"red", b"blue"], 11, &mut page));
         assert_eq!((page.len(), values.entries.len(), values.plain_bytes), (0, 0, 0));
         assert!(values.slots.iter().all(|slot| *slot == 0));
         assert_eq!(values.payload(), None);
@@ -354,12 +454,12 @@ mod tests {
     fn values_past_the_bounds_are_not_taken() {
         let mut values = texts(&WriterOptions::new().with_dictionary_max_values(2));
         let mut page = Vec::new();
-        assert!(values.encode_texts(&[b"a", b"b"], 100, &mut page).unwrap());
-        assert!(!values.encode_texts(&[b"a", b"c"], 100, &mut page).unwrap());
-        assert!(values.encode_texts(&[b"b", b"a"], 100, &mut page).unwrap());
+        assert!(encode(&mut values, &[b"a", b"b"], 100, &mut page));
+        assert!(!encode(&mut values, &[b"a", b"c"], 100, &mut page));
+        assert!(encode(&mut values, &[b"b", b"a"], 100, &mut page));
         let mut values = texts(&WriterOptions::new().with_dictionary_max_bytes(5));
-        assert!(!values.encode_texts(&[b"abc", b"d"], 100, &mut page).unwrap());
-        assert!(values.encode_texts(&[b"ab", b"d"], 100, &mut page).unwrap());
+        assert!(!encode(&mut values, &[b"abc", b"d"], 100, &mut page));
+        assert!(encode(&mut values, &[b"ab", b"d"], 100, &mut page));
     }
 
     proptest! {
@@ -382,20 +482,24 @@ mod tests {
                         })
                     })
                     .collect();
-                // A short bound refuses the page, whatever its codes are.
-                let best = if keeps { 1 << 20 } else { 3 };
                 let words: Vec<Vec<u8>> = page.iter().map(|value| vec![b'x'; usize::from(*value)]).collect();
                 let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
                 let shorts: Vec<u16> = page.iter().map(|value| u16::from(*value)).collect();
                 for is_text in [true, false] {
                     let mut out = Vec::new();
-                    let kept = if is_text {
-                        texts.encode_texts(&words, best, &mut out).unwrap()
+                    let values = if is_text { &mut texts } else { &mut numbers };
+                    let trial = if is_text {
+                        values.try_texts(&words, 1 << 20)
                     } else {
-                        numbers.encode_numbers(&shorts, best, &mut out).unwrap()
+                        values.try_numbers(&shorts, 1 << 20)
                     };
-                    prop_assert_eq!(kept, keeps);
-                    if kept {
+                    let trial = trial.unwrap();
+                    if keeps {
+                        values.keep(&trial, &mut out).unwrap();
+                    } else {
+                        values.forget(&trial);
+                    }
+                    if keeps {
                         let (inner, len) = ints::choose(&codes, &CODE_CASCADE);
                         prop_assert_eq!(out.len() as u64, len + 1);
                         let mut back: Vec<u32> = Vec::new();
@@ -409,6 +513,39 @@ mod tests {
                 prop_assert_eq!(texts.entries.len(), known.len());
                 prop_assert_eq!(numbers.entries.len(), known.len());
             }
+        }
+    }
+
+    /// Whether a page of numbers below a bound is tried at all, and whether it wins.
+    fn outcome(different: u64, best: u64) -> (bool, bool) {
+        let mut noise = 1u64;
+        let values: Vec<u64> = (0..65_536)
+            .map(|_| {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (noise >> 33) % different
+            })
+            .collect();
+        let mut dictionary = ValueDictionary::new(Type::UInt64, &WriterOptions::new()).unwrap();
+        let hopeless = dictionary.is_hopeless(
+            &values,
+            best,
+            |this, value| this.find_number(*value),
+            |this, value| hash_number(this.seed, *value),
+            |_| 8,
+        );
+        let codes = dictionary.number_codes(&values, best);
+        let wins = dictionary.trial((0, 0), codes, best).is_some();
+        (!hopeless, wins)
+    }
+
+    #[test]
+    fn a_sample_spares_what_cannot_win_and_nothing_else() {
+        for best in [100_000, 200_000, 300_000, 524_288] {
+            for different in [2, 100, 1000, 5000, 10_000, 20_000, 30_000, 40_000, 60_000] {
+                let (tried, wins) = outcome(different, best);
+                assert!(tried || !wins, "{different} values against {best} bytes");
+            }
+            assert!(!outcome(1 << 30, best).0, "values that never come again against {best} bytes");
         }
     }
 }

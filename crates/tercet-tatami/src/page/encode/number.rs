@@ -59,8 +59,9 @@ pub(super) fn encode<T: Number>(
         (true, false) => (Scheme::Plain, 0),
     };
     if let Some(values) = &mut tools.values
-        && values.encode_numbers(lanes, len, out)?
+        && let Some(trial) = values.try_numbers(lanes, len)
     {
+        values.keep(&trial, out)?;
         return Ok((Encoding::Dictionary, bounds));
     }
     ints::encode(scheme, lanes, out)?;
