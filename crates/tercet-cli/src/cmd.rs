@@ -3,5 +3,6 @@
 pub(crate) mod any;
 pub(crate) mod demo;
 pub(crate) mod shell;
+pub(crate) mod tatami;
 pub(crate) mod tet;
 pub(crate) mod tgm;

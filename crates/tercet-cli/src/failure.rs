@@ -6,7 +6,7 @@ use std::ops::Range;
 use tercet::convert;
 use tercet::core::publish::PublishError;
 use tercet::core::{Class, Diagnose, SourceError};
-use tercet::{tet, tgm};
+use tercet::{tatami, tet, tgm};
 
 use crate::render::Excerpt;
 
@@ -136,6 +136,18 @@ impl From<tgm::Error> for Failure {
             tgm::Fault::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::NobodyReads,
             // It names its file itself: the one that is written, which need not be the one that is read.
             tgm::Fault::Publish(cause) => Self::of(cause),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<tatami::Error> for Failure {
+    fn from(error: tatami::Error) -> Self {
+        match error.fault() {
+            tatami::Fault::Cancelled(_) => Self::Interrupted,
+            tatami::Fault::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            // It names its file itself: the one that is written, which need not be the one that is read.
+            tatami::Fault::Publish(cause) => Self::of(cause),
             _ => Self::of(&error),
         }
     }

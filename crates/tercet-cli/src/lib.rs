@@ -1,4 +1,4 @@
-//! The commands `tercet`, `tet` and `tgm`: arguments in, libraries called, results drawn.
+//! The commands `tercet`, `tet`, `tgm` and `tatami`: arguments in, libraries called, results drawn.
 //!
 //! All binaries are the same program under different names; [`Persona`] says which verbs it has.
 //! Nothing here knows a byte of any format: every fact comes from the libraries, and this crate only renders it.

@@ -21,6 +21,8 @@ pub enum Persona {
     Tgm,
     /// `.tgm` files only, under the name that the command has elsewhere.
     Tensogram,
+    /// `.tatami` files only.
+    Tatami,
 }
 
 /// The name of a link to any of the programs that makes it the command for `.tgm` files.
@@ -32,6 +34,7 @@ pub(crate) enum Request {
     Tercet(TercetVerb),
     Tet(TetVerb),
     Tgm(Globals, TgmVerb),
+    Tatami(TatamiVerb),
 }
 
 /// Options that every verb takes.
@@ -82,6 +85,16 @@ struct TgmLine {
     verb: TgmVerb,
 }
 
+/// Read, write, look up, verify and repair .tatami files: records in columns
+#[derive(Debug, Parser)]
+#[command(name = "tatami", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
+struct TatamiLine {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: TatamiVerb,
+}
+
 /// The verbs of `tercet`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TercetVerb {
@@ -104,6 +117,9 @@ pub(crate) enum TercetVerb {
     /// All commands for .tgm files
     #[command(arg_required_else_help = true)]
     Tgm(cmd::tgm::Line),
+    /// All commands for .tatami files
+    #[command(subcommand, arg_required_else_help = true)]
+    Tatami(cmd::tatami::Verb),
     #[command(flatten)]
     Shell(cmd::shell::Verb),
 }
@@ -128,6 +144,17 @@ pub(crate) enum TgmVerb {
     Shell(cmd::shell::Verb),
 }
 
+/// The verbs of `tatami`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TatamiVerb {
+    #[command(flatten)]
+    Tatami(cmd::tatami::Verb),
+    /// Print the version
+    Version,
+    #[command(flatten)]
+    Shell(cmd::shell::Verb),
+}
+
 impl Persona {
     /// The name that counts: that of the program, unless it was started through a link named `tensogram`.
     pub(crate) fn called(self, path: Option<&OsStr>) -> Self {
@@ -142,6 +169,7 @@ impl Persona {
             Self::Tet => TetLine::command(),
             Self::Tgm => TgmLine::command(),
             Self::Tensogram => TgmLine::command().name(TENSOGRAM),
+            Self::Tatami => TatamiLine::command(),
         }
     }
 
@@ -164,6 +192,10 @@ impl Persona {
                 let line = TgmLine::from_arg_matches(&matches)?;
                 (line.common, Request::Tgm(line.globals, line.verb))
             }
+            Self::Tatami => {
+                let line = TatamiLine::from_arg_matches(&matches)?;
+                (line.common, Request::Tatami(line.verb))
+            }
         })
     }
 
@@ -174,6 +206,7 @@ impl Persona {
             Self::Tet => "tet",
             Self::Tgm => "tgm",
             Self::Tensogram => TENSOGRAM,
+            Self::Tatami => "tatami",
         }
     }
 }
@@ -191,9 +224,15 @@ impl Request {
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
             Self::Tercet(TercetVerb::Tgm(line)) => line.verb.run(&line.globals, out),
             Self::Tgm(globals, TgmVerb::Tgm(verb)) => verb.run(globals, out),
+            Self::Tercet(TercetVerb::Tatami(verb)) | Self::Tatami(TatamiVerb::Tatami(verb)) => verb.run(out),
+            Self::Tatami(TatamiVerb::Version) => {
+                out.line(format_args!("{} {}", persona.name(), env!("CARGO_PKG_VERSION")))?;
+                Ok(Outcome::Done)
+            }
             Self::Tercet(TercetVerb::Shell(verb))
             | Self::Tet(TetVerb::Shell(verb))
-            | Self::Tgm(_, TgmVerb::Shell(verb)) => verb.run(persona, out),
+            | Self::Tgm(_, TgmVerb::Shell(verb))
+            | Self::Tatami(TatamiVerb::Shell(verb)) => verb.run(persona, out),
         }
     }
 }
@@ -204,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_command_line_is_sound() {
-        for persona in [Persona::Tercet, Persona::Tet, Persona::Tgm, Persona::Tensogram] {
+        for persona in [Persona::Tercet, Persona::Tet, Persona::Tgm, Persona::Tensogram, Persona::Tatami] {
             let command = persona.command();
             assert_eq!(command.get_name(), persona.name());
             command.debug_assert();

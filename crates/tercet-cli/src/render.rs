@@ -1,6 +1,7 @@
 //! Values as text.
 
 mod excerpt;
+mod json_rows;
 mod number;
 mod size;
 mod table;
@@ -8,8 +9,9 @@ mod time;
 mod tree;
 
 pub(crate) use excerpt::Excerpt;
+pub(crate) use json_rows::{Odd, RowWriter};
 pub(crate) use number::{exact, rounded, significant};
 pub(crate) use size::{human_size, parse_size, ratio, size_and_bytes};
 pub(crate) use table::Table;
-pub(crate) use time::utc;
+pub(crate) use time::{utc, utc_of_millis};
 pub(crate) use tree::tree_lines;

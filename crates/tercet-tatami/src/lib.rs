@@ -22,6 +22,7 @@ mod blob;
 mod chunk;
 pub mod column;
 pub mod dictionary;
+mod facts;
 pub mod fault;
 pub mod file;
 pub mod lookup;

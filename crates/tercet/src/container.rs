@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::{ByteSource, Outline, Progress};
+use tercet_tatami as tatami;
 use tercet_tet as tet;
 use tercet_tgm as tgm;
 
@@ -20,6 +21,8 @@ pub enum Container {
     Tet(tet::File),
     /// A `.tgm` file.
     Tgm(tgm::File),
+    /// A `.tatami` file.
+    Tatami(tatami::File),
 }
 
 impl Container {
@@ -38,6 +41,9 @@ impl Container {
         match format_of(&source)? {
             Format::Tet => Ok(Self::Tet(tet::OpenOptions::new().open_source(source)?)),
             Format::Tgm => Ok(Self::Tgm(tgm::File::from_source(source, tgm::ReadOptions::new()))),
+            Format::Tatami => {
+                Ok(Self::Tatami(tatami::File::from_source(source, tatami::OpenOptions::new())?))
+            }
         }
     }
 
@@ -46,14 +52,17 @@ impl Container {
         match self {
             Self::Tet(_) => Format::Tet,
             Self::Tgm(_) => Format::Tgm,
+            Self::Tatami(_) => Format::Tatami,
         }
     }
 
-    /// The file as a tree of named bytes. Tables are cut after `max_rows` rows.
+    /// The file as a tree of named bytes. Tables are cut after `max_rows` rows; the pages of a `.tatami` file are only drawn
+    /// without such a bound.
     pub fn outline(&self, max_rows: Option<u64>) -> Result<Outline, Error> {
         match self {
             Self::Tet(file) => Ok(file.outline(max_rows)?),
             Self::Tgm(file) => Ok(file.outline(max_rows)?),
+            Self::Tatami(file) => Ok(file.outline(max_rows.is_none())?),
         }
     }
 }
@@ -82,6 +91,8 @@ pub enum Report {
     Tet(tet::Report),
     /// Of a `.tgm` file.
     Tgm(tgm::FileReport),
+    /// Of a `.tatami` file.
+    Tatami(tatami::Report),
 }
 
 impl Report {
@@ -90,6 +101,7 @@ impl Report {
         match self {
             Self::Tet(report) => report.ok,
             Self::Tgm(report) => report.is_ok(),
+            Self::Tatami(report) => report.ok,
         }
     }
 }
@@ -109,6 +121,10 @@ pub fn verify(
             let depth = if options.deep { tgm::Depth::Full } else { tgm::Depth::Default };
             let options = tgm::ValidateOptions::new().with_depth(depth);
             Ok(Report::Tgm(tgm::validate_source(&source, &options, progress)?))
+        }
+        Format::Tatami => {
+            let options = tatami::VerifyOptions::default().with_deep(options.deep);
+            Ok(Report::Tatami(tatami::verify_source(source, options, progress)?))
         }
     }
 }
@@ -132,6 +148,14 @@ mod tests {
         tgm::encode_message(&metadata, &[(&descriptor, &[7, 8, 9])], &options).unwrap()
     }
 
+    fn small_tatami() -> Vec<u8> {
+        let schema = tatami::Schema::new(vec![tatami::Field::new("id", tatami::Type::Int32)]).unwrap();
+        let sink = std::io::Cursor::new(Vec::new());
+        let mut writer = tatami::Writer::create(sink, schema, tatami::WriterOptions::new()).unwrap();
+        writer.append(&[tatami::Column::new(tatami::Values::Int32(vec![7, 8, 9]))]).unwrap();
+        writer.finish().unwrap().output
+    }
+
     #[test]
     fn a_file_is_opened_by_its_bytes() {
         let folder = tempfile::tempdir().unwrap();
@@ -148,6 +172,12 @@ mod tests {
         assert!(!container.outline(None).unwrap().parts.is_empty());
         let Container::Tgm(file) = container else { panic!("a .tgm file was expected") };
         assert_eq!(file.message_count().unwrap(), 1);
+
+        let container = Container::open_source(Arc::new(Memory::new("rows", small_tatami()))).unwrap();
+        assert_eq!(container.format(), Format::Tatami);
+        assert!(!container.outline(None).unwrap().parts.is_empty());
+        let Container::Tatami(file) = container else { panic!("a .tatami file was expected") };
+        assert_eq!(file.rows(), 3);
     }
 
     #[test]
@@ -155,7 +185,7 @@ mod tests {
         let check = |name: &str, bytes: Vec<u8>| {
             verify(Arc::new(Memory::new(name, bytes)), VerifyOptions::default(), &Silent)
         };
-        for (good, name) in [(empty_tet(), "a.tet"), (small_tgm(), "a.tgm")] {
+        for (good, name) in [(empty_tet(), "a.tet"), (small_tgm(), "a.tgm"), (small_tatami(), "a.tatami")] {
             assert!(check("a", good.clone()).unwrap().is_ok(), "{name}");
             let mut bad = good;
             bad[0] = b'X';

@@ -22,6 +22,9 @@ pub enum Error {
     /// It is a `.tgm` file.
     #[error(transparent)]
     Tgm(#[from] tercet_tgm::Error),
+    /// It is a `.tatami` file.
+    #[error(transparent)]
+    Tatami(#[from] tercet_tatami::Error),
 }
 
 /// The first bytes of a file that belong to no format.
@@ -58,6 +61,7 @@ impl Error {
             Self::Unrecognised(error) => error,
             Self::Tet(error) => error,
             Self::Tgm(error) => error,
+            Self::Tatami(error) => error,
         }
     }
 }

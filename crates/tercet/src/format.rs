@@ -17,17 +17,20 @@ pub enum Format {
     Tet,
     /// `.tgm`: messages of tensors in motion.
     Tgm,
+    /// `.tatami`: records in columns.
+    Tatami,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 2] = [Self::Tet, Self::Tgm];
+    pub const ALL: [Self; 3] = [Self::Tet, Self::Tgm, Self::Tatami];
 
     /// The ending of its files, without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Tet => "tet",
             Self::Tgm => "tgm",
+            Self::Tatami => "tatami",
         }
     }
 
@@ -47,7 +50,8 @@ impl fmt::Display for Format {
 
 /// The format of a file that starts with these bytes. Eight bytes are enough.
 pub fn detect(head: &[u8]) -> Option<Format> {
-    let starts: [(&[u8], Format); 2] = [(b"TETR", Format::Tet), (b"TENSOGRM", Format::Tgm)];
+    let starts: [(&[u8], Format); 3] =
+        [(b"TETR", Format::Tet), (b"TENSOGRM", Format::Tgm), (b"TAT1", Format::Tatami)];
     starts.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| format)
 }
 
@@ -73,6 +77,7 @@ mod tests {
     fn first_bytes_count_before_names() {
         assert_eq!(detect(b"TETR"), Some(Format::Tet));
         assert_eq!(detect(b"TENSOGRM"), Some(Format::Tgm));
+        assert_eq!(detect(b"TAT1"), Some(Format::Tatami));
         assert_eq!(detect(b"TET"), None);
         assert_eq!(detect(b"TENSOGR"), None);
         assert_eq!(detect(b""), None);

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `.tet` | chunked arrays at rest | [`tet`] |
 //! | `.tgm` | messages of tensors in motion | [`tgm`] |
+//! | `.tatami` | records in columns | [`tatami`] |
 //!
 //! ```
 //! use tercet::{Container, Format, detect};
@@ -29,6 +30,7 @@ mod format;
 
 pub use tercet_convert as convert;
 pub use tercet_core as core;
+pub use tercet_tatami as tatami;
 pub use tercet_tet as tet;
 pub use tercet_tgm as tgm;
 

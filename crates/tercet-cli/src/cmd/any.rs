@@ -6,7 +6,7 @@ use tercet::core::{ByteSource, Class};
 use tercet::tgm::Depth;
 use tercet::{Format, format_of};
 
-use crate::cmd::{tet, tgm};
+use crate::cmd::{tatami, tet, tgm};
 use crate::failure::{Failure, Outcome};
 use crate::input::{must_be_a_file, must_be_on_disk, open};
 use crate::ui::Ui;
@@ -22,9 +22,18 @@ pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Fail
         (Format::Tet, source) => tet::info::run_on(args, source, out),
         (Format::Tgm, source) => {
             if let Some(option) = args.for_tet_only() {
-                return Err(cannot(&*source, &format!("`{option}` is for .tet files")));
+                return Err(cannot(Format::Tgm, &*source, &format!("`{option}` is for .tet files")));
             }
             tgm::info::run_on(tgm::Form::of(args.json, args.quiet), source, out)
+        }
+        (Format::Tatami, source) => {
+            if let Some(option) = args.for_tet_only() {
+                return Err(cannot(Format::Tatami, &*source, &format!("`{option}` is for .tet files")));
+            }
+            if args.quiet {
+                return tatami::inspect::run_in_one_line(source, out);
+            }
+            tatami::inspect::run_on(args.json, false, source, out)
         }
     }
 }
@@ -34,11 +43,18 @@ pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, 
         (Format::Tet, source) => tet::verify::run_on(args, source, out),
         (Format::Tgm, source) => {
             if args.repair {
-                return Err(cannot_repair(&*source));
+                return Err(cannot_repair(Format::Tgm, &*source));
             }
             out.hush(args.quiet);
             let depth = if args.deep { Depth::Full } else { Depth::Default };
             tgm::validate::run_on(depth, tgm::Form::of(args.json, args.quiet), &source, out)
+        }
+        (Format::Tatami, source) => {
+            if args.repair {
+                return Err(cannot_repair(Format::Tatami, &*source));
+            }
+            out.hush(args.quiet);
+            tatami::verify::run_on(args.deep, tgm::Form::of(args.json, args.quiet), source, out)
         }
     }
 }
@@ -49,9 +65,15 @@ pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, 
         (Format::Tet, _) => tet::repair::run(args, out),
         (Format::Tgm, source) => {
             if let Some(option) = args.for_tet_only() {
-                return Err(cannot(&*source, &format!("`{option}` is for .tet files")));
+                return Err(cannot(Format::Tgm, &*source, &format!("`{option}` is for .tet files")));
             }
             tgm::repair::run_on(args.for_tgm(), &source, out)
+        }
+        (Format::Tatami, source) => {
+            if let Some(option) = args.for_tet_only() {
+                return Err(cannot(Format::Tatami, &*source, &format!("`{option}` is for .tet files")));
+            }
+            tatami::repair::run_on(args.for_tatami(), source, out)
         }
     }
 }
@@ -61,6 +83,7 @@ pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome
         (Format::Tet, source) => tet::outline::run_on(args, source, out),
         // Hashes are not compared anyway.
         (Format::Tgm, source) => tgm::outline::run_on(args.json, args.limit, source, out),
+        (Format::Tatami, source) => tatami::outline::run_on(args.json, args.limit == 0, source, out),
     }
 }
 
@@ -69,17 +92,17 @@ pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Fa
         must_be_a_file(path, "query")?;
         match recognise(open(path)?)? {
             (Format::Tet, _) => {}
-            (Format::Tgm, source) => return Err(cannot(&*source, "queries are for .tet files")),
+            (format, source) => return Err(cannot(format, &*source, "queries are for .tet files")),
         }
     }
     tet::query::run(args, out)
 }
 
-fn cannot(source: &dyn ByteSource, why: &str) -> Failure {
-    Failure::new(Class::Request, format!("{}: is a .tgm file, and {why}", source.name()))
+fn cannot(format: Format, source: &dyn ByteSource, why: &str) -> Failure {
+    Failure::new(Class::Request, format!("{}: is a {format} file, and {why}", source.name()))
 }
 
-fn cannot_repair(source: &dyn ByteSource) -> Failure {
-    let failure = cannot(source, "only .tet files can be repaired in their place");
-    failure.with_hint("`tgm repair FILE -o NEW` keeps what is intact")
+fn cannot_repair(format: Format, source: &dyn ByteSource) -> Failure {
+    let failure = cannot(format, source, "only .tet files can be repaired in their place");
+    failure.with_hint(format!("`{} repair FILE -o NEW` keeps what is intact", format.extension()))
 }

@@ -11,6 +11,7 @@ use crate::ui::Ui;
 
 mod folder;
 mod messages;
+mod records;
 mod stage;
 mod weather;
 
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     stage.say(
         "breaks copies of it on purpose, and shows that no damage goes unnoticed. Then it sends a part of",
     )?;
-    stage.say("it as .tgm messages, and breaks those too.")?;
+    stage.say("it as .tgm messages, and keeps records in a .tatami file, and breaks those too.")?;
     stage.say(&format!("Its files stay in the folder `{}`.", escape::name(&folder.to_string_lossy())))?;
 
     create(&mut stage)?;
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     salvage(&mut stage)?;
     damage_the_footer(&mut stage)?;
     send_messages(&mut stage)?;
+    keep_records(&mut stage)?;
     farewell(&mut stage)?;
     Ok(Outcome::Done)
 }
@@ -152,6 +154,32 @@ fn send_messages(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.tgm(&["validate", "bad-hours.tgm"], 1)
 }
 
+fn keep_records(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.title("records")?;
+    stage.say(
+        "A .tatami file holds records in columns. Here are twelve cities, sorted by name, four on a page.",
+    )?;
+    let path = stage.path("cities.tatami");
+    records::write_text(&stage.path("cities.jsonl"))?;
+    let create =
+        ["create", "cities.tatami", "--from", "cities.jsonl", "--sort-key", "name", "--page-rows", "4"];
+    stage.tatami(&create, 0)?;
+    stage.tatami(&["inspect", "cities.tatami"], 0)?;
+    stage.say("One city is found by its name. Only the pages that hold it are read:")?;
+    stage.tatami(&["lookup", "cities.tatami", "Lima"], 0)?;
+    stage.tatami(&["verify", "cities.tatami", "--deep", "-q"], 0)?;
+    let page = records::second_page(&path)?;
+    let at = page.end() - 2;
+    folder::damaged_copy(&path, &stage.path("bad-cities.tatami"), at, |byte| byte ^ 1)?;
+    stage.say(&format!(
+        "`bad-cities.tatami` is a copy with one bit flipped, in byte {at}: a name of the second page."
+    ))?;
+    stage.say("Rows of other pages are still found, and a repair keeps them:")?;
+    stage.tatami(&["lookup", "bad-cities.tatami", "Lima"], 5)?;
+    stage.tatami(&["lookup", "bad-cities.tatami", "Tunis", "--columns", "name,people"], 0)?;
+    stage.tatami(&["repair", "bad-cities.tatami", "-o", "saved-cities.tatami"], 1)
+}
+
 fn farewell(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.title("done")?;
     let name = |path: &Path| escape::name(&path.to_string_lossy()).into_owned();
@@ -163,10 +191,14 @@ fn farewell(stage: &mut Stage<'_>) -> Result<(), Failure> {
         "tet outline FILE",
         "tet create OUT.tet --from NAME=FILE.npy",
         "tgm dump FILE",
+        "tatami cat FILE",
         "tet --help",
         "tgm --help",
+        "tatami --help",
     ] {
         stage.say(&format!("  {line}"))?;
     }
-    stage.say("From a source checkout `tet` is `cargo run --release --bin tet --`, and `tgm` likewise.")
+    stage.say(
+        "From a source checkout `tet` is `cargo run --release --bin tet --`, `tgm` and `tatami` likewise.",
+    )
 }

@@ -16,7 +16,7 @@ pub(crate) mod outline;
 pub(crate) mod qhist;
 pub(crate) mod query;
 pub(crate) mod repair;
-mod report;
+pub(crate) mod report;
 pub(crate) mod verify;
 mod written;
 

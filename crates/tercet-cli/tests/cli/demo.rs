@@ -23,6 +23,13 @@ fn the_story_is_told_to_its_end() {
         "tercet-demo/hours.tgm: OK (2 messages, 2 objects, hash verified)",
         "error: tercet-demo/bad-hours.tgm: message 1 › object 0",
         "tercet-demo/bad-hours.tgm: FAILED (1 error, 2 messages, 2 objects)",
+        "tercet-demo/cities.tatami: 12 rows, 6 columns, 1 row group",
+        "sorted:  by name (sparse primary-key index)",
+        "{\"name\":\"Lima\",\"country\":\"Peru\"",
+        "error: tercet-demo/bad-cities.tatami: row group 0 › column 0 › page 1",
+        "{\"name\":\"Tunis\",\"people\":640000}",
+        "kept: 8 of 12 rows",
+        "lost: rows 4..8",
     ] {
         assert!(ran.stdout.contains(line), "{line}\n\n{}", ran.stdout);
     }
@@ -33,6 +40,11 @@ fn the_story_is_told_to_its_end() {
     }
     assert_eq!(folder.tgm("validate --full tercet-demo/hours.tgm").code, Some(0));
     assert_eq!(folder.tgm("validate tercet-demo/bad-hours.tgm").code, Some(1));
+    let status = |name: &str| folder.tatami(&format!("verify --deep -q tercet-demo/{name}")).code;
+    let expected = [("cities.tatami", 0), ("bad-cities.tatami", 1), ("saved-cities.tatami", 0)];
+    for (name, code) in expected {
+        assert_eq!(status(name), Some(code), "{name}");
+    }
     assert!(!folder.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
 }
 

@@ -83,6 +83,11 @@ fn tgm_edit_and_repair() {
 }
 
 #[test]
+fn tatami() {
+    check("tatami.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }

@@ -34,6 +34,10 @@ fn help_of_every_program() {
     ] {
         assert_snapshot!(format!("help_tgm_{verb}"), folder.tgm(&format!("{verb} --help")).shot());
     }
+    assert_snapshot!("help_tatami", folder.tatami("--help").shot());
+    for verb in ["inspect", "cat", "head", "lookup", "stats", "create", "verify", "outline", "repair"] {
+        assert_snapshot!(format!("help_tatami_{verb}"), folder.tatami(&format!("{verb} --help")).shot());
+    }
 }
 
 #[test]
@@ -43,6 +47,8 @@ fn versions_are_those_of_the_package() {
     assert_eq!(folder.tet("--version").stdout, format!("tet {version}\n"));
     assert_eq!(folder.tercet("-V").stdout, format!("tercet {version}\n"));
     assert_eq!(folder.tgm("-V").stdout, format!("tgm {version}\n"));
+    assert_eq!(folder.tatami("-V").stdout, format!("tatami {version}\n"));
+    assert_eq!(folder.tatami("version").stdout, format!("tatami {version}\n"));
 }
 
 #[test]
@@ -59,6 +65,9 @@ fn completions_for_every_shell() {
         assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
         assert!(ran.stdout.contains("validate") && !ran.stdout.contains("qhist"), "{shell}");
         assert!(ran.stdout.contains("recode") && !ran.stdout.contains("__sz3"), "{shell}");
+        let ran = folder.tatami(&format!("completions {shell}"));
+        assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
+        assert!(ran.stdout.contains("lookup") && !ran.stdout.contains("qhist"), "{shell}");
     }
 }
 
@@ -70,6 +79,8 @@ fn manual_pages() {
     assert!(page.stdout.contains(".TH tet 1") && page.stdout.contains("Exit codes"), "{}", page.stdout);
     let page = folder.tgm("man");
     assert!(page.stdout.contains(".TH tgm 1") && page.stdout.contains("validate"), "{}", page.stdout);
+    let page = folder.tatami("man");
+    assert!(page.stdout.contains(".TH tatami 1") && page.stdout.contains("lookup"), "{}", page.stdout);
     let all = folder.tercet("man --dir pages");
     assert_eq!(all.code, Some(0), "{}", all.stderr);
     for name in [
@@ -81,6 +92,8 @@ fn manual_pages() {
         "tercet-tet-qhist-run.1",
         "tercet-tgm.1",
         "tercet-tgm-copy.1",
+        "tercet-tatami.1",
+        "tercet-tatami-create.1",
     ] {
         assert!(folder.path("pages").join(name).exists(), "{name}");
     }

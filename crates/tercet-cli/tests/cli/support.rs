@@ -87,6 +87,7 @@ impl Folder {
             "tet" => env!("CARGO_BIN_EXE_tet"),
             "tercet" => env!("CARGO_BIN_EXE_tercet"),
             "tgm" => env!("CARGO_BIN_EXE_tgm"),
+            "tatami" => env!("CARGO_BIN_EXE_tatami"),
             other => panic!("no such program: {other}"),
         };
         self.prepare(assert_cmd::Command::new(program))
@@ -125,6 +126,11 @@ impl Folder {
     /// Runs `tgm` with arguments separated by spaces.
     pub(crate) fn tgm(&self, args: &str) -> Ran {
         run(self.command("tgm").args(args.split_whitespace()))
+    }
+
+    /// Runs `tatami` with arguments separated by spaces.
+    pub(crate) fn tatami(&self, args: &str) -> Ran {
+        run(self.command("tatami").args(args.split_whitespace()))
     }
 
     /// Runs `tercet` with arguments separated by spaces.

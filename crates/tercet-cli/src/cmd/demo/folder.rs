@@ -50,6 +50,11 @@ fn io_failure(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::io(&shown(path), &error)
 }
 
+/// Writes a file.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    fs::write(path, bytes).map_err(io_failure(path))
+}
+
 /// Copies a file and changes one byte of the copy.
 pub(super) fn damaged_copy(
     from: &Path,

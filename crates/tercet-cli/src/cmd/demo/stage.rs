@@ -60,12 +60,19 @@ impl<'a> Stage<'a> {
         self.command(Persona::Tgm, args, expected)
     }
 
+    /// Runs `tatami` with these arguments.
+    pub(super) fn tatami(&mut self, args: &[&str], expected: u8) -> Result<(), Failure> {
+        self.command(Persona::Tatami, args, expected)
+    }
+
     /// Runs a command as if it had been typed; names of files are those of the demo's folder. Another exit code than
     /// the expected one ends the demo.
     fn command(&mut self, program: Persona, args: &[&str], expected: u8) -> Result<(), Failure> {
         let is_file = |arg: &str| {
             let path = Path::new(arg);
-            path.extension().is_some_and(|ending| ["tet", "tgm", "npy"].iter().any(|known| ending == *known))
+            path.extension().is_some_and(|ending| {
+                ["tet", "tgm", "tatami", "npy", "jsonl"].iter().any(|known| ending == *known)
+            })
         };
         let mut line = vec![OsString::from(program.name())];
         let placed = |arg: &&str| if is_file(arg) { self.path(arg).into() } else { OsString::from(arg) };
@@ -79,6 +86,8 @@ impl<'a> Stage<'a> {
         let parsed = program.parse(line.into_iter());
         let (_, request) = parsed.map_err(|error| Failure::request(error.to_string()))?;
         let result = request.run(program, self.out);
+        // Rows are bytes, and stand before the words that follow.
+        self.out.finish()?;
         if let Err(failure) = &result {
             match (failure, told(failure)) {
                 (Failure::Error(_), Some(text)) => self.out.line(text)?,

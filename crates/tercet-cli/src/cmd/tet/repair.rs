@@ -69,6 +69,17 @@ impl Args {
             json: self.json,
         }
     }
+
+    /// The same for a file of records.
+    pub(crate) fn for_tatami(&self) -> crate::cmd::tatami::repair::Request<'_> {
+        crate::cmd::tatami::repair::Request {
+            output: self.salvage.as_deref(),
+            force: self.force,
+            schema: None,
+            interop: false,
+            json: self.json,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {

@@ -49,12 +49,12 @@ pub(super) fn one_line(report: &Report) -> String {
 }
 
 /// `ok` or `failed`.
-pub(super) fn status(ok: bool) -> String {
+pub(crate) fn status(ok: bool) -> String {
     if ok { paint(GOOD, "ok") } else { paint(BAD, "failed") }
 }
 
 /// A check and how it went.
-pub(super) fn check(finding: &Finding) -> String {
+pub(crate) fn check(finding: &Finding) -> String {
     let state = match (finding.is_failure(), finding.severity) {
         (true, _) => paint(BAD, "FAIL"),
         (false, Severity::Warning) => paint(WARN, "warn"),

@@ -1,0 +1,69 @@
+//! The verbs for `.tatami` files.
+
+use clap::Subcommand;
+
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+pub(crate) mod cat;
+mod columns;
+pub(crate) mod create;
+pub(crate) mod head;
+pub(crate) mod inspect;
+pub(crate) mod lookup;
+mod open;
+pub(crate) mod outline;
+pub(crate) mod repair;
+mod scalars;
+pub(crate) mod stats;
+pub(crate) mod verify;
+
+/// The verbs for `.tatami` files.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Say what a file holds: columns, row groups, indexes, metadata
+    ///
+    /// Only the last bytes of the file and its header are read, however large it is.
+    #[command(visible_alias = "info")]
+    Inspect(inspect::Args),
+    /// Print rows as JSON, one object on a line
+    Cat(cat::Args),
+    /// Print the first rows as JSON
+    Head(head::Args),
+    /// Print the row with a key
+    ///
+    /// The key is a value of the column that the file is sorted by. One page of that column is searched; of the other
+    /// columns only the pages that hold the row are read.
+    Lookup(lookup::Args),
+    /// Say what columns hold and how it is stored
+    ///
+    /// Footer, page headers and value dictionaries are read, but no values.
+    Stats(stats::Args),
+    /// Make a file from JSONL or CSV
+    ///
+    /// The rows are read one after the other, with memory for one row group. The file appears when it is complete;
+    /// until then nothing changes.
+    Create(create::Args),
+    /// Check a file: structure, checksums, values
+    Verify(verify::Args),
+    /// Draw a file as a tree of named bytes
+    Outline(outline::Args),
+    /// Keep the intact rows of a damaged file, in a new one
+    Repair(repair::Args),
+}
+
+impl Verb {
+    pub(crate) fn run(&self, out: &mut Ui) -> Result<Outcome, Failure> {
+        match self {
+            Self::Inspect(args) => inspect::run(args, out),
+            Self::Cat(args) => cat::run(args, out),
+            Self::Head(args) => head::run(args, out),
+            Self::Lookup(args) => lookup::run(args, out),
+            Self::Stats(args) => stats::run(args, out),
+            Self::Create(args) => create::run(args, out),
+            Self::Verify(args) => verify::run(args, out),
+            Self::Outline(args) => outline::run(args, out),
+            Self::Repair(args) => repair::run(args, out),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Rows on their way into columns.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tercet::core::escape;
+use tercet::tatami::{Bitmap, Column, Field, Lists, Strings, Type, Values};
+
+use super::infer::is_number;
+use super::token::Token;
+
+/// How the text of a column is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// As it is.
+    Plain,
+    /// As base64, like `cat` prints bytes.
+    Base64,
+}
+
+impl Reading {
+    /// How text is read into a column that was declared like this, wherever its values are stored.
+    pub(super) fn of(field: &Field) -> Self {
+        if matches!(field.scalar(), Type::Bytes | Type::BlobRef) { Self::Base64 } else { Self::Plain }
+    }
+}
+
+/// A column that grows.
+#[derive(Debug)]
+pub(super) struct Builder {
+    field: Field,
+    reading: Reading,
+    values: Values,
+    validity: Option<Bitmap>,
+    /// Bytes of texts and elements.
+    bytes: usize,
+}
+
+impl Builder {
+    pub(super) fn new(field: Field, reading: Reading) -> Self {
+        let values = Values::empty(&field);
+        Self { field, reading, values, validity: None, bytes: 0 }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.field.name
+    }
+
+    /// About how many bytes the values take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, token: Token<'_>) -> Result<(), String> {
+        let row = self.values.len();
+        let before = self.bytes;
+        // An empty field of CSV is an empty text where nothing cannot be.
+        let token = match token {
+            Token::Null if !self.field.nullable => {
+                return Err("is null, but the column is not nullable".into());
+            }
+            token => token,
+        };
+        let is_present = token != Token::Null;
+        self.bytes = before + push(&mut self.values, self.field.scalar(), self.reading, token)?;
+        match &mut self.validity {
+            Some(validity) => validity.push(is_present),
+            None if is_present => {}
+            None => {
+                let mut validity = Bitmap::filled(row, true);
+                validity.push(false);
+                self.validity = Some(validity);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a row may be null.
+    pub(super) fn is_nullable(&self) -> bool {
+        self.field.nullable
+    }
+
+    /// Whether an empty text is a value of the column.
+    pub(super) fn holds_text(&self) -> bool {
+        matches!(self.field.kind, Type::String | Type::Bytes | Type::BlobRef)
+    }
+
+    /// The rows so far; the next ones start anew.
+    pub(super) fn take(&mut self) -> Column {
+        self.bytes = 0;
+        let values = std::mem::replace(&mut self.values, Values::empty(&self.field));
+        Column { values, validity: self.validity.take() }
+    }
+}
+
+/// Adds a value, which is zero or nothing for null, and tells about how many bytes it takes.
+fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
+    match values {
+        Values::Bool(v) => v.push(match token {
+            Token::Null => false,
+            Token::Bool(value) => value,
+            Token::Loose("true") => true,
+            Token::Loose("false") => false,
+            token => return Err(misfit(&token, kind)),
+        }),
+        Values::Int8(v) => v.push(integer(&token, kind)?),
+        Values::Int16(v) => v.push(integer(&token, kind)?),
+        Values::Int32(v) => v.push(integer(&token, kind)?),
+        Values::Int64(v) if kind == Type::TimestampMicros => v.push(time(&token)?),
+        Values::Int64(v) => v.push(integer(&token, kind)?),
+        Values::UInt8(v) => v.push(integer(&token, kind)?),
+        Values::UInt16(v) => v.push(integer(&token, kind)?),
+        Values::UInt32(v) => v.push(integer(&token, kind)?),
+        Values::UInt64(v) => v.push(integer(&token, kind)?),
+        Values::Float32(v) => v.push(float(&token, kind, f32::is_finite)?),
+        Values::Float64(v) => v.push(float(&token, kind, f64::is_finite)?),
+        Values::Bytes(v) => return text(v, kind, reading, &token),
+        Values::List(lists) => return list(lists, kind, reading, token),
+    }
+    Ok(8)
+}
+
+fn list(lists: &mut Lists, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
+    let mut bytes = 8;
+    let elements = match token {
+        Token::Null => Vec::new(),
+        Token::List(elements) => elements,
+        token => return Err(format!("{} is no list", shown(&token))),
+    };
+    for token in elements {
+        let at = lists.elements.len();
+        let is_present = token != Token::Null;
+        bytes += push(&mut lists.elements.values, kind, reading, token)?;
+        match &mut lists.elements.validity {
+            Some(validity) => validity.push(is_present),
+            None if is_present => {}
+            None => {
+                let mut validity = Bitmap::filled(at, true);
+                validity.push(false);
+                lists.elements.validity = Some(validity);
+            }
+        }
+    }
+    lists.ends.push(lists.elements.len() as u64);
+    Ok(bytes)
+}
+
+fn integer<T: std::str::FromStr + Default>(token: &Token<'_>, kind: Type) -> Result<T, String> {
+    match token {
+        Token::Null => Ok(T::default()),
+        Token::Number(text) => text.parse().map_err(|_| misfit(token, kind)),
+        Token::Loose(text) if is_number(text) => text.parse().map_err(|_| misfit(token, kind)),
+        token => Err(misfit(token, kind)),
+    }
+}
+
+fn float<T: std::str::FromStr + Default + Copy>(
+    token: &Token<'_>,
+    kind: Type,
+    is_finite: impl Fn(T) -> bool,
+) -> Result<T, String> {
+    let text = match token {
+        Token::Null => return Ok(T::default()),
+        Token::Number(text) => *text,
+        Token::Loose(text) if is_number(text) => *text,
+        // What other programs write for what is no number.
+        Token::Loose(text @ ("NaN" | "nan" | "inf" | "-inf" | "Inf" | "-Inf" | "Infinity" | "-Infinity")) => {
+            return text.parse().map_err(|_| misfit(token, kind));
+        }
+        token => return Err(misfit(token, kind)),
+    };
+    let value: T = text.parse().map_err(|_| misfit(token, kind))?;
+    if is_finite(value) { Ok(value) } else { Err(misfit(token, kind)) }
+}
+
+/// Microseconds since 1970: a number, or a time with its offset from UTC.
+fn time(token: &Token<'_>) -> Result<i64, String> {
+    let text: &str = match token {
+        Token::Text(text) => text,
+        Token::Loose(text) if !is_number(text) => text,
+        token => return integer(token, Type::TimestampMicros),
+    };
+    let time: jiff::Timestamp = text.parse().map_err(|_| {
+        format!("{} is no time like 2024-06-21T12:00:00Z, nor microseconds since 1970", shown(token))
+    })?;
+    if time.as_nanosecond() % 1000 != 0 {
+        return Err(format!("{} is more exact than microseconds", shown(token)));
+    }
+    Ok(time.as_microsecond())
+}
+
+fn text(strings: &mut Strings, kind: Type, reading: Reading, token: &Token<'_>) -> Result<usize, String> {
+    let text: &str = match token {
+        Token::Null => "",
+        Token::Text(text) => text,
+        Token::Loose(text) => text,
+        token => return Err(misfit(token, kind)),
+    };
+    if u32::try_from(text.len()).is_err() {
+        return Err("has 4 GiB or more, which no page holds".into());
+    }
+    match reading {
+        Reading::Plain => strings.push(text.as_bytes()),
+        Reading::Base64 => {
+            let bytes = STANDARD
+                .decode(text)
+                .map_err(|_| format!("{} is no base64, in which bytes are written", shown(token)))?;
+            strings.push(&bytes);
+        }
+    }
+    Ok(text.len() + 16)
+}
+
+fn misfit(token: &Token<'_>, kind: Type) -> String {
+    format!("{} is no {kind}", shown(token))
+}
+
+/// A value for a message, cut.
+fn shown(token: &Token<'_>) -> String {
+    const CHARS: usize = 40;
+    let text: &str = match token {
+        Token::Bool(value) => return value.to_string(),
+        Token::Number(text) | Token::Loose(text) => text,
+        Token::Text(text) => text,
+        Token::Null | Token::List(_) => return token.kind().to_owned(),
+    };
+    let cut: String = text.chars().take(CHARS).collect();
+    let dots = if cut.len() < text.len() { "…" } else { "" };
+    format!("`{}{dots}`", escape::name(&cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(field: Field, tokens: Vec<Token<'_>>) -> Result<Column, String> {
+        let reading = Reading::of(&field);
+        let mut builder = Builder::new(field, reading);
+        tokens.into_iter().try_for_each(|token| builder.push(token))?;
+        Ok(builder.take())
+    }
+
+    #[test]
+    fn values_fit_or_are_refused() {
+        let one = |kind, token| built(Field::new("x", kind), vec![token]).map(|column| column.values);
+        assert_eq!(one(Type::Int8, Token::Number("-128")), Ok(Values::Int8(vec![-128])));
+        assert!(one(Type::Int8, Token::Number("128")).is_err());
+        assert!(one(Type::Int64, Token::Number("1.0")).is_err());
+        assert!(one(Type::Int64, Token::Text("1".into())).is_err());
+        assert!(one(Type::UInt64, Token::Number("-1")).is_err());
+        assert!(one(Type::Int64, Token::Loose("+1")).is_err());
+        assert_eq!(one(Type::Float32, Token::Number("16777217")), Ok(Values::Float32(vec![16_777_216.0])));
+        assert!(one(Type::Float32, Token::Number("1e39")).is_err());
+        assert!(one(Type::Float64, Token::Number("1e400")).is_err());
+        assert_eq!(one(Type::Float64, Token::Loose("-inf")), Ok(Values::Float64(vec![f64::NEG_INFINITY])));
+        let time = one(Type::TimestampMicros, Token::Text("1970-01-01T00:00:01.5+00:00".into()));
+        assert_eq!(time, Ok(Values::Int64(vec![1_500_000])));
+        assert!(one(Type::TimestampMicros, Token::Text("1970-01-01T00:00:00.0000001Z".into())).is_err());
+        assert!(one(Type::TimestampMicros, Token::Text("yesterday".into())).is_err());
+        let bytes = one(Type::Bytes, Token::Text("AAE=".into())).unwrap();
+        assert_eq!(bytes, Values::Bytes([[0u8, 1]].iter().collect()));
+        assert!(one(Type::Bytes, Token::Text("AAE".into())).is_err());
+        assert!(one(Type::Bool, Token::Loose("yes")).is_err());
+        assert!(one(Type::Int8, Token::Null).is_err());
+    }
+
+    #[test]
+    fn nulls_are_remembered_in_rows_and_elements() {
+        let field = Field::list("l", Type::Int8).with_nulls();
+        let tokens = vec![
+            Token::List(vec![Token::Number("1"), Token::Null]),
+            Token::Null,
+            Token::List(vec![Token::Number("2")]),
+        ];
+        let column = built(field, tokens).unwrap();
+        assert_eq!((column.nulls(), column.is_present(1)), (1, false));
+        let Values::List(lists) = column.values else { panic!("lists were expected") };
+        assert_eq!((lists.ends, lists.elements.nulls()), (vec![2, 2, 3], 1));
+    }
+}

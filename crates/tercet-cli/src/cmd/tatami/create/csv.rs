@@ -1,0 +1,190 @@
+//! Records of comma-separated values.
+//!
+//! A reader of its own, because `,,` and `,"",` are different here: nothing, and an empty text.
+
+/// A field of a record, a part of the text of [`Record`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Field {
+    start: usize,
+    end: usize,
+    is_quoted: bool,
+}
+
+/// One record.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record {
+    text: Vec<u8>,
+    fields: Vec<Field>,
+}
+
+impl Record {
+    pub(super) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// A field and whether it stood in quotes.
+    pub(super) fn get(&self, index: usize) -> Option<(&[u8], bool)> {
+        let field = self.fields.get(index)?;
+        Some((&self.text[field.start..field.end], field.is_quoted))
+    }
+}
+
+/// What a piece of a record ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The record is complete.
+    Done,
+    /// A quoted field goes on in the next line.
+    Open,
+}
+
+/// Why a line is no CSV.
+pub(super) const STRAY_QUOTE: &str = "a quote stands inside of a field that does not start with one";
+/// Why a line is no CSV.
+pub(super) const AFTER_QUOTE: &str = "only a delimiter can follow a closing quote";
+
+impl Record {
+    /// Starts a new record.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.fields.clear();
+    }
+
+    /// Adds a line, its line break included. `state` is what the line before ended with.
+    pub(super) fn add(&mut self, line: &[u8], state: State, delimiter: u8) -> Result<State, &'static str> {
+        // The break of the last line is no part of a field that is not in quotes.
+        let bare = line.strip_suffix(b"\n").unwrap_or(line);
+        let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
+        let mut at = 0;
+        let mut in_quotes = state == State::Open;
+        loop {
+            if in_quotes {
+                // Everything up to the closing quote, breaks included.
+                let Some(end) = line[at..].iter().position(|byte| *byte == b'"') else {
+                    self.text.extend_from_slice(&line[at..]);
+                    return Ok(State::Open);
+                };
+                self.text.extend_from_slice(&line[at..at + end]);
+                at += end + 1;
+                if line.get(at) == Some(&b'"') {
+                    self.text.push(b'"');
+                    at += 1;
+                    continue;
+                }
+                in_quotes = false;
+                self.end_field();
+                match bare.get(at) {
+                    None => return Ok(State::Done),
+                    Some(byte) if *byte == delimiter => at += 1,
+                    Some(_) => return Err(AFTER_QUOTE),
+                }
+            }
+            let start = self.text.len();
+            if bare.get(at) == Some(&b'"') {
+                self.fields.push(Field { start, end: start, is_quoted: true });
+                in_quotes = true;
+                at += 1;
+                continue;
+            }
+            let rest = &bare[at.min(bare.len())..];
+            let end = rest.iter().position(|byte| *byte == delimiter);
+            let field = &rest[..end.unwrap_or(rest.len())];
+            if field.contains(&b'"') {
+                return Err(STRAY_QUOTE);
+            }
+            self.text.extend_from_slice(field);
+            self.fields.push(Field { start, end: self.text.len(), is_quoted: false });
+            match end {
+                Some(end) => at += end + 1,
+                None => return Ok(State::Done),
+            }
+        }
+    }
+
+    fn end_field(&mut self) {
+        let end = self.text.len();
+        if let Some(field) = self.fields.last_mut() {
+            field.end = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the records of a text.
+    fn read(text: &str) -> Result<Vec<Vec<(String, bool)>>, &'static str> {
+        let (mut all, mut record, mut state) = (Vec::new(), Record::default(), State::Done);
+        for line in text.split_inclusive('\n') {
+            if state == State::Done {
+                record.clear();
+            }
+            state = record.add(line.as_bytes(), state, b',')?;
+            if state == State::Done {
+                let field = |index| {
+                    let (bytes, quoted) = record.get(index).unwrap();
+                    (String::from_utf8(bytes.to_vec()).unwrap(), quoted)
+                };
+                all.push((0..record.len()).map(field).collect());
+            }
+        }
+        Ok(all)
+    }
+
+    fn plain(text: &str) -> (String, bool) {
+        (text.to_owned(), false)
+    }
+
+    fn quoted(text: &str) -> (String, bool) {
+        (text.to_owned(), true)
+    }
+
+    #[test]
+    fn nothing_and_an_empty_text_are_told_apart() {
+        assert_eq!(read("a,,\"\"\r\n").unwrap(), [[plain("a"), plain(""), quoted("")]]);
+        assert_eq!(read(",").unwrap(), [[plain(""), plain("")]]);
+        assert_eq!(read("\n").unwrap(), [[plain("")]]);
+        assert_eq!(read("\"\"").unwrap(), [[quoted("")]]);
+    }
+
+    #[test]
+    fn quotes_hold_delimiters_quotes_and_breaks() {
+        assert_eq!(
+            read("\"a,\"\"b\"\"\r\nc\",d\ne,f\n").unwrap(),
+            [[quoted("a,\"b\"\r\nc"), plain("d")], [plain("e"), plain("f")],]
+        );
+        assert_eq!(read("x,\"\n\n\"").unwrap(), [[plain("x"), quoted("\n\n")]]);
+        assert_eq!(read("a\"b").unwrap_err(), STRAY_QUOTE);
+        assert_eq!(read("\"a\"b").unwrap_err(), AFTER_QUOTE);
+        assert_eq!(read("\"a\",\"b\n").unwrap(), Vec::<Vec<_>>::new(), "the last field does not end");
+    }
+
+    /// Any fields, written with quotes where they need some, come back.
+    #[test]
+    fn fields_come_back() {
+        let pieces = ["", "a", "\"", ",", "\n", "\r\n", "é,\"\"", " "];
+        for first in pieces {
+            for second in pieces {
+                for third in pieces {
+                    let fields = [first, second, third];
+                    let written: Vec<String> = fields
+                        .iter()
+                        .map(|field| {
+                            let needs = field.contains(['"', ',', '\n', '\r']);
+                            if needs {
+                                format!("\"{}\"", field.replace('"', "\"\""))
+                            } else {
+                                (*field).to_owned()
+                            }
+                        })
+                        .collect();
+                    let back = read(&format!("{}\n", written.join(","))).unwrap();
+                    let texts: Vec<&str> = back[0].iter().map(|(text, _)| text.as_str()).collect();
+                    assert_eq!(texts, fields);
+                    assert_eq!(back.len(), 1);
+                }
+            }
+        }
+    }
+}

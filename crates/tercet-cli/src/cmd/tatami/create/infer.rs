@@ -1,0 +1,308 @@
+//! Which columns an input has, found by looking at all of it.
+
+use std::collections::HashMap;
+
+use tercet::core::escape;
+use tercet::tatami::{Field, Type};
+
+use super::token::Token;
+
+/// Whole numbers up to this are floats without loss.
+const EXACT: u64 = 1 << 53;
+
+/// What was seen of all columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inference {
+    columns: Vec<(String, Seen)>,
+    by_name: HashMap<String, usize>,
+    rows: u64,
+}
+
+/// What was seen of one column: for each kind of value the line of the first one.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Rows that have the column.
+    rows: u64,
+    nulls: bool,
+    bool_at: Option<u64>,
+    int_at: Option<u64>,
+    float_at: Option<u64>,
+    text_at: Option<u64>,
+    list_at: Option<u64>,
+    negative_at: Option<u64>,
+    /// Above the range of signed numbers.
+    above_at: Option<u64>,
+    /// A whole number that no float holds exactly.
+    inexact_at: Option<u64>,
+    /// A whole number that no type holds.
+    huge_at: Option<u64>,
+    element: Option<Box<Seen>>,
+}
+
+/// Sets the line of the first of a kind.
+fn note(slot: &mut Option<u64>, line: u64) {
+    slot.get_or_insert(line);
+}
+
+impl Inference {
+    /// Declares a column before it is seen.
+    pub(super) fn column(&mut self, name: &str) -> usize {
+        if let Some(index) = self.by_name.get(name) {
+            return *index;
+        }
+        self.columns.push((name.to_owned(), Seen::default()));
+        self.by_name.insert(name.to_owned(), self.columns.len() - 1);
+        self.columns.len() - 1
+    }
+
+    /// Looks at a value of the row that stands at a line.
+    pub(super) fn see(&mut self, column: usize, token: &Token<'_>, line: u64) {
+        if let Some((_, seen)) = self.columns.get_mut(column) {
+            seen.rows += 1;
+            seen.see(token, line);
+        }
+    }
+
+    /// A row is complete.
+    pub(super) fn end_row(&mut self) {
+        self.rows += 1;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// The columns, in the order in which they appeared.
+    pub(super) fn fields(&self) -> Result<Vec<Field>, String> {
+        self.columns
+            .iter()
+            .map(|(name, seen)| {
+                let field =
+                    seen.field(name).map_err(|why| format!("column `{}`: {why}", escape::name(name)))?;
+                Ok(if seen.nulls || seen.rows < self.rows { field.with_nulls() } else { field })
+            })
+            .collect()
+    }
+}
+
+impl Seen {
+    fn see(&mut self, token: &Token<'_>, line: u64) {
+        match token {
+            Token::Null => self.nulls = true,
+            Token::Bool(_) => note(&mut self.bool_at, line),
+            Token::Number(text) => self.number(text, line),
+            Token::Text(_) => note(&mut self.text_at, line),
+            Token::List(elements) => {
+                note(&mut self.list_at, line);
+                let element = self.element.get_or_insert_default();
+                elements.iter().for_each(|token| element.see(token, line));
+            }
+            Token::Loose(text) => self.loose(text, line),
+        }
+    }
+
+    /// A number as JSON writes them.
+    fn number(&mut self, text: &str, line: u64) {
+        if text.contains(['.', 'e', 'E']) || text == "-0" {
+            return note(&mut self.float_at, line);
+        }
+        note(&mut self.int_at, line);
+        if text.starts_with('-') {
+            note(&mut self.negative_at, line);
+        }
+        let size = text.trim_start_matches('-').parse::<u64>();
+        if size.as_ref().map_or(true, |size| *size > EXACT) {
+            note(&mut self.inexact_at, line);
+        }
+        if text.parse::<i64>().is_err() {
+            note(if text.parse::<u64>().is_ok() { &mut self.above_at } else { &mut self.huge_at }, line);
+        }
+    }
+
+    /// A field of CSV: whatever it looks like. Leading zeros and signs make a text of it, so that nothing is lost.
+    fn loose(&mut self, text: &str, line: u64) {
+        if text == "true" || text == "false" {
+            note(&mut self.bool_at, line);
+        } else if is_number(text) {
+            self.number(text, line);
+        } else {
+            note(&mut self.text_at, line);
+        }
+    }
+
+    fn field(&self, name: &str) -> Result<Field, String> {
+        if self.list_at.is_some() {
+            self.one_kind()?;
+            let element = self.element.as_ref().map_or(Ok(Type::String), |element| element.scalar());
+            return Ok(Field::list(name, element.map_err(|why| format!("elements of the list: {why}"))?));
+        }
+        Ok(Field::new(name, self.scalar()?))
+    }
+
+    /// Refuses values of different kinds.
+    fn one_kind(&self) -> Result<(), String> {
+        let number_at = [self.int_at, self.float_at].into_iter().flatten().min();
+        let kinds = [
+            ("bools", self.bool_at),
+            ("numbers", number_at),
+            ("texts", self.text_at),
+            ("lists", self.list_at),
+        ];
+        let mut seen = kinds.into_iter().filter_map(|(kind, at)| Some((kind, at?)));
+        match (seen.next(), seen.next()) {
+            (Some((one, at)), Some((other, then))) => {
+                Err(format!("holds {one} (line {at}) and {other} (line {then})"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn scalar(&self) -> Result<Type, String> {
+        self.one_kind()?;
+        if self.bool_at.is_some() {
+            return Ok(Type::Bool);
+        }
+        if let Some(line) = self.huge_at {
+            return Err(format!("line {line} has a whole number that no integer type holds"));
+        }
+        if self.float_at.is_some() {
+            return match self.inexact_at {
+                None => Ok(Type::Float64),
+                Some(line) => Err(format!("holds floats, but no float is the whole number of line {line}")),
+            };
+        }
+        match (self.int_at, self.above_at, self.negative_at) {
+            (None, _, _) => Ok(Type::String),
+            (Some(_), None, _) => Ok(Type::Int64),
+            (Some(_), Some(_), None) => Ok(Type::UInt64),
+            (Some(_), Some(above), Some(negative)) => {
+                Err(format!("no integer type holds the numbers of line {negative} and line {above}"))
+            }
+        }
+    }
+}
+
+impl Inference {
+    /// Columns that do not fit any other type are text: for inputs where everything is written as text.
+    pub(super) fn or_text(mut self) -> Self {
+        for (_, seen) in &mut self.columns {
+            if seen.scalar().is_err() {
+                *seen = Seen { rows: seen.rows, nulls: seen.nulls, text_at: Some(1), ..Seen::default() };
+            }
+        }
+        self
+    }
+}
+
+/// Whether a text is a number as JSON writes them.
+pub(super) fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    digits(whole)
+        && (whole.len() == 1 || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(tokens: &[Token<'_>]) -> Result<Field, String> {
+        let mut inference = Inference::default();
+        let column = inference.column("x");
+        for (token, line) in tokens.iter().zip(1..) {
+            inference.see(column, token, line);
+            inference.end_row();
+        }
+        Ok(inference.fields()?.remove(0))
+    }
+
+    fn number(text: &str) -> Token<'_> {
+        Token::Number(text)
+    }
+
+    #[test]
+    fn the_smallest_type_that_loses_nothing() {
+        let kind = |tokens: &[Token<'_>]| of(tokens).map(|field| field.kind);
+        assert_eq!(kind(&[number("1"), number("-9223372036854775808")]), Ok(Type::Int64));
+        assert_eq!(kind(&[number("1"), number("18446744073709551615")]), Ok(Type::UInt64));
+        assert_eq!(kind(&[number("1"), number("0.5")]), Ok(Type::Float64));
+        assert_eq!(kind(&[number("-0")]), Ok(Type::Float64));
+        assert_eq!(kind(&[Token::Bool(true), Token::Null]), Ok(Type::Bool));
+        assert_eq!(kind(&[Token::Null]), Ok(Type::String));
+        for refused in [
+            &[number("-1"), number("18446744073709551615")][..],
+            &[number("18446744073709551616")],
+            &[number("-9223372036854775809")],
+            &[number("9007199254740993"), number("0.5")],
+            &[number("1"), Token::Text("1".into())],
+            &[Token::Bool(true), number("1")],
+        ] {
+            assert!(kind(refused).is_err(), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn missing_and_null_values_make_a_column_nullable() {
+        assert!(!of(&[number("1")]).unwrap().nullable);
+        assert!(of(&[number("1"), Token::Null]).unwrap().nullable);
+        let mut inference = Inference::default();
+        inference.end_row();
+        let column = inference.column("late");
+        inference.see(column, &number("1"), 2);
+        inference.end_row();
+        assert!(inference.fields().unwrap()[0].nullable);
+    }
+
+    #[test]
+    fn lists_have_elements_of_one_type() {
+        let list = |tokens: &[Token<'static>]| Token::List(tokens.to_vec());
+        let field = of(&[list(&[]), list(&[number("1"), Token::Null])]).unwrap();
+        assert_eq!((field.kind, field.element, field.nullable), (Type::List, Some(Type::Int64), false));
+        assert_eq!(of(&[list(&[])]).unwrap().element, Some(Type::String));
+        assert!(of(&[list(&[number("1"), Token::Bool(true)])]).is_err());
+        assert!(of(&[list(&[]), number("1")]).is_err());
+    }
+
+    #[test]
+    fn csv_falls_back_to_text() {
+        let kind = |texts: &[&'static str]| {
+            let mut inference = Inference::default();
+            let column = inference.column("x");
+            for text in texts {
+                inference.see(column, &Token::Loose(text), 1);
+                inference.end_row();
+            }
+            inference.or_text().fields().unwrap()[0].kind
+        };
+        assert_eq!(kind(&["1", "-2"]), Type::Int64);
+        assert_eq!(kind(&["1", "2.5"]), Type::Float64);
+        assert_eq!(kind(&["true", "false"]), Type::Bool);
+        assert_eq!(kind(&["007"]), Type::String);
+        assert_eq!(kind(&["+1"]), Type::String);
+        assert_eq!(kind(&["1", "true"]), Type::String);
+        assert_eq!(kind(&["18446744073709551616"]), Type::String);
+        assert_eq!(kind(&["9007199254740993", "0.5"]), Type::String);
+    }
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        for text in ["0", "-0", "1", "-12", "0.5", "1e5", "1E-5", "10.25e+3"] {
+            assert!(is_number(text), "{text}");
+        }
+        for text in
+            ["", "-", "01", "+1", ".5", "1.", "1e", "1e+", "0x1", "1_000", "NaN", "inf", " 1", "--1", "١"]
+        {
+            assert!(!is_number(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! One line of JSON: an object of scalars and lists of scalars.
+//!
+//! A reader of its own, because a number must be seen as it is written: as a float, 18446744073709551617 would silently be
+//! another number.
+
+use std::borrow::Cow;
+
+use super::token::Token;
+
+/// Why a line is not such an object, and the byte where that shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) at: usize,
+    pub(super) why: &'static str,
+}
+
+/// Hands over every key of an object with its value.
+pub(super) fn object<'a, E: From<Wrong>>(
+    line: &'a str,
+    mut each: impl FnMut(Cow<'a, str>, Token<'a>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut reader = Reader { text: line, at: 0 };
+    reader.space();
+    if !reader.took(b'{') {
+        return Err(reader.wrong("a line is an object: `{…}`").into());
+    }
+    reader.space();
+    if !reader.took(b'}') {
+        loop {
+            reader.space();
+            if reader.peek() != Some(b'"') {
+                return Err(reader.wrong("a name in quotes is expected").into());
+            }
+            let key = reader.string()?;
+            reader.space();
+            if !reader.took(b':') {
+                return Err(reader.wrong("`:` is expected").into());
+            }
+            let value = reader.value(true)?;
+            each(key, value)?;
+            reader.space();
+            if reader.took(b',') {
+                continue;
+            }
+            if reader.took(b'}') {
+                break;
+            }
+            return Err(reader.wrong("`,` or `}` is expected").into());
+        }
+    }
+    reader.space();
+    if reader.at < line.len() {
+        return Err(reader.wrong("something stands behind the object").into());
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn wrong(&self, why: &'static str) -> Wrong {
+        Wrong { at: self.at, why }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn took(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    fn word(&mut self, word: &str, token: Token<'a>) -> Result<Token<'a>, Wrong> {
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            return Err(self.wrong("a value is expected"));
+        }
+        self.at += word.len();
+        Ok(token)
+    }
+
+    fn value(&mut self, lists: bool) -> Result<Token<'a>, Wrong> {
+        self.space();
+        match self.peek() {
+            Some(b'"') => Ok(Token::Text(self.string()?)),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'n') => self.word("null", Token::Null),
+            Some(b't') => self.word("true", Token::Bool(true)),
+            Some(b'f') => self.word("false", Token::Bool(false)),
+            Some(b'[') if lists => self.list(),
+            Some(b'[') => Err(self.wrong("lists of lists cannot be stored")),
+            Some(b'{') => Err(self.wrong("objects in objects cannot be stored")),
+            _ => Err(self.wrong("a value is expected")),
+        }
+    }
+
+    fn list(&mut self) -> Result<Token<'a>, Wrong> {
+        self.at += 1;
+        let mut elements = Vec::new();
+        self.space();
+        if self.took(b']') {
+            return Ok(Token::List(elements));
+        }
+        loop {
+            elements.push(self.value(false)?);
+            self.space();
+            if self.took(b']') {
+                return Ok(Token::List(elements));
+            }
+            if !self.took(b',') {
+                return Err(self.wrong("`,` or `]` is expected"));
+            }
+        }
+    }
+
+    fn digits(&mut self) -> Result<(), Wrong> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.wrong("a digit is expected")) } else { Ok(()) }
+    }
+
+    fn number(&mut self) -> Result<Token<'a>, Wrong> {
+        let start = self.at;
+        self.took(b'-');
+        if !self.took(b'0') {
+            self.digits()?;
+        }
+        if self.took(b'.') {
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if !self.took(b'+') {
+                self.took(b'-');
+            }
+            self.digits()?;
+        }
+        // `01` and `1x` are no numbers: what follows is seen by the caller.
+        Ok(Token::Number(&self.text[start..self.at]))
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, Wrong> {
+        self.at += 1;
+        let bytes = self.text.as_bytes();
+        let mut start = self.at;
+        let mut owned: Option<String> = None;
+        loop {
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    let rest = &self.text[start..self.at];
+                    self.at += 1;
+                    return Ok(match owned {
+                        None => Cow::Borrowed(rest),
+                        Some(mut text) => {
+                            text.push_str(rest);
+                            Cow::Owned(text)
+                        }
+                    });
+                }
+                Some(b'\\') => {
+                    let text = owned.get_or_insert_default();
+                    text.push_str(&self.text[start..self.at]);
+                    self.at += 1;
+                    let character = self.escape()?;
+                    text.push(character);
+                    start = self.at;
+                }
+                Some(0..=0x1f) => return Err(self.wrong("a control character must be escaped")),
+                Some(_) => self.at += 1,
+                None => return Err(self.wrong("a text does not end")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, Wrong> {
+        let Some(byte) = self.peek() else { return Err(self.wrong("a text does not end")) };
+        self.at += 1;
+        Ok(match byte {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.unicode(),
+            _ => {
+                self.at -= 1;
+                return Err(self.wrong("there is no such escape"));
+            }
+        })
+    }
+
+    fn unicode(&mut self) -> Result<char, Wrong> {
+        const ALONE: &str = "half of a surrogate pair is no character";
+        let first = self.hex()?;
+        if !(0xd800..0xe000).contains(&first) {
+            return char::from_u32(first).ok_or_else(|| self.wrong(ALONE));
+        }
+        if first >= 0xdc00 || !(self.took(b'\\') && self.took(b'u')) {
+            return Err(self.wrong(ALONE));
+        }
+        let second = self.hex()?;
+        if !(0xdc00..0xe000).contains(&second) {
+            return Err(self.wrong(ALONE));
+        }
+        char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))
+            .ok_or_else(|| self.wrong(ALONE))
+    }
+
+    fn hex(&mut self) -> Result<u32, Wrong> {
+        let mut value = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            value = value * 16 + digit.ok_or_else(|| self.wrong("`\\u` is followed by four digits"))?;
+            self.at += 1;
+        }
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    /// The same object, as the library sees it: numbers by their text.
+    fn ours(line: &str) -> Result<Value, Wrong> {
+        fn value(token: Token<'_>) -> Value {
+            match token {
+                Token::Null => Value::Null,
+                Token::Bool(value) => value.into(),
+                Token::Number(text) => serde_json::from_str(text).unwrap(),
+                Token::Text(text) => text.into_owned().into(),
+                Token::Loose(text) => text.into(),
+                Token::List(list) => Value::Array(list.into_iter().map(value).collect()),
+            }
+        }
+        let mut all = Map::new();
+        object::<Wrong>(line, |key, token| {
+            all.insert(key.into_owned(), value(token));
+            Ok(())
+        })?;
+        Ok(Value::Object(all))
+    }
+
+    #[test]
+    fn lines_are_read_as_others_read_them() {
+        for line in [
+            "{}",
+            " { } ",
+            r#"{"a":1,"b":-0.5e+3,"c":null,"d":true,"e":false,"f":"x"}"#,
+            r#"{ "a" : [ 1 , "x" , null ] , "b" : [] }"#,
+            r#"{"\u00e9\"\\\/\b\f\n\r\t":"\ud83d\ude00 \u2028 日本"}"#,
+            "{\"a\":1e10}\r",
+            r#"{"a":-0}"#,
+        ] {
+            assert_eq!(ours(line).unwrap(), serde_json::from_str::<Value>(line).unwrap(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_others_refuse_is_refused() {
+        for line in [
+            "",
+            "1",
+            "[]",
+            "{",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{,}",
+            "{\"a\":01}",
+            "{\"a\":1.}",
+            "{\"a\":.5}",
+            "{\"a\":+1}",
+            "{\"a\":1e}",
+            "{\"a\":nul}",
+            "{\"a\":nan}",
+            "{'a':1}",
+            "{\"a\":1} x",
+            "{\"a\":\"\\x\"}",
+            "{\"a\":\"\\ud800\"}",
+            "{\"a\":\"\\udc00\\ud800\"}",
+            "{\"a\":\"\\u12\"}",
+            "{\"a\":\"\t\"}",
+            "{\"a\":\"",
+            "{\"a\":[1,]}",
+            "{\"a\":[1",
+            "{\"a\" 1}",
+            "{\"a\":1 \"b\":2}",
+            "{a:1}",
+            "{\"a\":-}",
+            "{\"a\":truefalse}",
+        ] {
+            assert!(serde_json::from_str::<Value>(line).is_err() || !line.starts_with('{'), "{line}");
+            assert!(ours(line).is_err(), "{line}");
+        }
+        assert!(ours("{\"a\":{}}").is_err() && ours("{\"a\":[[]]}").is_err(), "nesting ends with lists");
+    }
+
+    #[test]
+    fn any_change_of_a_line_is_seen_like_others_see_it() {
+        let line = r#"{"a":[1,-2.5e3,"x\u0041"],"b":null,"c":true}"#;
+        let other = b"{}[]\",:\\ 0-.eaun\x01\xff";
+        for at in 0..line.len() {
+            for byte in other {
+                let mut bytes = line.as_bytes().to_vec();
+                bytes[at] = *byte;
+                let Ok(changed) = String::from_utf8(bytes) else { continue };
+                let theirs = serde_json::from_str::<Value>(&changed).ok();
+                match ours(&changed) {
+                    Ok(value) => assert_eq!(Some(value), theirs, "{changed}"),
+                    Err(wrong) => {
+                        let nested = wrong.why.contains("cannot be stored");
+                        assert!(nested || theirs.is_none(), "{changed}: {wrong:?}");
+                    }
+                }
+            }
+        }
+    }
+}

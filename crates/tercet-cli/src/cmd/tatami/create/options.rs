@@ -1,0 +1,181 @@
+//! Options about the text that is read and the file that is written.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use tercet::tatami::WriterOptions;
+use tercet::tatami::wire::ids::Codec;
+
+use super::rows::Form;
+use crate::failure::Failure;
+
+/// How the input is written.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Text {
+    /// What the input is; without it the ending of its name decides
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<TextFormat>,
+    /// What stands between the fields of CSV [default: a comma, or a tab for .tsv]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
+    /// CSV without names in its first record: the columns are those of --schema, in their order
+    #[arg(long, requires = "schema")]
+    no_header: bool,
+    /// This text, where it stands in CSV without quotes, is null too: NA. Can be repeated
+    #[arg(long = "null", value_name = "TEXT")]
+    nulls: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TextFormat {
+    Jsonl,
+    Csv,
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err("a delimiter is one ASCII character that is no quote, or `\\t`".to_owned()),
+    }
+}
+
+impl Text {
+    /// What the user said, or what the ending of the input says.
+    pub(super) fn form(&self, from: &Path) -> Result<Form, Failure> {
+        let ending = from.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        let by_name = match ending.as_deref() {
+            Some("jsonl" | "ndjson" | "json") => Some(TextFormat::Jsonl),
+            Some("csv" | "tsv") => Some(TextFormat::Csv),
+            _ if from.as_os_str() == "-" => Some(TextFormat::Jsonl),
+            _ => None,
+        };
+        let format = self.format.or(by_name).ok_or_else(|| {
+            let said = format!("{}: its name does not tell what it is", crate::output::shown(from));
+            Failure::request(said).with_hint("tell it: `--format jsonl` or `--format csv`")
+        })?;
+        if format == TextFormat::Csv {
+            let by_name = if ending.as_deref() == Some("tsv") { b'\t' } else { b',' };
+            let delimiter = self.delimiter.unwrap_or(by_name);
+            return Ok(Form::Csv { delimiter, has_header: !self.no_header, nulls: self.nulls.clone() });
+        }
+        if self.delimiter.is_some() || self.no_header || !self.nulls.is_empty() {
+            let failure = Failure::request("`--delimiter`, `--no-header` and `--null` are for CSV");
+            return Err(failure.with_hint("tell that the input is CSV: `--format csv`"));
+        }
+        Ok(Form::Jsonl)
+    }
+}
+
+/// How the file is written.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "File")]
+pub(crate) struct Layout {
+    /// `interop` writes only what other readers of the format know
+    #[arg(long, value_name = "PROFILE", default_value = "native")]
+    profile: ProfileName,
+    /// How pages are compressed
+    #[arg(long, value_name = "CODEC", default_value = "zstd")]
+    codec: CodecName,
+    /// The level of zstd [default: 3]
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-7..=22))]
+    level: Option<i32>,
+    /// The most rows of a row group [default: 131072]
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..=1 << 31))]
+    row_group_rows: Option<u64>,
+    /// The most rows of a page [default: 65536]
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    page_rows: Option<u32>,
+    /// The identity of the file: a UUID, or `random` [default: none]
+    #[arg(long, value_name = "UUID", value_parser = identity)]
+    uuid: Option<[u8; 16]>,
+    /// When the file was made: a time like 2024-06-21T12:00:00Z, milliseconds since 1970, or `now` [default: none]
+    #[arg(long, value_name = "TIME", value_parser = created)]
+    created: Option<u64>,
+    /// A key and a value for the footer: `source=crawl`. Can be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    metadata: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProfileName {
+    Native,
+    Interop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CodecName {
+    None,
+    Lz4,
+    Zstd,
+}
+
+fn identity(text: &str) -> Result<[u8; 16], String> {
+    if text == "random" {
+        return Ok(uuid::Uuid::new_v4().into_bytes());
+    }
+    text.parse::<uuid::Uuid>()
+        .map(uuid::Uuid::into_bytes)
+        .map_err(|_| "write it like 00112233-4455-6677-8899-aabbccddeeff, or `random`".to_owned())
+}
+
+fn created(text: &str) -> Result<u64, String> {
+    if text == "now" {
+        // Builds that are to be repeated fix the time.
+        return Ok(tercet::tet::unix_seconds().saturating_mul(1000));
+    }
+    if let Ok(millis) = text.parse() {
+        return Ok(millis);
+    }
+    let wrong = || "write it like 2024-06-21T12:00:00Z, as milliseconds since 1970, or `now`".to_owned();
+    let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
+    u64::try_from(time.as_millisecond()).map_err(|_| wrong())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it like KEY=VALUE")?;
+    if key.is_empty() {
+        return Err("a key cannot be empty".to_owned());
+    }
+    if key.starts_with("tatami.") {
+        return Err("keys that start with `tatami.` belong to the format".to_owned());
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+impl Layout {
+    pub(super) fn options(&self) -> Result<WriterOptions, Failure> {
+        let mut options = match self.profile {
+            ProfileName::Native => WriterOptions::new(),
+            ProfileName::Interop => WriterOptions::interop(),
+        };
+        options = options.with_codec(match self.codec {
+            CodecName::None => Codec::None,
+            CodecName::Lz4 => Codec::Lz4,
+            CodecName::Zstd => Codec::Zstd,
+        });
+        if let Some(level) = self.level {
+            if self.codec != CodecName::Zstd {
+                return Err(Failure::request("`--level` is for `--codec zstd`"));
+            }
+            options = options.with_level(level);
+        }
+        if let Some(rows) = self.row_group_rows {
+            options = options.with_row_group_max_rows(rows);
+        }
+        if let Some(rows) = self.page_rows {
+            options = options.with_page_max_values(rows);
+        }
+        if let Some(uuid) = self.uuid {
+            options = options.with_uuid(uuid);
+        }
+        if let Some(millis) = self.created {
+            options = options.with_created_millis(millis);
+        }
+        for (key, value) in &self.metadata {
+            options = options.with_metadata(key, value);
+        }
+        Ok(options)
+    }
+}

@@ -1,0 +1,42 @@
+//! The pages of a file, a line for each.
+
+use tercet::core::escape;
+use tercet::tatami::File;
+
+use crate::failure::Failure;
+use crate::ui::{DIM, Ui, is_interrupted, paint};
+
+/// Lists every page while its chunk is looked at: a file may have millions.
+pub(super) fn print(file: &File, out: &mut Ui) -> Result<(), Failure> {
+    let fields = file.schema().fields();
+    let name = fields.iter().map(|field| escape::name(&field.name).chars().count()).max().unwrap_or(0);
+    let name = name.clamp(6, 32);
+    out.line("pages:")?;
+    let heads = format!(
+        "  {:>5} {:<name$} {:>5} {:>8} {:>8} {:<11} {:<9} {:>10} {:>10} {:>12}",
+        "group", "column", "page", "rows", "nulls", "encoding", "codec", "stored", "raw", "offset"
+    );
+    out.line(paint(DIM, heads))?;
+    for group in 0..file.group_count() {
+        for (column, field) in fields.iter().enumerate() {
+            if is_interrupted() {
+                return Err(Failure::Interrupted);
+            }
+            for (page, place) in file.pages(group, column)?.iter().enumerate() {
+                let header = &place.header;
+                out.line(format_args!(
+                    "  {group:>5} {:<name$} {page:>5} {:>8} {:>8} {:<11} {:<9} {:>10} {:>10} {:>12}",
+                    escape::name(&field.name),
+                    header.values,
+                    header.nulls,
+                    header.encoding.to_string(),
+                    header.codec.to_string(),
+                    header.stored_bytes,
+                    header.raw_bytes,
+                    place.offset,
+                ))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! `tatami lookup`: the row with a key.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tercet::core::escape;
+use tercet::tatami::{File, Found};
+
+use super::cat::warn;
+use super::columns::{Columns, fields};
+use super::open::open_to_print;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::render::RowWriter;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  tatami lookup crawl.tatami https://example.org/
+  tatami lookup years.tatami --columns events -- -753     a key that starts with a dash
+  tatami lookup crawl.tatami https://example.org/ --json    and where the row is
+
+The first of several rows with the key is printed.
+Exit code 0: there is a row; 1: there is none; others: it could not be looked up.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// A value of the sort key; times in microseconds since 1970
+    #[arg(value_name = "KEY", allow_negative_numbers = true)]
+    key: String,
+    #[command(flatten)]
+    columns: Columns,
+    /// Tell the row group and the number of the row too
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Told<'a> {
+    file: &'a str,
+    key: &'a str,
+    found: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row_in_group: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<Box<RawValue>>,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let file = open_to_print(args.input.source()?)?;
+    let columns = args.columns.of(&file)?;
+    let key = file.parse_key(&args.key)?;
+    let found = file.lookup(&key)?;
+    let Some(place) = found else {
+        if args.json {
+            out.json(&told(args, &file, None, None))?;
+        }
+        let (name, key) = (escape::name(file.name()), escape::name(&args.key));
+        out.note(format_args!("{name}: has no row with the key `{key}`"))?;
+        return Ok(Outcome::FoundBad);
+    };
+    let mut writer = RowWriter::new(fields(&file, &columns));
+    let mut text = Vec::new();
+    writer.row(&file.take(&[place.row], &columns)?, 0, &mut text);
+    if args.json {
+        let values = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
+        out.json(&told(args, &file, Some(place), values))?;
+    } else {
+        text.push(b'\n');
+        out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
+    }
+    warn(&file, &writer, out)?;
+    Ok(Outcome::Done)
+}
+
+fn told<'a>(args: &'a Args, file: &'a File, place: Option<Found>, values: Option<Box<RawValue>>) -> Told<'a> {
+    Told {
+        file: file.name(),
+        key: &args.key,
+        found: place.is_some(),
+        group: place.map(|place| place.group),
+        row_in_group: place.map(|place| place.row_in_group),
+        row: place.map(|place| place.row),
+        values,
+    }
+}

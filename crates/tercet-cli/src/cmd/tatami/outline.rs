@@ -1,0 +1,49 @@
+//! `tatami outline`: a file as a tree of named bytes.
+
+use std::sync::Arc;
+
+use tercet::core::ByteSource;
+
+use super::open::open;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::render::tree_lines;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  tatami outline crawl.tatami            row groups, chunks, runs, dictionaries, sections of the footer
+  tatami outline crawl.tatami --pages    down to every page
+  tatami outline crawl.tatami --json     for programs";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// Draw the pages too; their headers are read
+    #[arg(long)]
+    pages: bool,
+    /// Print the tree as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    run_on(args.json, args.pages, args.input.source()?, out)
+}
+
+pub(crate) fn run_on(
+    json: bool,
+    pages: bool,
+    source: Arc<dyn ByteSource>,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
+    let outline = open(source)?.outline(pages)?;
+    if json {
+        out.json(&outline)?;
+    } else {
+        tree_lines(&outline).into_iter().try_for_each(|line| out.line(line))?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,86 @@
+//! `tatami verify`: whether a file is well.
+
+use std::sync::Arc;
+
+use tercet::core::{ByteSource, escape};
+use tercet::tatami::{Report, VerifyOptions, verify_source};
+
+use crate::cmd::tet::report::{check, status};
+use crate::cmd::tgm::Form;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  tatami verify crawl.tatami           every checksum, and the structure
+  tatami verify crawl.tatami --deep    every value decoded, and held against bounds, filters and order
+  tatami verify crawl.tatami --json    a report for programs
+
+Exit code 0: the file is well; 1: it is not; others: it could not be checked.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// Decode every value too
+    #[arg(long)]
+    deep: bool,
+    /// Print the report as JSON
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+    /// Print one line
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    out.hush(args.quiet);
+    run_on(args.deep, Form::of(args.json, args.quiet), args.input.source()?, out)
+}
+
+/// Verifies a file that is open already.
+pub(crate) fn run_on(
+    deep: bool,
+    form: Form,
+    source: Arc<dyn ByteSource>,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
+    let bar = out.bar("verifying", source.len());
+    let report = verify_source(source, VerifyOptions::default().with_deep(deep), &bar)?;
+    drop(bar);
+    match form {
+        Form::Json => out.json(&report)?,
+        Form::OneLine => out.line(one_line(&report))?,
+        Form::Text => print(&report, out)?,
+    }
+    if report.ok {
+        return Ok(Outcome::Done);
+    }
+    out.note("verification failed")?;
+    Ok(Outcome::FoundBad)
+}
+
+fn print(report: &Report, out: &mut Ui) -> Result<(), Failure> {
+    out.line(format_args!("file: {}", escape::name(&report.file)))?;
+    out.line(format_args!("status: {}", status(report.ok)))?;
+    out.line("checks:")?;
+    for finding in &report.findings {
+        out.line(check(finding))?;
+    }
+    let Report { rows, pages, records, deep, .. } = report;
+    out.line(format_args!("summary: rows={rows} pages={pages} records={records} deep={deep}"))
+}
+
+fn one_line(report: &Report) -> String {
+    let failures = report.findings.iter().filter(|finding| finding.is_failure()).count();
+    format!(
+        "path={} status={} rows={} pages={} records={} failures={failures}",
+        escape::name(&report.file),
+        if report.ok { "ok" } else { "failed" },
+        report.rows,
+        report.pages,
+        report.records,
+    )
+}

@@ -1,0 +1,377 @@
+//! Rows as JSON, one object on a line, straight from columns into bytes.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tercet::tatami::{Column, Field, Type, Values};
+
+/// Writes rows of some columns as JSON objects, and counts what JSON cannot say.
+#[derive(Clone, Debug)]
+pub(crate) struct RowWriter {
+    columns: Vec<Shown>,
+}
+
+/// How one column is written.
+#[derive(Clone, Debug)]
+struct Shown {
+    name: String,
+    /// What stands before each value: a comma unless it is the first, the name, a colon.
+    head: Vec<u8>,
+    is_text: bool,
+    odd: Odd,
+}
+
+/// Values that are not told as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Odd {
+    /// NaN and infinities, which are told as null.
+    pub(crate) not_finite: u64,
+    /// Texts that are no UTF-8, of which the wrong bytes are told as U+FFFD.
+    pub(crate) not_utf8: u64,
+}
+
+impl RowWriter {
+    /// A writer for these columns, in this order.
+    pub(crate) fn new<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Self {
+        let shown = |(index, field): (usize, &Field)| {
+            let mut head = Vec::new();
+            if index > 0 {
+                head.push(b',');
+            }
+            text(field.name.as_bytes(), &mut head);
+            head.push(b':');
+            Shown {
+                name: field.name.to_string(),
+                head,
+                is_text: field.scalar() == Type::String,
+                odd: Odd::default(),
+            }
+        };
+        Self { columns: fields.into_iter().enumerate().map(shown).collect() }
+    }
+
+    /// Appends rows `from..to` of a batch, which has the columns of this writer.
+    pub(crate) fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>) {
+        for row in from..to {
+            self.row(batch, row, out);
+            out.push(b'\n');
+        }
+    }
+
+    /// Appends one row, without a line break.
+    pub(crate) fn row(&mut self, batch: &[Column], row: usize, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (shown, column) in self.columns.iter_mut().zip(batch) {
+            out.extend_from_slice(&shown.head);
+            cell(column, row, shown.is_text, &mut shown.odd, out);
+        }
+        out.push(b'}');
+    }
+
+    /// The same writer that has counted nothing yet.
+    pub(crate) fn cleared(&self) -> Self {
+        let mut fresh = self.clone();
+        fresh.columns.iter_mut().for_each(|shown| shown.odd = Odd::default());
+        fresh
+    }
+
+    /// Adds what another writer of the same columns counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
+            mine.odd.not_finite += theirs.odd.not_finite;
+            mine.odd.not_utf8 += theirs.odd.not_utf8;
+        }
+    }
+
+    /// The columns with values that were not told as they are.
+    pub(crate) fn odd(&self) -> impl Iterator<Item = (&str, Odd)> {
+        let odd = self.columns.iter().filter(|shown| shown.odd != Odd::default());
+        odd.map(|shown| (shown.name.as_str(), shown.odd))
+    }
+}
+
+fn cell(column: &Column, row: usize, is_text: bool, odd: &mut Odd, out: &mut Vec<u8>) {
+    if !column.is_present(row) {
+        out.extend_from_slice(b"null");
+        return;
+    }
+    match &column.values {
+        Values::Bool(v) => out.extend_from_slice(if v[row] { b"true" } else { b"false" }),
+        Values::Int8(v) => integer(v[row], out),
+        Values::Int16(v) => integer(v[row], out),
+        Values::Int32(v) => integer(v[row], out),
+        Values::Int64(v) => integer(v[row], out),
+        Values::UInt8(v) => integer(v[row], out),
+        Values::UInt16(v) => integer(v[row], out),
+        Values::UInt32(v) => integer(v[row], out),
+        Values::UInt64(v) => integer(v[row], out),
+        Values::Float32(v) => float(v[row], odd, out),
+        Values::Float64(v) => float(v[row], odd, out),
+        Values::Bytes(v) if is_text => odd.not_utf8 += u64::from(!text(v.get(row), out)),
+        Values::Bytes(v) => bytes(v.get(row), out),
+        Values::List(lists) => {
+            out.push(b'[');
+            for (index, element) in lists.range(row).enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                cell(&lists.elements, element, is_text, odd, out);
+            }
+            out.push(b']');
+        }
+    }
+}
+
+fn integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Standard base64 with padding.
+fn bytes(value: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    let start = out.len();
+    out.resize(start + value.len().div_ceil(3) * 4, 0);
+    // The room is exact: this cannot fail.
+    let _ = STANDARD.encode_slice(value, &mut out[start..]);
+    out.push(b'"');
+}
+
+/// What the two widths of floats have in common here.
+trait Real: Copy + ryu::Float + std::fmt::LowerExp + std::fmt::Display {
+    fn is_number(self) -> bool;
+    /// Whether it is told with an exponent: zero is not, nor is anything from 1e-6 to 1e21.
+    fn is_far(self) -> bool;
+}
+
+impl Real for f32 {
+    fn is_number(self) -> bool {
+        self.is_finite()
+    }
+    fn is_far(self) -> bool {
+        self != 0.0 && !(1e-6..1e21).contains(&self.abs())
+    }
+}
+
+impl Real for f64 {
+    fn is_number(self) -> bool {
+        self.is_finite()
+    }
+    fn is_far(self) -> bool {
+        self != 0.0 && !(1e-6..1e21).contains(&self.abs())
+    }
+}
+
+/// The shortest digits that give the same number back.
+fn float<F: Real>(value: F, odd: &mut Odd, out: &mut Vec<u8>) {
+    if !value.is_number() {
+        odd.not_finite += 1;
+        out.extend_from_slice(b"null");
+        return;
+    }
+    if value.is_far() {
+        // `1e21` is told as `1e+21`.
+        let told = format!("{value:e}");
+        match told.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => {
+                out.extend_from_slice(digits.as_bytes());
+                out.extend_from_slice(b"e+");
+                out.extend_from_slice(exponent.as_bytes());
+            }
+            _ => out.extend_from_slice(told.as_bytes()),
+        }
+        return;
+    }
+    let mut buffer = ryu::Buffer::new();
+    let told = buffer.format_finite(value).as_bytes();
+    if told.contains(&b'e') {
+        // It likes exponents more than we do. Writing to a String cannot fail.
+        let mut plain = String::new();
+        let _ = write!(plain, "{value}");
+        out.extend_from_slice(plain.as_bytes());
+    } else {
+        out.extend_from_slice(told.strip_suffix(b".0").unwrap_or(told));
+    }
+}
+
+/// Bytes of a text that are not told as they are: 1, and 2 where the next two bytes decide.
+const SPECIAL: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = 1;
+        byte += 1;
+    }
+    table[b'"' as usize] = 1;
+    table[b'\\' as usize] = 1;
+    table[b'<' as usize] = 1;
+    table[b'>' as usize] = 1;
+    table[b'&' as usize] = 1;
+    // The first byte of U+2028 and U+2029.
+    table[0xe2] = 2;
+    table
+};
+
+/// A text in quotes. Whether it was UTF-8.
+fn text(value: &[u8], out: &mut Vec<u8>) -> bool {
+    out.push(b'"');
+    let is_utf8 = simdutf8::basic::from_utf8(value).is_ok();
+    if is_utf8 {
+        escaped(value, out);
+    } else {
+        // Every byte that is no part of a character becomes one mark.
+        let mut rest = value;
+        while !rest.is_empty() {
+            let good = std::str::from_utf8(rest).map_or_else(|error| error.valid_up_to(), str::len);
+            escaped(&rest[..good], out);
+            if good < rest.len() {
+                out.extend_from_slice(b"\\ufffd");
+            }
+            rest = rest.get(good + 1..).unwrap_or_default();
+        }
+    }
+    out.push(b'"');
+    is_utf8
+}
+
+/// The inside of a text, which is UTF-8.
+fn escaped(value: &[u8], out: &mut Vec<u8>) {
+    let mut from = 0;
+    let mut at = 0;
+    while at < value.len() {
+        let mut len = 1;
+        match SPECIAL[usize::from(value[at])] {
+            0 => {
+                at += 1;
+                continue;
+            }
+            1 => {
+                out.extend_from_slice(&value[from..at]);
+                escape(value[at], out);
+            }
+            _ => match value[at..] {
+                [_, 0x80, last @ (0xa8 | 0xa9), ..] => {
+                    out.extend_from_slice(&value[from..at]);
+                    out.extend_from_slice(if last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
+                    len = 3;
+                }
+                _ => {
+                    at += 3;
+                    continue;
+                }
+            },
+        }
+        at += len;
+        from = at;
+    }
+    out.extend_from_slice(&value[from..]);
+}
+
+fn escape(byte: u8, out: &mut Vec<u8>) {
+    let short = match byte {
+        b'"' => b'"',
+        b'\\' => b'\\',
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x08 => b'b',
+        0x0c => b'f',
+        _ => {
+            const HEX: &[u8; 16] = b"0123456789abcdef";
+            out.extend_from_slice(b"\\u00");
+            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            return;
+        }
+    };
+    out.extend([b'\\', short]);
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet::tatami::Strings;
+
+    use super::*;
+
+    fn told(value: impl FnOnce(&mut Odd, &mut Vec<u8>)) -> (String, Odd) {
+        let (mut odd, mut out) = (Odd::default(), Vec::new());
+        value(&mut odd, &mut out);
+        (String::from_utf8(out).unwrap(), odd)
+    }
+
+    #[test]
+    fn floats_are_short_and_exact() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (-2.5e300, "-2.5e+300"),
+            (1e-6, "0.000001"),
+            (9.5e-7, "9.5e-7"),
+            (123_456_789_012_345_680.0, "123456789012345680"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (5e-324, "5e-324"),
+        ] {
+            assert_eq!(told(|odd, out| float(value, odd, out)).0, expected);
+        }
+        assert_eq!(told(|odd, out| float(68.112_946_f32, odd, out)).0, "68.112946");
+        assert_eq!(told(|odd, out| float(1e21_f32, odd, out)).0, "1e+21");
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let (text, odd) = told(|odd, out| float(value, odd, out));
+            assert_eq!((text.as_str(), odd.not_finite), ("null", 1));
+        }
+    }
+
+    #[test]
+    fn any_float_is_read_back_the_same() {
+        let mut bits = 0x1234_5678_9abc_def0_u64;
+        for _ in 0..20_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let wide = f64::from_bits(bits);
+            #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+            let narrow = f32::from_bits((bits >> 32) as u32);
+            if wide.is_finite() {
+                let text = told(|odd, out| float(wide, odd, out)).0;
+                assert_eq!(text.parse::<f64>().unwrap().to_bits(), wide.to_bits(), "{text}");
+            }
+            if narrow.is_finite() {
+                let text = told(|odd, out| float(narrow, odd, out)).0;
+                assert_eq!(text.parse::<f32>().unwrap().to_bits(), narrow.to_bits(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_escaped_and_wrong_bytes_marked_one_by_one() {
+        let told = |value: &[u8]| {
+            let mut out = Vec::new();
+            let is_utf8 = text(value, &mut out);
+            (String::from_utf8(out).unwrap(), is_utf8)
+        };
+        assert_eq!(
+            told("a\"\\\n\r\t\u{8}\u{c}\u{1}<&>\u{2028}\u{2029}".as_bytes()).0,
+            r#""a\"\\\n\r\t\b\f\u0001\u003c\u0026\u003e\u2028\u2029""#
+        );
+        assert_eq!(told("日本 “é”\u{7f}".as_bytes()), ("\"日本 “é”\u{7f}\"".to_owned(), true));
+        assert_eq!(told(b"\xffa\xe2\x80"), (r#""\ufffda\ufffd\ufffd""#.to_owned(), false));
+        let tricky: Vec<char> = "\"\\<x\u{2027}\u{2028}é日\u{1f600}\n\u{0}".chars().collect();
+        for start in 0..tricky.len() {
+            let value: String = tricky[start..].iter().chain(&tricky[..start]).collect();
+            let back: String = serde_json::from_str(&told(value.as_bytes()).0).unwrap();
+            assert_eq!(back, value);
+        }
+    }
+
+    #[test]
+    fn bytes_are_base64_and_lists_are_arrays() {
+        let field = Field::list("l", Type::Bytes);
+        let elements = Column::new(Values::Bytes([&b""[..], b"a", b"abcd"].iter().collect::<Strings>()));
+        let lists = tercet::tatami::Lists { ends: vec![0, 3], elements };
+        let batch = [Column::new(Values::List(Box::new(lists)))];
+        let mut out = Vec::new();
+        RowWriter::new([&field]).rows(&batch, 0, 2, &mut out);
+        let expected = "{\"l\":[]}\n{\"l\":[\"\",\"YQ==\",\"YWJjZA==\"]}\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

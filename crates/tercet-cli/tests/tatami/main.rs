@@ -1,0 +1,48 @@
+//! Records into `.tatami` files and out of them, through the commands.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
+#![allow(clippy::cast_possible_truncation, reason = "test values are small")]
+
+mod create;
+mod damage;
+mod doors;
+#[path = "../support/folder.rs"]
+mod folder;
+mod golden;
+mod print;
+mod refused;
+
+use folder::{Folder, said};
+
+/// Three rows with everything that text can say.
+const CITIES: &str = concat!(
+    r#"{"name":"Bonn","people":331885,"lat":50.73,"tags":["rhine","beethoven"],"note":null}"#,
+    "\n",
+    r#"{"name":"Ulm","people":126329,"lat":48.4,"tags":[]}"#,
+    "\n\n",
+    r#"{"name":"Zürich","people":447082,"lat":47.37,"tags":["lake",null],"note":"<b>&\u2028"}"#,
+    "\n",
+);
+
+impl Folder {
+    fn new() -> Self {
+        Self::of(env!("CARGO_BIN_EXE_tatami"))
+    }
+
+    /// A folder with `cities.tatami`, sorted by name.
+    fn with_cities() -> Self {
+        let folder = Self::new();
+        folder.write("cities.jsonl", CITIES);
+        folder.ok("create cities.tatami --from cities.jsonl --sort-key name --bloom people");
+        folder
+    }
+
+    /// Makes a file of rows and tells what `cat` prints of it.
+    fn back(&self, input: &str, text: &str, options: &str) -> String {
+        self.write(input, text);
+        self.ok(&format!("create back.tatami --force --from {input} {options}"));
+        let verified = self.run("verify --deep back.tatami");
+        assert_eq!(verified.code, 0, "{}", verified.out);
+        self.ok("cat back.tatami").out
+    }
+}
