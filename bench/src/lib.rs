@@ -1,5 +1,8 @@
 //! What the benchmark programs share: data, clocks, and the words of their output.
 
+#[cfg(feature = "tatami")]
+pub mod tatami;
+
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -41,6 +44,19 @@ pub fn report(repeat: u64, bytes: u64, mut work: impl FnMut()) -> Value {
     let result = json!({"seconds": seconds, "bytes": bytes});
     println!("{result}");
     result
+}
+
+/// Runs two sides in turn, so that both see the same machine, and prints seconds for each run of each.
+pub fn duel(repeat: u64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for _ in 0..repeat {
+        for (seconds, work) in [(&mut left, &mut ours as &mut dyn FnMut()), (&mut right, &mut peer)] {
+            let start = Instant::now();
+            work();
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+    }
+    println!("{}", json!({"ours": left, "peer": right}));
 }
 
 /// A thread pool of this size for everything inside `work`.

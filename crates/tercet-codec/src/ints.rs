@@ -146,6 +146,51 @@ pub fn decode_prefix<T: Lane>(
     used
 }
 
+/// Appends the values at `positions`, each below `n`, of a stream of `n` values to `out`. The stream ends where `bytes` end.
+///
+/// Values of equal width are read where they stand; of other streams everything is decoded. After an error `out` is what
+/// it was.
+pub fn pick<T: Lane>(
+    scheme: Scheme,
+    bytes: &[u8],
+    n: usize,
+    positions: &[usize],
+    out: &mut Vec<T>,
+) -> Result<(), CodecError> {
+    if let Some(wrong) = positions.iter().find(|position| **position >= n) {
+        return Err(failed(scheme.name(), format!("no value {wrong} among {n}")));
+    }
+    let ends = |used: usize| {
+        if used == bytes.len() {
+            return Ok(());
+        }
+        Err(failed(scheme.name(), format!("{n} values end after {used} of {} bytes", bytes.len())))
+    };
+    match scheme {
+        Scheme::Plain => {
+            let width = size_of::<T>();
+            ends(check_room(PLAIN, bytes, n, u32::try_from(8 * width).unwrap_or(u32::MAX))?)?;
+            out.extend(positions.iter().map(|position| {
+                let value = &bytes[position * width..][..width];
+                bytemuck::pod_read_unaligned::<T>(value).swap_if_big_endian()
+            }));
+        }
+        Scheme::BitpackFor if n > 0 => {
+            let (frame, packed, used) = frame::Frame::get(frame::CODEC, bytes, n)?;
+            ends(used)?;
+            out.extend(positions.iter().map(|position| {
+                T::narrow(frame.base.wrapping_add(bitpack::one(frame.width, packed, *position)))
+            }));
+        }
+        _ => {
+            let mut all: Vec<T> = Vec::new();
+            decode(scheme, bytes, n, &mut all)?;
+            out.extend(positions.iter().map(|position| all[*position]));
+        }
+    }
+    Ok(())
+}
+
 fn decode_plain<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     let width = u32::try_from(8 * size_of::<T>()).unwrap_or(u32::MAX);
     let used = check_room(PLAIN, bytes, n, width)?;

@@ -170,6 +170,22 @@ impl Inner {
         page.decode(&stored, out)
     }
 
+    /// Appends some rows of one page, counted from its first and in ascending order, to `out`. Blob values are left empty.
+    pub(crate) fn pick_rows(
+        &self,
+        group: usize,
+        column: usize,
+        page: usize,
+        table: &PageTable,
+        rows: &[usize],
+        out: &mut Column,
+    ) -> Result<(), Fault> {
+        let page = self.page(group, column, page, &table.pages[page]);
+        let stored = self.stored_page(&page)?;
+        self.check_rows(&page)?;
+        page.pick(&stored, rows, out)
+    }
+
     /// The rows of one page that are present; none if all are.
     pub(crate) fn page_validity(
         &self,

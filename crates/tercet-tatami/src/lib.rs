@@ -37,6 +37,7 @@ pub mod repair;
 pub mod scalar;
 pub mod scan;
 pub mod schema;
+pub mod search;
 pub mod verify;
 pub mod wire;
 pub mod writer;

@@ -1,4 +1,4 @@
-//! Commands that are killed while they write.
+//! Commands that are killed while they write, and files that appear meanwhile.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -97,4 +97,43 @@ fn a_killed_repair_leaves_the_old_file_or_the_new_one() {
     folder.write("bad.tgm", &bytes);
     folder.write("good.tgm", b"something else");
     kill_at_every_stage(&folder, "repair bad.tgm -o good.tgm --force --reproducible", 1, "good.tgm");
+}
+
+/// Without `--force` no file is replaced, even if it was not there when the command began.
+#[test]
+fn a_file_that_appears_meanwhile_stays() {
+    let folder = Folder::new();
+    folder.write("a.tgm", [message(1), message(2)].concat());
+    for words in [
+        "merge a.tgm -o new",
+        "set -s a=b a.tgm new",
+        "repair a.tgm -o new",
+        "copy a.tgm new",
+        "extract a.tgm 0 -o new",
+    ] {
+        let mut refused = 0;
+        for _ in 0..5 {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
+            command.current_dir(folder.0.path()).args(words.split_whitespace());
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let started = Instant::now();
+            while half_written(&folder, "new").is_none() && child.try_wait().unwrap().is_none() {
+                assert!(started.elapsed() < PATIENCE, "{words}: never ends");
+                thread::sleep(Duration::from_millis(1));
+            }
+            let made = std::fs::OpenOptions::new().write(true).create_new(true).open(folder.path("new"));
+            let code = child.wait().unwrap().code();
+            if made.is_ok() {
+                // It was there first.
+                assert_eq!(code, Some(8), "{words}");
+                assert_eq!(folder.read("new"), b"", "{words}");
+                refused += 1;
+            } else {
+                assert_eq!(code, Some(0), "{words}");
+            }
+            std::fs::remove_file(folder.path("new")).unwrap();
+            assert_eq!(folder.names(), ["a.tgm"], "{words}");
+        }
+        assert!(refused > 0, "{words}: always done before");
+    }
 }

@@ -87,6 +87,18 @@ pub(super) fn unpack_plainly(width: u32, packed: &[u8], n: usize, sink: &mut imp
     }
 }
 
+/// The value at `index` of those of `width` bits (1 to 64) in `packed`, which must hold it.
+pub(super) fn one(width: u32, packed: &[u8], index: usize) -> u64 {
+    let bit = index as u128 * u128::from(width);
+    let (start, shift) = (usize::try_from(bit / 8).unwrap_or(usize::MAX), (bit % 8) as u32);
+    let len = (shift + width).div_ceil(8) as usize;
+    let mut bytes = [0; 16];
+    bytes[..len].copy_from_slice(&packed[start..start + len]);
+    #[expect(clippy::cast_possible_truncation, reason = "the upper bits belong to the next values")]
+    let wide = (u128::from_le_bytes(bytes) >> shift) as u64;
+    wide & u64::MAX >> (MOST_BITS - width)
+}
+
 /// The bytes of the block that begins with value `first`, and [`SLACK`] more, which are in `spare` where `packed` ends
 /// before.
 #[inline]

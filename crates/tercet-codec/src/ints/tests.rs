@@ -102,6 +102,36 @@ fn kernels_agree_with_the_plain_one() {
 }
 
 #[test]
+fn picked_values_are_those_of_the_whole() {
+    let packed: Vec<u8> = (0..600u32).map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[1]).collect();
+    for width in 1..=64 {
+        let n = 70;
+        let packed = &packed[..usize::try_from(bitpack::packed_len(n, width)).unwrap()];
+        let mut all = Vec::<u64>::new();
+        unpack_bits(width, packed, n, &mut all).unwrap();
+        let one: Vec<u64> = (0..n).map(|index| bitpack::one(width, packed, index)).collect();
+        assert_eq!(one, all, "{width} bits");
+    }
+    let picked = |scheme, bytes: &[u8], n, positions: &[usize]| {
+        let mut out = vec![5i16];
+        let done = pick(scheme, bytes, n, positions, &mut out);
+        assert!(done.is_ok() || out == [5], "nothing is left of an error");
+        done.map(|()| out)
+    };
+    let values = [-3i16, -1, 2, 900, 2, 2, 2, 2, 2, 2, 2, 2, 2, 7];
+    for scheme in [Scheme::Plain, Scheme::BitpackFor, Scheme::Delta, Scheme::Rle] {
+        let bytes = encoded(scheme, &values);
+        let n = values.len();
+        assert_eq!(picked(scheme, &bytes, n, &[3, 0, 13, 3]).unwrap(), [5, 900, -3, 7, 900], "{scheme:?}");
+        assert_eq!(picked(scheme, &bytes, n, &[]).unwrap(), [5]);
+        assert!(picked(scheme, &bytes, n, &[0, n]).is_err(), "{scheme:?}: past the end");
+        assert!(picked(scheme, &bytes[..bytes.len() - 1], n, &[0]).is_err(), "{scheme:?}: cut");
+        assert!(picked(scheme, &[&bytes[..], &[0]].concat(), n, &[0]).is_err(), "{scheme:?}: junk behind");
+    }
+    assert!(picked(Scheme::BitpackFor, &[], 0, &[0]).is_err());
+}
+
+#[test]
 fn the_parts_of_a_posting_list_have_known_bytes() {
     let mut gaps = Vec::new();
     pack_bits(2, &[2u32; 127], &mut gaps).unwrap();

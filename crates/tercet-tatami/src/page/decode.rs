@@ -1,6 +1,7 @@
 //! From the bytes of a page to values.
 
 mod lists;
+mod pick;
 mod texts;
 
 use bytes::Bytes;
@@ -235,25 +236,39 @@ impl Page<'_> {
         if n == 0 && body.is_empty() {
             return Ok(());
         }
+        let (scheme, stream) = self.code_stream(body)?;
+        let mut codes: Vec<u32> = Vec::new();
+        ints::decode(scheme, stream, n, &mut codes).map_err(|error| self.codec(error))?;
+        self.check_codes(&codes, dictionary.len())?;
+        gather(&dictionary, &codes, out);
+        Ok(())
+    }
+
+    /// The stream of codes in a body, and its scheme.
+    fn code_stream<'b>(&self, body: &'b [u8]) -> Result<(Scheme, &'b [u8]), Fault> {
         let Some((inner, stream)) = body.split_first() else {
             let why = Why::Truncated { need: 1, have: 0 };
             return Err(self.fault("inner_encoding", 32, 1, why));
         };
-        let scheme = scheme(Encoding::from_id(*inner)).filter(|scheme| *scheme != Scheme::Plain);
-        let Some(scheme) = scheme else {
-            let why = Why::OutOfRange { found: (*inner).into(), allowed: "1, 3, 4, 5 or 6" };
-            return Err(self.fault("inner_encoding", 32, 1, why));
-        };
-        let mut codes: Vec<u32> = Vec::new();
-        ints::decode(scheme, stream, n, &mut codes).map_err(|error| self.codec(error))?;
-        let largest = codes.iter().copied().max().unwrap_or(0) as usize;
-        if n > 0 && largest >= dictionary.len() {
-            let why =
-                Why::OutOfRange { found: largest as u64, allowed: "the number of a value in the dictionary" };
-            return Err(self.fault("codes", 32, 0, why));
+        match scheme(Encoding::from_id(*inner)).filter(|scheme| *scheme != Scheme::Plain) {
+            Some(scheme) => Ok((scheme, stream)),
+            None => {
+                let why = Why::OutOfRange { found: (*inner).into(), allowed: "1, 3, 4, 5 or 6" };
+                Err(self.fault("inner_encoding", 32, 1, why))
+            }
         }
-        gather(&dictionary, &codes, out);
-        Ok(())
+    }
+
+    /// Refuses codes that stand for no value.
+    fn check_codes(&self, codes: &[u32], values: usize) -> Result<(), Fault> {
+        match codes.iter().copied().max() {
+            Some(largest) if largest as usize >= values => {
+                let allowed = "the number of a value in the dictionary";
+                let why = Why::OutOfRange { found: largest.into(), allowed };
+                Err(self.fault("codes", 32, 0, why))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -307,22 +322,23 @@ pub(crate) fn plain(out: &mut Values, kind: Type, bytes: &Bytes, n: usize) -> Re
     }
 }
 
+/// The stream of values that have the bits of integers. Neither type nor memory changes.
+fn as_bits<T, B>(
+    values: &mut Vec<T>,
+    read: impl FnOnce(&mut Vec<B>) -> Result<(), CodecError>,
+) -> Result<(), CodecError>
+where
+    T: bytemuck::Pod,
+    B: bytemuck::Pod + Lane,
+{
+    let mut bits: Vec<B> = bytemuck::cast_vec(std::mem::take(values));
+    let done = read(&mut bits);
+    *values = bytemuck::cast_vec(bits);
+    done
+}
+
 /// Appends `n` numbers of a stream that fills `bytes`; floats by their bits.
 fn integers(scheme: Scheme, out: &mut Values, bytes: &[u8], n: usize) -> Result<(), CodecError> {
-    /// The stream of values that have the bits of integers. Neither type nor memory changes.
-    fn as_bits<T, B>(
-        values: &mut Vec<T>,
-        read: impl FnOnce(&mut Vec<B>) -> Result<(), CodecError>,
-    ) -> Result<(), CodecError>
-    where
-        T: bytemuck::Pod,
-        B: bytemuck::Pod + Lane,
-    {
-        let mut bits: Vec<B> = bytemuck::cast_vec(std::mem::take(values));
-        let done = read(&mut bits);
-        *values = bytemuck::cast_vec(bits);
-        done
-    }
     match out {
         Values::Int8(v) => ints::decode(scheme, bytes, n, v),
         Values::Int16(v) => ints::decode(scheme, bytes, n, v),

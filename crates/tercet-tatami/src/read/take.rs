@@ -49,7 +49,7 @@ impl Inner {
     fn take_column(&self, column: usize, wanted: &[Wanted]) -> Result<Column, Fault> {
         // Values in file order first: each page is decoded once. Then in the order asked for.
         let mut found = Column::empty(self.field(column));
-        let mut left = wanted;
+        let (mut left, mut rows) = (wanted, Vec::new());
         while let Some(first) = left.first() {
             let table = self.page_table(first.group, column)?;
             let page = table.page_of(first.row);
@@ -60,7 +60,6 @@ impl Inner {
             let end = start + u64::from(entry.header.values);
             let here = left.partition_point(|wanted| wanted.group == first.group && wanted.row < end);
             let (now, later) = left.split_at(here.max(1));
-            let mut rows = Column::empty(self.field(column));
             if self.is_blob(column) {
                 let validity = self.page_validity(first.group, column, page, &table)?;
                 let blob = self.blob(column)?;
@@ -87,11 +86,9 @@ impl Inner {
                     }
                 }
             } else {
-                self.decode_page(first.group, column, page, &table, &mut rows)?;
-                for wanted in now {
-                    let at = usize::try_from(wanted.row - start).unwrap_or(usize::MAX);
-                    found.extend_from(&rows, at, at + 1);
-                }
+                rows.clear();
+                rows.extend(now.iter().map(|wanted| usize::try_from(wanted.row - start).unwrap_or(usize::MAX)));
+                self.pick_rows(first.group, column, page, &table, &rows, &mut found)?;
             }
             left = later;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use tercet::convert::npy;
-use tercet::core::publish::{PublishError, Staged};
+use tercet::core::publish::PublishError;
 use tercet::core::{Progress, Selection, escape};
 use tercet::tet::{self, Export, OpenOptions};
 
@@ -13,7 +13,7 @@ use super::report::warn_of_gaps;
 use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, Spool, shown};
+use crate::output::{ArrayFormat, Output, Spool, shown, staged};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("extracting", export.bytes());
     match output {
         Output::Path(path) => {
-            let mut staged = Staged::create(&path)?;
+            let mut staged = staged(&path, args.force)?;
             write_all(&header, &export, &mut staged, &bar)?;
             staged.publish()?;
             drop(bar);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use tercet::convert::npy::{self, Element};
-use tercet::core::publish::{PublishError, Staged};
+use tercet::core::publish::PublishError;
 use tercet::core::{Progress as _, Shape};
 use tercet::tgm::{Array, DataObjectDescriptor, Dtype, Object};
 
@@ -13,7 +13,7 @@ use super::place::{Place, place, told};
 use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, shown};
+use crate::output::{ArrayFormat, Output, shown, staged};
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
 
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("extracting", values.len() as u64);
     match output {
         Output::Path(path) => {
-            let mut staged = Staged::create(&path)?;
+            let mut staged = staged(&path, args.force)?;
             write_all(&mut staged, &taken.header, values, &bar, of_file)?;
             staged.publish()?;
             drop(bar);

@@ -73,6 +73,30 @@ impl Page<'_> {
     pub(super) fn fsst(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), Fault> {
         let symbols = self.inner.symbols(self.column, (self.region, self.offset + 1))?;
         let Values::Bytes(out) = out else { return Ok(()) };
+        let (lengths, coded, total) = self.fsst_parts(body, n)?;
+        let (mut ends, mut raw) = (Vec::with_capacity(n), Vec::new());
+        symbols.decode_all(coded, &lengths, total, &mut ends, &mut raw).map_err(|error| self.codec(error))?;
+        if n == 0 {
+            return Ok(());
+        }
+        let buffer = out.add_buffer(Bytes::from(raw));
+        let mut start = 0;
+        out.push_views(ends.into_iter().map(|end| {
+            // `raw_total` was found to fit 32 bits.
+            let end = u32::try_from(end).unwrap_or(u32::MAX);
+            let view = View { buffer, start, len: end - start };
+            start = end;
+            view
+        }));
+        Ok(())
+    }
+
+    /// The lengths of the `n` values in codes, all codes, and the bytes that they stand for.
+    pub(super) fn fsst_parts<'b>(
+        &self,
+        body: &'b [u8],
+        n: usize,
+    ) -> Result<(Vec<u32>, &'b [u8], usize), Fault> {
         let mut fields = Fields::new(self.region, self.payload_span().start(), body);
         let raw_total = fields.uvarint("raw_total")?;
         let encoding = fields.byte("lengths_encoding")?;
@@ -90,22 +114,7 @@ impl Page<'_> {
             let why = Why::OutOfRange { found: raw_total, allowed: "at most eight times the coded bytes" };
             return Err(self.fault("raw_total", 32, 0, why));
         }
-        let total = usize::try_from(raw_total).unwrap_or(usize::MAX);
-        let (mut ends, mut raw) = (Vec::with_capacity(n), Vec::new());
-        symbols.decode_all(coded, &lengths, total, &mut ends, &mut raw).map_err(|error| self.codec(error))?;
-        if n == 0 {
-            return Ok(());
-        }
-        let buffer = out.add_buffer(Bytes::from(raw));
-        let mut start = 0;
-        out.push_views(ends.into_iter().map(|end| {
-            // `raw_total` was found to fit 32 bits.
-            let end = u32::try_from(end).unwrap_or(u32::MAX);
-            let view = View { buffer, start, len: end - start };
-            start = end;
-            view
-        }));
-        Ok(())
+        Ok((lengths, coded, usize::try_from(raw_total).unwrap_or(usize::MAX)))
     }
 
     /// Refuses text that is no UTF-8 among the values behind `start`, which are those of the present rows.

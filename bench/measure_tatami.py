@@ -1,0 +1,190 @@
+"""Writing and reading .tatami files beside Parquet (arrow-rs), in one run, as ratios.
+
+    cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bin tatami
+    python bench/measure_tatami.py --bin bench/target/release/tatami --dir FOLDER \\
+        --documents HTML --lineitem LINEITEM.parquet --strings TEXTS [--record FILE.json] [--beside WORDS]
+
+HTML is the folder html/ of Debian's package rust-doc; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1
+--tables=lineitem`; TEXTS is a folder of text files, one value on each line. FOLDER needs about 3 GB. The program runs
+both sides in turn in one process, after it has compared what they give; the numbers are medians.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+MIB = 1 << 20
+# Rows of our pages and bytes of our runs of blobs. Files that are only scanned keep the defaults of the writer.
+FOR_LOOKUPS = {"documents": (["--page-rows", 1024, "--run-bytes", 256 << 10]), "lineitem": ["--page-rows", 4096]}
+LINEITEM = (
+    "l_orderkey,l_partkey,l_suppkey,l_linenumber,l_quantity,l_extendedprice,l_discount,l_tax,l_returnflag,l_linestatus,"
+    "l_shipdate,l_commitdate,l_receiptdate,l_shipinstruct,l_shipmode,l_comment"
+)
+
+
+def run(binary, *words):
+    done = subprocess.run([binary, *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class Table:
+    def __init__(self, binary):
+        self.binary = binary
+        self.rows = []
+
+    def times(self, what, aim, *words):
+        """Peer's median time over ours: above 1 we are faster."""
+        result = run(self.binary, *words)
+        ours, peer = statistics.median(result["ours"]), statistics.median(result["peer"])
+        ratio = peer / ours
+        self.rows.append(dict(what=what, ours_s=ours, peer_s=peer, ratio=ratio, aim=aim, runs=len(result["ours"])))
+        self.show(what, f"{ours:10.6f} s {peer:10.6f} s", ratio, aim, aim is None or ratio >= aim)
+
+    def sizes(self, what, aim, made):
+        for name, key in (("", "peer_bytes"), (", pages of as many rows", "peer_same_pages_bytes")):
+            ratio = made["ours_bytes"] / made[key]
+            goal = aim if key == "peer_bytes" else None
+            self.rows.append(
+                dict(what=f"{what}: bytes, ours / Parquet{name}", ours_bytes=made["ours_bytes"], peer_bytes=made[key],
+                     ratio=ratio, at_most=goal, our_columns=made["our_columns"])
+            )
+            sizes = f"{made['ours_bytes']:10} B {made[key]:10} B"
+            self.show(f"{what}: bytes{name}", sizes, ratio, goal, goal is None or ratio <= goal)
+
+    @staticmethod
+    def show(what, numbers, ratio, aim, met):
+        goal = "" if aim is None else f"aim {aim} {'met' if met else 'MISSED'}"
+        print(f"{what:66} {numbers} {ratio:8.3f} {goal}", flush=True)
+
+
+def sizes(table, inputs, folder):
+    aims = {"documents": 0.85, "lineitem": 1.0}
+    for case, path in inputs.items():
+        kind = case if case in aims else "strings"
+        for name, words in (("", []), (".lookup", FOR_LOOKUPS.get(case))):
+            if words is None:
+                continue
+            made = run(table.binary, "make", kind, path, os.path.join(folder, case + name), *words)
+            table.sizes(case + (", small pages" if words else ""), None if name else aims.get(case), made)
+
+
+def writes(table, inputs):
+    for case, path in inputs.items():
+        kind = case if case in FOR_LOOKUPS else "strings"
+        for threads in (1, 2):
+            repeat = 3 if kind != "strings" else 9
+            words = ["write", kind, path, "--threads", threads, "--repeat", repeat]
+            table.times(f"{case}: write, {threads} thread(s)", 1.0, *words)
+
+
+def scans(table, inputs, folder):
+    numeric = ("lineitem", "l_quantity,l_extendedprice,l_discount", "three numeric columns")
+    texts = [("lineitem", "l_comment", "l_comment"), ("lineitem", "l_shipmode", "l_shipmode")]
+    texts += [("documents", "url", "url"), ("documents", "digest", "digest")]
+    texts += [(case, "text", "text") for case in inputs if case not in FOR_LOOKUPS]
+    for case, columns, what in [numeric, *texts]:
+        stem = os.path.join(folder, case)
+        for threads in (1, 2):
+            words = ["scan", stem, "--columns", columns, "--threads", threads]
+            if case != "lineitem":
+                words += ["--repeat", 101]
+            table.times(f"{case}: scan of {what}, {threads} thread(s)", 1.0, *words)
+            if what != numeric[2]:
+                table.times(f"{case}: the same, peer with views, {threads} thread(s)", None, *words, "--views")
+
+
+def points(table, folder):
+    documents, lineitem = (os.path.join(folder, f"{case}.lookup") for case in ("documents", "lineitem"))
+    rest = ",".join(LINEITEM.split(",")[1:])
+    for stem, name, key, columns in (
+        (documents, "documents", "url", "title,status,timestamp,digest"),
+        (lineitem, "lineitem", "l_orderkey", rest),
+    ):
+        for pages, same in (("", []), (", pages of as many rows", ["--same"])):
+            aim = None if same else 20.0
+            table.times(f"{name}: row number of a key{pages}", aim, "find", stem, "--columns", key, *same)
+            fetch = ["fetch", stem, "--columns", f"{key},{columns}", *same]
+            table.times(f"{name}: row of a key{pages}", aim, *fetch)
+            table.times(f"{name}: row of a key, peer by row filter{pages}", None, *fetch, "--filter")
+    takes = [
+        (documents, "documents: 100 rows without the blob", "url,title,status,timestamp,digest", 10.0),
+        (documents, "documents: 100 rows with the blob", "url,title,body,status,timestamp,digest", 2.0),
+        (lineitem, "lineitem: 100 rows", LINEITEM, 10.0),
+    ]
+    for stem, what, columns, aim in takes:
+        for threads in (1, 2):
+            for pages, same in (("", []), (", pages of as many rows", ["--same"])):
+                words = ["take", stem, "--columns", columns, "--threads", threads, *same]
+                table.times(f"{what}, {threads} thread(s){pages}", None if same else aim, *words)
+
+
+def wide(table, folder):
+    stem = os.path.join(folder, "wide")
+    made = run(table.binary, "make", "wide", "-", stem)
+    table.sizes("10,000 columns of 1,000 rows", None, made)
+    words = ["open", stem, "--columns", "column_05000"]
+    table.times("10,000 columns: open, read one", 5.0, *words)
+
+
+def bounded(table, folder, gigabytes):
+    path, limit = os.path.join(folder, "bounded.tatami"), 512 * MIB
+    result = run(table.binary, "bounded", path, int(gigabytes * 1e9), limit)
+    table.rows.append(dict(what="rows through the writer under RLIMIT_DATA", ok=True, **result))
+    print(f"{result['raw_bytes'] / 1e9:.1f} GB of rows under {limit // MIB} MiB: {result['seconds']:.0f} s", flush=True)
+    os.remove(path)
+
+
+def record(table, options):
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    machine = dict(system=platform.system(), machine=platform.machine(), cores=os.cpu_count())
+    try:
+        with open("/proc/cpuinfo") as info:
+            machine["cpu"] = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
+    except OSError:
+        pass
+    made = dict(
+        date=time.strftime("%Y-%m-%d"), commit=commit, machine=machine, beside=options.beside,
+        load=os.getloadavg(), pages=FOR_LOOKUPS, rows=table.rows,
+    )
+    with open(options.record, "w") as out:
+        json.dump(made, out, indent=1)
+        out.write("\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--documents", required=True)
+    parser.add_argument("--lineitem", required=True)
+    parser.add_argument("--strings", required=True)
+    parser.add_argument("--record")
+    parser.add_argument("--beside", help="what else ran on the machine", default="nothing")
+    parser.add_argument("--gigabytes", type=float, default=4.3)
+    parser.add_argument("--only", nargs="*", default=["sizes", "writes", "scans", "points", "wide", "bounded"])
+    options = parser.parse_args()
+    os.makedirs(options.dir, exist_ok=True)
+    inputs = dict(documents=options.documents, lineitem=options.lineitem)
+    for name in sorted(os.listdir(options.strings)):
+        inputs[os.path.splitext(name)[0]] = os.path.join(options.strings, name)
+    table = Table(options.bin)
+    parts = dict(
+        sizes=lambda: sizes(table, inputs, options.dir), writes=lambda: writes(table, inputs),
+        scans=lambda: scans(table, inputs, options.dir), points=lambda: points(table, options.dir),
+        wide=lambda: wide(table, options.dir), bounded=lambda: bounded(table, options.dir, options.gigabytes),
+    )
+    for name in options.only:
+        parts[name]()
+    if options.record:
+        record(table, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+//! Which documents are not deleted.
+
+use tercet_core::{Fields, Malformed, Why};
+
+use crate::region::Region;
+use crate::wire::cursor::Varints as _;
+
+/// One bit for each document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Live {
+    words: Vec<u64>,
+    documents: u64,
+}
+
+impl Live {
+    /// Reads the record; missing words are zero.
+    pub(crate) fn parse(start: u64, payload: &[u8], documents: u64) -> Result<Self, Malformed<Region>> {
+        let mut fields = Fields::new(Region::Inverted { part: "live documents" }, start, payload);
+        let count = fields.uvarint("document_count")?;
+        if count != documents {
+            let because = "the documents of the segment";
+            let why = Why::Disagrees { found: count, expected: documents, because };
+            return Err(fields.fault("document_count", 1, why));
+        }
+        let mut words = Vec::new();
+        while fields.remaining() >= 8 && (words.len() as u64) < documents.div_ceil(64) {
+            words.push(fields.u64_le("bits")?);
+        }
+        Ok(Self { words, documents })
+    }
+
+    /// All documents.
+    #[cfg(test)]
+    pub(crate) fn all(documents: u64) -> Self {
+        let words = vec![u64::MAX; usize::try_from(documents.div_ceil(64)).unwrap_or(0)];
+        let mut out = Self { words, documents };
+        if !documents.is_multiple_of(64)
+            && let Some(last) = out.words.last_mut()
+        {
+            *last &= (1 << (documents % 64)) - 1;
+        }
+        out
+    }
+
+    /// Takes a document out.
+    #[cfg(test)]
+    pub(crate) fn delete(&mut self, document: u32) {
+        if let Some(word) = self.words.get_mut(document as usize / 64) {
+            *word &= !(1 << (document % 64));
+        }
+    }
+
+    pub(crate) fn contains(&self, document: u32) -> bool {
+        self.words.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
+    }
+
+    /// Documents that are there.
+    pub(crate) fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// The record.
+    #[cfg(test)]
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        crate::wire::cursor::put(self.documents, &mut out);
+        for word in &self.words {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bits_are_those_of_the_format() {
+        let mut live = Live::all(70);
+        live.delete(0);
+        live.delete(65);
+        let bytes = [0x46, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3d, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(live.to_bytes(), bytes);
+        assert_eq!(Live::parse(0, &bytes, 70).unwrap(), live);
+        assert_eq!(live.count(), 68);
+        assert!(!live.contains(0) && live.contains(1) && !live.contains(70));
+        assert!(Live::parse(0, &bytes, 71).is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! The dictionary of words.
+//!
+//! ```text
+//! block tree   u8 2 │ uvarint block_size, terms, blocks, index_len │ index │ zstd frames of 64 words each
+//! flat         uvarint terms │ word, entry │ word, entry …
+//! ```
+
+use bytes::Bytes;
+use tercet_codec::bytes::zstd;
+use tercet_core::limits::within;
+use tercet_core::{Fields, Malformed, Span, Why};
+
+use crate::fault::Fault;
+use crate::record::fault;
+use crate::region::Region;
+use crate::wire::cursor::Varints as _;
+
+const REGION: Region = Region::Inverted { part: "term dictionary" };
+
+/// Where the documents of a word are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// In one document only.
+    Singleton { document: u32, frequency: u32 },
+    /// In a posting list.
+    List { documents: u32, list: u32 },
+}
+
+impl Entry {
+    /// Documents that hold the word.
+    pub(crate) const fn documents(self) -> u32 {
+        match self {
+            Self::Singleton { .. } => 1,
+            Self::List { documents, .. } => documents,
+        }
+    }
+}
+
+/// The words of a segment.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    span: Span,
+    form: Form,
+    pub(crate) count: u64,
+    chunk_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Form {
+    Tree { blocks: Vec<Block>, frames: Bytes },
+    Flat { entries: Vec<(Bytes, Entry)> },
+}
+
+#[derive(Debug)]
+struct Block {
+    first: Bytes,
+    offset: u64,
+    stored: u64,
+    raw: u64,
+}
+
+impl Terms {
+    /// Reads the record of a block tree, or of the older flat form.
+    pub(crate) fn parse(span: Span, payload: &Bytes, tree: bool, chunk_bytes: u64) -> Result<Self, Fault> {
+        let fields = Fields::new(REGION, span.start(), payload);
+        let (form, count) = if tree { tree_form(fields, payload)? } else { flat_form(fields, payload)? };
+        Ok(Self { span, form, count, chunk_bytes })
+    }
+
+    /// The entry of a word.
+    pub(crate) fn get(&self, term: &[u8]) -> Result<Option<Entry>, Fault> {
+        match &self.form {
+            Form::Flat { entries } => {
+                let found = entries.binary_search_by(|(word, _)| word[..].cmp(term));
+                Ok(found.ok().map(|at| entries[at].1))
+            }
+            Form::Tree { blocks, .. } => {
+                let at = blocks.partition_point(|block| block.first[..] <= *term);
+                let Some(block) = at.checked_sub(1).and_then(|at| blocks.get(at)) else { return Ok(None) };
+                let mut found = None;
+                self.walk(block, &mut |word, entry| {
+                    if word == term {
+                        found = Some(entry);
+                    }
+                    word < term
+                })?;
+                Ok(found)
+            }
+        }
+    }
+
+    /// Calls `each` with every word, in order.
+    pub(crate) fn for_each(&self, each: &mut dyn FnMut(&[u8], Entry)) -> Result<(), Fault> {
+        match &self.form {
+            Form::Flat { entries } => entries.iter().for_each(|(word, entry)| each(word, *entry)),
+            Form::Tree { blocks, .. } => {
+                for block in blocks {
+                    self.walk(block, &mut |word, entry| {
+                        each(word, entry);
+                        true
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes a block and visits its words until `each` says no.
+    fn walk(&self, block: &Block, each: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<(), Fault> {
+        let Form::Tree { frames, .. } = &self.form else { return Ok(()) };
+        let start = usize::try_from(block.offset).unwrap_or(usize::MAX);
+        let end = usize::try_from(block.stored).ok().and_then(|len| start.checked_add(len));
+        let Some(frame) = end.and_then(|end| frames.get(start..end)) else {
+            let why = Why::OutOfBounds {
+                offset: block.offset,
+                len: block.stored,
+                end: frames.len() as u64,
+                what: "the blocks of the dictionary",
+            };
+            return Err(fault(REGION, "block_offset", self.span.start(), 0, why));
+        };
+        let mut body = vec![0; within("a block of the term dictionary", block.raw, self.chunk_bytes)?];
+        let codec = |error| Fault::Codec { region: REGION, span: self.span, error: Box::new(error) };
+        zstd::decode(frame, &mut body).map_err(codec)?;
+        let mut fields = Fields::new(REGION, self.span.start(), &body);
+        let mut word: Vec<u8> = Vec::new();
+        while fields.remaining() > 0 {
+            let common = fields.uvarint("common_prefix")?;
+            let suffix = fields.bytes("suffix")?;
+            let kept = usize::try_from(common).ok().filter(|kept| *kept <= word.len());
+            let Some(kept) = kept else {
+                let why = Why::OutOfRange { found: common, allowed: "at most the length of the word before" };
+                return Err(fields.fault("common_prefix", 1, why).into());
+            };
+            word.truncate(kept);
+            word.extend_from_slice(suffix);
+            let entry = entry(&mut fields)?;
+            if !each(&word, entry) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
+    let small = |fields: &mut Fields<'_, Region>, field| {
+        let value = fields.uvarint(field)?;
+        u32::try_from(value).map_err(|_| {
+            fields.fault(field, 1, Why::OutOfRange { found: value, allowed: "a number of 32 bits" })
+        })
+    };
+    let documents = small(fields, "doc_freq")?;
+    match fields.byte("entry_kind")? {
+        1 => Ok(Entry::Singleton {
+            document: small(fields, "document")?,
+            frequency: small(fields, "frequency")?,
+        }),
+        0 => Ok(Entry::List { documents, list: small(fields, "list_index")? }),
+        other => {
+            let why = Why::OutOfRange { found: other.into(), allowed: "0 (list) or 1 (singleton)" };
+            Err(fields.fault("entry_kind", 1, why))
+        }
+    }
+}
+
+fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u64), Malformed<Region>> {
+    let version = fields.byte("version")?;
+    if version != 2 {
+        return Err(fields.fault("version", 1, Why::UnknownVersion { found: version.into(), known: "2" }));
+    }
+    fields.uvarint("block_size")?;
+    let count = fields.uvarint("num_terms")?;
+    let wanted = fields.uvarint("num_blocks")?;
+    let index_len = fields.uvarint("index_length")?;
+    let start = fields.position();
+    let mut index = Fields::new(REGION, start, fields.take("index", index_len)?);
+    let frames = payload.slice(payload.len() - fields.remaining()..);
+    let mut blocks: Vec<Block> = Vec::new();
+    while index.remaining() > 0 {
+        let first = payload.slice_ref(index.bytes("first_term")?);
+        if blocks.last().is_some_and(|last| last.first >= first) {
+            let why = Why::Misplaced { rule: "the words of the dictionary are in order" };
+            return Err(index.fault("first_term", first.len() as u64, why));
+        }
+        blocks.push(Block {
+            first,
+            offset: index.uvarint("block_offset")?,
+            stored: index.uvarint("block_stored")?,
+            raw: index.uvarint("block_raw")?,
+        });
+    }
+    if blocks.len() as u64 != wanted {
+        let because = "the number of blocks in front";
+        let why = Why::Disagrees { found: blocks.len() as u64, expected: wanted, because };
+        return Err(index.fault("index", 0, why));
+    }
+    Ok((Form::Tree { blocks, frames }, count))
+}
+
+fn flat_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u64), Malformed<Region>> {
+    let count = fields.count("num_terms", 4)?;
+    let mut entries: Vec<(Bytes, Entry)> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let word = payload.slice_ref(fields.bytes("term")?);
+        if entries.last().is_some_and(|(last, _)| *last >= word) {
+            let why = Why::Misplaced { rule: "the words of the dictionary are in order" };
+            return Err(fields.fault("term", word.len() as u64, why));
+        }
+        entries.push((word, entry(&mut fields)?));
+    }
+    Ok((Form::Flat { entries }, count as u64))
+}
