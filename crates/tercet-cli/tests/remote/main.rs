@@ -9,6 +9,7 @@ mod folder;
 mod guide;
 mod messages;
 mod read;
+mod records;
 mod secrets;
 #[cfg(unix)]
 #[path = "../support/guide.rs"]
@@ -61,6 +62,7 @@ impl Scene {
         let mut command = match program {
             "tgm" => Command::new(env!("CARGO_BIN_EXE_tgm")),
             "tet" => Command::new(env!("CARGO_BIN_EXE_tet")),
+            "tatami" => Command::new(env!("CARGO_BIN_EXE_tatami")),
             _ => Command::new(env!("CARGO_BIN_EXE_tercet")),
         };
         self.set_around(&mut command);

@@ -1,6 +1,5 @@
 //! Damaged files: told, and repaired as far as they are intact.
 
-use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::{Folder, lines};
@@ -41,7 +40,8 @@ fn intact_rows_are_kept_and_the_others_told() {
 
     let planned = folder.run("repair bad.tatami");
     assert_eq!(planned.code, 1);
-    assert_snapshot!("repair_planned", planned.out);
+    let told = "from: bad.tatami\nintact: 90 of 100 rows\nlost: rows 70..80\n  row group 1 › column 1 › page 2 (bytes ";
+    assert!(planned.out.starts_with(told), "{}", planned.out);
     assert_eq!(folder.names(), ["bad.tatami", "rows.jsonl", "rows.tatami"], "nothing is written");
     let repaired = folder.run("repair bad.tatami -o good.tatami");
     assert_eq!(repaired.code, 1);

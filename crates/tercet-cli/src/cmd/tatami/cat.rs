@@ -24,7 +24,7 @@ Examples:
   tatami cat crawl.tatami --columns url,status     some columns, in this order
   tatami cat crawl.tatami --limit 5 | jq .url
 
-Bytes and blobs are printed as base64. NaN and infinities, which JSON does not have, are printed as null
+Bytes and blobs are printed as base64. NaN and infinities, which JSON does not have, are printed as null \
 and counted in a warning at the end.";
 
 #[derive(Debug, clap::Args)]

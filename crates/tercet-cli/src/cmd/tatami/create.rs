@@ -38,12 +38,15 @@ Examples:
   zcat crawl.jsonl.gz | tatami create crawl.tatami --from - --blob html --bloom url
   tatami create for-others.tatami --from cities.csv --profile interop
 
-JSONL has an object on each line: scalars, and lists of them. CSV has the names of its columns in the first
+JSONL has an object on each line: scalars, and lists of them. CSV has the names of its columns in the first \
 record; a field that is empty and not in quotes is null in nullable columns.
-Without --schema the whole input is looked at first: whole numbers become int64 (or uint64), other numbers
-float64, and values that are missing somewhere make their column nullable. Types are bool, int8 to int64,
-uint8 to uint64, float32, float64, string, bytes, timestamp_micros, blobref and list:TYPE. Text of bytes and
-blobref columns is base64, as `tatami cat` prints it; --blob stores text apart as it is.";
+
+Without --schema the whole input is looked at first: whole numbers become int64 (or uint64), other numbers \
+float64, and values that are missing somewhere make their column nullable.
+
+Types are bool, int8 to int64, uint8 to uint64, float32, float64, string, bytes, timestamp_micros, blobref \
+and list:TYPE. Text of bytes and blobref columns is base64, as `tatami cat` prints it; --blob stores text \
+apart as it is.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -54,15 +57,6 @@ pub(crate) struct Args {
     /// The rows: a file, an address, or `-` for standard input
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    #[command(flatten)]
-    text: Text,
-    /// The columns and their types: `name:type[:nullable],…`
-    #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
-    schema: Option<Declared>,
-    #[command(flatten)]
-    roles: Roles,
-    #[command(flatten)]
-    layout: Layout,
     /// Work on at most N threads; without it, on all that there are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
@@ -75,6 +69,15 @@ pub(crate) struct Args {
     /// The most that is taken from standard input, which is kept in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
     max_stdin: u64,
+    #[command(flatten)]
+    text: Text,
+    /// The columns and their types: `name:type[:nullable],…`
+    #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
+    schema: Option<Declared>,
+    #[command(flatten)]
+    roles: Roles,
+    #[command(flatten)]
+    layout: Layout,
 }
 
 /// What was written.

@@ -19,7 +19,7 @@ Examples:
   tatami inspect crawl.tatami --pages    every page: encoding, codec, bytes, place
   tatami inspect crawl.tatami --json     everything that header and footer say
 
-`enc` and `codec` are those of the first page of the last row group. `needs` tells whether other readers of
+`enc` and `codec` are those of the first page of the last row group. `needs` tells whether other readers of \
 the format can read the file, or which features of this one it uses.";
 
 #[derive(Debug, clap::Args)]

@@ -20,8 +20,8 @@ Examples:
   tatami stats crawl.tatami          a row for each column
   tatami stats crawl.tatami --json   for programs
 
-Smallest and largest values are those that row groups tell; they are left out where they cannot be trusted.
-`distinct` is the size of the value dictionary of a column: at least so many values differ.";
+Smallest and largest values are those that row groups tell; they are left out where they cannot be \
+trusted. `distinct` is the size of the value dictionary of a column: at least so many values differ.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
