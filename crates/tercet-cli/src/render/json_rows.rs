@@ -329,7 +329,6 @@ mod tests {
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let wide = f64::from_bits(bits);
-            #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
             let narrow = f32::from_bits((bits >> 32) as u32);
             if wide.is_finite() {
                 let text = told(|odd, out| float(wide, odd, out)).0;

@@ -15,6 +15,7 @@ use crate::output::{Output, Spool, send};
 use crate::render::{human_size, parse_size, ratio};
 use crate::ui::{Bar, Ui};
 
+mod assemble;
 mod build;
 mod csv;
 mod infer;
@@ -25,9 +26,10 @@ pub(super) mod schema;
 mod text;
 mod token;
 
+use assemble::Batch;
 use build::Reading;
 use options::{Layout, Text};
-use rows::{Batch, Form};
+use rows::Form;
 use schema::{Declared, Roles};
 use text::Lines;
 

@@ -1,0 +1,195 @@
+//! Rows of tokens on their way into batches of columns.
+
+use std::collections::HashMap;
+
+use tercet::core::escape;
+use tercet::tatami::{Column, Field};
+
+use super::build::{Builder, Reading};
+use super::csv::Record;
+use super::json::{self, Wrong};
+use super::token::Token;
+use crate::failure::Failure;
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 16_384;
+/// Bytes of a batch, unless one row has more.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Rows and the lines at which they start.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) columns: Vec<Column>,
+    pub(super) lines: Vec<u64>,
+}
+
+/// Why a row is refused.
+pub(super) enum Refused {
+    Wrong(Wrong),
+    Row(String),
+}
+
+impl From<Wrong> for Refused {
+    fn from(wrong: Wrong) -> Self {
+        Self::Wrong(wrong)
+    }
+}
+
+pub(super) fn in_column(name: &str, why: &str) -> Refused {
+    Refused::Row(format!("column `{}`: {why}", escape::name(name)))
+}
+
+/// A failure of the consumer, or a row that is refused.
+pub(super) enum Stopped {
+    Refused(Refused),
+    Failed(Failure),
+}
+
+impl From<Refused> for Stopped {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+pub(super) fn field<'a>(record: &'a Record, index: usize, name: &str) -> Result<(&'a str, bool), Refused> {
+    let (bytes, is_quoted) = record.get(index).unwrap_or_default();
+    let text = simdutf8::basic::from_utf8(bytes).map_err(|_| in_column(name, "text is not valid UTF-8"))?;
+    Ok((text, is_quoted))
+}
+
+pub(super) fn is_null(text: &str, nulls: &[String]) -> bool {
+    text.is_empty() || nulls.iter().any(|null| null == text)
+}
+
+/// Rows that become columns.
+pub(super) struct Rows {
+    builders: Vec<Builder>,
+    by_name: HashMap<String, usize>,
+    /// For each column the number of the last row that has it, from 1.
+    last: Vec<u64>,
+    row: u64,
+    lines: Vec<u64>,
+}
+
+impl Rows {
+    pub(super) fn new(fields: &[(Field, Reading)]) -> Self {
+        let builders: Vec<Builder> =
+            fields.iter().map(|(field, reading)| Builder::new(field.clone(), *reading)).collect();
+        let by_name =
+            builders.iter().enumerate().map(|(index, builder)| (builder.name().to_owned(), index)).collect();
+        Self { last: vec![0; builders.len()], builders, by_name, row: 0, lines: Vec::new() }
+    }
+
+    /// Adds the row of an object.
+    pub(super) fn object(&mut self, text: &str, line: u64) -> Result<(), Refused> {
+        self.row += 1;
+        self.lines.push(line);
+        let (mut expected, mut found) = (0, 0);
+        let Self { builders, by_name, last, row, .. } = self;
+        json::object::<Refused>(text, |key, token| {
+            // Most inputs have their names in the same order in every row.
+            let column = match builders.get(expected).filter(|builder| builder.name() == key) {
+                Some(_) => expected,
+                None => match by_name.get(&*key) {
+                    Some(column) => *column,
+                    None => return Err(in_column(&key, "the schema has no such column")),
+                },
+            };
+            if std::mem::replace(&mut last[column], *row) == *row {
+                return Err(in_column(&key, "is there twice"));
+            }
+            builders[column].push(token).map_err(|why| in_column(&key, &why))?;
+            expected = column + 1;
+            found += 1;
+            Ok(())
+        })?;
+        if found < builders.len() {
+            for (builder, last) in builders.iter_mut().zip(last) {
+                if *last != *row {
+                    if !builder.is_nullable() {
+                        let why = "is missing, and the column is not nullable";
+                        return Err(in_column(builder.name(), why));
+                    }
+                    let pushed = builder.push(Token::Null);
+                    pushed.map_err(|why| in_column(builder.name(), &why))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// For each field of a record its column.
+    pub(super) fn places(&self, header: &[String]) -> Result<Vec<usize>, Refused> {
+        let place = |name: &String| {
+            let found = self.by_name.get(name).copied();
+            found.ok_or_else(|| in_column(name, "the schema has no such column"))
+        };
+        let places: Vec<usize> = header.iter().map(place).collect::<Result<_, _>>()?;
+        let missing = |index: &usize| !places.contains(index) && !self.builders[*index].is_nullable();
+        match (0..self.builders.len()).find(missing) {
+            Some(index) => Err(in_column(
+                self.builders[index].name(),
+                "is missing in the first record, and the column is not nullable",
+            )),
+            None => Ok(places),
+        }
+    }
+
+    /// Adds the row of a record.
+    pub(super) fn record(
+        &mut self,
+        record: &Record,
+        places: &[usize],
+        header: &[String],
+        nulls: &[String],
+        line: u64,
+    ) -> Result<(), Refused> {
+        self.row += 1;
+        self.lines.push(line);
+        for (index, column) in places.iter().enumerate() {
+            let (text, is_quoted) = field(record, index, &header[index])?;
+            let builder = &mut self.builders[*column];
+            let token = if is_quoted || !is_null(text, nulls) {
+                Token::Loose(text)
+            } else if builder.is_nullable() {
+                Token::Null
+            } else if text.is_empty() && builder.holds_text() {
+                Token::Loose("")
+            } else {
+                return Err(in_column(&header[index], "is empty, but the column is not nullable"));
+            };
+            builder.push(token).map_err(|why| in_column(&header[index], &why))?;
+            self.last[*column] = self.row;
+        }
+        if places.len() < self.builders.len() {
+            for (builder, last) in self.builders.iter_mut().zip(&self.last) {
+                if *last != self.row {
+                    builder.push(Token::Null).map_err(|why| in_column(builder.name(), &why))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn hand_over_if_full(
+        &mut self,
+        each: &mut impl FnMut(Batch) -> Result<(), Failure>,
+    ) -> Result<(), Stopped> {
+        let bytes = || self.builders.iter().map(Builder::bytes).sum::<usize>();
+        if self.lines.len() < BATCH_ROWS && bytes() < BATCH_BYTES {
+            return Ok(());
+        }
+        match self.take() {
+            Some(batch) => each(batch).map_err(Stopped::Failed),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Option<Batch> {
+        if self.lines.is_empty() {
+            return None;
+        }
+        let columns = self.builders.iter_mut().map(Builder::take).collect();
+        Some(Batch { columns, lines: std::mem::take(&mut self.lines) })
+    }
+}
