@@ -11,6 +11,7 @@ impl Inner {
     pub(crate) fn read_rows(&self, group: usize, column: usize, rows: Range<u64>) -> Result<Column, Fault> {
         let table = self.page_table(group, column)?;
         let mut out = Column::empty(self.field(column));
+        let budget = self.budget();
         let mut at = rows.start;
         while at < rows.end {
             let index = table.page_of(at);
@@ -32,7 +33,7 @@ impl Inner {
                 let skipped =
                     page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;
                 let base = self.blob(column)?.first_of_group(group) + table.present_before(index);
-                self.fill_blobs(column, base + skipped, &mut out, before)?;
+                self.fill_blobs(column, base + skipped, &mut out, before, &budget)?;
             }
             at = end;
         }

@@ -84,6 +84,7 @@ impl Cursor {
     /// The next `count` rows.
     fn next(&mut self, inner: &Inner, count: usize) -> Result<Column, Fault> {
         let mut out = Column::empty(inner.field(self.column));
+        let budget = inner.budget();
         while out.len() < count {
             if self.at == self.rows.len() {
                 self.load(inner)?;
@@ -92,7 +93,7 @@ impl Cursor {
             let before = out.len();
             out.extend_from(&self.rows, self.at, upto);
             if inner.is_blob(self.column) {
-                inner.fill_blobs(self.column, self.ordinal, &mut out, before)?;
+                inner.fill_blobs(self.column, self.ordinal, &mut out, before, &budget)?;
                 let present = match &out.validity {
                     Some(validity) => validity.ones_in(before, out.len()),
                     None => out.len() - before,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use tercet_codec::ints;
 use tercet_codec::{CodecError, varint};
+use tercet_core::limits::within;
 use tercet_core::{Fields, Why};
 
 use super::{Page, scheme};
@@ -90,7 +91,7 @@ impl Page<'_> {
             let why = Why::OutOfRange { found: raw_total, allowed: "at most eight times the coded bytes" };
             return Err(self.fault("raw_total", 32, 0, why));
         }
-        let total = usize::try_from(raw_total).unwrap_or(usize::MAX);
+        let total = within("the texts of a page", raw_total, self.inner.options.limits.chunk_bytes)?;
         let (mut ends, mut raw) = (Vec::with_capacity(n), Vec::new());
         symbols.decode_all(coded, &lengths, total, &mut ends, &mut raw).map_err(|error| self.codec(error))?;
         if n == 0 {
