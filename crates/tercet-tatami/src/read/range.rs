@@ -27,8 +27,9 @@ impl Inner {
             self.decode_page(group, column, index, &table, &mut page)?;
             let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
             let (from, to) = (place(at), place(end));
-            let before = out.len();
+            let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&page, from, to);
+            budget.spend(out.values.grown(mark))?;
             if self.is_blob(column) {
                 let skipped =
                     page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;

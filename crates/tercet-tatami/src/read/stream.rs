@@ -90,8 +90,9 @@ impl Cursor {
                 self.load(inner)?;
             }
             let upto = self.rows.len().min(self.at + count - out.len());
-            let before = out.len();
+            let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&self.rows, self.at, upto);
+            budget.spend(out.values.grown(mark))?;
             if inner.is_blob(self.column) {
                 inner.fill_blobs(self.column, self.ordinal, &mut out, before, &budget)?;
                 let present = match &out.validity {
