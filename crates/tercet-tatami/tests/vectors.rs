@@ -2,15 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 #![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
+#[path = "support/one_page.rs"]
+mod one_page;
+
 use std::sync::Arc;
 
-use tercet_core::checksum::crc32c;
 use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
-use tercet_tatami::wire::footer::{Chunk, Features, Footer, Group, Statistics};
-use tercet_tatami::wire::header::Header;
-use tercet_tatami::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
-use tercet_tatami::wire::page::PageHeader;
+use tercet_tatami::wire::ids::{Encoding, page_flags, requires};
 use tercet_tatami::{
     Column, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, verify_source,
 };
@@ -85,71 +84,11 @@ fn a_file_with_a_value_dictionary_is_read() {
     assert_eq!(file.needs(), requires::DICTIONARY);
 }
 
-/// A file of one uncompressed page with the mark.
-fn page(field: Field, encoding: Encoding, flags: u8, rows: u32, nulls: u32, payload: &[u8]) -> Vec<u8> {
-    let len = payload.len() as u64;
-    let header = PageHeader {
-        kind: Kind::Data,
-        encoding,
-        codec: Codec::None,
-        marked: true,
-        flags,
-        values: rows,
-        raw_bytes: len as u32,
-        stored_bytes: len as u32,
-        nulls,
-        first_row: 0,
-        payload_crc: crc32c(payload),
-    };
-    let chunk = Chunk {
-        offset: 64,
-        stored_bytes: len,
-        raw_bytes: len,
-        values: rows.into(),
-        nulls: nulls.into(),
-        pages: 1,
-        encoding,
-        codec: Codec::None,
-        zone: None,
-        bloom: None,
-        page_index: None,
-    };
-    let group = Group { first_row: 0, rows: rows.into(), total_bytes: 32 + len, bounds: None, chunks: vec![chunk] };
-    let footer = Footer {
-        schema: Arc::new(Schema::new(vec![field]).unwrap()),
-        groups: vec![group],
-        blobs: Vec::new(),
-        dictionaries: Vec::new(),
-        indexes: Vec::new(),
-        inverted: None,
-        pairs: Vec::new(),
-        statistics: Statistics { rows: rows.into(), raw_bytes: len, stored_bytes: len },
-        features: Some(Features { requires: requires::LIST | requires::FLOAT, offers: 1, resources: Vec::new() }),
-        unknown: Vec::new(),
-    }
-    .to_bytes();
-    let head = Header {
-        major: 1,
-        minor: 1,
-        flags: 0,
-        checksum: 1,
-        default_codec: Codec::Zstd,
-        page_size_hint: 0,
-        uuid: [0; 16],
-        rows: rows.into(),
-        footer_offset: 96 + len,
-        created_millis: 0,
-        creator_id: 0,
-    };
-    let tail = [&(footer.len() as u32).to_le_bytes()[..], &crc32c(&footer).to_le_bytes(), b"TAT1"].concat();
-    [&head.to_bytes(), &header.to_bytes()[..], payload, &footer, &tail].concat()
-}
-
 #[test]
 fn a_page_of_lists_is_read() {
     let payload = bytes("0d 03 03 02 00 22 04 01 07 02 07 24");
     let field = Field::list("a", Type::Int32).with_nulls();
-    let file = open(&page(field, Encoding::BitpackFor, page_flags::NULLS, 4, 1, &payload));
+    let file = open(&one_page::file(field, Encoding::BitpackFor, page_flags::NULLS, [4, 1], &payload, |_| ()));
     let Column { values: Values::List(lists), validity } = file.read_column(0).unwrap() else { unreachable!() };
     assert_eq!(validity.unwrap().positions().collect::<Vec<_>>(), [0, 2, 3]);
     assert_eq!(lists.ends, [2, 2, 2, 4]);
@@ -160,6 +99,7 @@ fn a_page_of_lists_is_read() {
 #[test]
 fn split_floats_are_read() {
     let payload = bytes("00 00 00 00 80 00 3f 40");
-    let file = open(&page(Field::new("a", Type::Float32), Encoding::Plain, page_flags::SPLIT, 2, 0, &payload));
+    let field = Field::new("a", Type::Float32);
+    let file = open(&one_page::file(field, Encoding::Plain, page_flags::SPLIT, [2, 0], &payload, |_| ()));
     assert_eq!(file.read_column(0).unwrap().values, Values::Float32(vec![1.0, 2.0]));
 }
