@@ -146,6 +146,7 @@ pub(crate) enum TgmVerb {
 
 /// The verbs of `tatami`.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one is made for each run")]
 pub(crate) enum TatamiVerb {
     #[command(flatten)]
     Tatami(cmd::tatami::Verb),

@@ -6,7 +6,7 @@ use crate::fault::Error;
 use crate::file::{File, Inner};
 use crate::region::Region;
 use crate::scalar::Scalar;
-use crate::wire::ids::{Role, offers};
+use crate::wire::ids::Role;
 
 impl File {
     /// The smallest and the largest value of a column in one row group, if the footer tells them and can be believed.
@@ -54,12 +54,71 @@ impl Inner {
     fn bounds(&self, group: usize, column: usize) -> Option<(Scalar, Scalar)> {
         let chunk = self.footer.groups.get(group)?.chunks.get(column)?;
         let kind = self.footer.schema.fields().get(column)?.scalar();
-        let zone = chunk.zone.as_ref()?;
+        let zone = chunk.zone.as_ref().filter(|zone| self.trusted(kind, chunk.pages, zone))?;
         let min = Scalar::from_bytes(kind, &zone.min)?;
         let max = Scalar::from_bytes(kind, &zone.max)?;
-        let is_spanned = !kind.is_float() || chunk.pages == 1 || self.offers(offers::FLOAT_ZONES);
         // What is not in order bounds nothing.
         let is_ordered = matches!(min.order(&max), Some(Ordering::Less | Ordering::Equal));
-        (is_spanned && is_ordered).then_some((min, max))
+        is_ordered.then_some((min, max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::sync::Arc;
+
+    use tercet_core::source::Memory;
+
+    use super::*;
+    use crate::{Bitmap, Column, Field, OpenOptions, Schema, Type, Values, Writer, WriterOptions};
+
+    /// Two row groups of three rows, a row on each page.
+    fn file(field: Field, groups: [Column; 2]) -> File {
+        let options = WriterOptions::new().with_row_group_max_rows(3).with_page_max_values(1);
+        let schema = Schema::new(vec![field]).unwrap();
+        let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+        for group in groups {
+            writer.append(&[group]).unwrap();
+        }
+        let bytes = writer.finish().unwrap().output;
+        File::from_source(Arc::new(Memory::new("a", bytes)), OpenOptions::new()).unwrap()
+    }
+
+    fn floats(values: [f64; 3]) -> Column {
+        Column::new(Values::Float64(values.to_vec()))
+    }
+
+    #[test]
+    fn bounds_of_groups_make_those_of_the_column() {
+        let nan = f64::NAN;
+        let file = file(Field::new("x", Type::Float64), [floats([nan, 2.0, 1.0]), floats([5.0, nan, 3.0])]);
+        assert_eq!(file.bounds(0, 0), Some((Scalar::Float64(1.0), Scalar::Float64(2.0))));
+        assert_eq!(file.column_bounds(0), Some((Scalar::Float64(1.0), Scalar::Float64(5.0))));
+        assert_eq!((file.bounds(2, 0), file.bounds(0, 1)), (None, None));
+    }
+
+    #[test]
+    fn a_group_that_tells_nothing_leaves_the_column_unknown() {
+        let field = || Field::new("x", Type::Float64).with_nulls();
+        let unknown = file(field(), [floats([f64::NAN; 3]), floats([1.0, 2.0, 3.0])]);
+        assert_eq!(unknown.column_bounds(0), None, "only NaN: there is no zone");
+        let null = floats([0.0; 3]).with_validity(Bitmap::filled(3, false));
+        let known = file(field(), [null, floats([1.0, 2.0, 3.0])]);
+        assert_eq!(known.column_bounds(0), Some((Scalar::Float64(1.0), Scalar::Float64(3.0))), "only nulls");
+    }
+
+    #[test]
+    fn dictionaries_tell_how_many_values_they_hold() {
+        let options = WriterOptions::new();
+        let schema = Schema::new(vec![Field::new("s", Type::String), Field::new("n", Type::Int8)]).unwrap();
+        let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+        let names = ["a city with a long name", "another city", "a third one"];
+        let text = Values::Bytes((0..3000).map(|row| names[row % 7 % 3]).collect());
+        writer.append(&[Column::new(text), Column::new(Values::Int8(vec![0; 3000]))]).unwrap();
+        let bytes = writer.finish().unwrap().output;
+        let file = File::from_source(Arc::new(Memory::new("a", bytes)), OpenOptions::new()).unwrap();
+        assert_eq!(file.dictionary_values(0).unwrap(), Some(3));
+        assert_eq!(file.dictionary_values(1).unwrap(), None);
     }
 }

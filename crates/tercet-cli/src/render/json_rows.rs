@@ -239,29 +239,29 @@ fn escaped(value: &[u8], out: &mut Vec<u8>) {
     let mut from = 0;
     let mut at = 0;
     while at < value.len() {
-        let mut len = 1;
-        match SPECIAL[usize::from(value[at])] {
-            0 => {
-                at += 1;
-                continue;
-            }
-            1 => {
+        let kind = SPECIAL[usize::from(value[at])];
+        if kind == 0 {
+            at += 1;
+            continue;
+        }
+        let line = value.get(at + 1..at + 3).filter(|_| kind == 2);
+        match line {
+            None => {
                 out.extend_from_slice(&value[from..at]);
                 escape(value[at], out);
+                at += 1;
             }
-            _ => match value[at..] {
-                [_, 0x80, last @ (0xa8 | 0xa9), ..] => {
-                    out.extend_from_slice(&value[from..at]);
-                    out.extend_from_slice(if last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
-                    len = 3;
-                }
-                _ => {
-                    at += 3;
-                    continue;
-                }
-            },
+            Some([0x80, last @ (0xa8 | 0xa9)]) => {
+                out.extend_from_slice(&value[from..at]);
+                out.extend_from_slice(if *last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
+                at += 3;
+            }
+            // Another character of three bytes.
+            Some(_) => {
+                at += 3;
+                continue;
+            }
         }
-        at += len;
         from = at;
     }
     out.extend_from_slice(&value[from..]);

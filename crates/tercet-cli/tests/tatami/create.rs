@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{CITIES, Folder, said};
+use crate::{CITIES, Folder, lines, said};
 
 #[test]
 fn columns_are_found_in_jsonl() {
@@ -44,16 +44,15 @@ fn what_cat_prints_can_be_made_into_the_same_file() {
 #[test]
 fn many_rows_over_groups_and_pages_come_back() {
     let folder = Folder::new();
-    let mut text = String::new();
-    for row in 0..40_000_u64 {
-        let city = ["Bonn", "Ulm", "Oslo"][(row % 3) as usize];
+    let text = lines(0..40_000_u32, |row| {
+        let city = ["Bonn", "Ulm", "Oslo"][row as usize % 3];
         let note = if row % 5 == 0 { "null".to_owned() } else { format!("\"n{}\"", row * 7919 % 1000) };
-        let (x, big) = ((row as i64 - 20_000) * 3, row.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let f = row as f64 / 8.0;
-        text.push_str(&format!(
-            "{{\"row\":{row},\"city\":\"{city}\",\"note\":{note},\"x\":{x},\"big\":{big},\"f\":{f},\"l\":[{row},null]}}\n"
-        ));
-    }
+        let (x, f) = ((i64::from(row) - 20_000) * 3, f64::from(row) / 8.0);
+        let big = u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        format!(
+            "{{\"row\":{row},\"city\":\"{city}\",\"note\":{note},\"x\":{x},\"big\":{big},\"f\":{f},\"l\":[{row},null]}}"
+        )
+    });
     for options in [
         "--sort-key row",
         "--row-group-rows 777 --page-rows 100 --bloom city --codec lz4",

@@ -3,12 +3,12 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::Folder;
+use crate::{Folder, lines};
 
 /// A folder with `rows.tatami`: 100 rows, ten on a page, in two row groups.
 fn rows() -> Folder {
     let folder = Folder::new();
-    let rows: String = (0..100).map(|row| format!("{{\"n\":{row},\"s\":\"text {row}\"}}\n")).collect();
+    let rows = lines(0..100, |row| format!("{{\"n\":{row},\"s\":\"text {row}\"}}"));
     folder.write("rows.jsonl", rows);
     folder.ok(
         "create rows.tatami --from rows.jsonl --sort-key n --page-rows 10 --row-group-rows 50 --metadata a=b",

@@ -3,13 +3,12 @@
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use crate::{Folder, said};
+use crate::{Folder, lines, said};
 
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new();
-    let rows: String =
-        (0..100_000).map(|row| format!("{{\"n\":{row},\"s\":\"some more text\"}}\n")).collect();
+    let rows = lines(0..100_000, |row| format!("{{\"n\":{row},\"s\":\"some more text\"}}"));
     folder.write("n.jsonl", rows);
     folder.ok("create n.tatami --from n.jsonl --page-rows 100");
     for args in

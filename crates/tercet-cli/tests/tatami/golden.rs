@@ -76,3 +76,19 @@ fn rows_of_the_reference_come_back() {
         assert_eq!(ours, theirs, "{options}");
     }
 }
+
+/// A zone that was made from NaN spans nothing.
+#[test]
+fn bounds_that_cannot_be_trusted_are_left_out() {
+    let Some(golden) = tercet_testkit::golden("tatami") else { return };
+    let folder = Folder::new();
+    let told =
+        said(folder.command().args(["stats", "--json", "floats_edge.tatami"]).current_dir(&golden)).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let column = |name: &str| {
+        let columns = told["columns"].as_array().unwrap();
+        columns.iter().find(|column| column["name"] == name).unwrap().clone()
+    };
+    assert_eq!((column("id")["min"].as_i64(), column("id")["max"].as_i64()), (Some(0), Some(8)));
+    assert_eq!(column("nan_first")["min"], Value::Null);
+}

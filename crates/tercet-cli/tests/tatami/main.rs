@@ -24,6 +24,12 @@ const CITIES: &str = concat!(
     "\n",
 );
 
+/// A line for each number.
+fn lines<N>(numbers: impl IntoIterator<Item = N>, line: impl Fn(N) -> String) -> String {
+    let lines: Vec<String> = numbers.into_iter().map(line).collect();
+    lines.join("\n") + "\n"
+}
+
 impl Folder {
     fn new() -> Self {
         Self::of(env!("CARGO_BIN_EXE_tatami"))

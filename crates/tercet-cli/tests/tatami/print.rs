@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::Folder;
+use crate::{Folder, lines};
 
 #[test]
 fn inspect_stats_and_verify_are_told() {
@@ -19,14 +19,14 @@ fn inspect_stats_and_verify_are_told() {
 #[test]
 fn head_and_cat_stop_where_they_are_told() {
     let folder = Folder::new();
-    let rows: String = (0..30_000).map(|row| format!("{{\"n\":{row},\"s\":\"x{row}\"}}\n")).collect();
+    let rows = lines(0..30_000, |row| format!("{{\"n\":{row},\"s\":\"x{row}\"}}"));
     folder.write("n.jsonl", &rows);
     folder.ok("create n.tatami --from n.jsonl --page-rows 1000 --row-group-rows 7000");
-    let lines = |count: usize| -> String { rows.split_inclusive('\n').take(count).collect() };
-    assert_eq!(folder.ok("head n.tatami").out, lines(10));
+    let first = |count: usize| -> String { rows.split_inclusive('\n').take(count).collect() };
+    assert_eq!(folder.ok("head n.tatami").out, first(10));
     assert_eq!(folder.ok("head n.tatami -n 0").out, "");
-    assert_eq!(folder.ok("head n.tatami -n 20001").out, lines(20_001));
-    assert_eq!(folder.ok("cat n.tatami --limit 3").out, lines(3));
+    assert_eq!(folder.ok("head n.tatami -n 20001").out, first(20_001));
+    assert_eq!(folder.ok("cat n.tatami --limit 3").out, first(3));
     assert_eq!(folder.ok("cat n.tatami --limit 0").out, rows);
     assert_eq!(folder.ok("cat n.tatami").out, rows);
     assert_eq!(folder.ok("head n.tatami -n 1 --columns s").out, "{\"s\":\"x0\"}\n");
@@ -52,7 +52,7 @@ fn a_key_is_found_or_not() {
     let told: Value = serde_json::from_str(&folder.run("lookup cities.tatami Rom --json").out).unwrap();
     assert_eq!(told["found"], false);
 
-    folder.write("n.jsonl", (-500..500).map(|n| format!("{{\"n\":{}}}\n", n * 2)).collect::<String>());
+    folder.write("n.jsonl", lines(-500..500, |n| format!("{{\"n\":{}}}", n * 2)));
     folder.ok("create n.tatami --from n.jsonl --sort-key n --page-rows 64 --row-group-rows 300");
     for n in (-500..500).step_by(37) {
         let ran = folder.ok(&format!("lookup n.tatami -- {}", n * 2));

@@ -1,6 +1,6 @@
 //! Inputs that are refused, with the line that is wrong.
 
-use crate::{Folder, said};
+use crate::{Folder, lines, said};
 
 /// Runs `create` on a text; what it says, without `error: `.
 fn refused(folder: &Folder, input: &str, text: &str, options: &str) -> (i32, String) {
@@ -112,8 +112,7 @@ fn rows_are_refused_with_their_line() {
 #[test]
 fn the_first_unsorted_row_of_many_is_named() {
     let folder = Folder::new();
-    let rows: String =
-        (0..50_000).map(|row| format!("{{\"k\":{}}}\n", if row == 41_234 { 5 } else { row })).collect();
+    let rows = lines(0..50_000, |row| format!("{{\"k\":{}}}", if row == 41_234 { 5 } else { row }));
     let (code, said) = refused(&folder, "a.jsonl", &rows, "--sort-key k");
     assert_eq!(code, 8);
     assert_eq!(said, "a.jsonl: line 41235: column `k`: the sort key is smaller than in the row before");

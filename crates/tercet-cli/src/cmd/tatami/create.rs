@@ -103,12 +103,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let form = args.text.form(&args.from)?;
     let options = args.layout.options()?;
     let source = Input { path: args.from.clone(), max_stdin: args.max_stdin }.source()?;
-    let fields = match &args.schema {
-        Some(declared) => declared.fields(),
-        None => {
-            let bar = out.bar("looking", source.len());
-            rows::infer(&mut Lines::of(source.clone()), &form, &bar)?
-        }
+    let fields = if let Some(declared) = &args.schema {
+        declared.fields()
+    } else {
+        let bar = out.bar("looking", source.len());
+        rows::infer(&mut Lines::of(source.clone()), &form, &bar)?
     };
     // How text is read depends on the type, not on where the values are stored.
     let readings: Vec<Reading> = fields.iter().map(Reading::of).collect();

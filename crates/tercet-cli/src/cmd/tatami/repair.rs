@@ -72,7 +72,7 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let schema = args.schema.as_ref().map(|declared| declared.schema()).transpose()?;
+    let schema = args.schema.as_ref().map(Declared::schema).transpose()?;
     let request = Request {
         output: args.output.as_deref(),
         force: args.force,

@@ -43,7 +43,8 @@ pub(super) fn shown(kind: Type, value: &Scalar) -> String {
         return cut(&escape::name(&String::from_utf8_lossy(bytes)));
     }
     let head = &bytes[..bytes.len().min(SHOWN_CHARS)];
-    cut(&head.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    let digits = head.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    cut(&digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect::<String>())
 }
 
 fn cut(text: &str) -> String {

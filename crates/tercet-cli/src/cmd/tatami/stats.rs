@@ -67,7 +67,8 @@ struct Column {
 struct Pages {
     encoding: Encoding,
     codec: Codec,
-    pages: u64,
+    #[serde(rename = "pages")]
+    count: u64,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -142,7 +143,7 @@ fn column(file: &File, index: usize) -> Result<Column, Failure> {
         stored_bytes: stored,
         pages: counts
             .into_iter()
-            .map(|((encoding, codec), pages)| Pages { encoding, codec, pages })
+            .map(|((encoding, codec), count)| Pages { encoding, codec, count })
             .collect(),
         blob_runs: blob.map(|blob| blob.runs.len()),
         bounds,
@@ -158,7 +159,7 @@ impl Column {
         let mut pages: Vec<String> = self
             .pages
             .iter()
-            .map(|Pages { encoding, codec, pages }| format!("{pages} {encoding}/{codec}"))
+            .map(|Pages { encoding, codec, count }| format!("{count} {encoding}/{codec}"))
             .collect();
         if let Some(runs) = self.blob_runs {
             pages.push(format!("{runs} blob run{}", if runs == 1 { "" } else { "s" }));

@@ -97,10 +97,9 @@ impl Builder {
 fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
     match values {
         Values::Bool(v) => v.push(match token {
-            Token::Null => false,
             Token::Bool(value) => value,
             Token::Loose("true") => true,
-            Token::Loose("false") => false,
+            Token::Null | Token::Loose("false") => false,
             token => return Err(misfit(&token, kind)),
         }),
         Values::Int8(v) => v.push(integer(&token, kind)?),

@@ -95,7 +95,9 @@ impl Seen {
             Token::List(elements) => {
                 note(&mut self.list_at, line);
                 let element = self.element.get_or_insert_default();
-                elements.iter().for_each(|token| element.see(token, line));
+                for token in elements {
+                    element.see(token, line);
+                }
             }
             Token::Loose(text) => self.loose(text, line),
         }

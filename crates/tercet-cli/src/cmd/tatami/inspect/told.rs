@@ -243,18 +243,12 @@ fn header(file: &File) -> Header {
         checksum: header.checksum,
         default_codec: header.default_codec,
         page_size_hint: header.page_size_hint,
-        uuid: (header.uuid != [0; 16]).then(|| uuid_text(&header.uuid)),
+        uuid: (header.uuid != [0; 16]).then(|| uuid::Uuid::from_bytes(header.uuid).to_string()),
         created_millis: header.created_millis,
         created: (header.created_millis > 0).then(|| utc_of_millis(header.created_millis)).flatten(),
         creator_id: header.creator_id,
         footer_offset: header.footer_offset,
     }
-}
-
-/// The usual form: digits in groups of 8, 4, 4, 4 and 12.
-fn uuid_text(uuid: &[u8; 16]) -> String {
-    let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
 fn needs(file: &File) -> Needs {
@@ -381,16 +375,5 @@ fn inverted(inverted: &Inverted) -> Parts {
         postings: part(inverted.postings_offset, inverted.postings_length),
         skips: part(inverted.skips_offset, inverted.skips_length),
         live: (inverted.live_length > 0).then(|| part(inverted.live_offset, inverted.live_length)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn identities_are_told_in_the_usual_form() {
-        let uuid: [u8; 16] = std::array::from_fn(|index| u8::try_from(index * 17).unwrap());
-        assert_eq!(uuid_text(&uuid), "00112233-4455-6677-8899-aabbccddeeff");
     }
 }
