@@ -2,6 +2,7 @@
 
 mod query;
 mod selection;
+mod tatami;
 mod tet;
 mod tgm;
 
@@ -24,6 +25,21 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "query", corpus: "query", run: query::run, reseal: None, memory: 16 << 20 },
     Target { name: "selection", corpus: "selection", run: selection::parse, reseal: None, memory: 1 << 20 },
+    Target {
+        name: "tatami_open",
+        corpus: "tatami",
+        run: tatami::open,
+        reseal: Some(tatami::reseal::reseal),
+        memory: 16 << 20,
+    },
+    Target { name: "tatami_page", corpus: "rows", run: tatami::page::run, reseal: None, memory: 16 << 20 },
+    Target {
+        name: "tatami_repair",
+        corpus: "tatami",
+        run: tatami::repair,
+        reseal: Some(tatami::reseal::reseal),
+        memory: 16 << 20,
+    },
     Target {
         name: "tet_open",
         corpus: "tet",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tercet_core::limits::within;
-use tercet_core::{Span, Why};
+use tercet_core::{Budget, Span, Why};
 
 use crate::column::{Bitmap, Column};
 use crate::fault::Fault;
@@ -14,6 +14,9 @@ use crate::record::fault;
 use crate::region::Region;
 use crate::schema::Type;
 use crate::wire::page::{HEADER_LEN, PageHeader};
+
+/// Chunks from afar that are no longer are fetched in one piece to find their pages.
+const FETCHED_WHOLE: u64 = 1 << 20;
 
 /// Where the pages of a chunk are. Their headers agree with what the footer says of the chunk.
 #[derive(Debug)]
@@ -72,9 +75,27 @@ impl Inner {
         if let Some(table) = lock().get(&key) {
             return Ok(Arc::clone(table));
         }
-        let table = Arc::new(self.stride(group, column, |span| Ok(self.source.read_at(span)?))?);
+        let whole = self.chunk_span(group, column)?;
+        let table = if self.source.is_remote() && whole.len() <= FETCHED_WHOLE {
+            // From afar every page header would be a request of its own.
+            let bytes = self.source.read_at(whole)?;
+            self.stride(group, column, |span| self.part(whole, &bytes, span))?
+        } else {
+            self.stride(group, column, |span| Ok(self.source.read_at(span)?))?
+        };
+        let table = Arc::new(table);
         lock().insert(key, Arc::clone(&table));
         Ok(table)
+    }
+
+    /// Bytes of the file, taken from those of `span` if they are among them.
+    fn part(&self, span: Span, bytes: &Bytes, wanted: Span) -> Result<Bytes, Fault> {
+        if !span.contains(wanted) {
+            return Ok(self.source.read_at(wanted)?);
+        }
+        let start = usize::try_from(wanted.start() - span.start()).unwrap_or(usize::MAX);
+        let end = start.saturating_add(wanted.len_usize().unwrap_or(usize::MAX));
+        Ok(bytes.slice(start..end))
     }
 
     /// Goes from page header to page header and compares them with the footer.
@@ -200,30 +221,22 @@ impl Inner {
 
     /// Refuses a page whose rows take more memory than allowed: few bytes can stand for many equal values.
     pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), Fault> {
-        let width = self.field(page.column).kind.width().unwrap_or(size_of::<crate::column::View>());
-        let bytes = u64::from(page.header.values).saturating_mul(width as u64);
+        let width = self.field(page.column).kind.memory_width();
+        let bytes = u64::from(page.header.values).saturating_mul(width);
         within("the values of a page", bytes, self.options.limits.chunk_bytes)?;
         Ok(())
     }
 
-    /// The rows of a column in one row group. Blob values are left empty.
-    pub(crate) fn read_chunk(&self, group: usize, column: usize) -> Result<Column, Fault> {
+    /// The rows of a column in one row group, paid for from the budget. Blob values are left empty.
+    pub(crate) fn read_chunk(&self, group: usize, column: usize, budget: &Budget) -> Result<Column, Fault> {
         let span = self.chunk_span(group, column)?;
         let bytes = self.source.read_at(span)?;
-        let part = |wanted: Span| {
-            let start = usize::try_from(wanted.start() - span.start()).unwrap_or(usize::MAX);
-            let end = start.saturating_add(wanted.len_usize().unwrap_or(usize::MAX));
-            if end > bytes.len() {
-                return Ok(self.source.read_at(wanted)?);
-            }
-            Ok(bytes.slice(start..end))
-        };
+        let part = |wanted: Span| self.part(span, &bytes, wanted);
         let table = self.stride(group, column, part)?;
         let field = self.field(column);
         let mut out = Column::empty(field);
         let rows = self.chunk(group, column)?.values;
-        let width = field.kind.width().unwrap_or(1) as u64;
-        within("the values of a column", rows.saturating_mul(width), self.options.limits.array_bytes)?;
+        budget.spend(rows.saturating_mul(field.kind.memory_width()))?;
         for (index, entry) in table.pages.iter().enumerate() {
             let page = self.page(group, column, index, entry);
             self.check_rows(&page)?;
@@ -231,7 +244,10 @@ impl Inner {
             let span = self.body_span(page.region, start, entry.header.stored_bytes.into())?;
             let stored = part(span)?;
             self.check_payload(page.region, span, &entry.header, &stored)?;
+            let before = out.values.mark();
             page.decode(&stored, &mut out)?;
+            // Texts and elements are known when they are there; those of one page are within the limit of a page.
+            budget.spend(out.values.grown(before))?;
         }
         Ok(out)
     }

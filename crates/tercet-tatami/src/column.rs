@@ -157,6 +157,35 @@ impl Values {
         }
     }
 
+    /// How many elements and buffers there are; see [`grown`](Self::grown).
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        match self {
+            Self::Bytes(strings) => (0, strings.sealed()),
+            Self::List(lists) => (lists.elements.len(), lists.elements.values.mark().1),
+            _ => (0, 0),
+        }
+    }
+
+    /// Bytes that were added since, beyond one slot for each row: of texts their buffers, of lists their elements.
+    pub(crate) fn grown(&self, (elements, buffers): (usize, usize)) -> u64 {
+        match self {
+            Self::Bytes(strings) => strings.sealed_bytes(buffers),
+            Self::List(lists) => {
+                let added = (lists.elements.len() - elements) as u64;
+                added * lists.elements.values.slot_bytes() + lists.elements.values.grown((0, buffers))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Bytes of one row in memory, texts and elements aside.
+    fn slot_bytes(&self) -> u64 {
+        fn of<T>(_: &[T]) -> u64 {
+            size_of::<T>() as u64
+        }
+        each_values!(self, fixed(v) => of(v), bool(v) => of(v), bytes(v) => of(v.views()), list(v) => of(&v.ends))
+    }
+
     /// Adds rows of zeros or nothing.
     pub(crate) fn push_zeros(&mut self, rows: usize) {
         each_values!(

@@ -1,15 +1,17 @@
 //! Dictionaries: content to compress with, values and symbols that codes stand for.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
 use tercet_codec::strings::fsst::Symbols;
+use tercet_core::limits::within;
 use tercet_core::{Fields, Span, Why};
 
 use crate::column::Values;
 use crate::fault::Fault;
-use crate::file::{Inner, check_dictionary, section_fault};
+use crate::file::{Inner, OpenOptions, check_dictionary, section_fault};
 use crate::page::decode;
 use crate::record::fault;
 use crate::region::Region;
@@ -21,8 +23,8 @@ use crate::wire::ids::{DictionaryKind, Kind, Role};
 /// The dictionaries of a file, each read when it is first needed.
 #[derive(Debug)]
 pub(crate) struct Dictionaries {
-    /// What a column uses: column, role, position among all dictionaries.
-    uses: Vec<(u64, Role, usize)>,
+    /// What a column uses: column and number of the role, position among all dictionaries.
+    uses: HashMap<(u64, u8), usize>,
     loaded: Vec<OnceLock<Loaded>>,
 }
 
@@ -36,7 +38,7 @@ enum Loaded {
 
 impl Dictionaries {
     pub(crate) fn new(footer: &Footer) -> Result<Self, Fault> {
-        let mut uses = Vec::new();
+        let mut uses = HashMap::new();
         for resource in footer.features.iter().flat_map(|features| &features.resources) {
             if matches!(resource.role, Role::Unknown(_)) {
                 continue;
@@ -46,18 +48,14 @@ impl Dictionaries {
                 let why = Why::OutOfRange { found: resource.column, allowed: "the number of a column" };
                 return Err(section_fault(FEATURES, "column_id", why));
             }
-            uses.push((resource.column, resource.role, index));
+            uses.insert((resource.column, resource.role.id()), index);
         }
         let loaded = footer.dictionaries.iter().map(|_| OnceLock::new()).collect();
         Ok(Self { uses, loaded })
     }
 
     fn position(&self, column: usize, role: Role) -> Option<usize> {
-        let wanted = column as u64;
-        self.uses
-            .iter()
-            .find(|(column, kept, _)| *column == wanted && *kept == role)
-            .map(|(_, _, index)| *index)
+        self.uses.get(&(column as u64, role.id())).copied()
     }
 }
 
@@ -151,8 +149,8 @@ impl Inner {
             }
             DictionaryKind::Values => {
                 let Some(field) = field else { return Err(wrong_kind(index, self, "0 or 1")) };
-                let strict = !self.options.allow_invalid_utf8;
-                Loaded::Values(Arc::new(parse_values(region, span, &payload, field.scalar(), strict)?))
+                let values = parse_values(region, span, &payload, field.scalar(), &self.options)?;
+                Loaded::Values(Arc::new(values))
             }
         })
     }
@@ -178,10 +176,13 @@ pub(crate) fn parse_values(
     span: Span,
     payload: &Bytes,
     kind: Type,
-    strict: bool,
+    options: &OpenOptions,
 ) -> Result<Values, Fault> {
     let mut fields = Fields::new(region, span.start(), payload);
     let count = fields.count("value_count", 1)?;
+    // Empty texts take a byte each here, and a view in memory.
+    let bytes = (count as u64).saturating_mul(kind.memory_width());
+    within("the values of a dictionary", bytes, options.limits.chunk_bytes)?;
     let rest = payload.slice(payload.len() - fields.remaining()..);
     let mut values = Values::empty(&Field::new("values", kind));
     decode::plain(&mut values, kind, &rest, count).map_err(|error| Fault::Codec {
@@ -189,6 +190,7 @@ pub(crate) fn parse_values(
         span,
         error: Box::new(error),
     })?;
+    let strict = !options.allow_invalid_utf8;
     if let (true, Type::String, Values::Bytes(strings)) = (strict, kind, &values) {
         let bad = strings.iter().position(|text| simdutf8::basic::from_utf8(text).is_err());
         if bad.is_some() {

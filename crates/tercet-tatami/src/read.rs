@@ -1,6 +1,7 @@
 //! Rows out of a file: whole columns, row groups, single rows, streams.
 
 use rayon::prelude::*;
+use tercet_core::Budget;
 
 use crate::chunk::PageEntry;
 use crate::column::{Column, Values};
@@ -25,11 +26,12 @@ impl File {
         let inner = self.inner();
         self.check_columns(columns)?;
         let groups = self.group_count();
+        let budgets: Vec<Budget> = columns.iter().map(|_| inner.budget()).collect();
         let work: Vec<(usize, usize)> =
-            columns.iter().flat_map(|column| (0..groups).map(move |group| (*column, group))).collect();
+            (0..columns.len()).flat_map(|place| (0..groups).map(move |group| (place, group))).collect();
         let parts: Vec<Column> = work
             .par_iter()
-            .map(|(column, group)| inner.read_group_column(*group, *column))
+            .map(|(place, group)| inner.read_group_column(*group, columns[*place], &budgets[*place]))
             .collect::<Result<_, Fault>>()
             .map_err(|fault| self.error(fault))?;
         let mut parts = parts.into_iter();
@@ -59,7 +61,7 @@ impl File {
         inner.group(group).map_err(|fault| self.error(fault))?;
         columns
             .par_iter()
-            .map(|column| inner.read_group_column(group, *column))
+            .map(|column| inner.read_group_column(group, *column, &inner.budget()))
             .collect::<Result<_, Fault>>()
             .map_err(|fault| self.error(fault))
     }
@@ -79,17 +81,28 @@ impl File {
 
 impl Inner {
     /// The rows of a column in one row group, blob values included.
-    pub(crate) fn read_group_column(&self, group: usize, column: usize) -> Result<Column, Fault> {
-        let mut out = self.read_chunk(group, column)?;
+    pub(crate) fn read_group_column(
+        &self,
+        group: usize,
+        column: usize,
+        budget: &Budget,
+    ) -> Result<Column, Fault> {
+        let mut out = self.read_chunk(group, column, budget)?;
         if self.is_blob(column) {
             let first = self.blob(column)?.first_of_group(group);
-            self.fill_blobs(column, first, &mut out, 0)?;
+            self.fill_blobs(column, first, &mut out, 0, budget)?;
         }
         Ok(out)
     }
 
+    /// What one column handed to the caller may take.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::new("the values of a column", self.options.limits.array_bytes)
+    }
+
     pub(crate) fn blob(&self, column: usize) -> Result<&crate::blob::BlobReader, Fault> {
-        self.blobs.iter().find(|blob| blob.column == column).ok_or_else(|| Fault::NoSuchColumn {
+        let at = self.blobs.binary_search_by_key(&column, |blob| blob.column).ok();
+        at.map(|at| &self.blobs[at]).ok_or_else(|| Fault::NoSuchColumn {
             name: self.field(column).name.as_ref().into(),
             available: self.footer.schema.some_names(),
         })
@@ -102,6 +115,7 @@ impl Inner {
         first: u64,
         out: &mut Column,
         start: usize,
+        budget: &Budget,
     ) -> Result<(), Fault> {
         let rows = out.len();
         let present = match &out.validity {
@@ -110,7 +124,7 @@ impl Inner {
         };
         let Values::Bytes(strings) = &mut out.values else { return Ok(()) };
         strings.views_mut().truncate(start);
-        self.blob(column)?.read(self, first, first + present as u64, strings)?;
+        self.blob(column)?.read(self, first, first + present as u64, strings, budget)?;
         if present == rows - start {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use crate::file::{File, OpenOptions};
 use crate::schema::Schema;
 use crate::writer::{Writer, WriterOptions};
 
-/// Rows that are read and written at a time.
+/// Rows that are read and written at a time, or fewer where they are large.
 const BATCH_ROWS: u64 = 4096;
 
 /// At most so many reasons are told.
@@ -143,13 +143,20 @@ fn copy<S: Sink>(
     writer: &mut Writer<S>,
     progress: &dyn Progress,
 ) -> Result<(), Fault> {
-    let mut at = rows.start;
+    let (mut at, mut batch_rows) = (rows.start, BATCH_ROWS);
     while at < rows.end {
         progress.check()?;
-        let end = rows.end.min(at + BATCH_ROWS);
+        let end = rows.end.min(at + batch_rows);
         let columns = (0..inner.footer.schema.len()).map(|column| inner.read_rows(group, column, at..end));
-        let batch: Vec<crate::Column> = columns.collect::<Result<_, Fault>>()?;
-        writer.append(&batch)?;
+        match columns.collect::<Result<Vec<crate::Column>, Fault>>() {
+            Ok(batch) => writer.append(&batch)?,
+            // Each page is within the limits, but not all rows of the batch together.
+            Err(fault) if fault.class() == Class::Limit && batch_rows > 1 => {
+                batch_rows /= 2;
+                continue;
+            }
+            Err(fault) => return Err(fault),
+        }
         at = end;
     }
     Ok(())

@@ -114,6 +114,18 @@ impl Type {
         }
     }
 
+    /// Bytes of one value in memory: of texts its place among them, of a list its end.
+    pub(crate) const fn memory_width(self) -> u64 {
+        match self.width() {
+            Some(width) => width as u64,
+            None => match self {
+                Self::Bool => 1,
+                Self::List => size_of::<u64>() as u64,
+                _ => size_of::<crate::column::View>() as u64,
+            },
+        }
+    }
+
     /// Whether values are floats.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)

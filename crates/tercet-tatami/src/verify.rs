@@ -168,7 +168,7 @@ impl Check<'_> {
         let mut faults = Vec::new();
         let mut records = 0;
         for blob in &inner.blobs {
-            records += inner.footer.blobs.iter().map(|blob| blob.runs.len() as u64).sum::<u64>();
+            records += blob.run_count();
             blob.verify(inner, &mut |fault| faults.push(fault));
             self.progress.check().map_err(|fault| self.file.error(fault.into()))?;
         }

@@ -1,11 +1,13 @@
 //! From the number of a value to its bytes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tercet_codec::varint;
-use tercet_core::{Fields, Span, Why};
+use tercet_core::limits::within;
+use tercet_core::{Budget, Fields, Limits, Span, Why};
 
 use crate::chunk::number;
 use crate::column::{Strings, View};
@@ -45,13 +47,18 @@ struct DecodedRun {
 impl BlobReader {
     /// One for each BLOBREF column.
     pub(crate) fn all(footer: &Footer, mending: bool) -> Result<Vec<Self>, Fault> {
+        let mut descriptors = HashMap::new();
+        for (index, blob) in footer.blobs.iter().enumerate() {
+            descriptors.entry(blob.column).or_insert(index);
+        }
         let fields = footer.schema.fields().iter().enumerate();
         let columns = fields.filter(|(_, field)| field.kind == Type::BlobRef);
-        columns.map(|(column, _)| Self::new(footer, column, mending)).collect()
+        columns
+            .map(|(column, _)| Self::new(footer, column, descriptors.get(&(column as u64)).copied(), mending))
+            .collect()
     }
 
-    fn new(footer: &Footer, column: usize, mending: bool) -> Result<Self, Fault> {
-        let descriptor = footer.blobs.iter().position(|blob| blob.column == column as u64);
+    fn new(footer: &Footer, column: usize, descriptor: Option<usize>, mending: bool) -> Result<Self, Fault> {
         let groups = sums(
             footer
                 .groups
@@ -91,8 +98,15 @@ impl BlobReader {
         inner.footer.blobs.get(self.descriptor)
     }
 
-    /// Appends values `from..to` to `out`.
-    pub(crate) fn read(&self, inner: &Inner, from: u64, to: u64, out: &mut Strings) -> Result<(), Fault> {
+    /// Appends values `from..to` to `out`, which may keep as many bytes as the budget has.
+    pub(crate) fn read(
+        &self,
+        inner: &Inner,
+        from: u64,
+        to: u64,
+        out: &mut Strings,
+        budget: &Budget,
+    ) -> Result<(), Fault> {
         let mut at = from;
         while at < to {
             let run = self.runs.partition_point(|first| *first <= at).saturating_sub(1);
@@ -103,6 +117,7 @@ impl BlobReader {
             let (low, high) = (index(at), index(upto));
             let whole = (high - low) * 2 >= decoded.ends.len();
             if whole {
+                budget.spend(decoded.bytes.len() as u64)?;
                 let buffer = out.add_buffer(decoded.bytes.clone());
                 out.push_views(decoded.ends[low..=high].windows(2).map(|ends| View {
                     buffer,
@@ -111,6 +126,7 @@ impl BlobReader {
                 }));
             } else {
                 // A few values out of many are copied, so that the run can go away.
+                budget.spend((decoded.ends[high] - decoded.ends[low]).into())?;
                 for ends in decoded.ends[low..=high].windows(2) {
                     out.push(&decoded.bytes[ends[0] as usize..ends[1] as usize]);
                 }
@@ -129,18 +145,19 @@ impl BlobReader {
         rows: &[usize],
         out: &mut Strings,
     ) -> Result<(), Fault> {
+        let budget = inner.budget();
         // Values before the row that was looked at last, so that bits are counted once.
         let (mut counted, mut ordinal) = (0, base);
         for row in rows {
             let Some(validity) = validity else {
                 let at = base + *row as u64;
-                self.read(inner, at, at + 1, out)?;
+                self.read(inner, at, at + 1, out, &budget)?;
                 continue;
             };
             ordinal += validity.ones_in(counted, *row) as u64;
             counted = *row;
             if validity.get(*row) {
-                self.read(inner, ordinal, ordinal + 1, out)?;
+                self.read(inner, ordinal, ordinal + 1, out, &budget)?;
             } else {
                 out.push_empty(1);
             }
@@ -199,7 +216,26 @@ impl BlobReader {
             entry.raw_bytes,
             dictionary.as_deref(),
         )?;
-        parse_run(region, record.span, raw, entry.values)
+        parse_run(region, record.span, raw, entry.values, &inner.options.limits)
+    }
+
+    /// The runs that hold values `from..to`, each with its own part of them.
+    pub(crate) fn runs_of(&self, from: u64, to: u64) -> impl Iterator<Item = (usize, Range<u64>)> {
+        let first = self.runs.partition_point(|first| *first <= from).saturating_sub(1);
+        let runs = self.runs.windows(2).enumerate().skip(first);
+        runs.map(move |(run, ends)| (run, ends[0].max(from)..ends[1].min(to)))
+            .take_while(move |(_, values)| values.start < to)
+            .filter(|(_, values)| !values.is_empty())
+    }
+
+    /// Reads and checks one run, which is kept for a while.
+    pub(crate) fn check_run(&self, inner: &Inner, run: usize) -> Result<(), Fault> {
+        self.run(inner, run).map(|_| ())
+    }
+
+    /// The number of runs.
+    pub(crate) fn run_count(&self) -> u64 {
+        self.runs.len().saturating_sub(1) as u64
     }
 
     /// Reads and checks every run, telling each fault.
@@ -226,36 +262,40 @@ fn sums(counts: impl Iterator<Item = u64>) -> Result<Vec<u64>, Fault> {
 }
 
 /// The values of a run: their number, their lengths, their bytes.
-fn parse_run(region: Region, span: Span, raw: Bytes, values: u64) -> Result<DecodedRun, Fault> {
+fn parse_run(
+    region: Region,
+    span: Span,
+    raw: Bytes,
+    values: u64,
+    limits: &Limits,
+) -> Result<DecodedRun, Fault> {
     let mut fields = Fields::new(region, span.start(), &raw);
     let count = fields.count("value_count", 1)?;
     if count as u64 != values {
         let why = Why::Disagrees { found: count as u64, expected: values, because: "the header of the run" };
         return Err(fault(region, "value_count", span.start(), 0, why));
     }
-    let lengths_at = raw.len() - fields.remaining();
-    let mut at = lengths_at;
-    let mut lengths = Vec::with_capacity(count + 1);
+    // A run of a few bytes can hold as many empty values: each takes a view in a column.
+    within("the values of a run", values.saturating_mul(size_of::<View>() as u64), limits.chunk_bytes)?;
+    let mut at = raw.len() - fields.remaining();
     let broken = |error| Fault::Codec { region, span, error: Box::new(error) };
+    // Ends of values as if the first started at 0: where it does is known behind the last length.
+    let mut ends = Vec::with_capacity(count + 1);
+    ends.push(0);
+    let mut need = 0u64;
     for _ in 0..count {
         let (len, used) = varint::get(&raw[at..]).map_err(broken)?;
-        lengths.push(len);
+        need = need.saturating_add(len);
+        ends.push(u32::try_from(need).unwrap_or(u32::MAX));
         at += used;
     }
     let have = (raw.len() - at) as u64;
-    let need = lengths.iter().fold(0u64, |sum, len| sum.saturating_add(*len));
     if need != have {
         let why = Why::Disagrees { found: need, expected: have, because: "the bytes behind the lengths" };
         return Err(fault(region, "value_lengths", span.start(), 0, why));
     }
     // Payloads have less than 2³² bytes, so every end fits.
-    let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    let mut end = at as u64;
-    let mut ends = Vec::with_capacity(count + 1);
-    ends.push(small(end));
-    for len in lengths {
-        end += len;
-        ends.push(small(end));
-    }
+    let start = u32::try_from(at).unwrap_or(u32::MAX);
+    ends.iter_mut().for_each(|end| *end = end.saturating_add(start));
     Ok(DecodedRun { bytes: raw, ends })
 }

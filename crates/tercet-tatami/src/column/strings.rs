@@ -87,6 +87,16 @@ impl Strings {
         self.views.iter().map(|view| u64::from(view.len)).sum()
     }
 
+    /// The buffers that grow no more.
+    pub(crate) fn sealed(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Bytes of those buffers from a number on.
+    pub(crate) fn sealed_bytes(&self, from: usize) -> u64 {
+        self.buffers.get(from..).unwrap_or_default().iter().map(|buffer| buffer.len() as u64).sum()
+    }
+
     /// Appends a copy of a value.
     ///
     /// # Panics

@@ -11,6 +11,7 @@ impl Inner {
     pub(crate) fn read_rows(&self, group: usize, column: usize, rows: Range<u64>) -> Result<Column, Fault> {
         let table = self.page_table(group, column)?;
         let mut out = Column::empty(self.field(column));
+        let budget = self.budget();
         let mut at = rows.start;
         while at < rows.end {
             let index = table.page_of(at);
@@ -26,13 +27,14 @@ impl Inner {
             self.decode_page(group, column, index, &table, &mut page)?;
             let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
             let (from, to) = (place(at), place(end));
-            let before = out.len();
+            let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&page, from, to);
+            budget.spend(out.values.grown(mark))?;
             if self.is_blob(column) {
                 let skipped =
                     page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;
                 let base = self.blob(column)?.first_of_group(group) + table.present_before(index);
-                self.fill_blobs(column, base + skipped, &mut out, before)?;
+                self.fill_blobs(column, base + skipped, &mut out, before, &budget)?;
             }
             at = end;
         }

@@ -84,15 +84,17 @@ impl Cursor {
     /// The next `count` rows.
     fn next(&mut self, inner: &Inner, count: usize) -> Result<Column, Fault> {
         let mut out = Column::empty(inner.field(self.column));
+        let budget = inner.budget();
         while out.len() < count {
             if self.at == self.rows.len() {
                 self.load(inner)?;
             }
             let upto = self.rows.len().min(self.at + count - out.len());
-            let before = out.len();
+            let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&self.rows, self.at, upto);
+            budget.spend(out.values.grown(mark))?;
             if inner.is_blob(self.column) {
-                inner.fill_blobs(self.column, self.ordinal, &mut out, before)?;
+                inner.fill_blobs(self.column, self.ordinal, &mut out, before, &budget)?;
                 let present = match &out.validity {
                     Some(validity) => validity.ones_in(before, out.len()),
                     None => out.len() - before,

@@ -49,6 +49,7 @@ impl Inner {
     fn take_column(&self, column: usize, wanted: &[Wanted]) -> Result<Column, Fault> {
         // Values in file order first: each page is decoded once. Then in the order asked for.
         let mut found = Column::empty(self.field(column));
+        let budget = self.budget();
         let (mut left, mut rows) = (wanted, Vec::new());
         while let Some(first) = left.first() {
             let table = self.page_table(first.group, column)?;
@@ -70,7 +71,7 @@ impl Inner {
                     let present = validity.as_ref().is_none_or(|validity| validity.get(at));
                     if present {
                         let before = validity.as_ref().map_or(at, |validity| validity.ones_in(0, at)) as u64;
-                        blob.read(self, base + before, base + before + 1, strings)?;
+                        blob.read(self, base + before, base + before + 1, strings, &budget)?;
                     } else {
                         strings.push_empty(1);
                     }
@@ -87,7 +88,9 @@ impl Inner {
                 }
             } else {
                 rows.clear();
-                rows.extend(now.iter().map(|wanted| usize::try_from(wanted.row - start).unwrap_or(usize::MAX)));
+                rows.extend(
+                    now.iter().map(|wanted| usize::try_from(wanted.row - start).unwrap_or(usize::MAX)),
+                );
                 self.pick_rows(first.group, column, page, &table, &rows, &mut found)?;
             }
             left = later;

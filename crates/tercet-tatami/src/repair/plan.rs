@@ -5,6 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 use tercet_core::{Class, Diagnose as _, Progress};
 
+use crate::chunk::PageTable;
+use crate::column::Column;
 use crate::fault::Fault;
 use crate::file::Inner;
 
@@ -54,25 +56,63 @@ fn column_ranges(
         Err(fault) => return Ok((Vec::new(), vec![fault])),
     };
     let (mut good, mut faults): (Ranges, Vec<Fault>) = (Vec::new(), Vec::new());
-    for entry in &table.pages {
+    for (page, entry) in table.pages.iter().enumerate() {
         let first = u64::from(entry.header.first_row);
         let end = (first + u64::from(entry.header.values)).min(rows);
-        match inner.read_rows(group, column, first..end) {
-            Ok(_) => push(&mut good, first..end),
+        let seen = if inner.is_blob(column) {
+            blob_rows(inner, (group, column, page), &table, &mut good, &mut faults)
+        } else {
+            inner.read_rows(group, column, first..end).map(|_| push(&mut good, first..end))
+        };
+        match seen {
+            Ok(()) => {}
             Err(fault) if fault.class() == Class::Io => return Err(fault),
-            // A page of blobs can touch several runs: rows of the others are intact.
-            Err(fault) if inner.is_blob(column) => {
-                faults.push(fault);
-                for row in first..end {
-                    if inner.read_rows(group, column, row..row + 1).is_ok() {
-                        push(&mut good, row..row + 1);
-                    }
-                }
-            }
             Err(fault) => faults.push(fault),
         }
     }
     Ok((good, faults))
+}
+
+/// Intact rows of a page of blobs, which can touch several runs: those whose run is intact, and those that are null.
+fn blob_rows(
+    inner: &Inner,
+    (group, column, page): (usize, usize, usize),
+    table: &PageTable,
+    good: &mut Ranges,
+    faults: &mut Vec<Fault>,
+) -> Result<(), Fault> {
+    let header = &table.pages[page].header;
+    let mut rows = Column::empty(inner.field(column));
+    inner.decode_page(group, column, page, table, &mut rows)?;
+    let blob = inner.blob(column)?;
+    let first_value = blob.first_of_group(group) + table.present_before(page);
+    let values = first_value..first_value + u64::from(header.values - header.nulls);
+    let mut lost: Ranges = Vec::new();
+    for (run, held) in blob.runs_of(values.start, values.end) {
+        match blob.check_run(inner, run) {
+            Ok(()) => {}
+            Err(fault) if fault.class() == Class::Io => return Err(fault),
+            Err(fault) => {
+                faults.push(fault);
+                push(&mut lost, held);
+            }
+        }
+    }
+    let first_row = u64::from(header.first_row);
+    let (mut value, mut lost) = (values.start, lost.into_iter().peekable());
+    for row in 0..u64::from(header.values) {
+        let at = usize::try_from(row).unwrap_or(usize::MAX);
+        if !rows.is_present(at) {
+            push(good, first_row + row..first_row + row + 1);
+            continue;
+        }
+        lost.next_if(|range| range.end <= value);
+        if lost.peek().is_none_or(|range| value < range.start) {
+            push(good, first_row + row..first_row + row + 1);
+        }
+        value += 1;
+    }
+    Ok(())
 }
 
 /// Appends a range, joined with the last one if it continues it.

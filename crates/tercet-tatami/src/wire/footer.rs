@@ -37,6 +37,9 @@ pub const INVERTED: u64 = 8;
 /// Tag of what the file requires and offers: the section that only Tercet writes.
 pub const FEATURES: u64 = 21571;
 
+/// The sections that are read.
+const TAGS: [u64; 9] = [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES];
+
 /// Everything the footer says.
 #[derive(Clone, Debug)]
 pub struct Footer {
@@ -219,19 +222,21 @@ impl Footer {
             let why = Why::OutOfRange { found: codec.into(), allowed: "0 (not compressed)" };
             return Err(fields.fault("footer_codec", 1, why).into());
         }
-        let mut sections: Vec<(u64, Fields<'_, Region>)> = Vec::new();
+        // A footer can hold millions of tiny sections: only those that are read are kept.
+        let mut sections: [Option<Fields<'_, Region>>; TAGS.len()] = Default::default();
+        let mut unknown = Vec::new();
         while fields.remaining() > 0 {
             let tag = fields.uvarint("section_tag")?;
             let len = fields.uvarint("section_length")?;
             let start = fields.position();
             let body = fields.take("section_body", len)?;
-            sections.retain(|(kept, _)| *kept != tag);
-            sections.push((tag, Fields::new(Region::Section { tag }, start, body)));
+            match TAGS.iter().position(|known| *known == tag) {
+                // Of equal sections the last counts.
+                Some(at) => sections[at] = Some(Fields::new(Region::Section { tag }, start, body)),
+                None => unknown.push(tag),
+            }
         }
-        let mut found = |tag| {
-            let at = sections.iter().position(|(kept, _)| *kept == tag)?;
-            Some(sections.swap_remove(at).1)
-        };
+        let mut found = |tag| sections[TAGS.iter().position(|known| *known == tag)?].take();
         let Some(mut section) = found(SCHEMA) else {
             let why = Why::Misplaced { rule: "a footer has a schema section" };
             return Err(fields.fault("schema", 0, why).into());
@@ -250,8 +255,8 @@ impl Footer {
         let statistics =
             found(STATISTICS).map_or(Ok(Statistics::default()), |mut section| statistics(&mut section))?;
         let features = found(FEATURES).map(|mut section| features(&mut section)).transpose()?;
-        let mut unknown: Vec<u64> = sections.iter().map(|(tag, _)| *tag).collect();
         unknown.sort_unstable();
+        unknown.dedup();
         let schema = Arc::new(schema);
         Ok(Self {
             schema,

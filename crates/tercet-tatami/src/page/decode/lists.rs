@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use tercet_codec::ints;
+use tercet_core::limits::within;
 use tercet_core::{Fields, Why};
 
 use super::{Page, scheme, spread};
@@ -38,6 +39,9 @@ impl Page<'_> {
             let why = Why::OutOfRange { found: count, allowed: "at most 16777216 in one page" };
             return Err(self.fault("element_count", 32, 0, why));
         }
+        let kind = self.field().scalar();
+        let bytes = count.saturating_mul(kind.memory_width());
+        within("the elements of a page", bytes, self.inner.options.limits.chunk_bytes)?;
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let flags = fields.byte("element_flags")?;
         if flags > 1 {
@@ -53,7 +57,6 @@ impl Page<'_> {
         };
         let present = validity.as_ref().map_or(count, Bitmap::ones);
         let before = out.elements.len();
-        let kind = self.field().scalar();
         self.values(&rest, kind, present, &mut out.elements.values)?;
         if let (Type::String, Values::Bytes(strings)) = (kind, &out.elements.values)
             && self.check_utf8(strings, before, None).is_err()

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use tercet_codec::ints;
 use tercet_codec::{CodecError, varint};
+use tercet_core::limits::within;
 use tercet_core::{Fields, Why};
 
 use super::{Page, scheme};
@@ -114,7 +115,8 @@ impl Page<'_> {
             let why = Why::OutOfRange { found: raw_total, allowed: "at most eight times the coded bytes" };
             return Err(self.fault("raw_total", 32, 0, why));
         }
-        Ok((lengths, coded, usize::try_from(raw_total).unwrap_or(usize::MAX)))
+        let total = within("the texts of a page", raw_total, self.inner.options.limits.chunk_bytes)?;
+        Ok((lengths, coded, total))
     }
 
     /// Refuses text that is no UTF-8 among the values behind `start`, which are those of the present rows.

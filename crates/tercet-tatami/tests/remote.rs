@@ -1,0 +1,78 @@
+//! Files at a server on the loopback interface: the same rows, with few requests.
+#![cfg(any(unix, windows))]
+#![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use tercet_core::source::{Memory, Remote, RemoteOptions};
+use tercet_tatami::{Column, Field, File, OpenOptions, Scalar, Schema, Type, Values, Writer, WriterOptions};
+use tercet_testkit::server::Server;
+
+const ROWS: u64 = 200_000;
+
+/// The value of a row: noise that no encoding makes small.
+fn noise(row: u64) -> u64 {
+    row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+}
+
+/// Two row groups of three columns; chunks of about 700 kB with a hundred pages each.
+fn written() -> Vec<u8> {
+    let fields = vec![
+        Field::new("key", Type::UInt64).with_sort_key(),
+        Field::new("noise", Type::UInt64),
+        Field::new("body", Type::BlobRef),
+    ];
+    let columns = [
+        Column::new(Values::UInt64((0..ROWS).map(|row| row * 1000 + noise(row) % 1000).collect())),
+        Column::new(Values::UInt64((0..ROWS).map(noise).collect())),
+        Column::new(Values::Bytes((0..ROWS).map(|row| format!("{:x}", noise(row))).collect())),
+    ];
+    let options = WriterOptions::new().with_level(1).with_page_max_values(1000);
+    let mut writer = Writer::create(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap();
+    writer.append(&columns).unwrap();
+    writer.finish().unwrap().output
+}
+
+/// What was asked for since the last time: requests and bytes.
+fn asked(server: &Server) -> (usize, u64) {
+    let requests = server.requests();
+    server.forget();
+    (requests.len(), requests.iter().map(|request| request.sent).sum())
+}
+
+#[test]
+fn few_requests_are_enough() {
+    let bytes = written();
+    let near = File::from_source(Arc::new(Memory::new("near", bytes.clone())), OpenOptions::new()).unwrap();
+    assert!(near.pages(0, 1).unwrap().len() > 100);
+    let server = Server::start();
+    server.put("/a.tatami", &bytes);
+
+    let source = Remote::open(&server.url("/a.tatami"), &RemoteOptions::default()).unwrap();
+    let far = File::from_source(Arc::new(source), OpenOptions::new()).unwrap();
+    let (requests, sent) = asked(&server);
+    assert!(requests <= 2, "opening: {requests} requests");
+    assert!(sent <= 80 << 10, "opening: {sent} bytes");
+
+    assert_eq!(far.read_column(1).unwrap(), near.read_column(1).unwrap());
+    let (requests, sent) = asked(&server);
+    assert_eq!(requests, 2, "a column is one request for each row group");
+    let stored: u64 = near.footer().groups.iter().map(|group| group.total_bytes).sum();
+    assert!(sent < stored, "{sent} of {stored} bytes");
+
+    let key = 150_000 * 1000 + noise(150_000) % 1000;
+    let found = far.lookup(&Scalar::UInt64(key)).unwrap().unwrap();
+    assert_eq!(found.row, 150_000);
+    let (requests, sent) = asked(&server);
+    assert!(requests <= 5, "a lookup: {requests} requests");
+    assert!(sent <= 1200 << 10, "a lookup: {sent} bytes");
+    far.lookup(&Scalar::UInt64(key + 3_000_000)).unwrap();
+    let (requests, sent) = asked(&server);
+    assert!(requests <= 1, "a lookup in the same row group: {requests} requests");
+    assert!(sent <= 64 << 10, "a lookup in the same row group: {sent} bytes");
+
+    assert_eq!(far.take(&[150_000], &[2]).unwrap(), near.take(&[150_000], &[2]).unwrap());
+    let (requests, _) = asked(&server);
+    assert!(requests <= 4, "one blob: {requests} requests");
+}
