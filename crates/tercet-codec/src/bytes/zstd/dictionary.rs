@@ -193,7 +193,8 @@ pub fn train(samples: &[&[u8]], max_bytes: usize) -> Result<Option<Vec<u8>>, Cod
 
     // The trainer reads eight bytes at a time, and reads past its samples when those it learns from (the first three
     // quarters) are shorter than that together. Such samples teach nothing anyway.
-    let samples: Vec<&[u8]> = samples.iter().copied().filter(|sample| sample.len() >= SHORTEST_SAMPLE).collect();
+    let samples: Vec<&[u8]> =
+        samples.iter().copied().filter(|sample| sample.len() >= SHORTEST_SAMPLE).collect();
     if samples.len() < FEWEST_SAMPLES {
         return Ok(None);
     }
