@@ -27,6 +27,7 @@ pub mod file;
 pub mod lookup;
 pub mod outline;
 pub mod page;
+mod pool;
 pub mod prune;
 pub mod read;
 mod record;
