@@ -31,6 +31,7 @@ mod check;
 mod chunk;
 mod close;
 mod compress;
+mod flush;
 mod group;
 mod options;
 mod spool;
@@ -38,29 +39,21 @@ mod spool;
 use std::ops::Range;
 use std::path::Path;
 
-use rayon::prelude::*;
 use tercet_core::Sink;
-use tercet_core::checksum::crc32c;
 
 use crate::column::Column;
 use crate::fault::{Fault, OptionsError};
-use crate::page::encode::widen;
-use crate::prune::key::{PageBounds, PageIndex};
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::wire::footer;
 use crate::wire::header;
-use crate::wire::ids::{Codec, Encoding, Kind};
-use crate::wire::page::PageHeader;
+use crate::wire::ids::Codec;
 use blobs::BlobRuns;
 use check::Order;
-use chunk::{ColumnWriter, Page};
+use chunk::ColumnWriter;
 pub(crate) use compress::Compressor;
 use group::Group;
 pub use options::{Profile, WriterOptions};
 use spool::Spool;
-
-/// Bytes of values that are encoded at a time: several columns, or some pages of a large one.
-const WINDOW_BYTES: u64 = 32 << 20;
 
 /// Writes rows to a sink.
 ///
@@ -213,110 +206,6 @@ impl<S: Sink> Writer<S> {
         most.start..most.start + rows
     }
 
-    /// Writes the group that waits.
-    fn flush(&mut self) -> Result<(), Fault> {
-        let mut group = std::mem::replace(&mut self.group, Group::new(&self.schema));
-        if group.rows == 0 {
-            return Ok(());
-        }
-        let start = self.at;
-        let mut chunks = Vec::with_capacity(group.columns.len());
-        for window in windows(&self.schema, &group) {
-            let columns: Vec<Column> = group.columns[window.clone()].iter_mut().map(std::mem::take).collect();
-            self.write_columns(window, &columns, &mut chunks)?;
-        }
-        let bounds = self.schema.sort_key().and_then(|key| chunks[key].zone.clone());
-        self.groups.push(footer::Group {
-            first_row: self.rows - group.rows as u64,
-            rows: group.rows as u64,
-            total_bytes: self.at - start,
-            bounds,
-            chunks,
-        });
-        Ok(())
-    }
-
-    /// Writes some columns of a group: those of a window of several are made at the same time, those of one alone by and by.
-    fn write_columns(
-        &mut self,
-        window: Range<usize>,
-        columns: &[Column],
-        chunks: &mut Vec<footer::Chunk>,
-    ) -> Result<(), Fault> {
-        let options = self.options.clone();
-        let cuts: Vec<Vec<Range<usize>>> = self.columns[window.clone()]
-            .iter()
-            .zip(columns)
-            .map(|(writer, column)| {
-                let max_rows = usize::try_from(options.page_max_values).unwrap_or(usize::MAX);
-                group::cut(&writer.field, column, max_rows, options.page_max_bytes.into())
-            })
-            .collect();
-        let has_filter = |field: &Field| field.bloom && !field.sort_key && field.kind != Type::BlobRef;
-        let filters: Vec<Option<Vec<u8>>> = self.columns[window.clone()]
-            .par_iter()
-            .zip(columns)
-            .map(|(writer, column)| has_filter(&writer.field).then(|| chunk::filter(column)).flatten())
-            .collect();
-        if let ([column], [cuts]) = (columns, &cuts[..]) {
-            let mut chunk = ChunkSoFar::new(self.at, self.columns[window.start].field.scalar());
-            for some in page_windows(&self.columns[window.start].field, column, cuts) {
-                let pages = self.columns[window.start].pages(column, some, &options)?;
-                self.write_pages(pages, &mut chunk)?;
-            }
-            return self.end_chunk(window.start, chunk, filters.into_iter().next().flatten(), chunks);
-        }
-        let made: Vec<Vec<Page>> = self.columns[window.clone()]
-            .par_iter_mut()
-            .zip(columns.par_iter().zip(&cuts))
-            .map(|(writer, (column, cuts))| writer.pages(column, cuts, &options))
-            .collect::<Result<_, Fault>>()?;
-        for ((index, pages), filter) in window.zip(made).zip(filters) {
-            let mut chunk = ChunkSoFar::new(self.at, self.columns[index].field.scalar());
-            self.write_pages(pages, &mut chunk)?;
-            self.end_chunk(index, chunk, filter, chunks)?;
-        }
-        Ok(())
-    }
-
-    fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut ChunkSoFar) -> Result<(), Fault> {
-        for page in pages {
-            chunk.add(&page, self.at);
-            self.write(&page.header.to_bytes())?;
-            self.write(&page.stored)?;
-        }
-        Ok(())
-    }
-
-    /// Completes a chunk: the page index of a sort key, and the filter.
-    fn end_chunk(
-        &mut self,
-        column: usize,
-        chunk: ChunkSoFar,
-        filter: Option<Vec<u8>>,
-        chunks: &mut Vec<footer::Chunk>,
-    ) -> Result<(), Fault> {
-        let mut entry = chunk.entry;
-        self.totals.raw += entry.raw_bytes;
-        self.totals.stored += entry.stored_bytes;
-        let field = &self.schema.fields()[column];
-        if field.sort_key && field.kind != Type::BlobRef {
-            entry.page_index = Some(self.at);
-            let payload = chunk.index.to_bytes();
-            self.write(&index_header(&payload).to_bytes())?;
-            self.write(&payload)?;
-        }
-        if let Some(payload) = filter {
-            let header = index_header(&payload).to_bytes();
-            let offset = self.blooms.push(&[&header, &payload]).map_err(write_fault)?;
-            let payload_bytes = payload.len() as u64;
-            self.indexes.push(footer::IndexEntry { offset, payload_bytes, kind: 0 });
-            entry.bloom = Some(self.indexes.len() as u64);
-        }
-        chunks.push(entry);
-        Ok(())
-    }
-
     fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.sink.write_all(bytes).map_err(write_fault)?;
         self.at += bytes.len() as u64;
@@ -359,105 +248,6 @@ impl Writer<tercet_core::publish::Staged> {
         };
         start().map_err(|fault: Fault| crate::Error::new(path.display().to_string().into(), fault))
     }
-}
-
-/// A chunk whose pages are being written.
-#[derive(Debug)]
-struct ChunkSoFar {
-    entry: footer::Chunk,
-    index: PageIndex,
-    /// What its values are.
-    kind: Type,
-}
-
-impl ChunkSoFar {
-    fn new(offset: u64, kind: Type) -> Self {
-        let entry = footer::Chunk {
-            offset,
-            stored_bytes: 0,
-            raw_bytes: 0,
-            values: 0,
-            nulls: 0,
-            pages: 0,
-            encoding: Encoding::Plain,
-            codec: Codec::None,
-            zone: None,
-            bloom: None,
-            page_index: None,
-        };
-        Self { entry, index: PageIndex { pages: Vec::new() }, kind }
-    }
-
-    fn add(&mut self, page: &Page, offset: u64) {
-        let (entry, header) = (&mut self.entry, &page.header);
-        if entry.pages == 0 {
-            (entry.encoding, entry.codec) = (header.encoding, header.codec);
-        }
-        entry.stored_bytes += u64::from(header.stored_bytes);
-        entry.raw_bytes += u64::from(header.raw_bytes);
-        entry.values += u64::from(header.values);
-        entry.nulls += u64::from(header.nulls);
-        entry.pages += 1;
-        widen(&mut entry.zone, page.zone.as_ref(), self.kind);
-        let zone = page.zone.clone();
-        self.index.pages.push(PageBounds { first_row: header.first_row.into(), offset, zone });
-    }
-}
-
-/// The header of a page index or a filter, which are never compressed.
-fn index_header(payload: &[u8]) -> PageHeader {
-    let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    PageHeader {
-        kind: Kind::Index,
-        encoding: Encoding::Plain,
-        codec: Codec::None,
-        marked: false,
-        flags: 0,
-        values: 0,
-        raw_bytes: len,
-        stored_bytes: len,
-        nulls: 0,
-        first_row: 0,
-        payload_crc: crc32c(payload),
-    }
-}
-
-/// Columns that are written together: neighbours that are small, or one that is large.
-fn windows(schema: &Schema, group: &Group) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = Vec::new();
-    let mut held = 0;
-    for (index, (field, column)) in schema.fields().iter().zip(&group.columns).enumerate() {
-        let bytes = group::estimate(field, column, &(0..column.len()));
-        match out.last_mut() {
-            Some(last) if held + bytes <= WINDOW_BYTES => {
-                last.end = index + 1;
-                held += bytes;
-            }
-            _ => {
-                out.push(index..index + 1);
-                held = bytes;
-            }
-        }
-    }
-    out
-}
-
-/// Pages of a column that are made together.
-fn page_windows<'a>(field: &Field, column: &Column, cuts: &'a [Range<usize>]) -> Vec<&'a [Range<usize>]> {
-    let mut out = Vec::new();
-    let (mut start, mut held) = (0, 0);
-    for (index, rows) in cuts.iter().enumerate() {
-        let bytes = group::estimate(field, column, rows);
-        if index > start && held + bytes > WINDOW_BYTES {
-            out.push(&cuts[start..index]);
-            (start, held) = (index, 0);
-        }
-        held += bytes;
-    }
-    if start < cuts.len() {
-        out.push(&cuts[start..]);
-    }
-    out
 }
 
 fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), Fault> {

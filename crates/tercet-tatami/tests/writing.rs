@@ -5,10 +5,11 @@
 #[path = "support/pages.rs"]
 mod pages;
 
-use std::io::Cursor;
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::slice;
 
 use pages::Bytes;
+use tercet_core::Sink;
 use tercet_tatami::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
 use tercet_tatami::{
     BatchError, Bitmap, Column, Fault, Field, Lists, OptionsError, Schema, SchemaError, Type, Values, Writer,
@@ -298,4 +299,55 @@ fn options_that_do_not_go_together_are_refused() {
     assert!(matches!(fault, Fault::Options(OptionsError::Codec { .. })), "{fault:?}");
     let fault = create(Field::list("l", Type::Int32), WriterOptions::interop());
     assert!(matches!(fault, Fault::Schema(SchemaError::ListInterop { .. })), "{fault:?}");
+}
+
+/// A sink that takes so many bytes and no more.
+#[derive(Debug)]
+struct Full(Cursor<Vec<u8>>, usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.get_ref().len() + bytes.len() > self.1 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Full {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+impl Sink for Full {
+    type Done = Vec<u8>;
+
+    fn finish(self) -> io::Result<Vec<u8>> {
+        Ok(self.0.into_inner())
+    }
+}
+
+#[test]
+fn a_writer_that_failed_makes_no_file() {
+    let schema = || Schema::new(vec![Field::new("n", Type::Int32)]).unwrap();
+    let options = || WriterOptions::new().with_row_group_max_rows(2);
+    let create = |room| Writer::create(Full(Cursor::new(Vec::new()), room), schema(), options());
+    assert!(create(63).is_err(), "no room for the header");
+    let mut writer = create(100).unwrap();
+    assert!(matches!(writer.append(&[ints(&[1, 2, 3])]), Err(Fault::Write(_))));
+    assert!(matches!(writer.append(&[ints(&[4])]), Err(Fault::Write(_))), "nothing may follow");
+    assert!(matches!(writer.finish(), Err(Fault::Write(_))), "half a file is none");
+    let mut writer = create(1000).unwrap();
+    writer.append(&[ints(&[1, 2, 3])]).unwrap();
+    let whole = writer.finish().unwrap().output.len();
+    for room in 64..whole {
+        let mut writer = create(room).unwrap();
+        let failed = writer.append(&[ints(&[1, 2, 3])]).is_err() || writer.finish().is_err();
+        assert!(failed, "{room} bytes cannot hold the file");
+    }
 }

@@ -27,16 +27,17 @@ use crate::wire::ids::Encoding;
 use crate::writer::WriterOptions;
 
 pub(crate) use dictionary::ValueDictionary;
+use number::FloatTools;
 pub(crate) use number::Number;
 pub(crate) use text::TextTools;
 
 /// What the pages of one column share.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    /// Whether floats may be packed and split, and values may become codes.
+    /// Whether floats may be packed.
     native: bool,
-    /// Whether floats are also offered with their bytes transposed.
-    split: bool,
+    /// How floats are stored best.
+    floats: FloatTools,
     /// The value dictionary, if the column may have one.
     pub(crate) values: Option<ValueDictionary>,
     /// Symbols, and whether they pay.
@@ -48,7 +49,7 @@ impl Tools {
         let native = options.is_native();
         Self {
             native,
-            split: native && options.codec != crate::wire::ids::Codec::None && field.kind.is_float(),
+            floats: FloatTools::new(field.kind, options),
             values: native.then(|| ValueDictionary::new(field.scalar(), options)).flatten(),
             text: TextTools::new(field.scalar(), options),
         }
@@ -63,9 +64,23 @@ pub(crate) struct Encoded {
     pub(crate) nulls: usize,
     /// Bitmap and values.
     pub(crate) payload: Vec<u8>,
-    /// The same with the bytes of floats transposed, where that is a choice.
-    pub(crate) split: Option<Vec<u8>>,
+    /// Whether the bytes of floats are transposed.
+    pub(crate) split: bool,
     pub(crate) bounds: Bounds,
+}
+
+/// What became of the values of a page.
+#[derive(Debug)]
+struct Stream {
+    encoding: Encoding,
+    split: bool,
+    bounds: Bounds,
+}
+
+impl Stream {
+    fn new(encoding: Encoding, bounds: Bounds) -> Self {
+        Self { encoding, split: false, bounds }
+    }
 }
 
 /// The smallest and the largest of some values.
@@ -87,30 +102,16 @@ pub(crate) fn page(
     let rows = Rows::new(column, rows);
     let mut payload = Vec::new();
     rows.put_bitmap(&mut payload);
-    let start = payload.len();
-    let (encoding, bounds) = match &column.values {
-        _ if field.kind == Type::BlobRef => (Encoding::Plain, Bounds::default()),
+    let Stream { encoding, split, bounds } = match &column.values {
+        _ if field.kind == Type::BlobRef => Stream::new(Encoding::Plain, Bounds::default()),
         Values::List(lists) => list::encode(lists, &rows, tools, &mut payload)?,
         values => stream(values, &rows, tools, &mut payload)?,
-    };
-    let split = match field.kind.width() {
-        Some(width) if tools.split && encoding == Encoding::Plain && payload.len() > start => {
-            let mut split = payload.clone();
-            tercet_codec::shuffle::shuffle(&payload[start..], width, &mut split[start..])?;
-            Some(split)
-        }
-        _ => None,
     };
     Ok(Encoded { encoding, nulls: rows.nulls, payload, split, bounds })
 }
 
 /// Appends the present values in the shortest encoding, and says which it is.
-fn stream(
-    values: &Values,
-    rows: &Rows<'_>,
-    tools: &mut Tools,
-    out: &mut Vec<u8>,
-) -> Result<(Encoding, Bounds), Fault> {
+fn stream(values: &Values, rows: &Rows<'_>, tools: &mut Tools, out: &mut Vec<u8>) -> Result<Stream, Fault> {
     each_values!(
         values,
         fixed(values) => number::encode(&rows.present(values), tools, out),
@@ -120,11 +121,11 @@ fn stream(
             text::encode(&present, tools, out)
         },
         // The schema refuses lists of lists.
-        list(_lists) => Ok((Encoding::Plain, Bounds::default())),
+        list(_lists) => Ok(Stream::new(Encoding::Plain, Bounds::default())),
     )
 }
 
-fn bools(present: &[bool], out: &mut Vec<u8>) -> (Encoding, Bounds) {
+fn bools(present: &[bool], out: &mut Vec<u8>) -> Stream {
     let bits: Bitmap = present.iter().copied().collect();
     out.extend_from_slice(bits.as_bytes());
     let ones = bits.ones();
@@ -132,7 +133,7 @@ fn bools(present: &[bool], out: &mut Vec<u8>) -> (Encoding, Bounds) {
         let byte = |bit: bool| Bytes::copy_from_slice(&[u8::from(bit)]);
         Zone { min: byte(ones == present.len()), max: byte(ones > 0) }
     });
-    (Encoding::Bitmap, Bounds { zone, has_nan: false })
+    Stream::new(Encoding::Bitmap, Bounds { zone, has_nan: false })
 }
 
 /// Some rows of a column, and which of them are present.

@@ -103,7 +103,7 @@ impl ColumnWriter {
         rows: &Range<usize>,
         options: &WriterOptions,
     ) -> Page {
-        let Encoded { encoding, nulls, payload, bounds, .. } = encoded;
+        let Encoded { encoding, nulls, payload, split, bounds } = encoded;
         let block = bounds
             .zone
             .as_ref()
@@ -112,7 +112,7 @@ impl ColumnWriter {
         let flags = [
             (block.is_some(), page_flags::BOUNDS),
             (nulls > 0, page_flags::NULLS),
-            (choice.split, page_flags::SPLIT),
+            (split, page_flags::SPLIT),
         ];
         let flags = flags.into_iter().filter_map(|(set, flag)| set.then_some(flag)).sum();
         let (codec, raw_bytes) = (choice.codec, payload.len());
@@ -179,7 +179,7 @@ fn compress(
     pages: &[Encoded],
     dictionary: Option<&Dictionary>,
 ) -> Result<Vec<Choice>, Fault> {
-    pages.par_iter().map(|page| compressor.page(page, dictionary)).collect()
+    pages.par_iter().map(|page| compressor.payload(&page.payload, dictionary)).collect()
 }
 
 /// A dictionary trained on the first pages of a column, if it makes them shorter.

@@ -5,7 +5,6 @@ use tercet_codec::bytes::{lz4, zstd};
 
 use super::WriterOptions;
 use crate::fault::Fault;
-use crate::page::encode::Encoded;
 use crate::wire::ids::Codec;
 
 /// A page of the native profile is stored as it is unless compression takes this much of it away: reading it back costs
@@ -25,8 +24,6 @@ pub(crate) struct Compressor {
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) codec: Codec,
-    /// Whether the bytes of floats are transposed.
-    pub(super) split: bool,
     /// The compressed payload; none if it is stored as it is.
     pub(super) bytes: Option<Vec<u8>>,
 }
@@ -43,18 +40,9 @@ impl Compressor {
         Self { codec: options.codec, level: options.level, native: options.is_native() }
     }
 
-    /// The shortest way of storing a page, with a dictionary if there is one.
-    pub(super) fn page(self, page: &Encoded, dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
-        let whole = self.payload(&page.payload, dictionary)?;
-        let Some(split) = &page.split else { return Ok(whole) };
-        let split_choice = self.payload(split, dictionary)?;
-        let shorter = split_choice.stored_len(split) < whole.stored_len(&page.payload);
-        Ok(if shorter { Choice { split: true, ..split_choice } } else { whole })
-    }
-
-    /// The shortest way of storing a payload.
+    /// The shortest way of storing a payload, with a dictionary if there is one.
     pub(crate) fn payload(self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
-        let stays = Choice { codec: Codec::None, split: false, bytes: None };
+        let stays = Choice { codec: Codec::None, bytes: None };
         if self.codec == Codec::None || self.native && payload.is_empty() {
             return Ok(stays);
         }
@@ -75,7 +63,7 @@ impl Compressor {
         }
         // Compressors take more room than they need, and many pages wait for each other.
         bytes.shrink_to_fit();
-        Ok(Choice { codec, split: false, bytes: Some(bytes) })
+        Ok(Choice { codec, bytes: Some(bytes) })
     }
 
     /// A run of blob values. All runs of a column have one codec, so that none stays as it is.

@@ -83,4 +83,12 @@ mod tests {
             assert_eq!(folder.path().read_dir().unwrap().count(), 0, "the file has no name");
         }
     }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(Some(&folder.path().join("missing")));
+        spool.push(&[b"a little waits in memory"]).unwrap();
+        assert!(spool.push(&[&vec![0; MEMORY_LEN + 1]]).is_err());
+    }
 }

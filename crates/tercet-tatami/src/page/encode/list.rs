@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use tercet_codec::varint;
 
-use super::{Bounds, Rows, Tools, put_lengths, stream};
+use super::{Rows, Stream, Tools, put_lengths, stream};
 use crate::column::{Column, Lists};
 use crate::fault::Fault;
-use crate::wire::ids::Encoding;
 
 /// The bit that says that a bitmap of the elements follows.
 const HAS_NULLS: u8 = 1;
@@ -18,7 +17,7 @@ pub(super) fn encode(
     rows: &Rows<'_>,
     tools: &mut Tools,
     out: &mut Vec<u8>,
-) -> Result<(Encoding, Bounds), Fault> {
+) -> Result<Stream, Fault> {
     let lengths: Vec<u32> = rows
         .positions()
         // Batches with longer lists were refused.

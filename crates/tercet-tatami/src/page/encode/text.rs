@@ -22,7 +22,7 @@ use bytes::Bytes;
 use tercet_codec::strings::fsst::Symbols;
 use tercet_codec::varint;
 
-use super::{Bounds, Tools, put_lengths};
+use super::{Bounds, Stream, Tools, put_lengths};
 use crate::dictionary::symbols_payload;
 use crate::fault::Fault;
 use crate::schema::Type;
@@ -100,14 +100,10 @@ impl TextTools {
 }
 
 /// Appends values in the shortest encoding.
-pub(super) fn encode(
-    values: &[&[u8]],
-    tools: &mut Tools,
-    out: &mut Vec<u8>,
-) -> Result<(Encoding, Bounds), Fault> {
+pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> Result<Stream, Fault> {
     let bounds = bounds(values);
     if values.is_empty() {
-        return Ok((Encoding::Plain, bounds));
+        return Ok(Stream::new(Encoding::Plain, bounds));
     }
     let plain_len = plain_len(values);
     let trial = tools.values.as_mut().and_then(|dictionary| dictionary.try_texts(values, plain_len));
@@ -119,17 +115,17 @@ pub(super) fn encode(
         // Of equal ones the first in the order PLAIN, DICTIONARY, FSST is taken.
         if coded.as_ref().is_none_or(|coded| trial.bytes <= coded.len() as u64) {
             dictionary.keep(&trial, out)?;
-            return Ok((Encoding::Dictionary, bounds));
+            return Ok(Stream::new(Encoding::Dictionary, bounds));
         }
         dictionary.forget(&trial);
     }
     if let Some(coded) = coded {
         tools.text.used = true;
         out.extend_from_slice(&coded);
-        return Ok((Encoding::Fsst, bounds));
+        return Ok(Stream::new(Encoding::Fsst, bounds));
     }
     put_plain(values, plain_len, out);
-    Ok((Encoding::Plain, bounds))
+    Ok(Stream::new(Encoding::Plain, bounds))
 }
 
 /// `uvarint raw_total`, the lengths, and the codes.
