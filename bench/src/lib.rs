@@ -46,11 +46,17 @@ pub fn report(repeat: u64, bytes: u64, mut work: impl FnMut()) -> Value {
     result
 }
 
-/// Runs two sides in turn, so that both see the same machine, and prints seconds for each run of each.
+/// Runs two sides in turn, so that both see the same machine, and prints seconds for each run of each. For a profile,
+/// `--side ours` or `--side peer` leaves the other out.
 pub fn duel(repeat: u64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
+    let side = option("--side");
     for _ in 0..repeat {
-        for (seconds, work) in [(&mut left, &mut ours as &mut dyn FnMut()), (&mut right, &mut peer)] {
+        let sides = [("ours", &mut left, &mut ours as &mut dyn FnMut()), ("peer", &mut right, &mut peer)];
+        for (name, seconds, work) in sides {
+            if side.as_ref().is_some_and(|side| side != name) {
+                continue;
+            }
             let start = Instant::now();
             work();
             seconds.push(start.elapsed().as_secs_f64());

@@ -308,7 +308,9 @@ impl Column {
             (Some(mine), _) => rows.iter().for_each(|row| mine.push(self.is_present(*row))),
             (None, Some(theirs)) if rows.iter().any(|row| !theirs.get(*row)) => {
                 let mut mine = Bitmap::filled(before, true);
-                rows.iter().for_each(|row| mine.push(theirs.get(*row)));
+                for row in rows {
+                    mine.push(theirs.get(*row));
+                }
                 out.validity = Some(mine);
             }
             (None, _) => {}

@@ -13,6 +13,7 @@ use crate::blob::BlobReader;
 use crate::chunk::PageTable;
 use crate::dictionary::Dictionaries;
 use crate::fault::{Error, Fault};
+use crate::pool::Pool;
 use crate::prune::key::PageIndex;
 use crate::region::Region;
 use crate::schema::{Field, Schema};
@@ -94,6 +95,7 @@ pub(crate) struct Inner {
     pub(crate) footer_crc: u32,
     pub(crate) dictionaries: Dictionaries,
     pub(crate) blobs: Vec<BlobReader>,
+    pub(crate) pool: Arc<Pool>,
     /// Where the pages of a chunk are, for chunks that were asked for.
     pub(crate) tables: Mutex<HashMap<(u32, u32), Arc<PageTable>>>,
     pub(crate) key_indexes: Vec<OnceLock<Arc<PageIndex>>>,
@@ -264,6 +266,7 @@ impl Inner {
             footer_crc,
             dictionaries,
             blobs,
+            pool: Arc::default(),
             tables: Mutex::default(),
             key_indexes,
             path,

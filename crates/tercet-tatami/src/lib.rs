@@ -28,6 +28,7 @@ pub mod file;
 pub mod lookup;
 pub mod outline;
 pub mod page;
+mod pool;
 pub mod predicate;
 pub mod prune;
 pub mod read;

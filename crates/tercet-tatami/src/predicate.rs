@@ -104,7 +104,9 @@ impl Predicate {
             match predicate {
                 Predicate::Test { column, .. } => out.push(*column),
                 Predicate::And(parts) | Predicate::Or(parts) => {
-                    parts.iter().for_each(|part| visit(part, out))
+                    for part in parts {
+                        visit(part, out);
+                    }
                 }
                 Predicate::Not(part) => visit(part, out),
             }

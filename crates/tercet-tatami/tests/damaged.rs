@@ -1,5 +1,6 @@
 //! Damaged files: every change is noticed, or does not matter.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![allow(clippy::disallowed_methods, reason = "the files of the reference are read as they are")]
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -157,7 +158,7 @@ fn every_flipped_byte_is_noticed_or_does_not_matter() {
                         noticed += 1;
                     }
                     Ok(found) => {
-                        assert!(found == expected, "{name}: byte {at} ^ {flip:#x} changes the contents")
+                        assert!(found == expected, "{name}: byte {at} ^ {flip:#x} changes the contents");
                     }
                 }
                 verified(bad);

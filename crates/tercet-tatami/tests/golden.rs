@@ -14,7 +14,12 @@ fn manifest() -> Option<(PathBuf, Value)> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    use std::fmt::Write as _;
+
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }
 
 /// The canonical dump of a column: 00 for null, 01 and the value otherwise.

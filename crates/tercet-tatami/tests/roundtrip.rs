@@ -45,7 +45,12 @@ fn cut<T>(numbers: &[u64], make: impl Fn(u64) -> T) -> Vec<T> {
     numbers.iter().map(|number| make(*number)).collect()
 }
 
-#[expect(clippy::cast_possible_wrap, clippy::cast_precision_loss, reason = "any bits will do")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "any bits will do"
+)]
 fn values(kind: Type, numbers: &[u64]) -> Values {
     match kind {
         Type::Bool => Values::Bool(cut(numbers, |n| n % 3 == 0)),
@@ -104,7 +109,7 @@ fn validity(rows: usize, seed: u64, kind: u8) -> Option<Bitmap> {
 struct Shape {
     kind: Type,
     list: bool,
-    shape: u8,
+    numbers: u8,
     nulls: u8,
     bloom: bool,
     seed: u64,
@@ -126,7 +131,7 @@ impl Shape {
     fn column(&self, rows: usize) -> Column {
         let valid = validity(rows, self.seed ^ 5, self.nulls);
         if !self.list {
-            let mut column = Column::new(values(self.kind, &numbers(self.shape, rows, self.seed)));
+            let mut column = Column::new(values(self.kind, &numbers(self.numbers, rows, self.seed)));
             column.validity = valid;
             return column;
         }
@@ -139,7 +144,7 @@ impl Shape {
             ends.push(end);
         }
         let count = usize::try_from(end).unwrap();
-        let mut elements = Column::new(values(self.kind, &numbers(self.shape, count, self.seed)));
+        let mut elements = Column::new(values(self.kind, &numbers(self.numbers, count, self.seed)));
         elements.validity = validity(count, self.seed ^ 3, (self.seed % 4) as u8);
         let mut column = Column::new(Values::List(Box::new(Lists { ends, elements })));
         column.validity = valid;
@@ -153,7 +158,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         |(kind, list, shape, nulls, bloom, seed)| {
             let list = (list && kind != Type::BlobRef) || kind == Type::List;
             let kind = if kind == Type::List { Type::Int32 } else { kind };
-            Shape { kind, list, shape, nulls, bloom, seed: seed >> 8 }
+            Shape { kind, list, numbers: shape, nulls, bloom, seed: seed >> 8 }
         },
     )
 }
@@ -304,7 +309,7 @@ fn every_encoding_and_codec_is_met() {
             .flat_map(|shape| [Codec::None, Codec::Lz4, Codec::Zstd].map(move |codec| (shape, codec)))
             .flat_map(|(shape, codec)| [40, 300].map(move |rows| (shape, codec, rows)))
         {
-            let shape = Shape { kind, list: false, shape, nulls: 0, bloom: false, seed: 77 };
+            let shape = Shape { kind, list: false, numbers: shape, nulls: 0, bloom: false, seed: 77 };
             let column = shape.column(2000);
             let options = WriterOptions::new().with_codec(codec).with_page_max_values(page_rows);
             let bytes = write(vec![shape.field(0)], std::slice::from_ref(&column), &options, 5000);
@@ -356,7 +361,7 @@ fn threads_do_not_change_a_byte() {
     let shapes: Vec<Shape> = tercet_tatami::schema::TYPES
         .into_iter()
         .filter(|kind| *kind != Type::List)
-        .map(|kind| Shape { kind, list: false, shape: 5, nulls: 3, bloom: true, seed: 3 })
+        .map(|kind| Shape { kind, list: false, numbers: 5, nulls: 3, bloom: true, seed: 3 })
         .collect();
     let fields: Vec<Field> = shapes.iter().enumerate().map(|(index, shape)| shape.field(index)).collect();
     let columns: Vec<Column> = shapes.iter().map(|shape| shape.column(5000)).collect();

@@ -24,6 +24,15 @@ fn segments() -> Vec<(Segment, Value)> {
         .collect()
 }
 
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
 fn unhex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
 }
@@ -90,7 +99,7 @@ fn every_word_has_the_postings_of_the_reference() {
                 hash.update("\n");
             })
             .unwrap();
-        let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = hex(&hash.finalize());
         if let Some(expected) = entry["terms_dump_sha256"].as_str() {
             assert_eq!(found, expected, "{}", segment.file().name());
         }
@@ -108,7 +117,7 @@ fn skipping_blocks_changes_no_answer() {
         let mut words: Vec<(String, Vec<(u32, u32)>)> = Vec::new();
         segment
             .for_each_term(|word, info| {
-                words.push((String::from_utf8(word.to_vec()).unwrap(), info.postings))
+                words.push((String::from_utf8(word.to_vec()).unwrap(), info.postings));
             })
             .unwrap();
         if words.is_empty() {

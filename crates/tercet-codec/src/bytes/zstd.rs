@@ -84,6 +84,30 @@ pub fn encode_frame(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), Cod
 /// Decodes `stored` into exactly `raw.len()` bytes.
 #[cfg(feature = "zstd")]
 pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
+    let expected = raw.len();
+    decode_to(stored, raw, expected)
+}
+
+/// Replaces what is in `raw` by the `len` bytes of `stored`, without clearing the memory before. After an error `raw` is
+/// empty.
+#[cfg(feature = "zstd")]
+pub fn decode_new(stored: &[u8], len: usize, raw: &mut Vec<u8>) -> Result<(), CodecError> {
+    raw.clear();
+    let bytes = len as u64;
+    raw.try_reserve_exact(len).map_err(|_| CodecError::OutOfMemory { codec: "zstd", bytes })?;
+    let done = decode_to(stored, raw, len);
+    if done.is_err() {
+        raw.clear();
+    }
+    done
+}
+
+#[cfg(feature = "zstd")]
+fn decode_to<B: ::zstd::zstd_safe::WriteBuf + ?Sized>(
+    stored: &[u8],
+    raw: &mut B,
+    len: usize,
+) -> Result<(), CodecError> {
     use std::cell::RefCell;
 
     use ::zstd::bulk::Decompressor;
@@ -95,7 +119,6 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
     if stored.is_empty() {
         return Err(failed("no frame".to_owned()));
     }
-    let expected = raw.len() as u64;
     let found = DECODER.with_borrow_mut(|kept| {
         let mut decoder = match kept.take() {
             Some(decoder) => decoder,
@@ -106,8 +129,11 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
         std::io::Result::Ok(found)
     });
     match found {
-        Ok(found) if found as u64 == expected => Ok(()),
-        Ok(found) => Err(CodecError::WrongLength { codec: "zstd", expected, found: found as u64 }),
+        Ok(found) if found == len => Ok(()),
+        Ok(found) => {
+            let (expected, found) = (len as u64, found as u64);
+            Err(CodecError::WrongLength { codec: "zstd", expected, found })
+        }
         Err(error) => Err(failed(error.to_string())),
     }
 }
@@ -121,6 +147,12 @@ pub fn encode(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecE
 /// Appends one frame of `raw` with content size and checksum to `out`.
 #[cfg(not(feature = "zstd"))]
 pub fn encode_frame(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
+}
+
+/// Replaces what is in `raw` by the `len` bytes of `stored`.
+#[cfg(not(feature = "zstd"))]
+pub fn decode_new(_stored: &[u8], _len: usize, _raw: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
 }
 
@@ -173,6 +205,17 @@ mod tests {
         assert!(matches!(decode(&whole, &mut [0; 1001]), Err(CodecError::WrongLength { found: 1000, .. })));
         assert!(decode(&[], &mut []).is_err(), "empty");
         decode(&whole, &mut raw).unwrap();
+        for capacity in [0, 10, 2000] {
+            let mut new = Vec::with_capacity(capacity);
+            new.extend_from_slice(b"before");
+            decode_new(&whole, 1000, &mut new).unwrap();
+            assert_eq!(new, raw);
+            for len in [0, 999, 1001] {
+                assert!(decode_new(&whole, len, &mut new).is_err(), "{len} bytes");
+                assert!(new.is_empty());
+            }
+            assert!(decode_new(&whole[..9], 1000, &mut new).is_err());
+        }
     }
 
     proptest! {

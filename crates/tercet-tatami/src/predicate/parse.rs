@@ -124,7 +124,7 @@ impl Parser {
         }
         let token = self.take();
         match token.word {
-            Word::Name(column) | Word::Quoted(column) => self.test(column),
+            Word::Name(column) | Word::Quoted(column) => self.test(&column),
             Word::End => Err(ParseError::new(token.at, "expected a column")),
             _ => Err(ParseError::new(
                 token.at,
@@ -133,8 +133,8 @@ impl Parser {
         }
     }
 
-    fn test(&mut self, column: String) -> Result<Expr, ParseError> {
-        let with = |test| Expr::Test { column: column.clone(), test };
+    fn test(&mut self, column: &str) -> Result<Expr, ParseError> {
+        let with = |test| Expr::Test { column: column.to_owned(), test };
         if self.keyword("is") {
             let negated = self.keyword("not");
             if !self.keyword("null") {

@@ -108,7 +108,7 @@ impl GroupPlan {
 
     /// Cuts the rows where a page of some column starts, and asks what is known of each piece.
     fn cut(&mut self, pieces: &[Pieces], predicate: &Predicate, rows: u64) {
-        let mut starts: Vec<u64> = pieces.iter().flat_map(|pieces| pieces.starts()).collect();
+        let mut starts: Vec<u64> = pieces.iter().flat_map(Pieces::starts).collect();
         starts.push(0);
         starts.sort_unstable();
         starts.dedup();

@@ -114,7 +114,7 @@ impl Postings {
             let ordered = out.last().is_none_or(|last| last.last < skip.first)
                 && skip.first <= skip.last
                 && u64::from(skip.last) < limit
-                && (1..=BLOCK_DOCS as u32).contains(&skip.count)
+                && (1..=BLOCK_DOCS).contains(&(skip.count as usize))
                 && skip.offset <= entry.len;
             if !ordered {
                 let rule = "the blocks of a list are in order, within it and within the documents";

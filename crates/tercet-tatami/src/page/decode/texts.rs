@@ -18,44 +18,43 @@ pub(super) fn plain(out: &mut Strings, bytes: &Bytes, n: usize) -> Result<(), Co
     if n > bytes.len() {
         return Err(failed(format!("{} bytes cannot hold {n} lengths", bytes.len())));
     }
-    let buffer = if n == 0 { 0 } else { out.add_buffer(bytes.clone()) };
+    if n == 0 && bytes.is_empty() {
+        return Ok(());
+    }
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(failed(format!("{} bytes are more than a page holds", bytes.len())));
+    }
+    let buffer = out.add_buffer(bytes.clone());
     let views = out.views_mut();
     let before = views.len();
-    views.reserve(n);
+    // Filled in place: to push each would ask for room each time.
+    views.resize(before + n, View::EMPTY);
+    let done = find_values(bytes, buffer, &mut views[before..]);
+    if done.is_err() {
+        views.truncate(before);
+    }
+    done
+}
+
+/// Goes from length to length.
+#[expect(clippy::cast_possible_truncation, reason = "the buffer has less than 4 GiB")]
+fn find_values(bytes: &[u8], buffer: u32, views: &mut [View]) -> Result<(), CodecError> {
+    let failed = |detail: String| CodecError::Decode { codec: "plain", detail };
+    let n = views.len();
     let mut at = 0;
-    for _ in 0..n {
-        let (len, used) = match varint::get(&bytes[at..]) {
-            Ok(found) => found,
-            Err(error) => {
-                views.truncate(before);
-                return Err(error);
-            }
-        };
+    for view in views {
+        let (len, used) = varint::get(&bytes[at..])?;
         let start = at + used;
-        let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
-        let Some(end) = end.filter(|end| *end <= bytes.len()) else {
-            views.truncate(before);
+        if len > (bytes.len() - start) as u64 {
             return Err(failed(format!("a value of {len} bytes starts at {start} of {}", bytes.len())));
-        };
-        views.push(view(buffer, start, end)?);
-        at = end;
+        }
+        *view = View { buffer, start: start as u32, len: len as u32 };
+        at = start + len as usize;
     }
     if at != bytes.len() {
-        views.truncate(before);
         return Err(failed(format!("{n} values end after {at} of {} bytes", bytes.len())));
     }
     Ok(())
-}
-
-/// A value in a buffer of less than 4 GiB.
-fn view(buffer: u32, start: usize, end: usize) -> Result<View, CodecError> {
-    match (u32::try_from(start), u32::try_from(end - start)) {
-        (Ok(start), Ok(len)) => Ok(View { buffer, start, len }),
-        _ => Err(CodecError::Decode {
-            codec: "plain",
-            detail: format!("{end} bytes are more than a page holds"),
-        }),
-    }
 }
 
 /// Appends the texts that codes stand for. Every code is below the number of texts; nothing is copied.
