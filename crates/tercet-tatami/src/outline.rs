@@ -2,6 +2,7 @@
 
 use tercet_core::{Outline, Span};
 
+use crate::chunk::number;
 use crate::fault::Error;
 use crate::file::{File, Inner};
 use crate::region::section_name;
@@ -27,10 +28,9 @@ impl Inner {
         root.parts.push(self.header_outline());
         for (group, entry) in self.footer.groups.iter().enumerate() {
             let start = entry.chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(header::LEN);
-            let mut region = Outline::region(
-                format!("row group {group}"),
-                span(start, start.saturating_add(entry.total_bytes)),
-            );
+            let place = crate::Region::Group { group: number(group) };
+            let whole = self.body_span(place, start, entry.total_bytes)?;
+            let mut region = Outline::region(format!("row group {group}"), whole);
             for (column, chunk) in entry.chunks.iter().enumerate() {
                 let name = &self.field(column).name;
                 let whole = self.chunk_span(group, column)?;
@@ -54,11 +54,13 @@ impl Inner {
         let mut rest = Vec::new();
         for blob in &self.footer.blobs {
             for (run, entry) in blob.runs.iter().enumerate() {
-                let end = entry.offset.saturating_add(HEADER_LEN).saturating_add(entry.stored_bytes);
+                let column = u32::try_from(blob.column).unwrap_or(u32::MAX);
+                let place = crate::Region::Run { column, run: number(run) };
+                let len = entry.stored_bytes.saturating_add(HEADER_LEN);
                 let name = format!("blob run {run} of column {}", blob.column);
                 rest.push(Outline::leaf(
                     name,
-                    span(entry.offset, end),
+                    self.body_span(place, entry.offset, len)?,
                     format!("{} values, {} bytes raw", entry.values, entry.raw_bytes),
                 ));
             }
@@ -125,9 +127,9 @@ impl Inner {
         let region = crate::Region::Footer;
         let head = self.body_span(region, offset, HEADER_LEN)?;
         let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
-        let end = offset + HEADER_LEN + u64::from(header.stored_bytes);
+        let whole = self.body_span(region, offset, HEADER_LEN + u64::from(header.stored_bytes))?;
         let value = value.unwrap_or_else(|| format!("{} bytes", header.stored_bytes));
-        Ok(Outline::leaf(name, span(offset, end), value))
+        Ok(Outline::leaf(name, whole, value))
     }
 
     fn footer_outline(&self) -> Result<Outline, crate::Fault> {
