@@ -10,9 +10,7 @@ use std::sync::Arc;
 use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
 use tercet_tatami::wire::ids::{Encoding, page_flags, requires};
-use tercet_tatami::{
-    Column, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, verify_source,
-};
+use tercet_tatami::{Column, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, verify_source};
 
 /// Bytes as the specification prints them: digits, `"text"`, `00×12` for many.
 fn bytes(text: &str) -> Vec<u8> {
@@ -88,8 +86,11 @@ fn a_file_with_a_value_dictionary_is_read() {
 fn a_page_of_lists_is_read() {
     let payload = bytes("0d 03 03 02 00 22 04 01 07 02 07 24");
     let field = Field::list("a", Type::Int32).with_nulls();
-    let file = open(&one_page::file(field, Encoding::BitpackFor, page_flags::NULLS, [4, 1], &payload, |_| ()));
-    let Column { values: Values::List(lists), validity } = file.read_column(0).unwrap() else { unreachable!() };
+    let file =
+        open(&one_page::file(field, Encoding::BitpackFor, page_flags::NULLS, [4, 1], &payload, |_| ()));
+    let Column { values: Values::List(lists), validity } = file.read_column(0).unwrap() else {
+        unreachable!()
+    };
     assert_eq!(validity.unwrap().positions().collect::<Vec<_>>(), [0, 2, 3]);
     assert_eq!(lists.ends, [2, 2, 2, 4]);
     assert_eq!(lists.elements.values, Values::Int32(vec![7, 8, 9, 0]));

@@ -58,12 +58,7 @@ impl BlobReader {
             .collect()
     }
 
-    fn new(
-        footer: &Footer,
-        column: usize,
-        descriptor: Option<usize>,
-        mending: bool,
-    ) -> Result<Self, Fault> {
+    fn new(footer: &Footer, column: usize, descriptor: Option<usize>, mending: bool) -> Result<Self, Fault> {
         let groups = sums(
             footer
                 .groups

@@ -38,8 +38,7 @@ pub const INVERTED: u64 = 8;
 pub const FEATURES: u64 = 21571;
 
 /// The sections that are read.
-const TAGS: [u64; 9] =
-    [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES];
+const TAGS: [u64; 9] = [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES];
 
 /// Everything the footer says.
 #[derive(Clone, Debug)]

@@ -45,7 +45,8 @@ pub(crate) fn file(
         bloom: None,
         page_index: None,
     };
-    let group = Group { first_row: 0, rows: rows.into(), total_bytes: 32 + len, bounds: None, chunks: vec![chunk] };
+    let group =
+        Group { first_row: 0, rows: rows.into(), total_bytes: 32 + len, bounds: None, chunks: vec![chunk] };
     let mut footer = Footer {
         schema: Arc::new(Schema::new(vec![field]).unwrap()),
         groups: vec![group],
@@ -55,7 +56,11 @@ pub(crate) fn file(
         inverted: None,
         pairs: Vec::new(),
         statistics: Statistics { rows: rows.into(), raw_bytes: len, stored_bytes: len },
-        features: Some(Features { requires: requires::LIST | requires::FLOAT, offers: 1, resources: Vec::new() }),
+        features: Some(Features {
+            requires: requires::LIST | requires::FLOAT,
+            offers: 1,
+            resources: Vec::new(),
+        }),
         unknown: Vec::new(),
     };
     change(&mut footer);
