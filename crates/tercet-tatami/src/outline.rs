@@ -11,6 +11,9 @@ use crate::wire::header;
 use crate::wire::ids::file_flags;
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
+/// More sections of a footer are drawn as one.
+const DRAWN: usize = 1000;
+
 impl File {
     /// The parts of the file, in file order; with `pages` down to each page.
     pub fn outline(&self, pages: bool) -> Result<Outline, Error> {
@@ -142,17 +145,26 @@ impl Inner {
         let mut fields = Fields::new(crate::Region::Footer, self.footer_span.start(), &bytes);
         let codec = fields.byte("footer_codec")?;
         region.field("footer_codec", 1, codec);
+        let mut more: Option<(u64, u64)> = None;
         while fields.remaining() > 0 {
             let start = fields.position();
             let tag = fields.uvarint("section_tag")?;
             let len = fields.uvarint("section_length")?;
             fields.skip("section_body", len)?;
+            if region.parts.len() >= DRAWN {
+                more.get_or_insert((start, 0)).1 += 1;
+                continue;
+            }
             let name = section_name(tag).map_or_else(|| format!("section {tag}"), str::to_owned);
             region.parts.push(Outline::leaf(
                 name,
                 span(start, fields.position()),
                 format_args!("{len} bytes"),
             ));
+        }
+        if let Some((start, count)) = more {
+            let name = format!("{count} more sections");
+            region.parts.push(Outline::leaf(name, span(start, fields.position()), "not drawn"));
         }
         Ok(region)
     }
