@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
 use tercet_tatami::wire::ids::{Encoding, page_flags, requires};
-use tercet_tatami::{Column, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, verify_source};
+use tercet_tatami::{Column, Field, File, OpenOptions, Type, Values, VerifyOptions, verify_source};
 
 /// Bytes as the specification prints them: digits, `"text"`, `00×12` for many.
 fn bytes(text: &str) -> Vec<u8> {

@@ -267,6 +267,8 @@ fn parse_run(
     }
     // Payloads have less than 2³² bytes, so every end fits.
     let start = u32::try_from(at).unwrap_or(u32::MAX);
-    ends.iter_mut().for_each(|end| *end = end.saturating_add(start));
+    for end in &mut ends {
+        *end = end.saturating_add(start);
+    }
     Ok(DecodedRun { bytes: raw, ends })
 }
