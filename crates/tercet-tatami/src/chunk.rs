@@ -62,9 +62,6 @@ impl Inner {
             let why = Why::Overflow { what: "the bytes of the pages" };
             return Err(fault(region, "total_compressed", chunk.offset, 0, why));
         };
-        if len == 0 {
-            return Ok(Span::empty(chunk.offset));
-        }
         self.body_span(region, chunk.offset, len)
     }
 

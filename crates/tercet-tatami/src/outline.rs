@@ -2,6 +2,7 @@
 
 use tercet_core::{Outline, Span};
 
+use crate::chunk::number;
 use crate::fault::Error;
 use crate::file::{File, Inner};
 use crate::region::section_name;
@@ -9,6 +10,9 @@ use crate::wire::footer::TRAILER_LEN;
 use crate::wire::header;
 use crate::wire::ids::file_flags;
 use crate::wire::page::{HEADER_LEN, PageHeader};
+
+/// More sections of a footer are drawn as one.
+const DRAWN: usize = 1000;
 
 impl File {
     /// The parts of the file, in file order; with `pages` down to each page.
@@ -27,10 +31,9 @@ impl Inner {
         root.parts.push(self.header_outline());
         for (group, entry) in self.footer.groups.iter().enumerate() {
             let start = entry.chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(header::LEN);
-            let mut region = Outline::region(
-                format!("row group {group}"),
-                span(start, start.saturating_add(entry.total_bytes)),
-            );
+            let place = crate::Region::Group { group: number(group) };
+            let whole = self.body_span(place, start, entry.total_bytes)?;
+            let mut region = Outline::region(format!("row group {group}"), whole);
             for (column, chunk) in entry.chunks.iter().enumerate() {
                 let name = &self.field(column).name;
                 let whole = self.chunk_span(group, column)?;
@@ -54,11 +57,13 @@ impl Inner {
         let mut rest = Vec::new();
         for blob in &self.footer.blobs {
             for (run, entry) in blob.runs.iter().enumerate() {
-                let end = entry.offset.saturating_add(HEADER_LEN).saturating_add(entry.stored_bytes);
+                let column = u32::try_from(blob.column).unwrap_or(u32::MAX);
+                let place = crate::Region::Run { column, run: number(run) };
+                let len = entry.stored_bytes.saturating_add(HEADER_LEN);
                 let name = format!("blob run {run} of column {}", blob.column);
                 rest.push(Outline::leaf(
                     name,
-                    span(entry.offset, end),
+                    self.body_span(place, entry.offset, len)?,
                     format!("{} values, {} bytes raw", entry.values, entry.raw_bytes),
                 ));
             }
@@ -125,9 +130,9 @@ impl Inner {
         let region = crate::Region::Footer;
         let head = self.body_span(region, offset, HEADER_LEN)?;
         let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
-        let end = offset + HEADER_LEN + u64::from(header.stored_bytes);
+        let whole = self.body_span(region, offset, HEADER_LEN + u64::from(header.stored_bytes))?;
         let value = value.unwrap_or_else(|| format!("{} bytes", header.stored_bytes));
-        Ok(Outline::leaf(name, span(offset, end), value))
+        Ok(Outline::leaf(name, whole, value))
     }
 
     fn footer_outline(&self) -> Result<Outline, crate::Fault> {
@@ -140,17 +145,26 @@ impl Inner {
         let mut fields = Fields::new(crate::Region::Footer, self.footer_span.start(), &bytes);
         let codec = fields.byte("footer_codec")?;
         region.field("footer_codec", 1, codec);
+        let mut more: Option<(u64, u64)> = None;
         while fields.remaining() > 0 {
             let start = fields.position();
             let tag = fields.uvarint("section_tag")?;
             let len = fields.uvarint("section_length")?;
             fields.skip("section_body", len)?;
+            if region.parts.len() >= DRAWN {
+                more.get_or_insert((start, 0)).1 += 1;
+                continue;
+            }
             let name = section_name(tag).map_or_else(|| format!("section {tag}"), str::to_owned);
             region.parts.push(Outline::leaf(
                 name,
                 span(start, fields.position()),
                 format_args!("{len} bytes"),
             ));
+        }
+        if let Some((start, count)) = more {
+            let name = format!("{count} more sections");
+            region.parts.push(Outline::leaf(name, span(start, fields.position()), "not drawn"));
         }
         Ok(region)
     }

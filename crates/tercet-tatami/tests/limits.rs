@@ -336,13 +336,13 @@ fn hostile_files_stay_within_the_limits() {
     }
     // A footer of nothing but sections that nobody knows.
     let mut footer = vec![0, 1, 6, 1, 1, b'a', 3, 0, 0];
-    for tag in 1000..300_000 {
+    for tag in 30_000..330_000 {
         footer.extend(varint(tag));
         footer.push(0);
     }
     let bytes = close(vec![0; 64], &footer, 0);
     assert_eq!(measured("300,000 unknown sections", &bytes), None);
-    assert_eq!(open(&bytes).unwrap().footer().unknown.len(), 299_000);
+    assert_eq!(open(&bytes).unwrap().footer().unknown.len(), 300_000);
 
     ten_thousand_columns_open_cheaply();
 }

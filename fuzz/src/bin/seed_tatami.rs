@@ -61,14 +61,16 @@ fn mixed(lists: bool, options: WriterOptions) -> Outcome<Vec<u8>> {
         let lists = Lists { ends: (1..=u64::from(COUNT)).map(|n| n * 2).collect(), elements };
         columns.push(Column::new(Values::List(Box::new(lists))).with_validity(some()));
     }
-    let options = options.with_page_max_values(10).with_blob_run_target_bytes(300).with_row_group_max_rows(16);
+    let options =
+        options.with_page_max_values(10).with_blob_run_target_bytes(300).with_row_group_max_rows(16);
     write(fields, &columns, options)
 }
 
 fn files() -> Outcome<Seeds> {
     let mut seeds = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>| seeds.push((format!("{name}.tatami"), bytes));
-    let one = |values| write(vec![Field::new("n", Type::Int32)], &[Column::new(values)], WriterOptions::new());
+    let one =
+        |values| write(vec![Field::new("n", Type::Int32)], &[Column::new(values)], WriterOptions::new());
     add("one-int", one(Values::Int32(vec![1, 2, 3]))?);
     add("equal-ints", one(Values::Int32(vec![7; 5000]))?);
     add("empty", one(Values::Int32(Vec::new()))?);
@@ -132,12 +134,13 @@ fn every_type(codec: Codec) -> Outcome<Vec<u8>> {
 /// Takes the section of features from the end of the footer, and the checksums out of the record headers.
 fn foreign(mut bytes: Vec<u8>) -> Vec<u8> {
     const TAG: [u8; 3] = [0xc3, 0xa8, 0x01];
-    let word = |bytes: &[u8], at: usize| {
-        u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index])) as usize
-    };
+    let word =
+        |bytes: &[u8], at: usize| u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index])) as usize;
     let trailer = bytes.len() - 12;
     let footer = trailer - word(&bytes, trailer);
-    let Some(section) = bytes[footer..trailer].windows(3).rposition(|window| window == TAG) else { return bytes };
+    let Some(section) = bytes[footer..trailer].windows(3).rposition(|window| window == TAG) else {
+        return bytes;
+    };
     let mut at = 64;
     while at < footer {
         bytes[at + 28..at + 32].fill(0);

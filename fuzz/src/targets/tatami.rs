@@ -129,7 +129,10 @@ fn parts_are_parts(file: &File, column: usize, whole: Option<&Column>) {
         match (batch, whole) {
             (Ok(batch), Some(whole)) => {
                 for row in 0..batch[0].len() {
-                    assert!(cell(&batch[0], row) == cell(whole, at + row), "a stream differs from the column");
+                    assert!(
+                        cell(&batch[0], row) == cell(whole, at + row),
+                        "a stream differs from the column"
+                    );
                 }
                 at += batch[0].len();
             }
@@ -197,7 +200,8 @@ pub(super) fn repair(input: &[u8]) {
         return;
     }
     for schema in [None].into_iter().chain(schemas().into_iter().map(Some)) {
-        let mut options = RepairOptions::default().with_open(open).with_writer(WriterOptions::new().with_level(1));
+        let mut options =
+            RepairOptions::default().with_open(open).with_writer(WriterOptions::new().with_level(1));
         options.schema = schema;
         let (report, bytes) = match mend(source(input), Cursor::new(Vec::new()), options, &Silent) {
             Ok(mended) => mended,
@@ -211,7 +215,8 @@ pub(super) fn repair(input: &[u8]) {
         let options = VerifyOptions::default().with_limits(Limits::small()).with_deep(true);
         let verified = verify_source(source(&bytes), options, &Silent).expect("memory can be verified");
         let unsorted = |text: &str| text.contains("in the order of the sort key");
-        let bad = verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));
+        let bad =
+            verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));
         assert!(bad.is_none(), "the new file is bad: {bad:?}");
         let mended = File::from_source(source(&bytes), OpenOptions::new()).expect("a repaired file opens");
         assert_eq!(mended.rows(), report.rows_kept, "rows that are kept are there");

@@ -88,7 +88,7 @@ fn values(choices: &mut Choices<'_>, kind: Type, rows: usize) -> Values {
 /// Rows may be null where a bit of the input says so. The slots of nulls keep what they hold: a writer must not look.
 fn validity(choices: &mut Choices<'_>, rows: usize) -> Bitmap {
     let every = choices.byte();
-    (0..rows).map(|_| choices.byte() % every.max(1) != 0).collect()
+    (0..rows).map(|_| !choices.byte().is_multiple_of(every.max(1))).collect()
 }
 
 fn column(choices: &mut Choices<'_>, field: &Field, rows: usize) -> Column {
@@ -145,7 +145,7 @@ fn case(choices: &mut Choices<'_>) -> Option<Case> {
         .with_blob_run_target_bytes(1 + u64::from(choices.byte()) * 4)
         .with_dictionary_max_values(if second & 2 == 0 { 4 } else { 1000 });
     let mut fields = Vec::new();
-    for index in 0..1 + choices.byte() % 4 {
+    for index in 0..=(choices.byte() % 4) {
         let (kind, flags) = (Type::from_id(choices.byte() % 16)?, choices.byte());
         let name = format!("c{index}");
         let mut field = match kind {

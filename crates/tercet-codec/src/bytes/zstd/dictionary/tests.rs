@@ -131,6 +131,22 @@ fn trained_dictionaries_make_small_payloads_smaller() {
     assert!(with * 2 < without, "{with} of {without}");
 }
 
+/// Samples of which the first three quarters have almost no bytes: the trainer would read beyond them.
+#[test]
+fn empty_samples_before_long_ones_are_no_danger() {
+    let long = b"something to learn from, at last".repeat(8);
+    for count in 1..40_usize {
+        for short in [0, 1, 3, 7, 8] {
+            let mut samples: Vec<&[u8]> = vec![b""; count];
+            samples[0] = &long[..short];
+            samples[count - 1] = &long;
+            if let Some(bytes) = train(&samples, 4096).unwrap() {
+                Dictionary::trained(bytes).unwrap();
+            }
+        }
+    }
+}
+
 #[test]
 fn training_is_repeatable_and_may_find_too_little() {
     assert_eq!(trained().bytes(), trained().bytes());
