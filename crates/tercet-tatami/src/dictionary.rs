@@ -1,7 +1,7 @@
 //! Dictionaries: content to compress with, values and symbols that codes stand for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
@@ -26,6 +26,8 @@ pub(crate) struct Dictionaries {
     /// What a column uses: column and number of the role, position among all dictionaries.
     uses: HashMap<(u64, u8), usize>,
     loaded: Vec<OnceLock<Loaded>>,
+    /// Held while one is read, so that threads which need the same do not all read it.
+    loading: Mutex<()>,
 }
 
 /// A dictionary in memory.
@@ -51,7 +53,7 @@ impl Dictionaries {
             uses.insert((resource.column, resource.role.id()), index);
         }
         let loaded = footer.dictionaries.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { uses, loaded })
+        Ok(Self { uses, loaded, loading: Mutex::default() })
     }
 
     fn position(&self, column: usize, role: Role) -> Option<usize> {
@@ -108,6 +110,10 @@ impl Inner {
             let why = Why::OutOfRange { found: index as u64, allowed: "the number of a dictionary" };
             return Err(section_fault(FEATURES, "dict_index", why));
         };
+        if let Some(loaded) = slot.get() {
+            return Ok(loaded.clone());
+        }
+        let _turn = self.dictionaries.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = slot.get() {
             return Ok(loaded.clone());
         }
