@@ -140,7 +140,12 @@ impl Peer {
     }
 
     /// Batches of some columns of a row group.
-    pub fn scan(&self, group: usize, columns: &[usize], batch_rows: usize) -> Outcome<ParquetRecordBatchReader> {
+    pub fn scan(
+        &self,
+        group: usize,
+        columns: &[usize],
+        batch_rows: usize,
+    ) -> Outcome<ParquetRecordBatchReader> {
         Ok(self.builder(group, columns).with_batch_size(batch_rows).build()?)
     }
 
@@ -149,7 +154,9 @@ impl Peer {
         let group = self.groups.partition_point(|(_, max, _)| max < key);
         let Some((min, _, pages)) = self.groups.get(group) else { return Ok(None) };
         let page = pages.partition_point(|page| page.max < *key);
-        let Some(page) = pages.get(page).filter(|page| min <= key && page.min <= *key) else { return Ok(None) };
+        let Some(page) = pages.get(page).filter(|page| min <= key && page.min <= *key) else {
+            return Ok(None);
+        };
         let selection =
             RowSelection::from_consecutive_ranges(std::iter::once(page.rows.clone()), self.group_rows(group));
         let reader = self
@@ -176,11 +183,18 @@ impl Peer {
     }
 
     /// The same by a row filter on the page that can hold the key.
-    pub fn fetch_filtered(&self, key_column: usize, key: &Key, columns: &[usize]) -> Outcome<Option<RecordBatch>> {
+    pub fn fetch_filtered(
+        &self,
+        key_column: usize,
+        key: &Key,
+        columns: &[usize],
+    ) -> Outcome<Option<RecordBatch>> {
         let group = self.groups.partition_point(|(_, max, _)| max < key);
         let Some((min, _, pages)) = self.groups.get(group) else { return Ok(None) };
         let page = pages.partition_point(|page| page.max < *key);
-        let Some(page) = pages.get(page).filter(|page| min <= key && page.min <= *key) else { return Ok(None) };
+        let Some(page) = pages.get(page).filter(|page| min <= key && page.min <= *key) else {
+            return Ok(None);
+        };
         let selection =
             RowSelection::from_consecutive_ranges(std::iter::once(page.rows.clone()), self.group_rows(group));
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), [key_column]);
