@@ -175,12 +175,16 @@ fn batch_sum(batch: &arrow::array::RecordBatch) -> u64 {
     use arrow::array::AsArray as _;
     use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt16Type};
     let of = |array: &arrow::array::ArrayRef| match array.data_type() {
-        DataType::Int64 => {
-            array.as_primitive::<Int64Type>().values().iter().fold(0, |sum: u64, value| sum.wrapping_add(*value as u64))
-        }
-        DataType::Int32 => {
-            array.as_primitive::<Int32Type>().values().iter().fold(0, |sum: u64, value| sum.wrapping_add(*value as u64))
-        }
+        DataType::Int64 => array
+            .as_primitive::<Int64Type>()
+            .values()
+            .iter()
+            .fold(0, |sum: u64, value| sum.wrapping_add(*value as u64)),
+        DataType::Int32 => array
+            .as_primitive::<Int32Type>()
+            .values()
+            .iter()
+            .fold(0, |sum: u64, value| sum.wrapping_add(*value as u64)),
         DataType::UInt16 => array
             .as_primitive::<UInt16Type>()
             .values()
@@ -267,7 +271,11 @@ fn take(stem: &str) -> Outcome {
         for _ in 0..3 {
             let rows = random.rows(count, rows);
             let ours = file.take(&rows, &columns).expect("readable");
-            same::assert_same("rows", &ours, &peer.take(&rows, &columns, threads as usize).expect("readable"));
+            same::assert_same(
+                "rows",
+                &ours,
+                &peer.take(&rows, &columns, threads as usize).expect("readable"),
+            );
         }
         let (mut left, mut right) = (Random(41), Random(41));
         duel(
@@ -323,7 +331,8 @@ fn bounded(path: &Path, bytes: u64, limit: u64) -> Outcome {
     for first in [0, rows - 4_096] {
         let numbers: Vec<u64> = (first..first + 4_096).step_by(97).collect();
         let places: Vec<usize> = numbers.iter().map(|row| (row - first) as usize).collect();
-        let expected: Vec<Column> = made_rows(first, 4_096).iter().map(|column| column.gather(&places)).collect();
+        let expected: Vec<Column> =
+            made_rows(first, 4_096).iter().map(|column| column.gather(&places)).collect();
         assert!(file.take(&numbers, &[0, 1, 2, 3])? == expected, "the rows from {first} on");
     }
     println!(
@@ -335,8 +344,8 @@ fn bounded(path: &Path, bytes: u64, limit: u64) -> Outcome {
 
 fn made_rows(first: u64, count: u64) -> Vec<Column> {
     const WORDS: [&str; 16] = [
-        "river", "stone", "light", "paper", "seven", "north", "table", "green", "house", "glass", "field", "bread",
-        "train", "cloud", "metal", "voice",
+        "river", "stone", "light", "paper", "seven", "north", "table", "green", "house", "glass", "field",
+        "bread", "train", "cloud", "metal", "voice",
     ];
     let sentence = |seed: u64, words: u64| {
         let mut random = Random(seed);

@@ -67,7 +67,10 @@ fn documents(root: &Path, most: usize) -> Outcome<Case> {
         column("title", bodies.iter().map(|body| Some(title(body))).collect::<StringArray>()),
         column("body", bodies.iter().map(Some).collect::<BinaryArray>()),
         column("status", UInt16Array::from(vec![200; pages.len()])),
-        column("timestamp", times.collect::<Vec<i64>>().into_iter().map(Some).collect::<TimestampMicrosecondArray>()),
+        column(
+            "timestamp",
+            times.collect::<Vec<i64>>().into_iter().map(Some).collect::<TimestampMicrosecondArray>(),
+        ),
         column("digest", bodies.iter().map(|body| Some(digest(body))).collect::<StringArray>()),
     ];
     Ok(Case { key: Some(0), blob: Some(2), bloom: vec![5], ..case(columns)? })

@@ -14,8 +14,12 @@ pub fn difference(column: &Column, array: &ArrayRef) -> Option<usize> {
     }
     let numbers = |same: bool| if same { None } else { Some(0) };
     match (&column.values, array.data_type()) {
-        (Values::Int64(ours), DataType::Int64) => numbers(ours[..] == array.as_primitive::<Int64Type>().values()[..]),
-        (Values::Int32(ours), DataType::Int32) => numbers(ours[..] == array.as_primitive::<Int32Type>().values()[..]),
+        (Values::Int64(ours), DataType::Int64) => {
+            numbers(ours[..] == array.as_primitive::<Int64Type>().values()[..])
+        }
+        (Values::Int32(ours), DataType::Int32) => {
+            numbers(ours[..] == array.as_primitive::<Int32Type>().values()[..])
+        }
         (Values::UInt16(ours), DataType::UInt16) => {
             numbers(ours[..] == array.as_primitive::<UInt16Type>().values()[..])
         }

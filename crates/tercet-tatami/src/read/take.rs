@@ -87,7 +87,9 @@ impl Inner {
                 }
             } else {
                 rows.clear();
-                rows.extend(now.iter().map(|wanted| usize::try_from(wanted.row - start).unwrap_or(usize::MAX)));
+                rows.extend(
+                    now.iter().map(|wanted| usize::try_from(wanted.row - start).unwrap_or(usize::MAX)),
+                );
                 self.pick_rows(first.group, column, page, &table, &rows, &mut found)?;
             }
             left = later;

@@ -47,7 +47,9 @@ impl Page<'_> {
                 self.check_picked(kind, strings, from, rows)?;
             }
             _ if is_coded => self.pick_codes(&body, rows, &mut out.values)?,
-            Some(scheme) => numbers(scheme, &body, n, rows, &mut out.values).map_err(|error| self.codec(error))?,
+            Some(scheme) => {
+                numbers(scheme, &body, n, rows, &mut out.values).map_err(|error| self.codec(error))?
+            }
             None => {
                 let Values::Bytes(strings) = &mut out.values else { return Ok(()) };
                 let from = strings.len();
