@@ -161,7 +161,8 @@ impl Strings {
         let Ok(text) = simdutf8::basic::from_utf8(all) else { return false };
         let is_whole = |view: &View| {
             view.len == 0
-                || text.is_char_boundary(view.start as usize - base) && text.is_char_boundary(end(view) - base)
+                || text.is_char_boundary(view.start as usize - base)
+                    && text.is_char_boundary(end(view) - base)
         };
         views.iter().all(is_whole)
     }
@@ -269,9 +270,8 @@ mod tests {
         let bad: [&[u8]; 4] = [b"\xff", b"\xc3", b"\x9f", &"日本".as_bytes()[..4]];
         for count in [1, TOGETHER - 1, TOGETHER, 3 * TOGETHER + 5] {
             for (wrong, at) in bad.iter().zip([0, count / 2, count - 1, count]) {
-                let values = (0..count).map(|index| {
-                    if index == at { wrong } else { good[index % good.len()].as_bytes() }
-                });
+                let values = (0..count)
+                    .map(|index| if index == at { wrong } else { good[index % good.len()].as_bytes() });
                 let (mut bytes, mut strings) = (Vec::new(), Strings::new());
                 let mut views = Vec::new();
                 for value in values {

@@ -250,13 +250,12 @@ impl Page<'_> {
             let why = Why::Truncated { need: 1, have: 0 };
             return Err(self.fault("inner_encoding", 32, 1, why));
         };
-        match scheme(Encoding::from_id(*inner)).filter(|scheme| *scheme != Scheme::Plain) {
-            Some(scheme) => Ok((scheme, stream)),
-            None => {
-                let why = Why::OutOfRange { found: (*inner).into(), allowed: "1, 3, 4, 5 or 6" };
-                Err(self.fault("inner_encoding", 32, 1, why))
-            }
-        }
+        let scheme = scheme(Encoding::from_id(*inner)).filter(|scheme| *scheme != Scheme::Plain);
+        let Some(scheme) = scheme else {
+            let why = Why::OutOfRange { found: (*inner).into(), allowed: "1, 3, 4, 5 or 6" };
+            return Err(self.fault("inner_encoding", 32, 1, why));
+        };
+        Ok((scheme, stream))
     }
 
     /// Refuses codes that stand for no value.

@@ -48,7 +48,7 @@ impl Page<'_> {
             }
             _ if is_coded => self.pick_codes(&body, rows, &mut out.values)?,
             Some(scheme) => {
-                numbers(scheme, &body, n, rows, &mut out.values).map_err(|error| self.codec(error))?
+                numbers(scheme, &body, n, rows, &mut out.values).map_err(|error| self.codec(error))?;
             }
             None => {
                 let Values::Bytes(strings) = &mut out.values else { return Ok(()) };
@@ -82,7 +82,9 @@ impl Page<'_> {
         match (&*dictionary, out) {
             // Copied, so that a few texts do not hold the dictionary in memory.
             (Values::Bytes(texts), Values::Bytes(out)) => {
-                codes.iter().for_each(|code| out.push(texts.get(*code as usize)));
+                for code in codes {
+                    out.push(texts.get(code as usize));
+                }
             }
             (dictionary, out) => gather(dictionary, &codes, out),
         }
