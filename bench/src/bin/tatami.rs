@@ -217,11 +217,18 @@ fn find(stem: &str) -> Outcome {
         let ours = file.lookup(scalar)?.map(|found| (found.group, found.row_in_group as usize));
         assert_eq!(ours, peer.find(key_column, key)?, "the row of {key:?}");
     }
-    let each_key = || keys.iter();
     duel(
         number("--repeat", 9),
-        || scalars.iter().for_each(|key| drop(black_box(file.lookup(key).expect("readable")))),
-        || each_key().for_each(|key| drop(black_box(peer.find(key_column, key).expect("readable")))),
+        || {
+            for key in &scalars {
+                black_box(file.lookup(key).expect("readable"));
+            }
+        },
+        || {
+            for key in &keys {
+                black_box(peer.find(key_column, key).expect("readable"));
+            }
+        },
     );
     Ok(())
 }

@@ -149,22 +149,27 @@ impl Peer {
         Ok(self.builder(group, columns).with_batch_size(batch_rows).build()?)
     }
 
-    /// Where a key is: row group, row in it. Statistics and page index leave one page, whose keys are read.
-    pub fn find(&self, column: usize, key: &Key) -> Outcome<Option<(usize, usize)>> {
+    /// The row group and the rows of the pages that can hold a key. Bounds of long texts are cut, so that they may be those of
+    /// more than one page.
+    fn candidates(&self, key: &Key) -> Option<(usize, Range<usize>)> {
         let group = self.groups.partition_point(|(_, max, _)| max < key);
-        let Some((min, _, pages)) = self.groups.get(group) else { return Ok(None) };
-        let page = pages.partition_point(|page| page.max < *key);
-        let Some(page) = pages.get(page).filter(|page| min <= key && page.min <= *key) else {
-            return Ok(None);
-        };
+        let (_, _, pages) = self.groups.get(group).filter(|(min, ..)| min <= key)?;
+        let first = pages.partition_point(|page| page.max < *key);
+        let end = pages.partition_point(|page| page.min <= *key);
+        (first < end).then(|| (group, pages[first].rows.start..pages[end - 1].rows.end))
+    }
+
+    /// Where a key is: row group, row in it. Statistics and page index leave a page or two, whose keys are read.
+    pub fn find(&self, column: usize, key: &Key) -> Outcome<Option<(usize, usize)>> {
+        let Some((group, rows)) = self.candidates(key) else { return Ok(None) };
         let selection =
-            RowSelection::from_consecutive_ranges(std::iter::once(page.rows.clone()), self.group_rows(group));
+            RowSelection::from_consecutive_ranges(std::iter::once(rows.clone()), self.group_rows(group));
         let reader = self
             .builder(group, &[column])
-            .with_batch_size(page.rows.len())
+            .with_batch_size(rows.len())
             .with_row_selection(selection)
             .build()?;
-        let mut before = page.rows.start;
+        let mut before = rows.start;
         for batch in reader {
             let batch = batch?;
             let (at, found) = position(batch.column(0), key);
@@ -189,20 +194,15 @@ impl Peer {
         key: &Key,
         columns: &[usize],
     ) -> Outcome<Option<RecordBatch>> {
-        let group = self.groups.partition_point(|(_, max, _)| max < key);
-        let Some((min, _, pages)) = self.groups.get(group) else { return Ok(None) };
-        let page = pages.partition_point(|page| page.max < *key);
-        let Some(page) = pages.get(page).filter(|page| min <= key && page.min <= *key) else {
-            return Ok(None);
-        };
+        let Some((group, rows)) = self.candidates(key) else { return Ok(None) };
         let selection =
-            RowSelection::from_consecutive_ranges(std::iter::once(page.rows.clone()), self.group_rows(group));
+            RowSelection::from_consecutive_ranges(std::iter::once(rows.clone()), self.group_rows(group));
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), [key_column]);
         let wanted = key.clone();
         let filter = ArrowPredicateFn::new(mask, move |batch: RecordBatch| equal(batch.column(0), &wanted));
         let mut reader = self
             .builder(group, columns)
-            .with_batch_size(page.rows.len())
+            .with_batch_size(rows.len())
             .with_row_selection(selection)
             .with_row_filter(RowFilter::new(vec![Box::new(filter)]))
             .with_limit(1)

@@ -93,31 +93,28 @@ impl Inner {
             return Err(fault(region, "uncompressed_size", span.start(), 0, why));
         }
         let len = within("a decompressed payload", raw_bytes, self.options.limits.chunk_bytes)?;
-        if codec == Codec::Zstd {
-            let mut raw = self.pool.take(len);
-            let failed = |error| Fault::Codec { region, span, error: Box::new(error) };
-            zstd::decode_new(stored, len, &mut raw).map_err(failed)?;
-            return Ok(self.pool.lend(raw));
-        }
-        let mut raw = Vec::new();
-        raw.try_reserve_exact(len).map_err(|_| Fault::OutOfMemory { bytes: raw_bytes })?;
-        raw.resize(len, 0);
+        let mut raw = self.pool.take(len);
         let decoded = match codec {
-            Codec::Lz4 => lz4::block::decode(stored, &mut raw),
+            Codec::Zstd => zstd::decode_new(stored, len, &mut raw),
+            Codec::Lz4 => {
+                raw.try_reserve_exact(len).map_err(|_| Fault::OutOfMemory { bytes: raw_bytes })?;
+                raw.resize(len, 0);
+                lz4::block::decode(stored, &mut raw)
+            }
             Codec::ZstdDict => {
                 let Some(dictionary) = dictionary else {
                     let rule = "a payload with a dictionary belongs to a column that has one";
                     return Err(fault(region, "codec", span.start(), 0, Why::Misplaced { rule }));
                 };
-                dictionary.decode(stored, &mut raw)
+                dictionary.decode_new(stored, len, &mut raw)
             }
-            Codec::None | Codec::Zstd | Codec::Unknown(_) => {
+            Codec::None | Codec::Unknown(_) => {
                 let why = Why::UnknownVersion { found: codec.id().into(), known: "0 to 3" };
                 return Err(fault(region, "codec", span.start(), 0, why));
             }
         };
         decoded.map_err(|error| Fault::Codec { region, span, error: Box::new(error) })?;
-        Ok(Bytes::from(raw))
+        Ok(self.pool.lend(raw))
     }
 }
 

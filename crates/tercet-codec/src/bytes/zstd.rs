@@ -92,10 +92,20 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
 /// empty.
 #[cfg(feature = "zstd")]
 pub fn decode_new(stored: &[u8], len: usize, raw: &mut Vec<u8>) -> Result<(), CodecError> {
+    into_new(len, raw, |raw| decode_to(stored, raw, len))
+}
+
+/// Has `decode` fill a vector with room for `len` bytes; after an error it is empty.
+#[cfg(feature = "zstd")]
+fn into_new(
+    len: usize,
+    raw: &mut Vec<u8>,
+    decode: impl FnOnce(&mut Vec<u8>) -> Result<(), CodecError>,
+) -> Result<(), CodecError> {
     raw.clear();
     let bytes = len as u64;
     raw.try_reserve_exact(len).map_err(|_| CodecError::OutOfMemory { codec: "zstd", bytes })?;
-    let done = decode_to(stored, raw, len);
+    let done = decode(raw);
     if done.is_err() {
         raw.clear();
     }

@@ -8,6 +8,9 @@ use bytes::Bytes;
 /// Buffers that grow by pushing end at this length; a longer value gets a buffer of its own.
 const TAIL_LEN: usize = 1 << 20;
 
+/// Values that are checked to be text together.
+const TOGETHER: usize = 128;
+
 /// Where a value lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
@@ -139,10 +142,39 @@ impl Strings {
         if same && self.buffer(first.buffer as usize).is_ascii() {
             return None;
         }
-        views
-            .iter()
-            .position(|view| simdutf8::basic::from_utf8(self.view(*view)).is_err())
-            .map(|at| start + at)
+        for (number, some) in views.chunks(TOGETHER).enumerate() {
+            let is_wrong = |view: &View| simdutf8::basic::from_utf8(self.view(*view)).is_err();
+            if !self.is_text(some)
+                && let Some(at) = some.iter().position(is_wrong)
+            {
+                return Some(start + number * TOGETHER + at);
+            }
+        }
+        None
+    }
+
+    /// Whether values that follow one another in a buffer are text, as far as one look at all of them tells: what stands
+    /// between them must be text, too.
+    fn is_text(&self, views: &[View]) -> bool {
+        let mut full = views.iter().filter(|view| view.len > 0);
+        let Some(first) = full.next() else { return true };
+        let end = |view: &View| view.start as usize + view.len as usize;
+        let mut last = first;
+        for view in full {
+            if view.buffer != first.buffer || (view.start as usize) < end(last) {
+                return false;
+            }
+            last = view;
+        }
+        let base = first.start as usize;
+        let all = &self.buffer(first.buffer as usize)[base..end(last)];
+        let Ok(text) = simdutf8::basic::from_utf8(all) else { return false };
+        let is_whole = |view: &View| {
+            view.len == 0
+                || text.is_char_boundary(view.start as usize - base)
+                    && text.is_char_boundary(end(view) - base)
+        };
+        views.iter().all(is_whole)
     }
 
     /// Ends the buffer that grows.
@@ -238,6 +270,37 @@ mod tests {
         assert_eq!(more.len(), 6);
         assert_eq!(more.get(0), b"x");
         assert_eq!(more.iter().skip(1).collect::<Vec<_>>(), &values[1..6]);
+    }
+
+    #[test]
+    fn the_first_value_that_is_no_text_is_found() {
+        // Lengths between the values, as pages have them; long ones are no text themselves.
+        let long = "é".repeat(100);
+        let good = ["", "a", "straße", "日本", &long, ""];
+        let bad: [&[u8]; 4] = [b"\xff", b"\xc3", b"\x9f", &"日本".as_bytes()[..4]];
+        for count in [1, TOGETHER - 1, TOGETHER, 3 * TOGETHER + 5] {
+            for (wrong, at) in bad.iter().zip([0, count / 2, count - 1, count]) {
+                let values = (0..count)
+                    .map(|index| if index == at { wrong } else { good[index % good.len()].as_bytes() });
+                let (mut bytes, mut strings) = (Vec::new(), Strings::new());
+                let mut views = Vec::new();
+                for value in values {
+                    tercet_codec::varint::put(value.len() as u64, &mut bytes);
+                    views.push(View { buffer: 0, start: number(bytes.len()), len: number(value.len()) });
+                    bytes.extend_from_slice(value);
+                }
+                strings.add_buffer(Bytes::from(bytes));
+                strings.push_views(views.into_iter());
+                let slow = strings.iter().position(|value| std::str::from_utf8(value).is_err());
+                assert_eq!(slow, (at < count).then_some(at));
+                assert_eq!(strings.first_invalid_utf8(0), slow);
+            }
+        }
+        // Halves of a character that are text together.
+        let mut halves = Strings::new();
+        halves.add_buffer(Bytes::from_static("é".as_bytes()));
+        halves.push_views((0..2).map(|start| View { buffer: 0, start, len: 1 }));
+        assert_eq!(halves.first_invalid_utf8(0), Some(0));
     }
 
     #[test]

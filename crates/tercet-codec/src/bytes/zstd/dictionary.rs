@@ -121,6 +121,22 @@ impl Dictionary {
     /// Decodes the frames in `stored` into exactly `raw.len()` bytes. Frames that name another dictionary are refused,
     /// and those that name none if this one is trained.
     pub fn decode(&self, stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
+        let expected = raw.len();
+        self.decode_to(stored, raw, expected)
+    }
+
+    /// Replaces what is in `raw` by the `len` bytes of `stored`, otherwise as [`decode`](Self::decode). After an error
+    /// `raw` is empty.
+    pub fn decode_new(&self, stored: &[u8], len: usize, raw: &mut Vec<u8>) -> Result<(), CodecError> {
+        super::into_new(len, raw, |raw| self.decode_to(stored, raw, len))
+    }
+
+    fn decode_to<B: ::zstd::zstd_safe::WriteBuf + ?Sized>(
+        &self,
+        stored: &[u8],
+        raw: &mut B,
+        len: usize,
+    ) -> Result<(), CodecError> {
         use std::cell::RefCell;
 
         use ::zstd::zstd_safe::{DCtx, get_error_name};
@@ -130,7 +146,7 @@ impl Dictionary {
             // The frames without the name of their raw content.
             static NAMELESS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
-        let expected = raw.len() as u64;
+        let expected = len as u64;
         let no_memory = CodecError::OutOfMemory { codec: "zstd", bytes: self.bytes.len() as u64 };
         let mut decode = |frames: &[u8]| {
             let result = if self.is_prefix_only() {
@@ -237,6 +253,11 @@ impl Dictionary {
 
     /// Decodes the frames in `stored` into exactly `raw.len()` bytes.
     pub fn decode(&self, _stored: &[u8], _raw: &mut [u8]) -> Result<(), CodecError> {
+        Err(not_built())
+    }
+
+    /// Replaces what is in `raw` by the `len` bytes of `stored`.
+    pub fn decode_new(&self, _stored: &[u8], _len: usize, _raw: &mut Vec<u8>) -> Result<(), CodecError> {
         Err(not_built())
     }
 }

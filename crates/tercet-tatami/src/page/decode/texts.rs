@@ -12,6 +12,9 @@ use crate::fault::Fault;
 use crate::wire::cursor::Varints as _;
 use crate::wire::ids::Encoding;
 
+/// Bytes behind the last value that decoding symbols takes.
+const SPARE: usize = tercet_codec::strings::fsst::MAX_SYMBOL_BYTES;
+
 /// Appends `n` values of length and bytes that fill `bytes`. Nothing is copied.
 pub(super) fn plain(out: &mut Strings, bytes: &Bytes, n: usize) -> Result<(), CodecError> {
     let failed = |detail: String| CodecError::Decode { codec: "plain", detail };
@@ -74,12 +77,14 @@ impl Page<'_> {
         let symbols = self.inner.symbols(self.column, (self.region, self.offset + 1))?;
         let Values::Bytes(out) = out else { return Ok(()) };
         let (lengths, coded, total) = self.fsst_parts(body, n)?;
-        let (mut ends, mut raw) = (Vec::with_capacity(n), Vec::new());
+        // The decoder writes a symbol further than it belongs.
+        let mut raw = self.inner.pool.take(total.saturating_add(SPARE));
+        let mut ends = Vec::with_capacity(n);
         symbols.decode_all(coded, &lengths, total, &mut ends, &mut raw).map_err(|error| self.codec(error))?;
         if n == 0 {
             return Ok(());
         }
-        let buffer = out.add_buffer(Bytes::from(raw));
+        let buffer = out.add_buffer(self.inner.pool.lend(raw));
         let mut start = 0;
         out.push_views(ends.into_iter().map(|end| {
             // `raw_total` was found to fit 32 bits.

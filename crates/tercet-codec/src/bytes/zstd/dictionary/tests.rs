@@ -36,7 +36,11 @@ fn encoded(dictionary: &Dictionary, raw: &[u8]) -> Vec<u8> {
 
 fn decoded(dictionary: &Dictionary, stored: &[u8], len: usize) -> Result<Vec<u8>, CodecError> {
     let mut raw = vec![0; len];
-    dictionary.decode(stored, &mut raw).map(|()| raw)
+    let done = dictionary.decode(stored, &mut raw);
+    let mut new = b"before".to_vec();
+    assert_eq!(dictionary.decode_new(stored, raw.len(), &mut new), done);
+    assert!(if done.is_ok() { new == raw } else { new.is_empty() });
+    done.map(|()| raw)
 }
 
 fn plain(raw: &[u8]) -> Vec<u8> {
