@@ -11,10 +11,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`schema`] | columns and their types |
-//! | [`column`] | values in memory |
+//! | [`mod@column`] | values in memory |
 //! | [`scalar`] | single values |
 //! | [`wire`] | the byte tables |
+//! | [`file`], [`read`], [`lookup`] | rows out of a file: columns, streams, single rows, keys |
+//! | [`predicate`], [`scan`] | rows that fulfil a condition |
+//! | [`search`] | documents that hold words |
 //! | [`writer`] | rows to a file |
+//! | [`mod@verify`], [`repair`], [`outline`] | whether a file is well, what is left of it, where its bytes are |
 //! | [`fault`], [`region`] | what can go wrong, and where |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 

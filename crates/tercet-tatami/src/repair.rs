@@ -1,7 +1,7 @@
 //! What is intact in a damaged file, in a new one.
 //!
 //! A row is kept when it can be read in every column; nothing is guessed. A file whose footer is lost is read with one that
-//! is made again from its records ([`walk`]); for that the caller tells the columns.
+//! is made again from its records; for that the caller tells the columns.
 
 mod plan;
 mod walk;
