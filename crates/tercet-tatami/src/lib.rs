@@ -14,7 +14,7 @@
 //! | [`mod@column`] | values in memory |
 //! | [`scalar`] | single values |
 //! | [`wire`] | the byte tables |
-//! | [`file`], [`read`], [`lookup`] | rows out of a file: columns, streams, single rows, keys |
+//! | [`mod@file`], [`read`], [`lookup`] | rows out of a file: columns, streams, single rows, keys |
 //! | [`predicate`], [`scan`] | rows that fulfil a condition |
 //! | [`search`] | documents that hold words |
 //! | [`writer`] | rows to a file |
