@@ -70,6 +70,9 @@ pub enum Event {
 /// The events, and the errors, are the same however the stream is cut. Memory is that of the largest frame and of the
 /// metadata of one message.
 ///
+/// One that resynchronises also keeps, up to the limit of a frame, what follows the start of a message inside a frame
+/// without a hash, until the message that frame belongs to has ended.
+///
 /// A decoder that resynchronises numbers messages as [`scan`](fn@crate::scan) does: one that is damaged keeps its number
 /// if its end is found before another message starts; one that was cut off has none.
 ///
@@ -99,6 +102,8 @@ pub struct Decoder {
     /// Bytes at the start of the buffer that are decoded but not proved right by a frame behind them: a preamble,
     /// padding. If that is cut off, the next message starts among them.
     held: usize,
+    /// Decoded bytes that stand right before the buffer and may hold messages after all: see [`Decoder::doubt`].
+    doubtful: BytesMut,
     /// The number of the next message.
     number: u64,
     /// Bytes that were searched again after a frame turned out wrong.
@@ -143,8 +148,8 @@ impl Decoder {
 
     /// A decoder that reads with these options.
     pub fn with_options(options: ReadOptions) -> Self {
-        let (buffer, state) = (BytesMut::new(), State::Between);
-        Self { options, resync: false, buffer, at: 0, held: 0, number: 0, looked_again: 0, state }
+        let (buffer, doubtful, state) = (BytesMut::new(), BytesMut::new(), State::Between);
+        Self { options, resync: false, buffer, at: 0, held: 0, doubtful, number: 0, looked_again: 0, state }
     }
 
     /// Counts bytes and messages from here on: for a stream that starts in the middle of a file, between two messages.
@@ -350,14 +355,20 @@ impl Decoder {
         self.held = 0;
         let bytes = self.buffer.split_to(len);
         self.at += header.total_length;
-        let Some(frame) = frame else { return Ok(None) };
+        let Some(frame) = frame else {
+            self.doubt(&bytes, false);
+            return Ok(None);
+        };
         if let Err(fault) = self.check_frame(&frame, &bytes[FRAME_HEADER..tail_at]) {
             self.look_again(bytes);
             return Err(fault);
         }
         let bytes = bytes.freeze();
         let event = self.understand(frame, &bytes.slice(FRAME_HEADER..tail_at));
-        if event.is_err() && frame.hash().is_none() {
+        let is_proved = self.options.verify && frame.hash().is_some();
+        if event.is_ok() {
+            self.doubt(&bytes, is_proved);
+        } else if !is_proved || !self.doubtful.is_empty() {
             self.look_again_at_a_copy(&bytes);
         }
         event.map(Some)
@@ -409,6 +420,7 @@ impl Decoder {
         let metadata = inside.contents.take_metadata(layout.number, layout.span, layout.object_count())?;
         self.consume(self.held as u64 + POSTAMBLE_LEN);
         self.held = 0;
+        self.doubtful.clear();
         self.number += 1;
         self.state = State::Between;
         Ok(Event::End { postamble, metadata })
@@ -416,6 +428,9 @@ impl Decoder {
 
     fn consume(&mut self, len: u64) {
         let len = usize::try_from(len).unwrap_or(usize::MAX).min(self.buffer.len());
+        if !self.doubtful.is_empty() {
+            self.doubtful.extend_from_slice(&self.buffer[..len]);
+        }
         self.buffer.advance(len);
         self.at += len as u64;
     }

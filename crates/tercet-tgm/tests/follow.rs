@@ -189,6 +189,38 @@ fn every_place_to_be_cut_off_at() {
     }
 }
 
+/// A frame without a hash that was cut off can happen to end where a frame of the message behind it ends. Only what
+/// comes later shows it, and that message is found all the same.
+#[test]
+fn a_frame_without_a_hash_gives_messages_back() {
+    let (samples, mut swallowed) = (samples::all(), 0);
+    let ends = |bytes: &[u8]| -> Vec<usize> {
+        bytes.windows(4).enumerate().filter(|(_, four)| four == b"ENDF").map(|(at, _)| at + 4).collect()
+    };
+    for cut_off in samples.iter().filter(|sample| sample.name.contains("no hashes")) {
+        for next in &samples {
+            // Cut so that an end of the one falls on an end of the other.
+            for end in ends(&cut_off.bytes) {
+                for behind in ends(&next.bytes) {
+                    let Some(cut) = end.checked_sub(behind).filter(|&cut| cut > 0) else { continue };
+                    let bytes = [&cut_off.bytes[..cut], &next.bytes].concat();
+                    let told = reports(&bytes, &[1000]);
+                    let found = whole(&told);
+                    let place = Span::at(cut as u64, next.bytes.len() as u64).unwrap();
+                    assert!(
+                        found.iter().any(|(_, span, ..)| *span == place),
+                        "{} {} {told:?}",
+                        cut_off.name,
+                        next.name
+                    );
+                    swallowed += 1;
+                }
+            }
+        }
+    }
+    assert!(swallowed > 50, "{swallowed} such cuts");
+}
+
 /// A frame that was cut off, whose length takes in whole messages up to where one of their frames ends: its hash is
 /// wrong, and they are found all the same.
 #[test]

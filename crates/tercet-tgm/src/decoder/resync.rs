@@ -30,6 +30,10 @@ impl Decoder {
             self.consume(MAGIC.len() as u64);
         }
         self.held = 0;
+        let doubtful = std::mem::take(&mut self.doubtful);
+        if self.may_look_again(doubtful.len()) {
+            self.put_back(doubtful);
+        }
         let awaited = match &self.state {
             State::Inside(inside) => Some(match inside.frames.known_end() {
                 Some(end) => End::At(end),
@@ -72,6 +76,8 @@ impl Decoder {
         // They were cut apart just now: joining them copies nothing.
         if self.may_look_again(frame.len()) {
             self.put_back(frame);
+        } else {
+            self.doubtful.clear();
         }
     }
 
@@ -79,6 +85,25 @@ impl Decoder {
     pub(super) fn look_again_at_a_copy(&mut self, frame: &[u8]) {
         if self.may_look_again(frame.len().saturating_add(self.buffer.len())) {
             self.put_back(BytesMut::from(frame));
+        } else {
+            self.doubtful.clear();
+        }
+    }
+
+    /// Keeps the bytes of a frame that no hash proves right, from the start of a message among them on, with all that
+    /// follows up to the end of the message it belongs to. That one may have been cut off, and its frame may happen to
+    /// end where one of the message behind it ends: only what comes later shows it.
+    pub(super) fn doubt(&mut self, frame: &[u8], is_proved: bool) {
+        if !self.doubtful.is_empty() {
+            self.doubtful.extend_from_slice(frame);
+        } else if self.resync
+            && !is_proved
+            && let Some(start) = memmem::find(frame, MAGIC)
+        {
+            self.doubtful.extend_from_slice(&frame[start..]);
+        }
+        if self.doubtful.len() as u64 > self.options.limits.chunk_bytes {
+            self.doubtful = BytesMut::new();
         }
     }
 
