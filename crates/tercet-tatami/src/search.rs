@@ -13,11 +13,15 @@
 pub mod analyze;
 mod cursor;
 mod live;
+mod many;
 mod postings;
+mod routing;
 pub mod score;
 mod segment;
 mod terms;
 mod top;
 mod wand;
 
+pub use many::{Cluster, Index, ManyHit, ManyStats};
+pub use routing::{Route, Routing};
 pub use segment::{Hit, SearchStats, Segment, TermInfo};

@@ -18,11 +18,11 @@ use crate::wire::ids::{Kind, file_flags};
 /// A file with documents and an index of their words.
 #[derive(Debug)]
 pub struct Segment {
-    file: File,
-    terms: Terms,
-    postings: Postings,
-    live: Option<Live>,
-    documents: u64,
+    pub(super) file: File,
+    pub(super) terms: Terms,
+    pub(super) postings: Postings,
+    pub(super) live: Option<Live>,
+    pub(super) documents: u64,
 }
 
 /// A document that was found.
@@ -158,6 +158,29 @@ impl Segment {
         stats.documents_scored = scored;
         let hits = best.into_iter().map(|(document, score)| Hit { document, score }).collect();
         Ok((hits, stats))
+    }
+
+    /// The best documents for some words, each as rare as `idf` says of the word and the documents that hold it here.
+    pub(super) fn best(
+        &self,
+        words: &[String],
+        k: usize,
+        idf: &dyn Fn(&str, u64) -> f32,
+    ) -> Result<Vec<Hit>, Error> {
+        let best = || -> Result<Vec<Hit>, Fault> {
+            let mut cursors = Vec::with_capacity(words.len());
+            for word in words {
+                let Some(entry) = self.terms.get(word.as_bytes())? else { continue };
+                let idf = idf(word, entry.documents().into());
+                cursors.push(Cursor::new(&self.postings, entry, idf, self.documents)?);
+            }
+            let (best, _) = wand::best(&mut cursors, self.live.as_ref(), k)?;
+            Ok(best.into_iter().map(|(document, score)| Hit { document, score }).collect())
+        };
+        if k == 0 {
+            return Ok(Vec::new());
+        }
+        best().map_err(|fault| self.file.error(fault))
     }
 
     /// What is known about a word.

@@ -1,0 +1,234 @@
+//! Search over many segments as if they were one.
+//!
+//! | | statistics | which segments are searched |
+//! |---|---|---|
+//! | [`Index`] | each segment's own | all |
+//! | [`Cluster`] | those of all together | the promising ones first, until none can hold a better document |
+//!
+//! With a [`Cluster`] of segments without deleted documents, the scores are those of one segment that holds everything.
+
+use std::collections::HashMap;
+
+use super::segment::Segment;
+use super::{Hit, analyze, score};
+use crate::fault::{Error, Fault};
+use crate::scalar::Scalar;
+
+/// A document that was found in one of several segments.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ManyHit {
+    /// The segment, by its position.
+    pub segment: usize,
+    /// Its row in that segment.
+    pub document: u32,
+    /// Its identity.
+    pub doc_id: Vec<u8>,
+    /// How well it fits.
+    pub score: f32,
+}
+
+/// What a search over a cluster looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct ManyStats {
+    /// Segments that hold a word of the query.
+    pub candidates: u64,
+    /// Segments that were searched.
+    pub visited: u64,
+    /// The score of the last document that was asked for; 0 if there are fewer.
+    pub threshold: f32,
+}
+
+/// Segments that are ranked each by itself.
+#[derive(Debug)]
+pub struct Index<'a> {
+    segments: &'a [Segment],
+}
+
+impl<'a> Index<'a> {
+    /// An index over some segments.
+    pub const fn new(segments: &'a [Segment]) -> Self {
+        Self { segments }
+    }
+
+    /// The best `k` documents for the words of a text. Of several documents with one identity the best is told.
+    pub fn search(&self, text: &str, k: usize) -> Result<Vec<ManyHit>, Error> {
+        let words = analyze::tokens(text.as_bytes());
+        let several = self.segments.len() > 1;
+        let wanted = if several { k.saturating_mul(2) } else { k };
+        let mut all = Vec::new();
+        for (at, segment) in self.segments.iter().enumerate() {
+            let documents = segment.documents();
+            let hits = segment.best(&words, wanted, &|_, found| score::idf(documents, found))?;
+            all.extend(named(at, segment, &hits)?);
+        }
+        if several {
+            all.sort_by(order);
+            let mut seen = std::collections::HashSet::new();
+            all.retain(|hit| seen.insert(hit.doc_id.clone()));
+            all.truncate(k);
+        }
+        Ok(all)
+    }
+}
+
+/// Segments that are ranked as one.
+#[derive(Debug)]
+pub struct Cluster<'a> {
+    segments: &'a [Segment],
+    documents: u64,
+}
+
+/// What the segments say of one word.
+#[derive(Debug, Default)]
+struct Word {
+    /// In so many documents of all segments.
+    found: u64,
+    /// The most occurrences in a document of each segment; 0 where the word is not.
+    most: Vec<u32>,
+}
+
+impl<'a> Cluster<'a> {
+    /// A cluster of some segments.
+    pub fn new(segments: &'a [Segment]) -> Self {
+        let documents = segments.iter().map(Segment::live_documents).sum();
+        Self { segments, documents }
+    }
+
+    /// Documents that are not deleted, each as often as it is there.
+    pub const fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// The best `k` documents for the words of a text.
+    pub fn search(&self, text: &str, k: usize) -> Result<(Vec<ManyHit>, ManyStats), Error> {
+        let words = analyze::tokens(text.as_bytes());
+        let mut known: HashMap<&str, Word> = HashMap::new();
+        for word in &words {
+            if !known.contains_key(word.as_str()) {
+                known.insert(word, self.ask(word)?);
+            }
+        }
+        let idf = |word: &str| known.get(word).map_or(0.0, |known| score::idf(self.documents, known.found));
+        let mut stats = ManyStats::default();
+        let mut order: Vec<(f32, usize)> = Vec::new();
+        for at in 0..self.segments.len() {
+            let most = |word: &String| known.get(word.as_str()).map_or(0, |known| known.most[at]);
+            if words.iter().all(|word| most(word) == 0) {
+                continue;
+            }
+            // In the order of the query, as scores are added: then no score of the segment is higher, to the bit.
+            let bound = words.iter().filter(|word| most(word) > 0);
+            let bound = bound.fold(0.0f32, |sum, word| sum + score::term(idf(word), most(word)));
+            order.push((bound, at));
+        }
+        stats.candidates = order.len() as u64;
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut best = Best::new(k);
+        for (bound, at) in order.into_iter().take_while(|_| k > 0) {
+            if bound < best.threshold() {
+                break;
+            }
+            let segment = &self.segments[at];
+            let hits = segment.best(&words, k.saturating_mul(2), &|word, _| idf(word))?;
+            for hit in named(at, segment, &hits)? {
+                best.push(hit);
+            }
+            stats.visited += 1;
+        }
+        stats.threshold = best.threshold();
+        Ok((best.into_sorted(), stats))
+    }
+
+    /// Asks every segment for a word.
+    fn ask(&self, word: &str) -> Result<Word, Error> {
+        let mut out = Word { found: 0, most: Vec::with_capacity(self.segments.len()) };
+        for segment in self.segments {
+            let (found, most) = segment.extent(word.as_bytes())?;
+            out.found += found;
+            out.most.push(most);
+        }
+        Ok(out)
+    }
+}
+
+/// The best hits, one for each identity.
+#[derive(Debug)]
+struct Best {
+    k: usize,
+    hits: HashMap<Vec<u8>, ManyHit>,
+}
+
+impl Best {
+    fn new(k: usize) -> Self {
+        Self { k, hits: HashMap::new() }
+    }
+
+    /// The k-th best score, or 0.
+    fn threshold(&self) -> f32 {
+        if self.k == 0 || self.hits.len() < self.k {
+            return 0.0;
+        }
+        let mut scores: Vec<f32> = self.hits.values().map(|hit| hit.score).collect();
+        let (_, kth, _) = scores.select_nth_unstable_by(self.k - 1, |a, b| b.total_cmp(a));
+        *kth
+    }
+
+    /// Takes a hit in. Of two with one identity the better one stays, of equal ones the first.
+    fn push(&mut self, hit: ManyHit) {
+        match self.hits.get_mut(&hit.doc_id) {
+            Some(known) if known.score >= hit.score => {}
+            Some(known) => *known = hit,
+            None => {
+                self.hits.insert(hit.doc_id.clone(), hit);
+            }
+        }
+    }
+
+    fn into_sorted(self) -> Vec<ManyHit> {
+        let mut out: Vec<ManyHit> = self.hits.into_values().collect();
+        out.sort_by(order);
+        out.truncate(self.k);
+        out
+    }
+}
+
+/// Higher scores first, then identities.
+fn order(one: &ManyHit, other: &ManyHit) -> std::cmp::Ordering {
+    other.score.total_cmp(&one.score).then_with(|| one.doc_id.cmp(&other.doc_id))
+}
+
+/// Hits with their identities, which are in the first column.
+fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<ManyHit>, Error> {
+    let rows: Vec<u64> = hits.iter().map(|hit| hit.document.into()).collect();
+    let ids = segment.file().take(&rows, &[0])?;
+    let named = hits.iter().enumerate().map(|(place, hit)| {
+        let Some(Scalar::Bytes(doc_id)) = ids.first().and_then(|ids| ids.scalar(place)) else {
+            let rule = "the first column of a segment holds the identities of its documents";
+            let why = tercet_core::Why::Misplaced { rule };
+            let region = crate::Region::Chunk { group: 0, column: 0 };
+            return Err(segment.file().error(crate::record::fault(region, "doc_id", 0, 0, why)));
+        };
+        Ok(ManyHit { segment: at, document: hit.document, doc_id, score: hit.score })
+    });
+    named.collect()
+}
+
+impl Segment {
+    /// In how many documents a word is, and how often at most in one of them.
+    pub(super) fn extent(&self, word: &[u8]) -> Result<(u64, u32), Error> {
+        let found = || -> Result<(u64, u32), Fault> {
+            let Some(entry) = self.terms.get(word)? else { return Ok((0, 0)) };
+            let most = match entry {
+                super::terms::Entry::Singleton { frequency, .. } => frequency,
+                super::terms::Entry::List { list, documents } => {
+                    let skips = self.postings.skips(list, documents, self.documents)?;
+                    skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0)
+                }
+            };
+            Ok((entry.documents().into(), most))
+        };
+        found().map_err(|fault| self.file.error(fault))
+    }
+}
