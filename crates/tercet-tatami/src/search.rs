@@ -12,8 +12,11 @@
 
 pub mod analyze;
 mod cursor;
+#[cfg(any(unix, windows))]
+mod delete;
 mod live;
 mod many;
+mod policy;
 mod postings;
 mod routing;
 pub mod score;
@@ -22,6 +25,9 @@ mod terms;
 mod top;
 mod wand;
 
+#[cfg(any(unix, windows))]
+pub use delete::{Deleted, Doomed, delete, delete_on};
 pub use many::{Cluster, Index, ManyHit, ManyStats};
+pub use policy::{MergePolicy, SegmentSize};
 pub use routing::{Route, Routing};
 pub use segment::{Hit, SearchStats, Segment, TermInfo};

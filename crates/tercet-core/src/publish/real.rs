@@ -129,22 +129,17 @@ impl DiskFile for RealFile {
 /// are fewer where the system cannot.
 #[cfg(target_os = "linux")]
 pub(super) fn copy_in_system(source: &File, mut from: u64, sink: &File, len: u64) -> io::Result<u64> {
+    use rustix::io::Errno;
+
     let mut done = 0;
     while done < len {
         // The kernel takes at most 2 GiB at a time.
         let want = usize::try_from(len - done).unwrap_or(usize::MAX).min(1 << 30);
         match rustix::fs::copy_file_range(source, Some(&mut from), sink, None, want) {
-            Ok(0) => break,
-            Ok(copied) => done += copied as u64,
-            Err(rustix::io::Errno::INTR) => {}
             // Two file systems, or one that does not know how.
-            Err(
-                rustix::io::Errno::XDEV
-                | rustix::io::Errno::INVAL
-                | rustix::io::Errno::NOSYS
-                | rustix::io::Errno::OPNOTSUPP
-                | rustix::io::Errno::PERM,
-            ) => break,
+            Ok(0) | Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => break,
+            Ok(copied) => done += copied as u64,
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }

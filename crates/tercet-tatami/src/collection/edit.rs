@@ -144,7 +144,7 @@ impl Collection {
                 if records.is_empty() {
                     return Ok(());
                 }
-                records.iter().for_each(|record| record.put(&mut bytes));
+                put_all(&records, &mut bytes);
                 match self.create(&bytes) {
                     // Somebody else was first: append to that one.
                     Err(Fault::Publish(PublishError::Exists { .. })) => continue,
@@ -160,7 +160,7 @@ impl Collection {
             if keep == 0 {
                 new = log::header();
             }
-            records.iter().for_each(|record| record.put(&mut new));
+            put_all(&records, &mut new);
             if records.is_empty() {
                 self.replay = replay;
                 return Ok(());
@@ -233,6 +233,12 @@ impl Collection {
 
     fn error_name(&self) -> Arc<str> {
         self.manifest_path().display().to_string().into()
+    }
+}
+
+fn put_all(records: &[Record], out: &mut Vec<u8>) {
+    for record in records {
+        record.put(out);
     }
 }
 

@@ -32,13 +32,12 @@ impl Collection {
         for input in inputs {
             let path = input.as_ref();
             let shown = path.to_string_lossy();
-            let member = match self.member(&shown) {
-                Some(member) => member.clone(),
-                None => {
-                    let relative = self.relative(path)?;
-                    let missing = || self.error(Fault::NoSuchMember { path: relative.as_str().into() });
-                    self.member(&relative).cloned().ok_or_else(missing)?
-                }
+            let member = if let Some(member) = self.member(&shown) {
+                member.clone()
+            } else {
+                let relative = self.relative(path)?;
+                let missing = || self.error(Fault::NoSuchMember { path: relative.as_str().into() });
+                self.member(&relative).cloned().ok_or_else(missing)?
             };
             files.push(self.open_member(&member)?);
             members.push(member);
