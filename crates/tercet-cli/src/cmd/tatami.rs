@@ -6,6 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 pub(crate) mod cat;
+pub(crate) mod collection;
 mod columns;
 pub(crate) mod create;
 pub(crate) mod head;
@@ -45,6 +46,9 @@ pub(crate) enum Verb {
     /// The rows are read one after the other, with memory for one row group. The file appears when it is complete;
     /// until then nothing changes.
     Create(create::Args),
+    /// Keep many files as one: add, list, remove, compact
+    #[command(visible_alias = "col")]
+    Collection(collection::Args),
     /// Check a file: structure, checksums, values
     Verify(verify::Args),
     /// Draw a file as a tree of named bytes
@@ -62,6 +66,7 @@ impl Verb {
             Self::Lookup(args) => lookup::run(args, out),
             Self::Stats(args) => stats::run(args, out),
             Self::Create(args) => create::run(args, out),
+            Self::Collection(args) => collection::run(args, out),
             Self::Verify(args) => verify::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Repair(args) => repair::run(args, out),
