@@ -59,8 +59,7 @@ impl Live {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// The record.
-    #[cfg(test)]
+    /// The payload of the record.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         crate::wire::cursor::put(self.documents, &mut out);
