@@ -77,6 +77,9 @@ pub enum Fault {
         /// Names there are, the first few.
         available: Box<str>,
     },
+    /// A phrase is looked for in texts that are not kept.
+    #[error("keeps only the beginnings of its documents, so that phrases cannot be looked for")]
+    NoTexts,
     /// There is no row of this number.
     #[error("has no row {row}: there are {rows}")]
     NoSuchRow {
@@ -322,6 +325,7 @@ impl Diagnose for Fault {
             | Self::NoSuchRow { .. }
             | Self::NoSuchGroup { .. }
             | Self::NotSorted
+            | Self::NoTexts
             | Self::KeyType { .. }
             | Self::Bind(_)
             | Self::NotASegment

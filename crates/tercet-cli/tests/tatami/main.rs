@@ -12,6 +12,7 @@ mod folder;
 mod golden;
 mod print;
 mod refused;
+mod segments;
 
 use folder::{Folder, said};
 

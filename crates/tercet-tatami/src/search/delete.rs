@@ -69,7 +69,9 @@ pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &Doomed<'_>) -> Resul
     let mut live = segment.live.clone().unwrap_or_else(|| Live::all(documents));
     let before = live.count();
     let (rows, not_found) = chosen(&segment, doomed, &live)?;
-    rows.into_iter().for_each(|row| live.delete(row));
+    for row in rows {
+        live.delete(row);
+    }
     let left = live.count();
     if left < before {
         let staged = lock.replace().map_err(|error| named(error.into()))?;

@@ -9,9 +9,13 @@
 
 use std::collections::HashMap;
 
+use super::options::{Hit, SearchOptions, SearchStats};
+use super::query::Query;
+use super::rank::Rank;
+use super::score;
 use super::segment::Segment;
-use super::{Hit, analyze, score};
-use crate::fault::{Error, Fault};
+use crate::fault::Error;
+use crate::predicate::Mask;
 use crate::scalar::Scalar;
 
 /// A document that was found in one of several segments.
@@ -38,6 +42,23 @@ pub struct ManyStats {
     pub visited: u64,
     /// The score of the last document that was asked for; 0 if there are fewer.
     pub threshold: f32,
+    /// Blocks of the lists of the segments that were searched.
+    pub blocks: u64,
+    /// Blocks that were decoded.
+    pub blocks_decoded: u64,
+    /// Documents whose score was computed.
+    pub documents_scored: u64,
+    /// Documents whose text was read, to look for phrases.
+    pub texts_read: u64,
+}
+
+impl ManyStats {
+    fn add(&mut self, one: &SearchStats) {
+        self.blocks += one.blocks;
+        self.blocks_decoded += one.blocks_decoded;
+        self.documents_scored += one.documents_scored;
+        self.texts_read += one.texts_read;
+    }
 }
 
 /// Segments that are ranked each by itself.
@@ -54,14 +75,13 @@ impl<'a> Index<'a> {
 
     /// The best `k` documents for the words of a text. Of several documents with one identity the best is told.
     pub fn search(&self, text: &str, k: usize) -> Result<Vec<ManyHit>, Error> {
-        let words = analyze::tokens(text.as_bytes());
+        let query = Query::of_words(text);
         let several = self.segments.len() > 1;
         let wanted = if several { k.saturating_mul(2) } else { k };
         let mut all = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
-            let documents = segment.documents();
-            let hits = segment.best(&words, wanted, &|_, found| score::idf(documents, found))?;
-            all.extend(named(at, segment, &hits)?);
+            let found = segment.find(&query, &SearchOptions::new(wanted))?;
+            all.extend(named(at, segment, &found.hits)?);
         }
         if several {
             all.sort_by(order);
@@ -103,36 +123,58 @@ impl<'a> Cluster<'a> {
 
     /// The best `k` documents for the words of a text.
     pub fn search(&self, text: &str, k: usize) -> Result<(Vec<ManyHit>, ManyStats), Error> {
-        let words = analyze::tokens(text.as_bytes());
+        self.find(&Query::of_words(text), &SearchOptions::new(k), None)
+    }
+
+    /// The best documents for a question; with `filters`, only the documents that those of each segment hold.
+    ///
+    /// With another ranking than that of the format no segment is left out, and lengths are compared with the mean of each
+    /// segment.
+    pub fn find(
+        &self,
+        query: &Query,
+        options: &SearchOptions<'_>,
+        filters: Option<&[Mask]>,
+    ) -> Result<(Vec<ManyHit>, ManyStats), Error> {
+        let k = options.k;
+        let words: Vec<&str> = query.words().collect();
         let mut known: HashMap<&str, Word> = HashMap::new();
+        let mut weights: HashMap<String, f32> = HashMap::new();
         for word in &words {
-            if !known.contains_key(word.as_str()) {
-                known.insert(word, self.ask(word)?);
+            if !known.contains_key(word) {
+                let word_known = self.ask(word)?;
+                weights.insert((*word).to_owned(), score::idf(self.documents, word_known.found));
+                known.insert(word, word_known);
             }
         }
-        let idf = |word: &str| known.get(word).map_or(0.0, |known| score::idf(self.documents, known.found));
         let mut stats = ManyStats::default();
         let mut order: Vec<(f32, usize)> = Vec::new();
         for at in 0..self.segments.len() {
-            let most = |word: &String| known.get(word.as_str()).map_or(0, |known| known.most[at]);
+            let most = |word: &str| known.get(word).map_or(0, |known| known.most[at]);
             if words.iter().all(|word| most(word) == 0) {
                 continue;
             }
             // In the order of the query, as scores are added: then no score of the segment is higher, to the bit.
-            let bound = words.iter().filter(|word| most(word) > 0);
-            let bound = bound.fold(0.0f32, |sum, word| sum + score::term(idf(word), most(word)));
-            order.push((bound, at));
+            let idf = |word: &str| weights.get(word).copied().unwrap_or(0.0);
+            let held = words.iter().filter(|word| most(word) > 0);
+            let bound = held.fold(0.0f32, |sum, word| sum + score::term(idf(word), most(word)));
+            order.push((if options.rank == Rank::Format { bound } else { f32::INFINITY }, at));
         }
         stats.candidates = order.len() as u64;
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut best = Best::new(k);
         for (bound, at) in order.into_iter().take_while(|_| k > 0) {
-            if bound < best.threshold() {
+            let seed = best.threshold();
+            if bound < seed {
                 break;
             }
             let segment = &self.segments[at];
-            let hits = segment.best(&words, k.saturating_mul(2), &|word, _| idf(word))?;
-            for hit in named(at, segment, &hits)? {
+            let mut options = options.with_seed(seed).with_weights(&weights);
+            options.k = k.saturating_mul(2);
+            options.filter = filters.and_then(|filters| filters.get(at));
+            let found = segment.find(query, &options)?;
+            stats.add(&found.stats);
+            for hit in named(at, segment, &found.hits)? {
                 best.push(hit);
             }
             stats.visited += 1;
@@ -145,9 +187,9 @@ impl<'a> Cluster<'a> {
     fn ask(&self, word: &str) -> Result<Word, Error> {
         let mut out = Word { found: 0, most: Vec::with_capacity(self.segments.len()) };
         for segment in self.segments {
-            let (found, most) = segment.extent(word.as_bytes())?;
-            out.found += found;
-            out.most.push(most);
+            let told = segment.term_stats(word)?;
+            out.found += told.map_or(0, |told| told.documents);
+            out.most.push(told.map_or(0, |told| told.max_frequency));
         }
         Ok(out)
     }
@@ -213,22 +255,4 @@ fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<ManyHit>, Err
         Ok(ManyHit { segment: at, document: hit.document, doc_id, score: hit.score })
     });
     named.collect()
-}
-
-impl Segment {
-    /// In how many documents a word is, and how often at most in one of them.
-    pub(super) fn extent(&self, word: &[u8]) -> Result<(u64, u32), Error> {
-        let found = || -> Result<(u64, u32), Fault> {
-            let Some(entry) = self.terms.get(word)? else { return Ok((0, 0)) };
-            let most = match entry {
-                super::terms::Entry::Singleton { frequency, .. } => frequency,
-                super::terms::Entry::List { list, documents } => {
-                    let skips = self.postings.skips(list, documents, self.documents)?;
-                    skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0)
-                }
-            };
-            Ok((entry.documents().into(), most))
-        };
-        found().map_err(|fault| self.file.error(fault))
-    }
 }

@@ -51,11 +51,11 @@ impl Routing {
             let mut words = Vec::new();
             segment.for_each_term(|word, _| words.push(word.to_vec()))?;
             for word in words {
-                let (documents, max_frequency) = segment.extent(&word)?;
+                let Some(told) = segment.term_stats_of(&word)? else { continue };
                 let route = Route {
                     shard: u32::try_from(shard).unwrap_or(u32::MAX),
-                    documents: u32::try_from(documents).unwrap_or(u32::MAX),
-                    max_frequency,
+                    documents: u32::try_from(told.documents).unwrap_or(u32::MAX),
+                    max_frequency: told.max_frequency,
                 };
                 terms.entry(word).or_default().push(route);
             }
