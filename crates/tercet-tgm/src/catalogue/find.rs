@@ -4,11 +4,11 @@ use bytes::{Bytes, BytesMut};
 use tercet_core::limits::within;
 use tercet_core::{Budget, ByteSource, SourceError, Span};
 
-use super::{Catalogue, CatalogueError, MARK};
+use super::{Catalogue, CatalogueError};
 use crate::cbor;
 use crate::fault::Fault;
 use crate::message::Message;
-use crate::metadata::EXTRA;
+use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
 use crate::wire::frame::FrameHeader;
@@ -135,8 +135,8 @@ impl Ending {
         let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let body = frame.get(inside(body.start)..inside(body.end)).unwrap_or_default();
         let budget = Budget::new("metadata", options.limits.metadata_bytes);
-        let value = cbor::decode(body, &budget).map(|(value, _)| value);
-        value.is_ok_and(|value| value.get(EXTRA).is_some_and(|extra| extra.get(MARK).is_some()))
+        let Ok((value, _)) = cbor::decode(body, &budget) else { return false };
+        GlobalMetadata::from_value(value).is_ok_and(|metadata| metadata.is_marked())
     }
 
     /// The message as a catalogue, if it is marked as one. One more read for those that are longer than the tail.
@@ -191,7 +191,6 @@ mod tests {
     use super::*;
     use crate::catalogue::{CatalogueBuilder, CatalogueKeys};
     use crate::encode::{EncodeOptions, Provenance, encode_message};
-    use crate::metadata::GlobalMetadata;
 
     /// Every message behind a catalogue costs one read, and so does the catalogue.
     #[test]
