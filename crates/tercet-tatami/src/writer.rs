@@ -46,6 +46,7 @@ use tercet_core::publish::{PublishError, Staged};
 use crate::column::Column;
 use crate::fault::{Fault, OptionsError};
 use crate::schema::{Field, Schema, SchemaError, Type};
+use crate::search::inverted::Inverted;
 use crate::wire::footer;
 use crate::wire::header;
 use crate::wire::ids::Codec;
@@ -55,7 +56,7 @@ use chunk::ColumnWriter;
 pub(crate) use compress::Compressor;
 use group::Group;
 pub use options::{Profile, WriterOptions};
-use spool::Spool;
+pub(crate) use spool::Spool;
 
 /// Writes rows to a sink.
 ///
@@ -78,6 +79,8 @@ pub struct Writer<S> {
     /// Places are counted from the start of the spool until the file is closed.
     indexes: Vec<footer::IndexEntry>,
     totals: Totals,
+    /// The words of a search segment.
+    inverted: Option<Inverted>,
     /// Something failed half-way: what is there is no file any more.
     broken: bool,
 }
@@ -140,6 +143,7 @@ impl<S: Sink> Writer<S> {
             blooms: Spool::new(folder),
             indexes: Vec::new(),
             totals: Totals::default(),
+            inverted: None,
             broken: false,
             schema,
             options,
@@ -219,6 +223,11 @@ impl<S: Sink> Writer<S> {
             return Err(Fault::Write(std::io::Error::other("an earlier write failed")));
         }
         Ok(())
+    }
+
+    /// Makes the file a search segment. The rows are its documents.
+    pub(crate) fn attach(&mut self, inverted: Inverted) {
+        self.inverted = Some(inverted);
     }
 
     /// Completes the file. One on disk appears now, whole.

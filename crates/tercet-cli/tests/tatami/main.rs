@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
 #![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
+mod collection;
 mod create;
 mod damage;
 mod doors;
@@ -11,6 +12,7 @@ mod folder;
 mod golden;
 mod print;
 mod refused;
+mod segments;
 
 use folder::{Folder, said};
 
