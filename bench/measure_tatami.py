@@ -19,8 +19,10 @@ import sys
 import time
 
 MIB = 1 << 20
-# Rows of our pages in files for single rows: few where rows are large. Files that are scanned keep the writer's defaults.
-FOR_LOOKUPS = {"documents": ["--page-rows", 128], "lineitem": ["--page-rows", 4096]}
+# Our files for single rows have pages of few rows where rows are large, and short runs of blobs. Files that are scanned keep the
+# writer's defaults, but for the runs of the documents, which are long.
+FOR_LOOKUPS = {"documents": ["--page-rows", 128, "--run-bytes", MIB], "lineitem": ["--page-rows", 4096]}
+FOR_SCANS = {"documents": ["--run-bytes", 16 * MIB]}
 LINEITEM = (
     "l_orderkey,l_partkey,l_suppkey,l_linenumber,l_quantity,l_extendedprice,l_discount,l_tax,l_returnflag,l_linestatus,"
     "l_shipdate,l_commitdate,l_receiptdate,l_shipinstruct,l_shipmode,l_comment"
@@ -68,11 +70,14 @@ def sizes(table, inputs, folder):
     aims = {"documents": 0.85, "lineitem": 1.0}
     for case, path in inputs.items():
         kind = case if case in aims else "strings"
-        for name, words in (("", []), (".lookup", FOR_LOOKUPS.get(case))):
-            if words is None:
-                continue
+        files = [("", FOR_SCANS.get(case, []), case)]
+        if case in FOR_SCANS:
+            files.append((".default", [], f"{case}, default runs"))
+        if case in FOR_LOOKUPS:
+            files.append((".lookup", FOR_LOOKUPS[case], f"{case}, for single rows"))
+        for name, words, what in files:
             made = run(table.binary, "make", kind, path, os.path.join(folder, case + name), *words)
-            table.sizes(case + (", small pages" if words else ""), None if name else aims.get(case), made)
+            table.sizes(what, None if name else aims.get(case), made)
 
 
 def writes(table, inputs):
@@ -81,7 +86,9 @@ def writes(table, inputs):
         for threads in (1, 2):
             repeat = 3 if kind != "strings" else 9
             words = ["write", kind, path, "--threads", threads, "--repeat", repeat]
-            table.times(f"{case}: write, {threads} thread(s)", 1.0, *words)
+            table.times(f"{case}: write, {threads} thread(s)", 1.0, *words, *FOR_SCANS.get(case, []))
+            if case in FOR_SCANS:
+                table.times(f"{case}: write, default runs, {threads} thread(s)", None, *words)
 
 
 def scans(table, inputs, folder):
@@ -113,7 +120,9 @@ def points(table, folder):
             fetch = ["fetch", stem, "--columns", f"{key},{columns}", *same]
             table.times(f"{name}: row of a key{pages}", aim, *fetch)
             table.times(f"{name}: row of a key, peer by row filter{pages}", None, *fetch, "--filter")
+    default = os.path.join(folder, "documents.default")
     takes = [
+        (default, "documents, defaults: 100 rows with the blob", "url,title,body,status,timestamp,digest", None),
         (documents, "documents: 100 rows without the blob", "url,title,status,timestamp,digest", 10.0),
         (documents, "documents: 100 rows with the blob", "url,title,body,status,timestamp,digest", 2.0),
         (lineitem, "lineitem: 100 rows", LINEITEM, 10.0),
@@ -151,7 +160,7 @@ def record(table, options):
         pass
     made = dict(
         date=time.strftime("%Y-%m-%d"), commit=commit, machine=machine, beside=options.beside,
-        load=os.getloadavg(), pages=FOR_LOOKUPS, rows=table.rows,
+        load=os.getloadavg(), for_scans=FOR_SCANS, for_lookups=FOR_LOOKUPS, rows=table.rows,
     )
     with open(options.record, "w") as out:
         json.dump(made, out, indent=1)

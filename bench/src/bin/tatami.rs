@@ -50,7 +50,7 @@ fn peer_path(stem: &str) -> PathBuf {
 }
 
 fn our_options() -> WriterOptions {
-    ours::options(page_rows(), number("--run-bytes", 1 << 20))
+    ours::options(page_rows(), number("--run-bytes", WriterOptions::new().blob_run_target_bytes))
 }
 
 fn page_rows() -> u32 {

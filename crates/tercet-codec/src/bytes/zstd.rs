@@ -8,8 +8,12 @@
 mod dictionary;
 #[cfg(feature = "zstd")]
 mod frame;
+#[cfg(feature = "zstd")]
+mod parts;
 
 pub use dictionary::{Dictionary, RAW_ID, TRAINED_IDS, train};
+#[cfg(feature = "zstd")]
+pub use parts::decode_parts;
 
 use crate::CodecError;
 
@@ -18,6 +22,9 @@ pub const DEFAULT_LEVEL: i32 = 3;
 
 /// The levels libzstd accepts, fastest first.
 pub const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
+
+/// How far back the matches of [`encode_far`] may lie: what every decoder takes without being asked to.
+pub const FARTHEST: usize = 1 << 27;
 
 /// Whether this build can encode and decode.
 pub const fn is_built_in() -> bool {
@@ -79,6 +86,13 @@ fn grow(out: &mut Vec<u8>, left: usize) {
 #[cfg(feature = "zstd")]
 pub fn encode_frame(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
     frame::encode(raw, frame::Rules::Level(level), out)
+}
+
+/// Appends one frame of `raw` with content size and checksum to `out`, in which matches may lie as far back as `raw` goes (up
+/// to [`FARTHEST`] bytes), whatever the level's own distance is.
+#[cfg(feature = "zstd")]
+pub fn encode_far(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    frame::encode(raw, frame::Rules::Far(level), out)
 }
 
 /// Decodes `stored` into exactly `raw.len()` bytes.
@@ -160,9 +174,24 @@ pub fn encode_frame(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), 
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
 }
 
+/// Appends one frame of `raw` with content size and checksum to `out`.
+#[cfg(not(feature = "zstd"))]
+pub fn encode_far(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
+}
+
 /// Replaces what is in `raw` by the `len` bytes of `stored`.
 #[cfg(not(feature = "zstd"))]
 pub fn decode_new(_stored: &[u8], _len: usize, _raw: &mut Vec<u8>) -> Result<(), CodecError> {
+    Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
+}
+
+/// Decodes `stored` part by part.
+#[cfg(not(feature = "zstd"))]
+pub fn decode_parts(
+    _stored: &[u8],
+    _each: impl FnMut(&[u8]) -> std::ops::ControlFlow<()>,
+) -> Result<bool, CodecError> {
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
 }
 

@@ -25,7 +25,7 @@ mod train;
 
 use std::sync::OnceLock;
 
-use matcher::{Match, Matcher};
+use matcher::Matcher;
 
 use crate::CodecError;
 
@@ -116,26 +116,46 @@ impl Symbols {
         lengths: &mut Vec<u32>,
         coded: &mut Vec<u8>,
     ) -> Result<(), CodecError> {
+        let mut end = coded.len();
         for string in strings {
-            let start = coded.len();
-            self.encode_one(string, coded);
-            let len = u32::try_from(coded.len() - start).map_err(|_| CodecError::Encode {
-                codec: CODEC,
-                detail: format!("a string of {} bytes takes {} codes", string.len(), coded.len() - start),
-            })?;
+            let start = end;
+            end = self.encode_at(string, start, coded);
+            let Ok(len) = u32::try_from(end - start) else {
+                let detail = format!("a string of {} bytes takes {} codes", string.len(), end - start);
+                return Err(CodecError::Encode { codec: CODEC, detail });
+            };
             lengths.push(len);
         }
+        coded.truncate(end);
         Ok(())
     }
 
     /// Appends the codes of `string` to `coded`.
     pub fn encode_one(&self, string: &[u8], coded: &mut Vec<u8>) {
+        let end = self.encode_at(string, coded.len(), coded);
+        coded.truncate(end);
+    }
+
+    /// Writes the codes of `string` from place `at` on, and returns where they end. What is behind them is room for others.
+    fn encode_at(&self, string: &[u8], mut at: usize, coded: &mut Vec<u8>) -> usize {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.by_code[..self.count]));
-        coded.reserve(string.len());
-        matcher.cut(string, |found| match found {
-            Match::Symbol { code, .. } => coded.push(code),
-            Match::Byte(byte) => coded.extend_from_slice(&[ESCAPE, byte]),
+        // Two codes for each byte at the most.
+        let most = at + 2 * string.len();
+        if coded.len() < most {
+            coded.resize(most.max(coded.capacity()), 0);
+        }
+        let places = &mut coded[..most];
+        matcher.cut(string, |found| {
+            if let Some(place) = places.get_mut(at..at + 2) {
+                // A code that no escape stands before is written over by the next one.
+                place[0] = if found.escaped { ESCAPE } else { found.code };
+                place[1] = found.code;
+            } else if let Some(place) = places.get_mut(at) {
+                *place = found.code;
+            }
+            at += 1 + usize::from(found.escaped);
         });
+        at
     }
 
     /// Appends the strings of `lengths` codes each, which are all of `coded`, to `raw`: `raw_total` bytes in all. `ends`
@@ -199,7 +219,23 @@ impl Symbols {
     /// Writes a string from place `at` on, and returns where it ends. Eight bytes are written whatever the symbol has, so
     /// `raw` is that much longer than what belongs there.
     fn decode_at(&self, coded: &[u8], raw: &mut [u8], mut at: usize) -> Result<usize, Wrong> {
-        let mut codes = coded.iter();
+        let mut rest = coded;
+        // Several symbols at once: there is one look at the room for all of them.
+        while let Some((four, behind)) = rest.split_first_chunk::<4>() {
+            let symbols = four.map(|code| &self.by_code[usize::from(code)]);
+            let Some(places) = raw.get_mut(at..at + 5 * MAX_SYMBOL_BYTES) else { break };
+            if symbols.iter().any(|symbol| symbol.len == 0) {
+                break;
+            }
+            let mut end = 0;
+            for symbol in symbols {
+                places[end..end + MAX_SYMBOL_BYTES].copy_from_slice(&symbol.word);
+                end += usize::from(symbol.len);
+            }
+            at += end;
+            rest = behind;
+        }
+        let mut codes = rest.iter();
         while let Some(&code) = codes.next() {
             let Some(place) = raw.get_mut(at..at + MAX_SYMBOL_BYTES) else { return Err(Wrong::TooLong) };
             let symbol = self.by_code[usize::from(code)];

@@ -2,22 +2,26 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use rayon::prelude::*;
+use tercet_codec::bytes::zstd;
 use tercet_codec::varint;
 use tercet_core::limits::within;
 use tercet_core::{Budget, Fields, Limits, Span, Why};
 
+use super::pick::Picker;
 use crate::chunk::number;
 use crate::column::{Strings, View};
 use crate::fault::Fault;
 use crate::file::{Inner, check_dictionary, section_fault};
-use crate::record::fault;
+use crate::record::{Record, fault};
 use crate::region::Region;
 use crate::schema::Type;
 use crate::wire::cursor::Varints as _;
-use crate::wire::footer::{BLOBS, BlobColumn, Footer};
+use crate::wire::footer::{BLOBS, BlobColumn, Footer, Run};
 use crate::wire::ids::{Codec, Kind};
 
 /// Runs that are kept decoded: rows that are read one after the other are mostly in one run.
@@ -34,6 +38,8 @@ pub(crate) struct BlobReader {
     descriptor: usize,
     dictionary: Option<usize>,
     kept: Mutex<VecDeque<(usize, Arc<DecodedRun>)>>,
+    /// The run that single values were last picked from.
+    last_picked: AtomicUsize,
 }
 
 /// The values of a run.
@@ -68,8 +74,9 @@ impl BlobReader {
         let Some(descriptor) = descriptor else {
             if groups.last() == Some(&0) {
                 let runs = vec![0];
-                let kept = Mutex::default();
-                return Ok(Self { column, groups, runs, descriptor: usize::MAX, dictionary: None, kept });
+                let (kept, last_picked) = (Mutex::default(), AtomicUsize::new(usize::MAX));
+                let descriptor = usize::MAX;
+                return Ok(Self { column, groups, runs, descriptor, dictionary: None, kept, last_picked });
             }
             let rule = "a BLOBREF column with values has a descriptor";
             return Err(section_fault(BLOBS, "column_id", Why::Misplaced { rule }));
@@ -86,7 +93,8 @@ impl BlobReader {
         }
         let dictionary =
             if blob.dictionary == 0 { None } else { Some(check_dictionary(footer, blob.dictionary)?) };
-        Ok(Self { column, groups, runs, descriptor, dictionary, kept: Mutex::default() })
+        let last_picked = AtomicUsize::new(usize::MAX);
+        Ok(Self { column, groups, runs, descriptor, dictionary, kept: Mutex::default(), last_picked })
     }
 
     /// The number of the first value of a row group.
@@ -165,13 +173,97 @@ impl BlobReader {
         Ok(())
     }
 
+    /// Appends single values by their numbers, which are in ascending order; none gives an empty one. Each run is decoded once,
+    /// as far as its last value, several at a time.
+    pub(crate) fn pick(
+        &self,
+        inner: &Inner,
+        wanted: &[Option<u64>],
+        out: &mut Strings,
+        budget: &Budget,
+    ) -> Result<(), Fault> {
+        let numbers: Vec<u64> = wanted.iter().copied().flatten().collect();
+        let mut parts: Vec<(usize, &[u64])> = Vec::new();
+        let mut left = &numbers[..];
+        while let Some(first) = left.first() {
+            let run = self.runs.partition_point(|start| start <= first).saturating_sub(1);
+            let end = self.runs.get(run + 1).copied().unwrap_or(u64::MAX);
+            let here = left.partition_point(|number| *number < end).max(1);
+            parts.push((run, &left[..here]));
+            left = &left[here..];
+        }
+        let picked: Vec<Strings> = parts
+            .par_iter()
+            .map(|(run, numbers)| {
+                let mut some = Strings::new();
+                self.pick_of_run(inner, *run, numbers, &mut some, budget)?;
+                Ok(some)
+            })
+            .collect::<Result<_, Fault>>()?;
+        let mut values = picked.iter().flat_map(Strings::iter);
+        for number in wanted {
+            match number {
+                Some(_) => out.push(values.next().unwrap_or_default()),
+                None => out.push_empty(1),
+            }
+        }
+        Ok(())
+    }
+
+    fn pick_of_run(
+        &self,
+        inner: &Inner,
+        run: usize,
+        numbers: &[u64],
+        out: &mut Strings,
+        budget: &Budget,
+    ) -> Result<(), Fault> {
+        // A run that is asked for again is kept: rows that are read one by one are mostly neighbours.
+        let again = self.last_picked.swap(run, Ordering::Relaxed) == run;
+        let (first, end) = (self.runs[run], self.runs.get(run + 1).copied().unwrap_or(0));
+        let few = numbers.len() as u64 * 4 < end.saturating_sub(first) || numbers.len() == 1;
+        if !again && few && self.kept(run).is_none() {
+            let indices: Vec<usize> =
+                numbers.iter().map(|number| usize::try_from(number - first).unwrap_or(usize::MAX)).collect();
+            if let Some(picker) = self.stream_run(inner, run, &indices)? {
+                budget.spend(picker.bytes.len() as u64)?;
+                picker.push_to(out);
+                return Ok(());
+            }
+        }
+        for number in numbers {
+            self.read(inner, *number, number + 1, out, budget)?;
+        }
+        Ok(())
+    }
+
+    /// Values of a run, decoded no further than the last of them; none where the run has to be decoded whole.
+    fn stream_run(&self, inner: &Inner, run: usize, indices: &[usize]) -> Result<Option<Picker>, Fault> {
+        let region = Region::Run { column: number(self.column), run: number(run) };
+        let (blob, entry) = self.entry(inner, run)?;
+        if self.dictionary.is_some() || blob.codec != Codec::Zstd {
+            return Ok(None);
+        }
+        let record = Self::record(inner, region, entry)?;
+        within("a decompressed payload", entry.raw_bytes, inner.options.limits.chunk_bytes)?;
+        let mut picker = Picker::new(indices, entry);
+        // What is wrong is said by those who read the whole run.
+        let broke_off = zstd::decode_parts(&record.stored, |part| picker.take(part)).unwrap_or(false);
+        Ok(Some(picker).filter(|picker| broke_off && picker.is_done()))
+    }
+
+    /// A decoded run, if it is kept.
+    fn kept(&self, run: usize) -> Option<Arc<DecodedRun>> {
+        let kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        kept.iter().find(|(kept, _)| *kept == run).map(|(_, decoded)| Arc::clone(decoded))
+    }
+
     fn run(&self, inner: &Inner, run: usize) -> Result<Arc<DecodedRun>, Fault> {
-        let lock = || self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, decoded)) = lock().iter().find(|(kept, _)| *kept == run) {
-            return Ok(Arc::clone(decoded));
+        if let Some(decoded) = self.kept(run) {
+            return Ok(decoded);
         }
         let decoded = Arc::new(self.decode_run(inner, run)?);
-        let mut kept = lock();
+        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if kept.len() >= KEPT_RUNS {
             kept.pop_front();
         }
@@ -179,17 +271,16 @@ impl BlobReader {
         Ok(decoded)
     }
 
-    /// Reads and checks one run.
-    fn decode_run(&self, inner: &Inner, run: usize) -> Result<DecodedRun, Fault> {
-        let region = Region::Run { column: number(self.column), run: number(run) };
+    /// The column of a run and what the footer says of the run.
+    fn entry<'a>(&self, inner: &'a Inner, run: usize) -> Result<(&'a BlobColumn, Run), Fault> {
         let entry = self.descriptor(inner).and_then(|blob| Some((blob, *blob.runs.get(run)?)));
-        let Some((blob, entry)) = entry else {
-            return Err(section_fault(
-                BLOBS,
-                "run_count",
-                Why::Misplaced { rule: "every value lies in a run" },
-            ));
-        };
+        entry.ok_or_else(|| {
+            section_fault(BLOBS, "run_count", Why::Misplaced { rule: "every value lies in a run" })
+        })
+    }
+
+    /// Reads a run as it is stored, and compares its header with the footer.
+    fn record(inner: &Inner, region: Region, entry: Run) -> Result<Record, Fault> {
         let record = inner.record(region, entry.offset, Kind::Run)?;
         let header = &record.header;
         let numbers = [
@@ -204,6 +295,14 @@ impl BlobReader {
                 return Err(fault(region, field, entry.offset + at, 4, why));
             }
         }
+        Ok(record)
+    }
+
+    /// Reads and checks one run.
+    fn decode_run(&self, inner: &Inner, run: usize) -> Result<DecodedRun, Fault> {
+        let region = Region::Run { column: number(self.column), run: number(run) };
+        let (blob, entry) = self.entry(inner, run)?;
+        let record = Self::record(inner, region, entry)?;
         let (codec, dictionary) = match self.dictionary {
             Some(index) => (Codec::ZstdDict, Some(inner.compression_dictionary(index)?)),
             None => (blob.codec, None),

@@ -51,6 +51,8 @@ impl Inner {
         let mut found = Column::empty(self.field(column));
         let budget = self.budget();
         let (mut left, mut rows) = (wanted, Vec::new());
+        // Numbers of blob values, which are read when all are known: those of a run together.
+        let mut pending = Vec::new();
         while let Some(first) = left.first() {
             let table = self.page_table(first.group, column)?;
             let page = table.page_of(first.row);
@@ -65,26 +67,20 @@ impl Inner {
                 let validity = self.page_validity(first.group, column, page, &table)?;
                 let blob = self.blob(column)?;
                 let base = blob.first_of_group(first.group) + table.present_before(page);
-                let crate::column::Values::Bytes(strings) = &mut found.values else { break };
                 for wanted in now {
                     let at = usize::try_from(wanted.row - start).unwrap_or(usize::MAX);
                     let present = validity.as_ref().is_none_or(|validity| validity.get(at));
-                    if present {
-                        let before = validity.as_ref().map_or(at, |validity| validity.ones_in(0, at)) as u64;
-                        blob.read(self, base + before, base + before + 1, strings, &budget)?;
-                    } else {
-                        strings.push_empty(1);
-                    }
-                    let filled = strings.len();
+                    let before = validity.as_ref().map_or(at, |validity| validity.ones_in(0, at)) as u64;
                     match &mut found.validity {
                         Some(all) => all.push(present),
                         None if present => {}
                         None => {
-                            let mut all = crate::column::Bitmap::filled(filled - 1, true);
+                            let mut all = crate::column::Bitmap::filled(pending.len(), true);
                             all.push(false);
                             found.validity = Some(all);
                         }
                     }
+                    pending.push(present.then_some(base + before));
                 }
             } else {
                 rows.clear();
@@ -94,6 +90,11 @@ impl Inner {
                 self.pick_rows(first.group, column, page, &table, &rows, &mut found)?;
             }
             left = later;
+        }
+        if let crate::column::Values::Bytes(strings) = &mut found.values
+            && !pending.is_empty()
+        {
+            self.blob(column)?.pick(self, &pending, strings, &budget)?;
         }
         let mut order = vec![0; wanted.len()];
         for (index, wanted) in wanted.iter().enumerate() {

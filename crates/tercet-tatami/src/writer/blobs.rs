@@ -21,12 +21,12 @@ use crate::wire::footer::Run;
 use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind};
 use crate::wire::page::PageHeader;
 
-/// Bytes of values that decide on the dictionary, shared by all blob columns.
-const TRIAL_BYTES: usize = 64 << 20;
+/// Bytes of values that are compressed at a time, shared by all blob columns. The first of them decide on the dictionary.
+const WINDOW_BYTES: usize = 64 << 20;
 /// Each column gets so much at least.
-const LEAST_TRIAL_BYTES: usize = 8 << 20;
-/// Bytes of values that are compressed at a time.
-const WINDOW_BYTES: usize = 16 << 20;
+const LEAST_WINDOW_BYTES: usize = 8 << 20;
+/// Memory that is kept for later runs.
+const SPARE_BYTES: usize = 32 << 20;
 /// The most bytes of a dictionary.
 const DICTIONARY_BYTES: usize = 64 << 10;
 /// Samples shorter than this are not tried.
@@ -35,15 +35,23 @@ const LEAST_SAMPLE_BYTES: usize = 256;
 const TRAINING_BYTES: usize = 8 << 20;
 /// A run must fit into a record of less than 4 GiB.
 const MAX_TARGET: u64 = 1 << 31;
-/// With more runs than this, some of them say first whether a dictionary has a chance.
-const RUNS_TRIED_AT_ONCE: usize = 16;
+/// Of more bytes than this, some runs say first whether a dictionary has a chance.
+const TRIED_AT_ONCE: usize = 8 << 20;
+/// In the native profile a dictionary must make runs this much shorter: compressing with one takes half as long
+/// again, and its runs are decoded whole for one value. Where a
+/// sample of the values does not, none is trained either.
+const LEAST_GAIN_PERCENT: usize = 5;
+/// Room in front of the values of a run, for their number and their lengths.
+const HEAD_ROOM: usize = 16 << 10;
+/// Room for values that a run has from the beginning.
+const FIRST_ROOM: u64 = 4 << 20;
 
 /// The values of one column that are not written yet, and the runs that are.
 #[derive(Debug)]
 pub(super) struct BlobRuns {
     pub(super) column: usize,
     target: u64,
-    trial_bytes: usize,
+    window_bytes: usize,
     native: bool,
     compressor: Compressor,
     /// Runs that wait to be compressed.
@@ -54,6 +62,8 @@ pub(super) struct BlobRuns {
     held: usize,
     decided: bool,
     dictionary: Option<Dictionary>,
+    /// Memory of runs that were written, used again: new memory is cleared by the system first.
+    spare: Vec<Vec<u8>>,
     spool: Spool,
     /// Runs so far, their places counted from the start of the spool.
     runs: Vec<Run>,
@@ -75,7 +85,7 @@ impl BlobRuns {
         Self {
             column,
             target: options.blob_run_target_bytes.min(MAX_TARGET),
-            trial_bytes: (TRIAL_BYTES / columns.max(1)).max(LEAST_TRIAL_BYTES),
+            window_bytes: (WINDOW_BYTES / columns.max(1)).max(LEAST_WINDOW_BYTES),
             native: options.is_native(),
             compressor: Compressor::new(options),
             closed: Vec::new(),
@@ -84,6 +94,7 @@ impl BlobRuns {
             // Other codecs have no dictionaries.
             decided: options.codec != Codec::Zstd,
             dictionary: None,
+            spare: Vec::new(),
             spool: Spool::new(folder),
             runs: Vec::new(),
         }
@@ -94,13 +105,19 @@ impl BlobRuns {
         let crate::column::Values::Bytes(values) = &column.values else { return Ok(()) };
         for row in rows.filter(|row| column.is_present(*row)) {
             let value = values.get(row);
-            let bytes = self.open.bytes.len() as u64;
+            let bytes = self.open.values_len() as u64;
             if run::ends(self.open.lengths.len(), bytes, value.len() as u64, self.target) {
                 self.close();
-                let enough = if self.decided { WINDOW_BYTES } else { self.trial_bytes };
-                if self.held >= enough {
+                if self.held >= self.window_bytes {
                     self.work_off()?;
                 }
+            }
+            if self.open.bytes.is_empty() {
+                self.open.bytes = self.spare.pop().unwrap_or_else(|| {
+                    let room = usize::try_from(self.target.min(FIRST_ROOM)).unwrap_or(0);
+                    Vec::with_capacity(HEAD_ROOM + room.max(value.len()))
+                });
+                self.open.bytes.resize(HEAD_ROOM, 0);
             }
             self.open.bytes.extend_from_slice(value);
             // Longer values were refused.
@@ -127,10 +144,13 @@ impl BlobRuns {
         Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
     }
 
-    /// Ends the run that grows. Many may wait, so that none keeps more room than it needs.
+    /// Ends the run that grows. Many may wait, so that none keeps much more room than it needs.
     fn close(&mut self) {
         let mut run = std::mem::take(&mut self.open);
-        run.bytes.shrink_to_fit();
+        run.put_head();
+        if run.bytes.capacity() / 2 > run.bytes.len() {
+            run.bytes.shrink_to_fit();
+        }
         run.lengths.shrink_to_fit();
         self.closed.push(run);
     }
@@ -148,7 +168,16 @@ impl BlobRuns {
         for (run, stored) in runs.iter().zip(&stored) {
             self.push(run, stored)?;
         }
-        self.held = self.open.bytes.len();
+        let mut kept: usize = self.spare.iter().map(Vec::capacity).sum();
+        for mut run in runs {
+            kept += run.bytes.capacity();
+            if kept > SPARE_BYTES {
+                break;
+            }
+            run.bytes.clear();
+            self.spare.push(run.bytes);
+        }
+        self.held = self.open.values_len();
         Ok(())
     }
 
@@ -159,12 +188,10 @@ impl BlobRuns {
     ) -> Result<Vec<Stored>, Fault> {
         runs.par_iter()
             .map(|values| {
-                let values = values.borrow();
-                let payload = run::to_payload(&values.lengths, &values.bytes);
-                let raw_bytes = payload.len();
+                let payload = values.borrow().payload();
                 let mut bytes = self.compressor.run(payload, dictionary)?;
                 bytes.shrink_to_fit();
-                Ok(Stored { raw_bytes, bytes })
+                Ok(Stored { raw_bytes: payload.len(), bytes })
             })
             .collect()
     }
@@ -179,37 +206,38 @@ impl BlobRuns {
         if sample.len() < LEAST_SAMPLE_BYTES || self.native && !pays(raw, least) {
             return Ok(best);
         }
-        let trained = if self.native { zstd::train(&training(runs), DICTIONARY_BYTES)? } else { None };
-        let candidates = [Some(Dictionary::raw(sample)), trained.map(Dictionary::trained).transpose()?];
-        for candidate in candidates.into_iter().flatten() {
+        // What a dictionary has to come below.
+        let goal =
+            |before: usize| if self.native { before - before / 100 * LEAST_GAIN_PERCENT } else { before };
+        let limit = goal(least);
+        // Few bytes are all tried; of many, runs from all over.
+        let stride = raw.div_ceil(TRIED_AT_ONCE);
+        let some: Vec<&Values> = runs.iter().step_by(stride).collect();
+        let before: usize = best.1.iter().step_by(stride).map(|run| run.bytes.len()).sum();
+        for is_trained in [false, true] {
+            let candidate = match is_trained {
+                false => Some(Dictionary::raw(sample.clone())),
+                true if self.native => {
+                    zstd::train(&training(runs), DICTIONARY_BYTES)?.map(Dictionary::trained).transpose()?
+                }
+                true => None,
+            };
+            let Some(candidate) = candidate else { continue };
             let record = self.compressor.record(candidate.bytes())?.1.len();
-            if !self.has_a_chance(runs, &best.1, &candidate, record)? {
-                continue;
+            if stride > 1 {
+                let after = total(&self.compress(&some, Some(&candidate))?) + record / stride;
+                if after >= goal(before) {
+                    break;
+                }
             }
             let stored = self.compress(runs, Some(&candidate))?;
-            if total(&stored) + record < least {
-                least = total(&stored) + record;
+            let size = total(&stored) + record;
+            if size < least && size <= limit {
+                least = size;
                 best = (Some(candidate), stored);
             }
         }
         Ok(best)
-    }
-
-    /// Whether every eighth run promises that a dictionary pays. Few runs are all tried.
-    fn has_a_chance(
-        &self,
-        runs: &[Values],
-        best: &[Stored],
-        candidate: &Dictionary,
-        record: usize,
-    ) -> Result<bool, Fault> {
-        if runs.len() <= RUNS_TRIED_AT_ONCE {
-            return Ok(true);
-        }
-        let some: Vec<&Values> = runs.iter().step_by(8).collect();
-        let before: usize = best.iter().step_by(8).map(|run| run.bytes.len()).sum();
-        let after = total(&self.compress(&some, Some(candidate))?);
-        Ok(after + record / 8 < before)
     }
 
     fn push(&mut self, run: &Values, stored: &Stored) -> Result<(), Fault> {
@@ -239,16 +267,45 @@ impl BlobRuns {
     }
 }
 
-/// The values of a run: behind one another, and their lengths.
+/// The values of a run, their lengths, and its payload when it is complete.
 #[derive(Debug, Default)]
 struct Values {
+    /// Room, then the values behind one another. The number of values and their lengths are put into the room at last.
     bytes: Vec<u8>,
     lengths: Vec<u32>,
+    /// Where the payload starts.
+    start: usize,
 }
 
 impl Values {
+    /// Bytes of all values of a run that still grows.
+    fn values_len(&self) -> usize {
+        self.bytes.len().saturating_sub(HEAD_ROOM)
+    }
+
+    /// Completes the payload.
+    fn put_head(&mut self) {
+        let head = run::head(&self.lengths);
+        if let Some(start) = HEAD_ROOM.checked_sub(head.len())
+            && let Some(room) = self.bytes.get_mut(start..HEAD_ROOM)
+        {
+            room.copy_from_slice(&head);
+            self.start = start;
+        } else {
+            // Very many short values.
+            self.bytes.splice(..HEAD_ROOM.min(self.bytes.len()), head);
+            self.start = 0;
+        }
+    }
+
+    /// The payload of a complete run.
+    fn payload(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let mut start = 0;
+        let total: usize = self.lengths.iter().map(|len| *len as usize).sum();
+        let mut start = self.bytes.len() - total;
         self.lengths.iter().map(move |len| {
             let end = start + *len as usize;
             let value = &self.bytes[start..end];
@@ -282,7 +339,10 @@ fn training(runs: &[Values]) -> Vec<&[u8]> {
 
 /// Bytes and values of all runs.
 fn size(runs: &[Values]) -> (usize, usize) {
-    runs.iter().fold((0, 0), |(bytes, values), run| (bytes + run.bytes.len(), values + run.lengths.len()))
+    runs.iter().fold((0, 0), |(bytes, values), run| {
+        let total: usize = run.lengths.iter().map(|len| *len as usize).sum();
+        (bytes + total, values + run.lengths.len())
+    })
 }
 
 /// A run as it is stored.

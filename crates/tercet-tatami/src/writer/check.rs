@@ -68,6 +68,14 @@ fn texts(
     validity: Option<&Bitmap>,
     row_of: &dyn Fn(usize) -> usize,
 ) -> Result<(), BatchError> {
+    if validity.is_none() && strings.views().iter().all(|view| u64::from(view.len) <= MAX_VALUE_BYTES) {
+        // Many values are looked at together.
+        let wrong = if kind == Type::String { strings.first_invalid_utf8(0) } else { None };
+        return match wrong {
+            None => Ok(()),
+            Some(index) => Err(BatchError::NotUtf8 { column: name(field), row: row_of(index) as u64 }),
+        };
+    }
     for (index, value) in strings.iter().enumerate() {
         if value.is_empty() || validity.is_some_and(|bits| !bits.get(index)) {
             continue;

@@ -67,13 +67,13 @@ impl Compressor {
     }
 
     /// A run of blob values. All runs of a column have one codec, so that none stays as it is.
-    pub(super) fn run(self, payload: Vec<u8>, dictionary: Option<&Dictionary>) -> Result<Vec<u8>, Fault> {
+    pub(super) fn run(self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Vec<u8>, Fault> {
         let mut out = Vec::new();
         match (self.codec, dictionary) {
-            (Codec::None, _) => return Ok(payload),
-            (Codec::Lz4, _) => lz4::block::encode(&payload, &mut out)?,
-            (_, Some(dictionary)) => dictionary.encode(&payload, self.level, &mut out)?,
-            (_, None) => zstd::encode_frame(&payload, self.level, &mut out)?,
+            (Codec::None, _) => out.extend_from_slice(payload),
+            (Codec::Lz4, _) => lz4::block::encode(payload, &mut out)?,
+            (_, Some(dictionary)) => dictionary.encode(payload, self.level, &mut out)?,
+            (_, None) => zstd::encode_far(payload, self.level, &mut out)?,
         }
         Ok(out)
     }

@@ -40,7 +40,7 @@ pub struct WriterOptions {
     pub page_max_bytes: u32,
     /// The page size that the header tells; by default the bound.
     pub page_size_hint: Option<u32>,
-    /// Where a run of blob values ends, in bytes.
+    /// Where a run of blob values ends, in bytes. Longer runs are shorter in the file, and single values take longer to read.
     pub blob_run_target_bytes: u64,
     /// The most values of a value dictionary.
     pub dictionary_max_values: u32,
@@ -71,7 +71,7 @@ impl Default for WriterOptions {
             page_max_values: 65_536,
             page_max_bytes: 1 << 20,
             page_size_hint: None,
-            blob_run_target_bytes: 1 << 20,
+            blob_run_target_bytes: 4 << 20,
             dictionary_max_values: 65_536,
             dictionary_max_bytes: 1 << 20,
             inline_bounds: true,
@@ -137,7 +137,13 @@ impl WriterOptions {
 
     /// The defaults of the interop profile.
     pub fn interop() -> Self {
-        Self { profile: Profile::Interop, page_max_bytes: 0, inline_bounds: false, ..Self::default() }
+        Self {
+            profile: Profile::Interop,
+            page_max_bytes: 0,
+            blob_run_target_bytes: 1 << 20,
+            inline_bounds: false,
+            ..Self::default()
+        }
     }
 
     /// Adds a key and a value.

@@ -21,13 +21,22 @@ pub(super) fn encode(raw: &[u8], rules: Rules<'_>, out: &mut Vec<u8>) -> Result<
         };
         match rules {
             Rules::Level(level) => set_level(&mut encoder, level)?,
+            Rules::Far(level) => {
+                set_level(&mut encoder, level)?;
+                set_window(&mut encoder, window_log(raw.len()))?;
+            }
             Rules::Prepared(dictionary) => {
                 encoder.ref_cdict(dictionary).map_err(failed)?;
             }
         }
         compress(&mut encoder, raw, out)?;
-        if matches!(rules, Rules::Prepared(_)) {
-            encoder.disable_dictionary().map_err(failed)?;
+        match rules {
+            Rules::Level(_) => {}
+            // 0 is the level's own.
+            Rules::Far(_) => set_window(&mut encoder, 0)?,
+            Rules::Prepared(_) => {
+                encoder.disable_dictionary().map_err(failed)?;
+            }
         }
         *kept = Some(encoder);
         Ok(())
@@ -38,6 +47,8 @@ pub(super) fn encode(raw: &[u8], rules: Rules<'_>, out: &mut Vec<u8>) -> Result<
 #[derive(Clone, Copy)]
 pub(super) enum Rules<'a> {
     Level(i32),
+    /// A level, but with matches from anywhere before.
+    Far(i32),
     /// A dictionary made ready for a level.
     Prepared(&'a CDict<'static>),
 }
@@ -64,6 +75,18 @@ fn new_encoder() -> Result<CCtx<'static>, CodecError> {
 
 fn set_level(encoder: &mut CCtx<'_>, level: i32) -> Result<(), CodecError> {
     encoder.set_parameter(CParameter::CompressionLevel(level)).map(drop).map_err(failed)
+}
+
+fn set_window(encoder: &mut CCtx<'_>, log: u32) -> Result<(), CodecError> {
+    encoder.set_parameter(CParameter::WindowLog(log)).map(drop).map_err(failed)
+}
+
+/// The distance that covers `len` bytes, as a power of two; 0 where that of every level does.
+fn window_log(len: usize) -> u32 {
+    // Levels from 1 on look back as far as this at least.
+    const LEAST: usize = 1 << 19;
+    let covered = len.min(super::FARTHEST).next_power_of_two();
+    if covered <= LEAST { 0 } else { covered.trailing_zeros() }
 }
 
 fn compress(encoder: &mut CCtx<'_>, raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {

@@ -1,30 +1,46 @@
 //! The longest symbol that a string begins with.
 //!
-//! Symbols of two bytes and more are found by their first two: a small table of hashes gives those that may fit, the
-//! longest first, and each is compared as one word.
+//! Symbols of three bytes and more are found by the hash of their first three: the longest of a slot is compared as one word,
+//! the others of the slot hang behind it. What is shorter is told by the first two bytes, without a comparison.
 
 use super::{MAX_SYMBOL_BYTES, Symbol};
 
-const SLOT_BITS: u32 = 11;
+const SLOT_BITS: u32 = 10;
 
 /// What a piece of a string becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
-    Symbol {
-        code: u8,
-        len: u8,
-    },
-    /// No symbol begins with this byte.
-    Byte(u8),
+pub(super) struct Match {
+    /// The code of the symbol, or the byte itself if no symbol begins with it.
+    pub(super) code: u8,
+    /// The bytes of the string.
+    pub(super) len: u8,
+    /// Whether there is no symbol.
+    pub(super) escaped: bool,
+}
+
+impl Match {
+    /// A match in 16 bits: the code, the length, and whether it is escaped.
+    fn packed(self) -> u16 {
+        u16::from_le_bytes([self.code, self.len | u8::from(self.escaped) << 7])
+    }
+
+    #[inline]
+    fn unpacked(packed: u16) -> Self {
+        let [code, rest] = packed.to_le_bytes();
+        Self { code, len: rest & 0x7f, escaped: rest >> 7 != 0 }
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Matcher {
-    /// Where the candidates of each hash begin; the next slot begins where they end.
-    slots: Box<[u16; (1 << SLOT_BITS) + 1]>,
-    candidates: Vec<Candidate>,
+    /// The first candidate of each hash, counted from 1; 0 for none.
+    slots: Box<[u8; 1 << SLOT_BITS]>,
+    /// The first one is never a match.
+    candidates: Box<[Candidate; 256]>,
+    /// The symbols of one or two bytes, by the first two bytes of a string.
+    short: Vec<u16>,
     /// The symbols of one byte.
-    single: [Match; 256],
+    single: [u16; 256],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,81 +49,124 @@ struct Candidate {
     mask: u64,
     code: u8,
     len: u8,
+    /// The next candidate of the slot, which is no longer than this one; 0 for none.
+    next: u8,
+}
+
+impl Candidate {
+    const NONE: Self = Self { word: 1, mask: 0, code: 0, len: u8::MAX, next: 0 };
 }
 
 impl Matcher {
     pub(super) fn new(symbols: &[Symbol]) -> Self {
-        let mut single = [Match::Byte(0); 256];
+        let mut single = [0; 256];
         for (byte, place) in (0..=u8::MAX).zip(&mut single) {
-            *place = Match::Byte(byte);
+            *place = Match { code: byte, len: 1, escaped: true }.packed();
         }
-        let mut candidates = Vec::with_capacity(symbols.len());
-        for (code, symbol) in (0..=u8::MAX).zip(symbols) {
-            let len = symbol.len;
-            if len == 1 {
-                single[usize::from(symbol.word[0])] = Match::Symbol { code, len };
-            } else {
-                let mask = u64::MAX >> (64 - 8 * u32::from(len));
-                candidates.push(Candidate { word: u64::from_le_bytes(symbol.word), mask, code, len });
+        let mut long = Vec::with_capacity(symbols.len());
+        // The last first: of equal symbols the first is left standing.
+        let mut coded: Vec<(u8, &Symbol)> = (0..=u8::MAX).zip(symbols).collect();
+        coded.reverse();
+        for &(code, symbol) in &coded {
+            match symbol.len {
+                1 => single[usize::from(symbol.word[0])] = Match { code, len: 1, escaped: false }.packed(),
+                2 => {}
+                len => {
+                    let mask = u64::MAX >> (64 - 8 * u32::from(len));
+                    let word = u64::from_le_bytes(symbol.word);
+                    long.push(Candidate { word, mask, code, len, next: 0 });
+                }
             }
         }
-        candidates.sort_by_key(|candidate| (slot(candidate.word), std::cmp::Reverse(candidate.len)));
-        let mut slots = Box::new([0; (1 << SLOT_BITS) + 1]);
-        for candidate in &candidates {
-            slots[slot(candidate.word) + 1] += 1;
+        // The low byte of an index is the first byte of the string.
+        let mut short = single.repeat(256);
+        for (code, symbol) in coded.into_iter().filter(|(_, symbol)| symbol.len == 2) {
+            let index = u16::from_le_bytes([symbol.word[0], symbol.word[1]]);
+            short[usize::from(index)] = Match { code, len: 2, escaped: false }.packed();
         }
-        for index in 1..slots.len() {
-            slots[index] += slots[index - 1];
+        // Each is put before those of its slot that are there: the longest is put last, of equal ones the first symbol.
+        long.sort_by_key(|candidate| candidate.len);
+        let mut slots = Box::new([0; 1 << SLOT_BITS]);
+        let mut candidates = Box::new([Candidate::NONE; 256]);
+        for (number, mut candidate) in (1..=u8::MAX).zip(long) {
+            let slot = &mut slots[slot(candidate.word)];
+            candidate.next = std::mem::replace(slot, number);
+            candidates[usize::from(number)] = candidate;
         }
-        Self { slots, candidates, single }
+        Self { slots, candidates, short, single }
     }
 
     /// Cuts a string into what `each` gets, from the first byte to the last.
+    #[inline]
     pub(super) fn cut(&self, string: &[u8], mut each: impl FnMut(Match)) {
-        let mut rest = string;
-        while let Some(bytes) = rest.first_chunk() {
-            let found = self.find(u64::from_le_bytes(*bytes), MAX_SYMBOL_BYTES);
+        let mut at = 0;
+        while let Some(bytes) = string.get(at..).and_then(<[u8]>::first_chunk) {
+            let found = self.find(u64::from_le_bytes(*bytes));
             each(found);
-            rest = &rest[found.len()..];
+            at += usize::from(found.len);
         }
-        while !rest.is_empty() {
-            let mut bytes = [0; MAX_SYMBOL_BYTES];
-            bytes[..rest.len()].copy_from_slice(rest);
-            let found = self.find(u64::from_le_bytes(bytes), rest.len());
+        // The last bytes are moved to the front as they become fewer; zeros follow them.
+        let mut left = string.len() - at;
+        let mut word = match string.last_chunk() {
+            _ if left == 0 => return,
+            Some(bytes) => u64::from_le_bytes(*bytes) >> (8 * (MAX_SYMBOL_BYTES - left)),
+            None => short_word(string),
+        };
+        while left > 0 {
+            let found = self.find_last(word, left);
             each(found);
-            rest = &rest[found.len()..];
+            left -= usize::from(found.len);
+            word = word.checked_shr(8 * u32::from(found.len)).unwrap_or(0);
         }
     }
 
-    /// The longest match at the beginning of `word`, of whose bytes only the first `len`, at least one, are there.
+    /// The longest match at the beginning of `word`.
     #[inline]
-    fn find(&self, word: u64, len: usize) -> Match {
-        let slot = slot(word);
-        let (start, end) = (usize::from(self.slots[slot]), usize::from(self.slots[slot + 1]));
-        for candidate in &self.candidates[start..end] {
-            if (word ^ candidate.word) & candidate.mask == 0 && usize::from(candidate.len) <= len {
-                return Match::Symbol { code: candidate.code, len: candidate.len };
+    fn find(&self, word: u64) -> Match {
+        let mut number = self.slots[slot(word)];
+        while number != 0 {
+            let candidate = &self.candidates[usize::from(number)];
+            if (word ^ candidate.word) & candidate.mask == 0 {
+                return Match { code: candidate.code, len: candidate.len, escaped: false };
             }
+            number = candidate.next;
         }
-        self.single[usize::from(word.to_le_bytes()[0])]
+        let [first, second, ..] = word.to_le_bytes();
+        Match::unpacked(self.short[usize::from(u16::from_le_bytes([first, second]))])
     }
-}
 
-impl Match {
-    /// The bytes of the string.
+    /// The longest match at the beginning of `word`, of whose bytes only the first `left`, at least one, are there.
     #[inline]
-    pub(super) fn len(self) -> usize {
-        match self {
-            Self::Symbol { len, .. } => usize::from(len),
-            Self::Byte(_) => 1,
+    fn find_last(&self, word: u64, left: usize) -> Match {
+        let mut number = self.slots[slot(word)];
+        while number != 0 {
+            let candidate = &self.candidates[usize::from(number)];
+            if (word ^ candidate.word) & candidate.mask == 0 && usize::from(candidate.len) <= left {
+                return Match { code: candidate.code, len: candidate.len, escaped: false };
+            }
+            number = candidate.next;
         }
+        let [first, second, ..] = word.to_le_bytes();
+        let packed = if left == 1 {
+            self.single[usize::from(first)]
+        } else {
+            self.short[usize::from(u16::from_le_bytes([first, second]))]
+        };
+        Match::unpacked(packed)
     }
 }
 
-/// The slot of a word that begins with these two bytes.
+/// Fewer than eight bytes as a word, zeros behind them.
+fn short_word(bytes: &[u8]) -> u64 {
+    let mut word = [0; MAX_SYMBOL_BYTES];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}
+
+/// The slot of a word that begins with these three bytes.
 #[inline]
 fn slot(word: u64) -> usize {
-    let [low, high, ..] = word.to_le_bytes();
-    let hash = u32::from(u16::from_le_bytes([low, high])).wrapping_mul(0x9e37_79b1);
+    let [first, second, third, ..] = word.to_le_bytes();
+    let hash = u32::from_le_bytes([first, second, third, 0]).wrapping_mul(0x9e37_79b1);
     (hash >> (u32::BITS - SLOT_BITS)) as usize
 }

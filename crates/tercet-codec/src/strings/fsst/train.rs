@@ -4,19 +4,24 @@
 //! the pieces that were met, and what pieces that follow each other make together, are what the next table is chosen from.
 //! After a few rounds symbols have grown to what the strings repeat.
 
-use super::matcher::{Match, Matcher};
+use super::matcher::Matcher;
 use super::{MAX_SYMBOL_BYTES, MAX_SYMBOLS, Symbol};
 
-/// The most bytes that are looked at.
+/// The most bytes that are looked at …
 const SAMPLE_BYTES: usize = 1 << 15;
+/// … and the fewest; in between, a part of what there is.
+const LEAST_SAMPLE_BYTES: usize = 1 << 13;
+const SAMPLED_PART: usize = 16;
 
 /// Long strings are sampled in pieces of this many bytes.
 const PIECE: usize = 512;
 
 const ROUNDS: usize = 5;
+/// From this round on all of the sample is looked at.
+const FULL_ROUND: usize = 4;
 
 /// What is met less often is chance.
-const LEAST_COUNT: u32 = 3;
+const LEAST_COUNT: u64 = 3;
 
 /// A byte that has no symbol costs two: even those that save little are worth one.
 const BYTE_WEIGHT: u64 = 8;
@@ -30,7 +35,9 @@ pub(super) fn symbols<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Vec<Symbol
     let mut symbols = Vec::new();
     let mut counts = Counts::new();
     for round in 1..=ROUNDS {
-        counts.count(&sample, &symbols);
+        // The first tables are rough anyway.
+        let some = (sample.len() * round.min(FULL_ROUND)).div_ceil(FULL_ROUND);
+        counts.count(&sample[..some], &symbols);
         symbols = counts.best(&symbols, round < ROUNDS);
     }
     counts.count(&sample, &symbols);
@@ -43,8 +50,9 @@ pub(super) fn symbols<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Vec<Symbol
 /// Pieces of the strings from all over, the same for the same strings.
 fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let total: usize = strings.iter().map(|string| string.len()).sum();
-    let one_of = total.div_ceil(SAMPLE_BYTES).max(1) as u64;
-    let mut left = SAMPLE_BYTES;
+    let most = (total / SAMPLED_PART).clamp(LEAST_SAMPLE_BYTES, SAMPLE_BYTES);
+    let one_of = total.div_ceil(most).max(1) as u64;
+    let mut left = most;
     let pieces = strings.iter().flat_map(|string| string.chunks(PIECE));
     let mut sample = Vec::new();
     for (piece, number) in pieces.zip(0u64..) {
@@ -60,49 +68,62 @@ fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     sample
 }
 
-/// How often pieces were met, and one after the other.
+/// How often pieces were met, and one after the other. A sample has at most as many pieces as bytes.
 struct Counts {
-    single: Vec<u32>,
-    pairs: Vec<u32>,
+    single: Vec<u16>,
+    pairs: Vec<u16>,
+    /// The places of `pairs` that are not zero, so that no more than those are looked at.
+    met: Vec<u32>,
     /// The pieces that a string was cut into; those that were only considered are not.
     used: Vec<bool>,
 }
 
 impl Counts {
     fn new() -> Self {
-        Self { single: vec![0; PIECES], pairs: vec![0; PIECES * PIECES], used: vec![false; PIECES] }
+        Self {
+            single: vec![0; PIECES],
+            pairs: vec![0; PIECES * PIECES],
+            met: Vec::new(),
+            used: vec![false; PIECES],
+        }
     }
 
     fn count(&mut self, sample: &[&[u8]], symbols: &[Symbol]) {
         self.single.fill(0);
-        self.pairs.fill(0);
         self.used.fill(false);
+        for place in self.met.drain(..) {
+            self.pairs[place as usize] = 0;
+        }
         let matcher = Matcher::new(symbols);
         for string in sample {
             let mut before = None;
             matcher.cut(string, |found| {
-                let (piece, first_byte) = match found {
-                    Match::Symbol { code, .. } => {
-                        let code = usize::from(code);
-                        (FIRST_SYMBOL + code, usize::from(symbols[code].word[0]))
-                    }
-                    Match::Byte(byte) => (usize::from(byte), usize::from(byte)),
+                let (piece, first_byte) = if found.escaped {
+                    (usize::from(found.code), found.code)
+                } else {
+                    let code = usize::from(found.code);
+                    (FIRST_SYMBOL + code, symbols[code].word[0])
                 };
                 self.used[piece] = true;
-                self.met(before, piece);
-                if found.len() > 1 {
+                self.meet(before, piece);
+                if found.len > 1 {
                     // A symbol may also grow by a byte, or be cut down to one.
-                    self.met(before, first_byte);
+                    self.meet(before, usize::from(first_byte));
                 }
                 before = Some(piece);
             });
         }
     }
 
-    fn met(&mut self, before: Option<usize>, piece: usize) {
+    fn meet(&mut self, before: Option<usize>, piece: usize) {
         self.single[piece] += 1;
         if let Some(before) = before {
-            self.pairs[before * PIECES + piece] += 1;
+            let place = before * PIECES + piece;
+            let count = &mut self.pairs[place];
+            if *count == 0 {
+                self.met.push(u32::try_from(place).unwrap_or(u32::MAX));
+            }
+            *count += 1;
         }
     }
 
@@ -112,46 +133,71 @@ impl Counts {
             Ok(byte) => Symbol { word: [byte, 0, 0, 0, 0, 0, 0, 0], len: 1 },
             Err(_) => symbols[piece - FIRST_SYMBOL],
         };
-        let mut candidates = Vec::new();
-        for first in 0..FIRST_SYMBOL + symbols.len() {
-            if self.single[first] < LEAST_COUNT {
-                continue;
-            }
-            let head = symbol(first);
-            let weight = if head.len == 1 { BYTE_WEIGHT } else { u64::from(head.len) };
-            candidates.push((head, u64::from(self.single[first]) * weight));
-            if !with_pairs || usize::from(head.len) == MAX_SYMBOL_BYTES {
-                continue;
-            }
-            let followers = &self.pairs[first * PIECES..][..FIRST_SYMBOL + symbols.len()];
-            for (second, &count) in followers.iter().enumerate() {
-                if count >= LEAST_COUNT {
-                    let joined = join(head, symbol(second));
-                    candidates.push((joined, u64::from(count) * u64::from(joined.len)));
-                }
+        let mut gains = Gains::new(FIRST_SYMBOL + self.met.len());
+        for piece in 0..FIRST_SYMBOL + symbols.len() {
+            let count = u64::from(self.single[piece]);
+            if count >= LEAST_COUNT {
+                let symbol = symbol(piece);
+                gains.add(symbol, count * if symbol.len == 1 { BYTE_WEIGHT } else { u64::from(symbol.len) });
             }
         }
-        // The same bytes can be made of several pairs.
-        candidates.sort_by_key(|(symbol, _)| (symbol.word, symbol.len));
-        candidates.dedup_by(|(later, more), (earlier, gain)| {
-            let is_same = later == earlier;
-            if is_same {
-                *gain += *more;
+        for place in self.met.iter().filter(|_| with_pairs).map(|place| *place as usize) {
+            let (first, second) = (place / PIECES, place % PIECES);
+            let count = u64::from(self.pairs[place]);
+            let head = symbol(first);
+            let rare = count < LEAST_COUNT || u64::from(self.single[first]) < LEAST_COUNT;
+            if !rare && usize::from(head.len) < MAX_SYMBOL_BYTES {
+                let joined = join(head, symbol(second));
+                gains.add(joined, count * u64::from(joined.len));
             }
-            is_same
-        });
-        // Still in the order of their bytes where they save the same: sorting is stable.
-        candidates.sort_by_key(|(_, gain)| std::cmp::Reverse(*gain));
-        candidates.into_iter().take(MAX_SYMBOLS).map(|(symbol, _)| symbol).collect()
+        }
+        gains.best()
+    }
+}
+
+/// Symbols and what they save. The same bytes can be made of several pairs.
+struct Gains {
+    found: Vec<(Symbol, u64)>,
+    /// Open addressing: the number of a symbol, counted from 1, or 0 for an empty slot. At most half full.
+    slots: Vec<u32>,
+}
+
+impl Gains {
+    fn new(most: usize) -> Self {
+        Self { found: Vec::new(), slots: vec![0; (most * 2).next_power_of_two()] }
+    }
+
+    fn add(&mut self, symbol: Symbol, gain: u64) {
+        let last = self.slots.len() - 1;
+        let hash =
+            (u64::from_le_bytes(symbol.word) ^ u64::from(symbol.len)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut slot = usize::try_from(hash >> 40).unwrap_or(0) & last;
+        while let Some(number) = (self.slots[slot] as usize).checked_sub(1) {
+            if self.found[number].0 == symbol {
+                self.found[number].1 += gain;
+                return;
+            }
+            slot = (slot + 1) & last;
+        }
+        self.found.push((symbol, gain));
+        self.slots[slot] = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
+    }
+
+    /// Those that save the most, in the order of their bytes where they save the same.
+    fn best(mut self) -> Vec<Symbol> {
+        let key = |(symbol, gain): &(Symbol, u64)| (std::cmp::Reverse(*gain), symbol.word, symbol.len);
+        if self.found.len() > MAX_SYMBOLS {
+            self.found.select_nth_unstable_by_key(MAX_SYMBOLS, key);
+            self.found.truncate(MAX_SYMBOLS);
+        }
+        self.found.sort_unstable_by_key(key);
+        self.found.into_iter().map(|(symbol, _)| symbol).collect()
     }
 }
 
 /// What both make together, up to the most bytes of a symbol.
 fn join(head: Symbol, tail: Symbol) -> Symbol {
-    let mut joined = head;
-    for byte in tail.bytes().iter().take(MAX_SYMBOL_BYTES - usize::from(head.len)) {
-        joined.word[usize::from(joined.len)] = *byte;
-        joined.len += 1;
-    }
-    joined
+    let len = (head.len + tail.len).min(8);
+    let word = u64::from_le_bytes(head.word) | u64::from_le_bytes(tail.word) << (8 * u32::from(head.len));
+    Symbol { word: word.to_le_bytes(), len }
 }

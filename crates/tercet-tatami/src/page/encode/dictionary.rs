@@ -20,8 +20,10 @@ use crate::writer::WriterOptions;
 const CODE_CASCADE: [Scheme; 5] =
     [Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
 
-/// A sample of a page is made of so many pieces …
+/// A sample of a page is made of so many pieces at most …
 const PIECES: usize = 64;
+/// … and so many at least …
+const FEWEST_PIECES: usize = 16;
 /// … of so many values.
 const PIECE_LEN: usize = 64;
 
@@ -185,13 +187,14 @@ impl ValueDictionary {
         hash: impl Fn(&Self, &V) -> u64,
         width: impl Fn(&V) -> u64,
     ) -> bool {
-        if values.len() < 4 * PIECES * PIECE_LEN {
+        let pieces = (values.len() / (4 * PIECE_LEN)).min(PIECES);
+        if pieces < FEWEST_PIECES {
             return false;
         }
-        let mut seen: Vec<u64> = Vec::with_capacity(PIECES * PIECE_LEN);
+        let mut seen: Vec<u64> = Vec::with_capacity(pieces * PIECE_LEN);
         let mut bytes = 0;
-        for piece in 0..PIECES {
-            let start = piece * (values.len() - PIECE_LEN) / (PIECES - 1);
+        for piece in 0..pieces {
+            let start = piece * (values.len() - PIECE_LEN) / (pieces - 1);
             for value in &values[start..start + PIECE_LEN] {
                 if !find(self, value) {
                     seen.push(hash(self, value));
@@ -208,12 +211,14 @@ impl ValueDictionary {
         }
         // Only what every machine rounds alike, since the answer shows in the file.
         let per_value = ((drawn / different - 1.0) / 3.0 + 0.25).sqrt() * 6.0 - 3.0;
-        let new_rows = values.len() as f64 * drawn / (PIECES * PIECE_LEN) as f64;
+        let new_rows = values.len() as f64 * drawn / (pieces * PIECE_LEN) as f64;
         let x = per_value * new_rows / drawn;
         let new_values = new_rows / (1.0 + x / 2.0 + x * x / 12.0);
         let code_bits = 64 - (self.entries.len() as u64 + new_values as u64).leading_zeros();
         let cost = new_values * bytes as f64 / drawn + values.len() as f64 * f64::from(code_bits) / 8.0;
-        cost > best as f64 * 1.25
+        // Where none of so many came twice, hardly any does: values drawn from half as many would have met dozens of times.
+        let room = if seen.len() as f64 >= drawn { 1.0 } else { 1.25 };
+        cost > best as f64 * room
     }
 
     fn find_number(&self, key: u64) -> bool {

@@ -14,8 +14,8 @@
 //! | 100,000 wiki titles | 2,342,244 | 1,497,783 | 1,208,638 | 1,216,602 | +0.7 % |
 //! | 2,301 Japanese texts | 208,425 | 105,950 | 73,217 | 75,435 | +3.0 % |
 //!
-//! The rule: one page in [`MEASURED_PAGES`] of a column is compressed both ways, and symbols are used until the next such page
-//! if it is at most [`WORSE_PERCENT`] longer with them. Without a codec the shorter payload wins. Either way symbols must
+//! The rule: a sample of one page in [`MEASURED_PAGES`] of a column is compressed both ways, and symbols are used until the next
+//! such page if it is at most [`WORSE_PERCENT`] longer with them. Without a codec the shorter payload wins. Either way symbols must
 //! make the payload shorter, the symbol table counted until a page uses it.
 
 use bytes::Bytes;
@@ -36,8 +36,17 @@ const WORSE_PERCENT: usize = 1;
 /// Pages of a few huge values are left as they are: codes can be twice as long as what they stand for.
 const MAX_PAGE_BYTES: u64 = 1 << 30;
 
-/// One page in so many is compressed both ways.
+/// A sample of one page in so many is compressed both ways.
 const MEASURED_PAGES: u32 = 16;
+
+/// The sample is this part of a page …
+const SAMPLED_PART: u64 = 8;
+/// … but no fewer bytes than this …
+const LEAST_SAMPLE_BYTES: u64 = 16 << 10;
+/// … and no more than this …
+const MOST_SAMPLE_BYTES: u64 = 64 << 10;
+/// … from so many places.
+const SAMPLE_PIECES: usize = 4;
 
 /// The symbols of a column of text, and whether they pay.
 #[derive(Debug)]
@@ -81,22 +90,52 @@ impl TextTools {
             return Ok(None);
         }
         let symbols = self.symbols.get_or_insert_with(|| Symbols::train(values.iter().copied()));
+        if measured {
+            self.pays = pays(*compressor, symbols, values, plain_len)?;
+            if !self.pays {
+                return Ok(None);
+            }
+        }
         let coded = with_symbols(symbols, values)?;
         // The table is paid for by the first page that uses it.
         let table = if self.used { 0 } else { symbols_payload(symbols).len() as u64 };
-        if coded.len() as u64 + table >= plain_len {
-            return Ok(None);
-        }
-        if measured {
-            let mut plain = Vec::new();
-            put_plain(values, plain_len, &mut plain);
-            let stored =
-                |payload: &[u8]| Ok::<_, Fault>(compressor.payload(payload, None)?.stored_len(payload));
-            let without = stored(&plain)?;
-            self.pays = stored(&coded)? <= without + without / 100 * WORSE_PERCENT;
-        }
-        Ok(self.pays.then_some(coded))
+        Ok((coded.len() as u64 + table < plain_len).then_some(coded))
     }
+}
+
+/// Whether a sample of a page is stored well enough behind symbols.
+fn pays(compressor: Compressor, symbols: &Symbols, values: &[&[u8]], plain_len: u64) -> Result<bool, Fault> {
+    let sample = sample(values, plain_len);
+    let mut plain = Vec::new();
+    put_plain(&sample, self::plain_len(&sample), &mut plain);
+    let coded = with_symbols(symbols, &sample)?;
+    if coded.len() >= plain.len() {
+        return Ok(false);
+    }
+    let stored = |payload: &[u8]| Ok::<_, Fault>(compressor.payload(payload, None)?.stored_len(payload));
+    let without = stored(&plain)?;
+    Ok(stored(&coded)? <= without + without / 100 * WORSE_PERCENT)
+}
+
+/// Values that follow one another, from a few places of a page.
+fn sample<'a>(values: &[&'a [u8]], plain_len: u64) -> Vec<&'a [u8]> {
+    let most = (plain_len / SAMPLED_PART).clamp(LEAST_SAMPLE_BYTES, MOST_SAMPLE_BYTES);
+    if plain_len <= 2 * most {
+        return values.to_vec();
+    }
+    let mut out = Vec::new();
+    for piece in 0..SAMPLE_PIECES {
+        let mut left = most / SAMPLE_PIECES as u64;
+        for value in &values[values.len() * piece / SAMPLE_PIECES..] {
+            let len = value.len() as u64;
+            if len > left {
+                break;
+            }
+            left -= len;
+            out.push(*value);
+        }
+    }
+    if out.is_empty() { values.to_vec() } else { out }
 }
 
 /// Appends values in the shortest encoding.
@@ -153,16 +192,58 @@ fn put_plain(values: &[&[u8]], len: u64, out: &mut Vec<u8>) {
 }
 
 fn bounds(values: &[&[u8]]) -> Bounds {
-    let (Some(min), Some(max)) = (values.iter().min(), values.iter().max()) else {
-        return Bounds::default();
-    };
-    let zone = Zone { min: Bytes::copy_from_slice(min), max: Bytes::copy_from_slice(max) };
+    let Some(&first) = values.first() else { return Bounds::default() };
+    let (mut min, mut max) = ((prefix(first), first), (prefix(first), first));
+    for &value in values {
+        // Prefixes differ for nearly all values, so that few are compared byte by byte.
+        let prefix = prefix(value);
+        if prefix < min.0 || prefix == min.0 && value < min.1 {
+            min = (prefix, value);
+        }
+        if prefix > max.0 || prefix == max.0 && value > max.1 {
+            max = (prefix, value);
+        }
+    }
+    let zone = Zone { min: Bytes::copy_from_slice(min.1), max: Bytes::copy_from_slice(max.1) };
     Bounds { zone: Some(zone), has_nan: false }
+}
+
+/// The first eight bytes as a number that is in the order of texts; zeros stand for what is missing.
+fn prefix(value: &[u8]) -> u64 {
+    if let Some(bytes) = value.first_chunk() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes[..value.len()].copy_from_slice(value);
+    u64::from_be_bytes(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_are_those_of_all_bytes() {
+        let texts: [&[u8]; 9] = [
+            b"b",
+            b"b\0",
+            b"bbbbbbbbb",
+            b"bbbbbbbba",
+            b"",
+            b"\0",
+            b"\xff",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\0",
+            b"a",
+        ];
+        for from in 0..texts.len() {
+            for to in from + 1..=texts.len() {
+                let zone = bounds(&texts[from..to]).zone.unwrap();
+                assert_eq!(Some(&zone.min[..]), texts[from..to].iter().copied().min());
+                assert_eq!(Some(&zone.max[..]), texts[from..to].iter().copied().max());
+            }
+        }
+        assert!(bounds(&[]).zone.is_none());
+    }
 
     #[test]
     fn pages_of_symbols_have_known_bytes() {
