@@ -71,13 +71,18 @@ impl File {
     pub fn rows_within(&self, columns: &[usize], bytes: u64) -> u64 {
         let groups = self.footer().groups.iter();
         let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
-        let in_pages: u64 = chunks.map(|chunk| chunk.raw_bytes).sum();
+        let in_pages = total(chunks.map(|chunk| chunk.raw_bytes));
         let blobs = self.footer().blobs.iter();
         let blobs = blobs.filter(|blob| columns.iter().any(|column| *column as u64 == blob.column));
-        let in_runs: u64 = blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes).sum();
+        let in_runs = total(blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes));
         let per_row = in_pages.saturating_add(in_runs) / self.rows().max(1);
         (bytes / per_row.max(1)).max(1)
     }
+}
+
+/// A sum of what a file says, which may be anything.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 impl Scan {

@@ -6,16 +6,19 @@ use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 pub(crate) mod cat;
+pub(crate) mod collection;
 mod columns;
 mod condition;
 #[cfg(feature = "arrow")]
 pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod create;
+pub(crate) mod delete;
 pub(crate) mod explain;
 pub(crate) mod head;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
+pub(crate) mod merge;
 mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;
@@ -60,6 +63,13 @@ pub(crate) enum Verb {
     /// The rows are read one after the other, with memory for one row group. The file appears when it is complete;
     /// until then nothing changes.
     Create(create::Args),
+    /// Take documents out of a search segment
+    Delete(delete::Args),
+    /// Make one file of several: search segments, or files with the same columns
+    Merge(merge::Args),
+    /// Keep many files as one: add, list, remove, compact
+    #[command(visible_alias = "col")]
+    Collection(collection::Args),
     /// Check a file: structure, checksums, values
     Verify(verify::Args),
     /// Draw a file as a tree of named bytes
@@ -81,6 +91,9 @@ impl Verb {
             Self::Convert(args) => convert::run(args, out),
             Self::Stats(args) => stats::run(args, out),
             Self::Create(args) => create::run(args, out),
+            Self::Delete(args) => delete::run(args, out),
+            Self::Merge(args) => merge::run(args, out),
+            Self::Collection(args) => collection::run(args, out),
             Self::Verify(args) => verify::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Repair(args) => repair::run(args, out),

@@ -99,6 +99,11 @@ fn tatami_convert() {
 }
 
 #[test]
+fn tatami_collections() {
+    check("tatami-collections.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
 #![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
+mod collection;
 #[cfg(feature = "arrow")]
 mod convert;
 mod create;
@@ -14,6 +15,7 @@ mod golden;
 mod print;
 mod refused;
 mod scan;
+mod segments;
 
 use folder::{Folder, Said, said};
 
