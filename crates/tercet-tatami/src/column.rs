@@ -187,7 +187,7 @@ impl Values {
     }
 
     /// Adds rows of zeros or nothing.
-    pub(crate) fn push_zeros(&mut self, rows: usize) {
+    pub fn push_zeros(&mut self, rows: usize) {
         each_values!(
             self,
             fixed(v) => v.resize(v.len() + rows, Default::default()),
@@ -283,6 +283,13 @@ impl Column {
             }
             (None, None) => {}
         }
+    }
+
+    /// Rows `from..to`.
+    pub fn part(&self, from: usize, to: usize) -> Self {
+        let mut out = Self { values: self.values.same_empty(), validity: None };
+        out.extend_from(self, from, to);
+        out
     }
 
     /// The rows at these positions, in this order.

@@ -8,8 +8,13 @@ use crate::ui::Ui;
 pub(crate) mod cat;
 pub(crate) mod collection;
 mod columns;
+mod condition;
+#[cfg(feature = "arrow")]
+pub(crate) mod convert;
+pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod explain;
 pub(crate) mod head;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
@@ -39,6 +44,16 @@ pub(crate) enum Verb {
     /// The key is a value of the column that the file is sorted by. One page of that column is searched; of the other
     /// columns only the pages that hold the row are read.
     Lookup(lookup::Args),
+    /// Count rows, all of them or those that fulfil a condition
+    Count(count::Args),
+    /// Say which row groups and pages a condition leaves out, and by what
+    Explain(explain::Args),
+    /// Make a table of another format: Parquet, Arrow, CSV, JSONL and .tatami, each into the others
+    ///
+    /// What the input is, its first bytes say; what the output is, its name says, or --to. The output appears when it is
+    /// complete; until then nothing changes.
+    #[cfg(feature = "arrow")]
+    Convert(convert::Args),
     /// Say what columns hold and how it is stored
     ///
     /// Footer, page headers and value dictionaries are read, but no values.
@@ -70,6 +85,10 @@ impl Verb {
             Self::Cat(args) => cat::run(args, out),
             Self::Head(args) => head::run(args, out),
             Self::Lookup(args) => lookup::run(args, out),
+            Self::Count(args) => count::run(args, out),
+            Self::Explain(args) => explain::run(args, out),
+            #[cfg(feature = "arrow")]
+            Self::Convert(args) => convert::run(args, out),
             Self::Stats(args) => stats::run(args, out),
             Self::Create(args) => create::run(args, out),
             Self::Delete(args) => delete::run(args, out),

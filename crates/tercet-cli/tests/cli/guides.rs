@@ -88,6 +88,17 @@ fn tatami() {
 }
 
 #[test]
+fn tatami_scan() {
+    check("tatami-scan.md");
+}
+
+#[cfg(feature = "arrow")]
+#[test]
+fn tatami_convert() {
+    check("tatami-convert.md");
+}
+
+#[test]
 fn tatami_collections() {
     check("tatami-collections.md");
 }

@@ -20,9 +20,11 @@ mod build;
 mod csv;
 mod infer;
 mod json;
-mod options;
+pub(super) mod options;
 mod rows;
 pub(super) mod schema;
+#[cfg(feature = "arrow")]
+pub(super) mod table;
 mod text;
 mod token;
 
