@@ -28,7 +28,7 @@ pub(crate) mod verify;
 
 /// The verbs for `.tatami` files.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one is made for each run")]
+#[allow(clippy::large_enum_variant, reason = "one is made for each run")]
 pub(crate) enum Verb {
     /// Say what a file holds: columns, row groups, indexes, metadata
     ///

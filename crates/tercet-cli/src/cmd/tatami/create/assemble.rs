@@ -126,7 +126,9 @@ impl Rows {
         };
         let places: Vec<usize> = header.iter().map(place).collect::<Result<_, _>>()?;
         let mut is_there = vec![false; self.builders.len()];
-        places.iter().for_each(|&place| is_there[place] = true);
+        for &place in &places {
+            is_there[place] = true;
+        }
         let missing = |index: &usize| !is_there[*index] && !self.builders[*index].is_nullable();
         match (0..self.builders.len()).find(missing) {
             Some(index) => Err(in_column(
