@@ -75,9 +75,20 @@ fn rows(stem: &str) -> Outcome {
 
 fn count(stem: &str) -> Outcome {
     let Question { ours: our_path, peer: peer_path, condition, wanted } = question(stem);
-    let ours = || ours::open(&our_path).scan().filter(&condition).expect("a condition that fits").count().expect("readable");
+    let ours = || {
+        ours::open(&our_path)
+            .scan()
+            .filter(&condition)
+            .expect("a condition that fits")
+            .count()
+            .expect("readable")
+    };
     let peer = || {
-        if flag("--by-values") { filter::count_by_values(&peer_path, wanted) } else { filter::count(&peer_path, wanted) }
+        if flag("--by-values") {
+            filter::count_by_values(&peer_path, wanted)
+        } else {
+            filter::count(&peer_path, wanted)
+        }
     };
     on_threads(number("--threads", 1), || {
         assert_eq!(ours(), peer().expect("readable"), "both sides count the same");

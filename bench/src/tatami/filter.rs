@@ -12,7 +12,8 @@ use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter,
+    RowSelection,
 };
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
@@ -83,14 +84,16 @@ impl Open {
         let mask = ProjectionMask::roots(schema, columns.iter().copied());
         let tested = ProjectionMask::roots(schema, [wanted.column]);
         let filter = ArrowPredicateFn::new(tested, move |batch: RecordBatch| within(&batch, wanted));
-        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes.clone(), self.metadata.clone())
-            .with_row_groups(vec![group])
-            .with_projection(mask)
-            .with_batch_size(8192)
-            .with_row_filter(RowFilter::new(vec![Box::new(filter)]));
+        let mut builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes.clone(), self.metadata.clone())
+                .with_row_groups(vec![group])
+                .with_projection(mask)
+                .with_batch_size(8192)
+                .with_row_filter(RowFilter::new(vec![Box::new(filter)]));
         if let Some(pages) = self.pages(group, wanted) {
             let rows = self.metadata.metadata().row_group(group).num_rows() as usize;
-            builder = builder.with_row_selection(RowSelection::from_consecutive_ranges(pages.into_iter(), rows));
+            builder =
+                builder.with_row_selection(RowSelection::from_consecutive_ranges(pages.into_iter(), rows));
         }
         Ok(builder.build()?.collect::<Result<_, _>>()?)
     }
@@ -112,7 +115,8 @@ pub fn rows(path: &Path, wanted: Wanted, columns: &[usize]) -> Outcome<Vec<Recor
     let open = Open::new(path)?;
     let groups: Vec<usize> = (0..open.metadata.metadata().num_row_groups())
         .filter(|group| {
-            open.bounds(*group, wanted.column).is_none_or(|(min, max)| max >= wanted.low && min <= wanted.high)
+            open.bounds(*group, wanted.column)
+                .is_none_or(|(min, max)| max >= wanted.low && min <= wanted.high)
         })
         .collect();
     let found: Vec<Vec<RecordBatch>> =
@@ -157,9 +161,15 @@ pub fn count_by_values(path: &Path, wanted: Wanted) -> Outcome<u64> {
 /// The sum of the numbers of some batches, to compare answers.
 pub fn sum(batches: &[RecordBatch]) -> i128 {
     let numbers = batches.iter().flat_map(RecordBatch::columns).map(|array| match array.data_type() {
-        DataType::Int64 => array.as_primitive::<Int64Type>().values().iter().map(|value| i128::from(*value)).sum(),
-        DataType::Int32 => array.as_primitive::<Int32Type>().values().iter().map(|value| i128::from(*value)).sum(),
-        DataType::Utf8 => array.as_string::<i32>().iter().flatten().map(|text| text.len() as i128).sum::<i128>(),
+        DataType::Int64 => {
+            array.as_primitive::<Int64Type>().values().iter().map(|value| i128::from(*value)).sum()
+        }
+        DataType::Int32 => {
+            array.as_primitive::<Int32Type>().values().iter().map(|value| i128::from(*value)).sum()
+        }
+        DataType::Utf8 => {
+            array.as_string::<i32>().iter().flatten().map(|text| text.len() as i128).sum::<i128>()
+        }
         _ => array.len() as i128,
     });
     numbers.sum()

@@ -13,7 +13,9 @@ use tercet_core::checksum::crc32c;
 use tercet_core::source::Memory;
 use tercet_tatami::collection::{Member, Record};
 use tercet_tatami::wire::ids::Codec;
-use tercet_tatami::{Bitmap, Column, Field, File, Lists, OpenOptions, Schema, Type, Values, Writer, WriterOptions};
+use tercet_tatami::{
+    Bitmap, Column, Field, File, Lists, OpenOptions, Schema, Type, Values, Writer, WriterOptions,
+};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

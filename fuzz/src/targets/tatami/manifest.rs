@@ -16,7 +16,10 @@ pub(in super::super) fn run(input: &[u8]) {
     };
     let saved = saved.unwrap_or_else(|error| panic!("read, but not saved: {error}"));
     assert_eq!(saved.members, read.members, "a log without damage is saved as it is read");
-    assert!(read.members.is_sorted_by(|one, other| one.path < other.path), "one entry for each path, in order");
+    assert!(
+        read.members.is_sorted_by(|one, other| one.path < other.path),
+        "one entry for each path, in order"
+    );
     for member in &read.members {
         let place = member.location("/root".as_ref());
         let up = |place: &std::path::Path| place.components().any(|part| part == Component::ParentDir);
