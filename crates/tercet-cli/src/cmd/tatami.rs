@@ -9,18 +9,19 @@ pub(crate) mod cat;
 mod columns;
 pub(crate) mod create;
 pub(crate) mod head;
+pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
 mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;
 mod scalars;
+pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod verify;
 
 /// The verbs for `.tatami` files.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one is made for each run")]
 pub(crate) enum Verb {
     /// Say what a file holds: columns, row groups, indexes, metadata
     ///
@@ -45,6 +46,13 @@ pub(crate) enum Verb {
     /// The rows are read one after the other, with memory for one row group. The file appears when it is complete;
     /// until then nothing changes.
     Create(create::Args),
+    /// Make a search segment of documents
+    ///
+    /// Text, Markdown, web pages, JSONL and TREC. Memory does not grow with the documents, and the file appears when it is
+    /// complete; until then nothing changes.
+    Index(index::Args),
+    /// Search the documents of a segment
+    Search(search::Args),
     /// Check a file: structure, checksums, values
     Verify(verify::Args),
     /// Draw a file as a tree of named bytes
@@ -62,6 +70,8 @@ impl Verb {
             Self::Lookup(args) => lookup::run(args, out),
             Self::Stats(args) => stats::run(args, out),
             Self::Create(args) => create::run(args, out),
+            Self::Index(args) => index::run(args, out),
+            Self::Search(args) => search::run(args, out),
             Self::Verify(args) => verify::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Repair(args) => repair::run(args, out),

@@ -11,6 +11,7 @@ mod folder;
 mod golden;
 mod print;
 mod refused;
+mod search;
 
 use folder::{Folder, said};
 
