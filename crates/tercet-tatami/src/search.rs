@@ -14,15 +14,21 @@
 pub mod analyze;
 pub mod build;
 mod cursor;
+#[cfg(any(unix, windows))]
+mod delete;
 mod disjunction;
 mod highlight;
 pub(crate) mod inverted;
 pub(crate) mod live;
+mod many;
+mod merge;
 mod options;
 mod phrase;
+mod policy;
 mod postings;
 pub mod query;
 mod rank;
+mod routing;
 pub mod score;
 mod segment;
 mod terms;
@@ -30,8 +36,14 @@ mod top;
 mod tree;
 
 pub use build::{Document, Form, SegmentBuilder, SegmentOptions};
+#[cfg(any(unix, windows))]
+pub use delete::{Deleted, Doomed, delete, delete_on};
 pub use highlight::Highlight;
+pub use many::{Cluster, Index, ManyHit, ManyStats};
+pub use merge::{MergeOptions, Merged, merge};
 pub use options::{Found, Hit, SearchOptions, SearchStats, Stored, TermStats, WordExplain};
+pub use policy::{MergePolicy, SegmentSize};
 pub use query::{Query, QueryError};
 pub use rank::Rank;
+pub use routing::{Route, Routing};
 pub use segment::{Segment, TermInfo};

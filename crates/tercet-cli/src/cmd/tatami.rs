@@ -6,12 +6,15 @@ use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 pub(crate) mod cat;
+pub(crate) mod collection;
 mod columns;
 pub(crate) mod create;
+pub(crate) mod delete;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
+pub(crate) mod merge;
 mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;
@@ -53,6 +56,13 @@ pub(crate) enum Verb {
     Index(index::Args),
     /// Search the documents of a segment
     Search(search::Args),
+    /// Take documents out of a search segment
+    Delete(delete::Args),
+    /// Make one file of several: search segments, or files with the same columns
+    Merge(merge::Args),
+    /// Keep many files as one: add, list, remove, compact
+    #[command(visible_alias = "col")]
+    Collection(collection::Args),
     /// Check a file: structure, checksums, values
     Verify(verify::Args),
     /// Draw a file as a tree of named bytes
@@ -72,6 +82,9 @@ impl Verb {
             Self::Create(args) => create::run(args, out),
             Self::Index(args) => index::run(args, out),
             Self::Search(args) => search::run(args, out),
+            Self::Delete(args) => delete::run(args, out),
+            Self::Merge(args) => merge::run(args, out),
+            Self::Collection(args) => collection::run(args, out),
             Self::Verify(args) => verify::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Repair(args) => repair::run(args, out),

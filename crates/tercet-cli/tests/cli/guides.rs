@@ -93,6 +93,11 @@ fn tatami() {
 }
 
 #[test]
+fn tatami_collections() {
+    check("tatami-collections.md");
+}
+
+#[test]
 fn exit_codes() {
     check("exit-codes.md");
 }

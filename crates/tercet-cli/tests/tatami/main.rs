@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
 #![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
+mod collection;
 mod create;
 mod damage;
 mod doors;
@@ -12,6 +13,7 @@ mod golden;
 mod print;
 mod refused;
 mod search;
+mod segments;
 
 use folder::{Folder, said};
 

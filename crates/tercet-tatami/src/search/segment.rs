@@ -23,10 +23,10 @@ use crate::wire::ids::{Kind, file_flags};
 /// A file with documents and an index of their words.
 #[derive(Debug)]
 pub struct Segment {
-    file: File,
-    terms: Terms,
+    pub(super) file: File,
+    pub(super) terms: Terms,
     postings: Postings,
-    live: Option<Live>,
+    pub(super) live: Option<Live>,
     live_mask: Option<Mask>,
     documents: u64,
     /// Lengths of the documents, once a ranking asked for them.
@@ -288,8 +288,12 @@ impl Segment {
 
     /// In how many documents a word is, and how often at most in one. No block is decoded.
     pub fn term_stats(&self, word: &str) -> Result<Option<TermStats>, Error> {
+        self.term_stats_of(word.as_bytes())
+    }
+
+    pub(super) fn term_stats_of(&self, word: &[u8]) -> Result<Option<TermStats>, Error> {
         let found = || -> Result<Option<TermStats>, Fault> {
-            let Some(entry) = self.terms.get(word.as_bytes())? else { return Ok(None) };
+            let Some(entry) = self.terms.get(word)? else { return Ok(None) };
             let max_frequency = match entry {
                 Entry::Singleton { frequency, .. } => frequency,
                 Entry::List { list, documents } => {
@@ -319,7 +323,7 @@ impl Segment {
         walked.and(failed.map_or(Ok(()), Err)).map_err(|fault| self.file.error(fault))
     }
 
-    fn info(&self, entry: Entry) -> Result<TermInfo, Fault> {
+    pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, Fault> {
         let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, Weigher::Format)?;
         let mut postings = Vec::with_capacity(entry.documents() as usize);
         let mut document = cursor.seek(0)?;

@@ -46,6 +46,9 @@ impl Entry {
     }
 }
 
+/// Words and where their documents are.
+pub(crate) type WordList = Vec<(Vec<u8>, Entry)>;
+
 /// The words of a segment.
 #[derive(Debug)]
 pub(crate) struct Terms {
@@ -168,6 +171,25 @@ impl Terms {
             }
         }
         Ok(())
+    }
+
+    /// The words of a block, in order; none behind the last block.
+    pub(crate) fn words(&self, block: usize) -> Result<Option<WordList>, Fault> {
+        let mut out = Vec::new();
+        match &self.form {
+            Form::Flat { entries } if block == 0 => {
+                out.extend(entries.iter().map(|(word, entry)| (word.to_vec(), *entry)));
+            }
+            Form::Flat { .. } => return Ok(None),
+            Form::Tree { blocks, .. } => {
+                let Some(block) = blocks.get(block) else { return Ok(None) };
+                self.walk(block, &mut |word, entry| {
+                    out.push((word.to_vec(), entry));
+                    true
+                })?;
+            }
+        }
+        Ok(Some(out))
     }
 
     /// Decodes a block and visits its words until `each` says no.

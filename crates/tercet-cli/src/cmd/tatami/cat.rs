@@ -5,7 +5,7 @@ use tercet::core::escape;
 use tercet::tatami::{Column, File};
 
 use super::columns::{Columns, fields};
-use super::open::open_to_print;
+use super::open::{open_to_print, total};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::{Odd, RowWriter};
@@ -66,10 +66,10 @@ pub(super) fn print(file: &File, columns: &[usize], limit: u64, out: &mut Ui) ->
 fn batch_rows(file: &File, columns: &[usize]) -> u64 {
     let groups = file.footer().groups.iter();
     let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
-    let in_pages: u64 = chunks.map(|chunk| chunk.raw_bytes).sum();
+    let in_pages = total(chunks.map(|chunk| chunk.raw_bytes));
     let blobs = file.footer().blobs.iter();
     let blobs = blobs.filter(|blob| columns.iter().any(|column| *column as u64 == blob.column));
-    let in_runs: u64 = blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes).sum();
+    let in_runs = total(blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes));
     let per_row = in_pages.saturating_add(in_runs) / file.rows().max(1);
     (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS)
 }

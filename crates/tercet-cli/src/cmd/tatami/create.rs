@@ -131,7 +131,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     match output {
         Output::Path(path) => {
-            let writer = Writer::create_path(&path, schema.clone(), options)?;
+            // Without `--force` a file that appears meanwhile is not replaced either.
+            let start = if args.force { Writer::create_path } else { Writer::create_new };
+            let writer = start(&path, schema.clone(), options)?;
             let name = path.to_string_lossy().into_owned();
             let (written, _) = work.fill(writer, &name)?;
             drop(bar);
