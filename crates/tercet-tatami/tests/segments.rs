@@ -469,3 +469,65 @@ fn explanations_add_up() {
         }
     }
 }
+
+/// An untuned ranking of the Vaswani collection: 11,429 abstracts, 93 questions with known answers.
+#[test]
+fn known_answers_are_found() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/text/vaswani");
+    let Ok(text) = std::fs::read_to_string(folder.join("docs.trec")) else { return };
+    let between = |text: &str, start: &str, end: &str| {
+        let (_, rest) = text.split_once(start)?;
+        Some(rest.split_once(end)?.0.trim().to_owned())
+    };
+    let mut builder =
+        SegmentBuilder::create(Cursor::new(Vec::new()), SegmentOptions::new().snippet_only()).unwrap();
+    for document in text.split("</DOC>").filter(|document| document.contains("<DOCNO>")) {
+        let id = between(document, "<DOCNO>", "</DOCNO>").unwrap();
+        let body = document.split_once("</DOCNO>").unwrap().1;
+        builder.add(&Document::new("", "").with_id(&id).with_body(body.as_bytes())).unwrap();
+    }
+    let segment = opened(builder.finish().unwrap().written.output);
+    let mut answers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in std::fs::read_to_string(folder.join("qrels.txt")).unwrap().lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let [query, _, document, "1"] = fields[..] {
+            answers.entry(query.to_owned()).or_default().push(document.to_owned());
+        }
+    }
+    let queries = std::fs::read_to_string(folder.join("queries.trec")).unwrap();
+    for (rank, least_map, least_gain) in [(Rank::Bm25, 0.19, 0.36), (Rank::Format, 0.0, 0.0)] {
+        let (mut map, mut gain, mut count) = (0.0, 0.0, 0.0);
+        for query in queries.split("</top>").filter(|query| query.contains("<num>")) {
+            let lower = query.to_lowercase();
+            let number = between(&lower, "<num>", "<").unwrap();
+            let number = number.trim_start_matches("number:").trim();
+            let words = between(&lower, "<title>", "</title>")
+                .or_else(|| Some(lower.split_once("<title>")?.1.to_owned()))
+                .unwrap();
+            let Some(right) = answers.get(number) else { continue };
+            let options = SearchOptions::new(100).with_rank(rank);
+            let hits = segment.find(&Query::of_words(&words), &options).unwrap().hits;
+            let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
+            let found: Vec<bool> = segment
+                .stored(&documents)
+                .unwrap()
+                .iter()
+                .map(|stored| right.contains(&stored.doc_id))
+                .collect();
+            let mut so_far = 0.0;
+            let mut precision = 0.0;
+            for (place, _) in found.iter().enumerate().filter(|(_, is_right)| **is_right) {
+                so_far += 1.0;
+                precision += so_far / (place as f64 + 1.0);
+            }
+            map += precision / right.len() as f64;
+            let discount = |place: usize| 1.0 / (place as f64 + 2.0).log2();
+            let dcg: f64 = (0..found.len().min(10)).filter(|place| found[*place]).map(discount).sum();
+            let ideal: f64 = (0..right.len().min(10)).map(discount).sum();
+            gain += dcg / ideal;
+            count += 1.0;
+        }
+        println!("{rank:?}: MAP@100 {:.4}, nDCG@10 {:.4} over {count} queries", map / count, gain / count);
+        assert!(count > 80.0 && map / count >= least_map && gain / count >= least_gain, "{rank:?}");
+    }
+}

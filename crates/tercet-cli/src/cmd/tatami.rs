@@ -16,6 +16,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod explain;
 pub(crate) mod head;
+pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
 pub(crate) mod merge;
@@ -23,6 +24,7 @@ mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;
 mod scalars;
+pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod verify;
 
@@ -63,6 +65,13 @@ pub(crate) enum Verb {
     /// The rows are read one after the other, with memory for one row group. The file appears when it is complete;
     /// until then nothing changes.
     Create(create::Args),
+    /// Make a search segment of documents
+    ///
+    /// Text, Markdown, web pages, JSONL and TREC. Memory does not grow with the documents, and the file appears when it is
+    /// complete; until then nothing changes.
+    Index(index::Args),
+    /// Search the documents of a segment
+    Search(search::Args),
     /// Take documents out of a search segment
     Delete(delete::Args),
     /// Make one file of several: search segments, or files with the same columns
@@ -91,6 +100,8 @@ impl Verb {
             Self::Convert(args) => convert::run(args, out),
             Self::Stats(args) => stats::run(args, out),
             Self::Create(args) => create::run(args, out),
+            Self::Index(args) => index::run(args, out),
+            Self::Search(args) => search::run(args, out),
             Self::Delete(args) => delete::run(args, out),
             Self::Merge(args) => merge::run(args, out),
             Self::Collection(args) => collection::run(args, out),

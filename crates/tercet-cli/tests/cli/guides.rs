@@ -53,6 +53,11 @@ fn check(name: &str) {
 }
 
 #[test]
+fn search() {
+    check("search.md");
+}
+
+#[test]
 fn open_and_inspect() {
     check("open-and-inspect.md");
 }

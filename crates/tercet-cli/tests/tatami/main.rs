@@ -15,6 +15,7 @@ mod golden;
 mod print;
 mod refused;
 mod scan;
+mod search;
 mod segments;
 
 use folder::{Folder, Said, said};

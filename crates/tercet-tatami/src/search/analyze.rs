@@ -57,23 +57,31 @@ fn one(text: &str, from: usize, word: &mut String, each: impl FnOnce(Range<usize
         at += 1;
     }
     let start = at;
-    word.clear();
-    while let Some(byte) = bytes.get(at) {
-        match plain(*byte) {
-            Some(0) => break,
-            Some(letter) => {
-                word.push(char::from(letter));
-                at += 1;
-            }
-            None => {
-                let Some(letter) = text[at..].chars().next() else { break };
-                if !belongs(letter) {
-                    break;
-                }
-                word.push(lower(letter));
-                at += letter.len_utf8();
-            }
+    let mut changed = 0;
+    while let Some(letter) = bytes.get(at).and_then(|byte| plain(*byte)).filter(|letter| *letter != 0) {
+        changed |= letter ^ bytes[at];
+        at += 1;
+    }
+    if at > start && bytes.get(at).is_none_or(u8::is_ascii) {
+        if changed == 0 {
+            each(start..at, &text[start..at]);
+        } else {
+            word.clear();
+            word.push_str(&text[start..at]);
+            word.make_ascii_lowercase();
+            each(start..at, word);
         }
+        return at;
+    }
+    // Other letters are seldom: such a word is read again.
+    at = start;
+    word.clear();
+    for letter in text[start..].chars() {
+        if !belongs(letter) {
+            break;
+        }
+        word.push(lower(letter));
+        at += letter.len_utf8();
     }
     if at > start {
         each(start..at, word);

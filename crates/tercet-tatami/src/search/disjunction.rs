@@ -12,7 +12,7 @@ use super::top::Top;
 use crate::fault::Fault;
 use crate::predicate::Mask;
 
-/// The most documents of a window.
+/// The most documents of a window of several words.
 const WINDOW: u32 = 4096;
 
 /// A word whose block is that much longer than the window is decoded to see whether it is there at all.
@@ -77,7 +77,9 @@ impl Search<'_, '_> {
             if start == END {
                 return Ok(());
             }
-            let mut end = start.saturating_add(WINDOW - 1).min(END - 1);
+            // One list alone needs no room for sums.
+            let most = if order.len() - first == 1 { END } else { WINDOW };
+            let mut end = start.saturating_add(most - 1).min(END - 1);
             for index in &order[first..] {
                 // A block behind the window need not end it.
                 let (begins, ends) = self.cursors[*index].extent();

@@ -60,6 +60,7 @@ pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
         at = range.end;
     }
     push(&mut out.text, &text[at..end]);
+    out.text.truncate(out.text.trim_end().len());
     if end < text.len() {
         out.text.push_str("...");
     }

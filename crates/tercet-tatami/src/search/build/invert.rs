@@ -1,8 +1,8 @@
 //! The words of a block of documents, sorted, with where they are.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{Block, Form, run};
 use crate::column::Strings;
@@ -53,7 +53,7 @@ struct Posting {
 #[derive(Debug, Default)]
 struct Words {
     /// The key is random, so that nobody can make words that fall together.
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     table: HashTable<u32>,
     texts: Vec<u8>,
     /// Where the text of each word ends.

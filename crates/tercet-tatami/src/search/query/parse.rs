@@ -8,6 +8,9 @@ use crate::search::analyze;
 /// How deep parentheses may be.
 const MOST_DEPTH: usize = 64;
 
+/// The most words that are searched for: each takes memory of its own.
+const MOST_WORDS: usize = 1024;
+
 /// A question that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
@@ -32,7 +35,11 @@ impl Query {
         if parser.at < text.len() {
             return Err(QueryError::new(parser.at, "`)` closes nothing"));
         }
-        Ok(Self { root })
+        let query = Self { root };
+        if query.words().count() > MOST_WORDS {
+            return Err(QueryError::new(0, format!("more than {MOST_WORDS} words")));
+        }
+        Ok(query)
     }
 }
 

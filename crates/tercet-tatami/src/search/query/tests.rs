@@ -71,6 +71,7 @@ fn what_is_wrong_is_pointed_at() {
     for (text, expected) in cases {
         assert_eq!(shown(text), expected, "{text}");
     }
+    assert_eq!(shown(&"a ".repeat(1025)), "0: more than 1024 words");
     let deep = "(".repeat(100_000);
     assert!(shown(&deep).starts_with("64: more than 64"));
 }
