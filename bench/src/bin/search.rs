@@ -58,7 +58,8 @@ fn run() {
     let repeat = number("--repeat", 3);
     let (ours, segment) = build(&pages, &dir, repeat);
     let (theirs, peer) = build_peer(&pages, &dir, repeat);
-    let text_bytes: usize = pages.iter().map(|page| page.body.len() + page.title.len() + page.url.len()).sum();
+    let text_bytes: usize =
+        pages.iter().map(|page| page.body.len() + page.title.len() + page.url.len()).sum();
     let queries = queries(&segment, &pages);
     drop(pages);
     let rounds = usize::try_from(number("--rounds", 7)).unwrap();
@@ -76,7 +77,8 @@ fn build(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Segment) {
         let start = Instant::now();
         let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new()).unwrap();
         for page in pages {
-            let document = Document::new(&page.url, &page.title).with_id(&page.id).with_body(page.body.as_bytes());
+            let document =
+                Document::new(&page.url, &page.title).with_id(&page.id).with_body(page.body.as_bytes());
             builder.add(&document).unwrap();
         }
         builder.finish().unwrap();
@@ -128,19 +130,22 @@ fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> 
         (0..200)
             .map(|_| {
                 (0..count)
-                    .map(|_| loop {
-                        let page = &pages[random.below(pages.len())];
-                        let words = tercet_tatami::search::analyze::tokens(page.body.as_bytes());
-                        if !words.is_empty() {
-                            return words[random.below(words.len())].clone();
+                    .map(|_| {
+                        loop {
+                            let page = &pages[random.below(pages.len())];
+                            let words = tercet_tatami::search::analyze::tokens(page.body.as_bytes());
+                            if !words.is_empty() {
+                                return words[random.below(words.len())].clone();
+                            }
                         }
                     })
                     .collect()
             })
             .collect()
     };
-    let four: Questions =
-        (0..200).map(|_| (0..4).map(|_| frequent[random.below(frequent.len())].1.clone()).collect()).collect();
+    let four: Questions = (0..200)
+        .map(|_| (0..4).map(|_| frequent[random.below(frequent.len())].1.clone()).collect())
+        .collect();
     vec![
         ("1 word", some(1, &mut random)),
         ("2 words", some(2, &mut random)),
@@ -166,7 +171,8 @@ fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, round
                 let found = match which {
                     0 | 2 => {
                         let rank = if which == 0 { Rank::Bm25 } else { Rank::Format };
-                        let found = segment.find(&asked[index], &SearchOptions::new(10).with_rank(rank)).unwrap();
+                        let found =
+                            segment.find(&asked[index], &SearchOptions::new(10).with_rank(rank)).unwrap();
                         if which == 0 && round == rounds {
                             blocks += found.stats.blocks;
                             decoded += found.stats.blocks_decoded;

@@ -80,8 +80,10 @@ pub fn zipf(number: u64, random: &mut Random, most_words: usize, vocabulary: usi
 
 /// Words look like words: frequent ones are short.
 fn push_word(mut number: usize, out: &mut String) {
-    const SYLLABLES: [&str; 16] =
-        ["ka", "to", "ri", "mo", "ne", "lu", "sha", "qui", "dor", "vel", "fo", "pe", "zan", "bri", "ume", "ost"];
+    const SYLLABLES: [&str; 16] = [
+        "ka", "to", "ri", "mo", "ne", "lu", "sha", "qui", "dor", "vel", "fo", "pe", "zan", "bri", "ume",
+        "ost",
+    ];
     loop {
         out.push_str(SYLLABLES[number % 16]);
         number /= 16;
