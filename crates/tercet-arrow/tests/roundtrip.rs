@@ -325,7 +325,7 @@ fn assert_same(expected: &RecordBatch, found: &[RecordBatch], what: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn parquet_and_arrow_come_back_bit_for_bit(

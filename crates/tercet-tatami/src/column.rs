@@ -304,7 +304,7 @@ impl Column {
         // Neighbours are copied as one piece.
         if let (Some(first), Some(last)) = (rows.first(), rows.last())
             && last.checked_sub(*first) == Some(rows.len() - 1)
-            && rows.is_sorted()
+            && rows.is_sorted_by(|a, b| a < b)
         {
             out.extend_from(self, *first, last + 1);
             return;

@@ -120,7 +120,10 @@ impl Target {
             }
             let schema = table.schema().clone();
             let kind = match bytes {
-                Goal::Path(path) => Kind::Path(Box::new(Writer::create_path(&path, schema, options)?)),
+                Goal::Path(path) => {
+                    let start = if force { Writer::create_path } else { Writer::create_new };
+                    Kind::Path(Box::new(start(&path, schema, options)?))
+                }
                 Goal::Spool | Goal::Stdout => {
                     let writer = Writer::create(Spool::new()?, schema, options);
                     Kind::Spool(Box::new(writer.map_err(|fault| Error::new(Arc::clone(&name), fault))?))
