@@ -98,7 +98,9 @@ impl Roles {
             sort_key: self.sort_key.clone(),
         };
         if all.sort_key.is_some() {
-            fields.iter_mut().for_each(|field| field.sort_key = false);
+            for field in &mut *fields {
+                field.sort_key = false;
+            }
         }
         all.apply(fields)
     }

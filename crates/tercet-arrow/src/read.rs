@@ -54,7 +54,7 @@ pub struct Rows {
     batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
     /// What is left of a batch that is too large to be handed over at once.
     left: Option<RecordBatch>,
-    most_rows: Option<usize>,
+    batch_most: Option<usize>,
     total: Option<u64>,
     row: u64,
     failed: bool,
@@ -82,7 +82,7 @@ impl Rows {
             Format::ArrowStream => arrow_stream(&name, source, options),
         }));
         let mut rows = opened.unwrap_or_else(|_| Err(broken(&name)))?;
-        rows.most_rows = batch_rows;
+        rows.batch_most = batch_rows;
         Ok(rows)
     }
 
@@ -91,7 +91,7 @@ impl Rows {
         batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
     ) -> Self {
         let batches = Box::new(batches);
-        Self { table, batches, left: None, most_rows: None, total: None, row: 0, failed: false }
+        Self { table, batches, left: None, batch_most: None, total: None, row: 0, failed: false }
     }
 
     /// The columns.
@@ -122,7 +122,7 @@ impl Rows {
         let bytes = batch.get_array_memory_size() as u64;
         let per_row = (bytes / (rows as u64).max(1)).max(1);
         let by_bytes = usize::try_from(BATCH_BYTES / per_row).unwrap_or(usize::MAX).clamp(1, BATCH_ROWS);
-        let most = self.most_rows.unwrap_or(by_bytes).max(1);
+        let most = self.batch_most.unwrap_or(by_bytes).max(1);
         if rows <= most {
             return batch;
         }

@@ -252,12 +252,17 @@ fn stored(kind: &DataType) -> Option<(Type, DataType)> {
         | DataType::Date32
         | DataType::Time32(TimeUnit::Second | TimeUnit::Millisecond)
         | DataType::Decimal32(..)
+        | DataType::Decimal128(..=9, _)
+        | DataType::Decimal256(..=9, _)
         | DataType::Null => Type::Int32,
+        // What fits into 64 bits can be compared as a number.
         DataType::Int64
         | DataType::Date64
         | DataType::Time64(TimeUnit::Microsecond | TimeUnit::Nanosecond)
         | DataType::Duration(_)
-        | DataType::Decimal64(..) => Type::Int64,
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..=18, _)
+        | DataType::Decimal256(..=18, _) => Type::Int64,
         DataType::UInt8 => Type::UInt8,
         DataType::UInt16 => Type::UInt16,
         DataType::UInt32 => Type::UInt32,
@@ -270,12 +275,8 @@ fn stored(kind: &DataType) -> Option<(Type, DataType)> {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             return Some((Type::Bytes, DataType::BinaryView));
         }
-        DataType::FixedSizeBinary(_) => Type::Bytes,
+        DataType::FixedSizeBinary(_) | DataType::Decimal128(..) | DataType::Decimal256(..) => Type::Bytes,
         DataType::Timestamp(..) => Type::TimestampMicros,
-        // What fits into 64 bits can be compared as a number.
-        DataType::Decimal128(..=9, _) | DataType::Decimal256(..=9, _) => Type::Int32,
-        DataType::Decimal128(..=18, _) | DataType::Decimal256(..=18, _) => Type::Int64,
-        DataType::Decimal128(..) | DataType::Decimal256(..) => Type::Bytes,
         _ => return None,
     };
     Some((stored, kind.clone()))

@@ -172,7 +172,9 @@ fn manifests() -> Outcome<Seeds> {
     let (a, b) = (member("a.tatami", 0)?, member("2026/b.tatami", 100)?);
     let log = |records: &[Record]| {
         let mut out = b"TMAN\x01".to_vec();
-        records.iter().for_each(|record| record.put(&mut out));
+        for record in records {
+            record.put(&mut out);
+        }
         out
     };
     let add = |member: &Member| Record::Add(Box::new(member.clone()));
