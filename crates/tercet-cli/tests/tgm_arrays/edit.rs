@@ -135,7 +135,9 @@ fn more_files_are_merged_than_can_be_open() {
     let objects = [(&descriptor, &[1, 2, 3][..])];
     let message = tgm::encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
     let names: Vec<String> = (0..80).map(|number| format!("{number}.tgm")).collect();
-    names.iter().for_each(|name| folder.write(name, &message));
+    for name in &names {
+        folder.write(name, &message);
+    }
     let program = env!("CARGO_BIN_EXE_tgm");
     let words = format!("ulimit -n 40; exec {program} merge {} -o all.tgm", names.join(" "));
     let mut shell = assert_cmd::Command::new("sh");

@@ -95,7 +95,7 @@ enum Kind {
 /// What remains to be done when everything is written.
 enum End {
     Nothing,
-    Object(Object),
+    Object(Box<Object>),
     Stdout,
 }
 
@@ -110,7 +110,7 @@ impl Target {
         let table = input.table();
         let (name, bytes, end): (Arc<str>, Goal, End) = match output {
             Output::Path(path) => (named(&path), Goal::Path(path), End::Nothing),
-            Output::Object(object) => (object.name().into(), Goal::Spool, End::Object(object)),
+            Output::Object(object) => (object.name(), Goal::Spool, End::Object(Box::new(object))),
             Output::Stdout => ("standard output".into(), Goal::Stdout, End::Stdout),
         };
         if format == Format::Tatami {
@@ -263,7 +263,7 @@ impl Filled {
         match written {
             Bytes::Path(staged) => drop(staged.finish().map_err(|error| refused(&name, error))?),
             Bytes::Spool(spool) => {
-                delivered(spool.finish().map_err(|error| refused(&name, error))?, end, out)?
+                delivered(spool.finish().map_err(|error| refused(&name, error))?, end, out)?;
             }
             Bytes::Stdout(_) => {}
         }
