@@ -1,5 +1,6 @@
 //! The Parquet file that the reference implementation converted, converted by us: the same pages, zones and filters.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![allow(clippy::disallowed_methods, reason = "the tests read files of the reference")]
 #![allow(dead_code, reason = "the support is shared")]
 
 #[path = "../../tercet-tatami/tests/support/pages.rs"]

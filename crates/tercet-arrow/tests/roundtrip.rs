@@ -160,7 +160,7 @@ fn table(rows: &[Bits]) -> RecordBatch {
         ("large", Arc::new(LargeStringArray::from(options(&text)))),
         ("view", Arc::new(StringViewArray::from_iter(options(&text)))),
         ("body", Arc::new(StringArray::from(options(&text)))),
-        ("bytes", Arc::new(BinaryViewArray::from_iter(rows.iter().map(|bits| bits.map(bytes))))),
+        ("bytes", Arc::new(rows.iter().map(|bits| bits.map(bytes)).collect::<BinaryViewArray>())),
         ("fixed", Arc::new(fixed.finish())),
         ("coded", Arc::new(coded.finish())),
         ("coded_bytes", Arc::new(coded_bytes.finish())),

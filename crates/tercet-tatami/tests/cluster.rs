@@ -1,5 +1,7 @@
 //! Several segments of the reference as one: the same hits, the same scores to the bit.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![allow(clippy::disallowed_methods, reason = "the tests read files of the reference")]
+#![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
 use serde_json::Value;
 use tercet_tatami::File;

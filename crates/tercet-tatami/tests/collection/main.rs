@@ -1,7 +1,8 @@
 //! Many files as one: manifests, changes of them, rows over all members.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 #![allow(clippy::disallowed_methods, reason = "these tests look at real files")]
-#![allow(clippy::cast_possible_truncation, reason = "test values are small")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "test values are small")]
+#![allow(clippy::float_cmp, reason = "exact values are meant")]
 #![cfg(any(unix, windows))]
 
 mod damage;
@@ -26,7 +27,9 @@ fn write(path: &Path, rows: &[(i64, Option<&str>)]) {
     let keys = rows.iter().map(|(key, _)| *key).collect();
     let notes = rows.iter().map(|(_, note)| note.unwrap_or_default().as_bytes()).collect();
     let mut present = Bitmap::default();
-    rows.iter().for_each(|(_, note)| present.push(note.is_some()));
+    for (_, note) in rows {
+        present.push(note.is_some());
+    }
     #[expect(clippy::cast_precision_loss, reason = "small")]
     let weights = rows.iter().map(|(key, _)| if key % 5 == 0 { f64::NAN } else { *key as f64 }).collect();
     writer

@@ -105,13 +105,15 @@ fn rows(collection: &Collection) -> Vec<(i64, Option<Vec<u8>>, f64)> {
     out
 }
 
+/// Whether a row fulfils a condition.
+type Holds = fn(&(i64, Option<Vec<u8>>, f64)) -> bool;
+
 #[test]
 fn what_is_left_out_holds_no_row_that_is_asked_for() {
     let (folder, files) = three();
     let mut collection = Collection::open(folder.path()).unwrap();
     collection.add(&files).unwrap();
     let all = rows(&collection);
-    type Holds = fn(&(i64, Option<Vec<u8>>, f64)) -> bool;
     let cases: [(&str, usize, Holds); 9] = [
         ("key < 50", 1, |row| row.0 < 50),
         ("key >= 110 and key < 205", 2, |row| row.0 >= 110 && row.0 < 205),
