@@ -129,7 +129,7 @@ def at_a_server(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
+    parser.add_argument("--bin", help="without it only requests and bytes at a server are counted")
     parser.add_argument("--tgm", required=True)
     parser.add_argument("--dir", required=True)
     parser.add_argument("--messages", type=int, default=1_000_000)
@@ -137,7 +137,7 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)
     table = []
-    for part in (nearby, at_a_server):
+    for part in (nearby, at_a_server) if options.bin else (at_a_server,):
         for row in part(options):
             table.append(row)
             print(json.dumps(row), flush=True)

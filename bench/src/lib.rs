@@ -1,5 +1,7 @@
 //! What the benchmark programs share: data, clocks, and the words of their output.
 
+#[cfg(feature = "search")]
+pub mod search;
 #[cfg(feature = "tatami")]
 pub mod tatami;
 

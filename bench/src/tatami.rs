@@ -3,11 +3,13 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`data`] | the rows that are measured |
+//! | [`filter`] | Parquet: rows in a range |
 //! | [`ours`] | `.tatami`: writing, scanning, finding |
 //! | [`peer`] | Parquet: the same |
 //! | [`same`] | whether both gave the same values |
 
 pub mod data;
+pub mod filter;
 pub mod ours;
 pub mod peer;
 pub mod same;

@@ -32,6 +32,13 @@ pub const TARGETS: &[Target] = &[
         reseal: Some(tatami::reseal::reseal),
         memory: 16 << 20,
     },
+    Target {
+        name: "tatami_manifest",
+        corpus: "manifest",
+        run: tatami::manifest::run,
+        reseal: Some(tatami::manifest::reseal),
+        memory: 1 << 20,
+    },
     Target { name: "tatami_page", corpus: "rows", run: tatami::page::run, reseal: None, memory: 16 << 20 },
     Target {
         name: "tatami_repair",

@@ -3,6 +3,8 @@
 use std::io;
 use std::ops::Range;
 
+#[cfg(feature = "arrow")]
+use tercet::arrow;
 use tercet::convert;
 use tercet::core::publish::PublishError;
 use tercet::core::{Class, Diagnose, SourceError};
@@ -149,6 +151,23 @@ impl From<tatami::Error> for Failure {
             // It names its file itself: the one that is written, which need not be the one that is read.
             tatami::Fault::Publish(cause) => Self::of(cause),
             _ => Self::of(&error),
+        }
+    }
+}
+
+#[cfg(feature = "arrow")]
+impl From<arrow::Error> for Failure {
+    fn from(error: arrow::Error) -> Self {
+        match error {
+            arrow::Error::Tatami(error) => error.into(),
+            arrow::Error::Write { error, .. } if error.kind() == io::ErrorKind::BrokenPipe => {
+                Self::NobodyReads
+            }
+            arrow::Error::Write { name, error } => match PublishError::recover(error) {
+                Ok(error) => Self::of(&error),
+                Err(error) => Self::of(&arrow::Error::Write { name, error }),
+            },
+            error => Self::of(&error),
         }
     }
 }

@@ -45,6 +45,16 @@ impl Input {
         open(&self.path)
     }
 
+    /// The bytes of one file of many: it is open only while it is read.
+    pub(crate) fn one_of_many(&self) -> Result<Arc<dyn ByteSource>, Failure> {
+        if !self.is_on_disk() {
+            return self.source();
+        }
+        let opened = source::Reopened::open(&self.path);
+        let opened = opened.map_err(|error| Failure::source(&self.path.to_string_lossy(), error))?;
+        Ok(Arc::new(opened))
+    }
+
     /// The file, opened as a `.tet` file.
     pub(crate) fn open_tet(&self, options: tet::OpenOptions) -> Result<tet::File, Failure> {
         Ok(options.open_source(self.source()?)?)

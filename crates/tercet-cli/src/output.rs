@@ -25,7 +25,7 @@ impl Output {
     pub(crate) fn of(path: &Path, force: bool) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
             if io::stdout().is_terminal() {
-                let failure = Failure::request("standard output is a terminal, which cannot show an array");
+                let failure = Failure::request("standard output is a terminal, which cannot show bytes");
                 return Err(failure.with_hint("redirect it: `… > FILE`"));
             }
             return Ok(Self::Stdout);

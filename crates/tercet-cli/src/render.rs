@@ -1,5 +1,7 @@
 //! Values as text.
 
+#[cfg(feature = "arrow")]
+mod csv_rows;
 mod excerpt;
 mod json_rows;
 mod number;
@@ -8,6 +10,8 @@ mod table;
 mod time;
 mod tree;
 
+#[cfg(feature = "arrow")]
+pub(crate) use csv_rows::RecordWriter;
 pub(crate) use excerpt::Excerpt;
 pub(crate) use json_rows::{Odd, RowWriter};
 pub(crate) use number::{exact, rounded, significant};

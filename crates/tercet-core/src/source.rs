@@ -8,15 +8,19 @@ use bytes::Bytes;
 
 use crate::{Class, Diagnose, Span};
 
+mod access;
 #[cfg(any(unix, windows))]
 mod file;
 mod memory;
 #[cfg(any(unix, windows))]
 mod mmap;
+#[cfg(any(unix, windows))]
+mod reopened;
 
 #[cfg(all(feature = "object-store", any(unix, windows)))]
 pub mod remote;
 
+pub use access::Access;
 #[cfg(any(unix, windows))]
 pub use file::File;
 pub use memory::Memory;
@@ -24,6 +28,8 @@ pub use memory::Memory;
 pub use mmap::Mmap;
 #[cfg(all(feature = "object-store", any(unix, windows)))]
 pub use remote::{Remote, RemoteOptions};
+#[cfg(any(unix, windows))]
+pub use reopened::Reopened;
 
 /// Bytes that can be read at any position: a file, a map, memory.
 ///

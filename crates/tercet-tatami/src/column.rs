@@ -187,7 +187,7 @@ impl Values {
     }
 
     /// Adds rows of zeros or nothing.
-    pub(crate) fn push_zeros(&mut self, rows: usize) {
+    pub fn push_zeros(&mut self, rows: usize) {
         each_values!(
             self,
             fixed(v) => v.resize(v.len() + rows, Default::default()),
@@ -285,6 +285,13 @@ impl Column {
         }
     }
 
+    /// Rows `from..to`.
+    pub fn part(&self, from: usize, to: usize) -> Self {
+        let mut out = Self { values: self.values.same_empty(), validity: None };
+        out.extend_from(self, from, to);
+        out
+    }
+
     /// The rows at these positions, in this order.
     pub fn gather(&self, rows: &[usize]) -> Self {
         let mut out = Self { values: self.values.same_empty(), validity: None };
@@ -297,7 +304,7 @@ impl Column {
         // Neighbours are copied as one piece.
         if let (Some(first), Some(last)) = (rows.first(), rows.last())
             && last.checked_sub(*first) == Some(rows.len() - 1)
-            && rows.is_sorted()
+            && rows.is_sorted_by(|a, b| a < b)
         {
             out.extend_from(self, *first, last + 1);
             return;

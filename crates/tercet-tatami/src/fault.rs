@@ -77,6 +77,9 @@ pub enum Fault {
         /// Names there are, the first few.
         available: Box<str>,
     },
+    /// A phrase is looked for in texts that are not kept.
+    #[error("keeps only the beginnings of its documents, so that phrases cannot be looked for")]
+    NoTexts,
     /// There is no row of this number.
     #[error("has no row {row}: there are {rows}")]
     NoSuchRow {
@@ -109,6 +112,51 @@ pub enum Fault {
     /// A condition that does not fit the columns.
     #[error(transparent)]
     Bind(Box<crate::predicate::BindError>),
+    /// A file whose words are asked for, and which has no index of them.
+    #[error("is not a search segment")]
+    NotASegment,
+    /// A record of a manifest is damaged, and intact ones follow it.
+    #[error("record {record} of the manifest (bytes {span}) is damaged, and the records behind it are not")]
+    ManifestDamaged {
+        /// Its number, from 0.
+        record: u64,
+        /// The damaged bytes.
+        span: Span,
+    },
+    /// A path that leads out of its collection.
+    #[error("`{}` is not a path inside the collection", escape::name(path))]
+    Outside {
+        /// The path.
+        path: Box<str>,
+    },
+    /// The collection has no such file.
+    #[error("the collection has no member `{}`", escape::name(path))]
+    NoSuchMember {
+        /// The path asked for.
+        path: Box<str>,
+    },
+    /// A file of a collection is not the one that was added.
+    #[error("was changed since it was added to the collection\n  {was}, but now {now}")]
+    MemberChanged {
+        /// Its length and the checksum of its footer when it was added.
+        was: Box<str>,
+        /// The same now.
+        now: Box<str>,
+    },
+    /// Two files with one identity.
+    #[error("has the identity of the member `{}`, which is another file", escape::name(other))]
+    SameIdentity {
+        /// The path of the other one.
+        other: Box<str>,
+    },
+    /// Files that do not go together.
+    #[error("cannot be taken together with `{}`: {why}", escape::name(other))]
+    Unlike {
+        /// The file it is compared with.
+        other: Box<str>,
+        /// What differs.
+        why: Box<str>,
+    },
     /// Columns no file can have.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -266,7 +314,10 @@ impl Diagnose for Fault {
             Self::Source(error) => error.class(),
             Self::Malformed(malformed) => malformed.class(),
             Self::Codec { error, .. } | Self::Encode(error) if error.is_not_built() => Class::Unsupported,
-            Self::Checksum { .. } | Self::Codec { .. } => Class::Corrupt,
+            Self::Checksum { .. }
+            | Self::Codec { .. }
+            | Self::ManifestDamaged { .. }
+            | Self::MemberChanged { .. } => Class::Corrupt,
             Self::NotUtf8 { .. } => Class::Malformed,
             Self::Needs { .. } => Class::Unsupported,
             Self::Limit(_) | Self::OutOfMemory { .. } => Class::Limit,
@@ -274,8 +325,14 @@ impl Diagnose for Fault {
             | Self::NoSuchRow { .. }
             | Self::NoSuchGroup { .. }
             | Self::NotSorted
+            | Self::NoTexts
             | Self::KeyType { .. }
             | Self::Bind(_)
+            | Self::NotASegment
+            | Self::Outside { .. }
+            | Self::NoSuchMember { .. }
+            | Self::SameIdentity { .. }
+            | Self::Unlike { .. }
             | Self::Schema(_)
             | Self::Batch(_)
             | Self::Options(_)
@@ -291,7 +348,9 @@ impl Diagnose for Fault {
         match self {
             Self::Source(error) => error.span(),
             Self::Malformed(malformed) => malformed.span(),
-            Self::Checksum { span, .. } | Self::Codec { span, .. } => Some(*span),
+            Self::Checksum { span, .. } | Self::Codec { span, .. } | Self::ManifestDamaged { span, .. } => {
+                Some(*span)
+            }
             _ => None,
         }
     }
@@ -308,6 +367,12 @@ impl Diagnose for Fault {
             Self::NoSuchColumn { available, .. } if !available.is_empty() => {
                 Some(format!("columns: {available}").into())
             }
+            Self::ManifestDamaged { .. } => {
+                Some("`tatami collection compact --salvage` keeps every record that is intact".into())
+            }
+            Self::MemberChanged { .. } => Some("`tatami collection add` takes it in as it is now".into()),
+            Self::SameIdentity { .. } => Some("a copy needs a UUID of its own, or none".into()),
+            Self::Malformed(malformed) if matches!(malformed.site.region, Region::Manifest { .. }) => None,
             Self::Checksum { .. } | Self::Codec { .. } | Self::Malformed(_) => {
                 Some("`tatami verify --deep` lists everything that is damaged".into())
             }

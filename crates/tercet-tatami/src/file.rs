@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use bytes::Bytes;
 use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::limits::within;
+pub use tercet_core::source::Access;
 use tercet_core::{ByteSource, Fields, Limits, Malformed, Site, Span, Why};
 
 use crate::blob::BlobReader;
@@ -35,16 +36,6 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// For repairs: blob runs may hold more values than there are rows for.
     pub(crate) mending: bool,
-}
-
-/// How bytes are fetched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// Mapped into memory. A program that truncates the file meanwhile ends this process.
-    #[default]
-    Mmap,
-    /// Read by position: for files that others may change.
-    Pread,
 }
 
 impl OpenOptions {
@@ -114,10 +105,7 @@ impl File {
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = |error| Error::new(path.display().to_string().into(), Fault::Source(error));
-        let source: Arc<dyn ByteSource> = match options.access {
-            Access::Mmap => Arc::new(tercet_core::source::Mmap::open(path).map_err(named)?),
-            Access::Pread => Arc::new(tercet_core::source::File::open(path).map_err(named)?),
-        };
+        let source = options.access.open(path).map_err(named)?;
         Self::from_parts(source, options, Some(path.to_owned()))
     }
 

@@ -17,6 +17,7 @@
 //! | [`mod@file`], [`read`], [`lookup`] | rows out of a file: columns, streams, single rows, keys |
 //! | [`predicate`], [`scan`] | rows that fulfil a condition |
 //! | [`search`] | documents that hold words |
+//! | [`collection`] | many files as one |
 //! | [`writer`] | rows to a file |
 //! | [`mod@verify`], [`repair`], [`outline`] | whether a file is well, what is left of it, where its bytes are |
 //! | [`fault`], [`region`] | what can go wrong, and where |
@@ -24,6 +25,7 @@
 
 mod blob;
 mod chunk;
+pub mod collection;
 pub mod column;
 pub mod dictionary;
 mod facts;
@@ -48,6 +50,8 @@ pub mod wire;
 pub mod writer;
 
 pub use chunk::PageEntry;
+#[cfg(any(unix, windows))]
+pub use collection::Collection;
 pub use column::{Bitmap, Column, Lists, Strings, Values};
 pub use fault::{BatchError, Error, Fault, OptionsError};
 pub use file::{Access, File, OpenOptions};

@@ -22,7 +22,7 @@ mod tokens;
 
 pub use bind::BindError;
 pub use mask::Mask;
-pub use parse::ParseError;
+pub use parse::{ParseError, Parsed};
 pub(crate) use region::{Outcomes, Summary};
 
 use crate::scalar::Scalar;

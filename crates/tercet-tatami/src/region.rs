@@ -65,6 +65,13 @@ pub enum Region {
         /// Which part.
         part: &'static str,
     },
+    /// The side file that tells which segments of a cluster hold a word.
+    Routing,
+    /// The manifest of a collection.
+    Manifest {
+        /// The number of the record, from 0.
+        record: Option<u32>,
+    },
 }
 
 impl fmt::Display for Region {
@@ -87,6 +94,9 @@ impl fmt::Display for Region {
             Self::Dictionary { index } => write!(f, "dictionary {index}"),
             Self::Bloom { index } => write!(f, "bloom filter {index}"),
             Self::Inverted { part } => write!(f, "inverted region › {part}"),
+            Self::Routing => f.write_str("routing"),
+            Self::Manifest { record: None } => f.write_str("manifest"),
+            Self::Manifest { record: Some(record) } => write!(f, "manifest › record {record}"),
         }
     }
 }

@@ -107,8 +107,8 @@ pub fn repair<S: Sink>(
     let schema = (**file.schema()).clone();
     let mut writer_options = options.writer;
     writer_options.metadata.extend(inner.user_pairs());
-    // Rows that were lost may leave a gap, but never an order that was not there.
-    writer_options.require_sorted = false;
+    // Rows that were lost may leave a gap, but never an order that was not there. An order that the caller tells is checked.
+    writer_options.require_sorted = footer_fault.is_some();
     let mut writer = Writer::create(sink, schema, writer_options).map_err(in_file)?;
     let mut out = Repaired {
         footer_rebuilt: footer_fault.is_some(),

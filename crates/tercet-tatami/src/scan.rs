@@ -29,7 +29,7 @@ mod pages;
 mod prune;
 
 pub use batches::{Batch, Batches};
-pub use explain::{Explain, GroupExplain, PageExplain, Pruned};
+pub use explain::{Explain, GroupExplain, PageExplain, Pruned, RowsPruned};
 pub use prune::By;
 
 use rayon::prelude::*;
@@ -52,6 +52,9 @@ pub struct Scan {
 /// Rows of a batch when nothing else is asked for: as many as a page has.
 const BATCH_ROWS: u64 = 65_536;
 
+/// Bytes of a batch when nothing else is asked for, unless one row has more.
+const BATCH_BYTES: u64 = 64 << 20;
+
 /// The same where blobs are read.
 const BLOB_BATCH_ROWS: u64 = 2048;
 
@@ -61,6 +64,25 @@ impl File {
         let columns = (0..self.schema().len()).collect();
         Scan { file: self.clone(), columns, predicate: None, batch_rows: 0 }
     }
+}
+
+impl File {
+    /// How many rows of some columns take about so many bytes in memory, as far as the footer tells; at least one.
+    pub fn rows_within(&self, columns: &[usize], bytes: u64) -> u64 {
+        let groups = self.footer().groups.iter();
+        let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
+        let in_pages = total(chunks.map(|chunk| chunk.raw_bytes));
+        let blobs = self.footer().blobs.iter();
+        let blobs = blobs.filter(|blob| columns.iter().any(|column| *column as u64 == blob.column));
+        let in_runs = total(blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes));
+        let per_row = in_pages.saturating_add(in_runs) / self.rows().max(1);
+        (bytes / per_row.max(1)).max(1)
+    }
+}
+
+/// A sum of what a file says, which may be anything.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 impl Scan {
@@ -93,6 +115,11 @@ impl Scan {
         self
     }
 
+    /// The columns of the answer, by position.
+    pub fn positions(&self) -> &[usize] {
+        &self.columns
+    }
+
     /// The file that is asked.
     pub fn file(&self) -> &File {
         &self.file
@@ -101,9 +128,10 @@ impl Scan {
     fn unit_rows(&self) -> u64 {
         let inner = self.file.inner();
         let blobs = self.columns.iter().any(|column| inner.is_blob(*column));
+        let fitting = || self.file.rows_within(&self.columns, BATCH_BYTES);
         match self.batch_rows {
-            0 if blobs => BLOB_BATCH_ROWS,
-            0 => BATCH_ROWS,
+            0 if blobs => fitting().min(BLOB_BATCH_ROWS),
+            0 => fitting().min(BATCH_ROWS),
             rows => rows,
         }
     }

@@ -8,16 +8,42 @@
 //! ```
 //!
 //! [`Segment::search`] finds the best documents for a list of words without decoding the blocks that cannot matter; the answer
-//! is that of a scorer that looks at everything, to the bit.
+//! is that of a scorer that looks at everything, to the bit. [`Segment::find`] takes a [`Query`]: words that must or must not be
+//! there, and phrases. [`SegmentBuilder`] makes segments.
 
 pub mod analyze;
+pub mod build;
 mod cursor;
-mod live;
+#[cfg(any(unix, windows))]
+mod delete;
+mod disjunction;
+mod highlight;
+pub(crate) mod inverted;
+pub(crate) mod live;
+mod many;
+mod merge;
+mod options;
+mod phrase;
+mod policy;
 mod postings;
+pub mod query;
+mod rank;
+mod routing;
 pub mod score;
 mod segment;
 mod terms;
 mod top;
-mod wand;
+mod tree;
 
-pub use segment::{Hit, SearchStats, Segment, TermInfo};
+pub use build::{Document, Form, SegmentBuilder, SegmentOptions};
+#[cfg(any(unix, windows))]
+pub use delete::{Deleted, Doomed, delete, delete_on};
+pub use highlight::Highlight;
+pub use many::{Cluster, Index, ManyHit, ManyStats};
+pub use merge::{MergeOptions, Merged, merge};
+pub use options::{Found, Hit, SearchOptions, SearchStats, Stored, TermStats, WordExplain};
+pub use policy::{MergePolicy, SegmentSize};
+pub use query::{Query, QueryError};
+pub use rank::Rank;
+pub use routing::{Route, Routing};
+pub use segment::{Segment, TermInfo};

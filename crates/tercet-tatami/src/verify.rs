@@ -16,7 +16,7 @@ use crate::chunk::number;
 use crate::fault::{Error, Fault};
 use crate::file::{File, OpenOptions};
 use crate::region::Region;
-use crate::wire::ids::{Kind, requires};
+use crate::wire::ids::{Kind, file_flags, requires};
 
 /// How thoroughly to look.
 #[derive(Clone, Copy, Debug, Default)]
@@ -200,6 +200,13 @@ impl Check<'_> {
             }
         }
         self.conclude("indexes", faults)?;
+        if self.options.deep && inner.header.has(file_flags::ROLE_SEARCH_SEG) {
+            // Every word, every list of documents, and which documents are there.
+            let segment = self.file.segment();
+            let walked = segment
+                .and_then(|segment| segment.map_or(Ok(()), |segment| segment.for_each_term(|_, _| {})));
+            self.conclude("words", walked.err().map(Error::into_fault).into_iter().collect())?;
+        }
         self.report.records += records;
         let layout = layout::check(inner);
         self.report.findings.push(layout);

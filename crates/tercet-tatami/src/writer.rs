@@ -40,10 +40,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use tercet_core::Sink;
+#[cfg(any(unix, windows))]
+use tercet_core::publish::{PublishError, Staged};
 
 use crate::column::Column;
 use crate::fault::{Fault, OptionsError};
 use crate::schema::{Field, Schema, SchemaError, Type};
+use crate::search::inverted::Inverted;
 use crate::wire::footer;
 use crate::wire::header;
 use crate::wire::ids::Codec;
@@ -53,7 +56,7 @@ use chunk::ColumnWriter;
 pub(crate) use compress::Compressor;
 use group::Group;
 pub use options::{Profile, WriterOptions};
-use spool::Spool;
+pub(crate) use spool::Spool;
 
 /// Writes rows to a sink.
 ///
@@ -76,6 +79,8 @@ pub struct Writer<S> {
     /// Places are counted from the start of the spool until the file is closed.
     indexes: Vec<footer::IndexEntry>,
     totals: Totals,
+    /// The words of a search segment.
+    inverted: Option<Inverted>,
     /// Something failed half-way: what is there is no file any more.
     broken: bool,
 }
@@ -138,6 +143,7 @@ impl<S: Sink> Writer<S> {
             blooms: Spool::new(folder),
             indexes: Vec::new(),
             totals: Totals::default(),
+            inverted: None,
             broken: false,
             schema,
             options,
@@ -219,6 +225,11 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
+    /// Makes the file a search segment. The rows are its documents.
+    pub(crate) fn attach(&mut self, inverted: Inverted) {
+        self.inverted = Some(inverted);
+    }
+
     /// Completes the file. One on disk appears now, whole.
     pub fn finish(mut self) -> Result<Written<S::Done>, Fault> {
         self.refuse_if_broken()?;
@@ -228,10 +239,15 @@ impl<S: Sink> Writer<S> {
 }
 
 #[cfg(any(unix, windows))]
-impl Writer<tercet_core::publish::Staged> {
-    /// Starts a file that appears under its name when it is whole; see [`Staged`](tercet_core::publish::Staged).
+impl Writer<Staged> {
+    /// Starts a file that appears under its name when it is whole, in the place of one that is there; see [`Staged`].
     pub fn create_path(path: &Path, schema: Schema, options: WriterOptions) -> Result<Self, crate::Error> {
-        Self::create_on(std::sync::Arc::new(tercet_core::publish::RealDisk), path, schema, options)
+        Self::create_staged(path, Staged::create(path), schema, options)
+    }
+
+    /// Starts a file where none is. One that appears until this one is whole is not replaced.
+    pub fn create_new(path: &Path, schema: Schema, options: WriterOptions) -> Result<Self, crate::Error> {
+        Self::create_staged(path, Staged::create_new(path), schema, options)
     }
 
     /// Starts a file on another disk.
@@ -241,8 +257,17 @@ impl Writer<tercet_core::publish::Staged> {
         schema: Schema,
         options: WriterOptions,
     ) -> Result<Self, crate::Error> {
+        Self::create_staged(path, Staged::create_on(disk, path), schema, options)
+    }
+
+    fn create_staged(
+        path: &Path,
+        staged: Result<Staged, PublishError>,
+        schema: Schema,
+        options: WriterOptions,
+    ) -> Result<Self, crate::Error> {
         let start = || {
-            let staged = tercet_core::publish::Staged::create_on(disk, path)?;
+            let staged = staged?;
             let folder = staged.path().parent().map(Path::to_path_buf);
             Self::create_in(staged, folder.as_deref(), schema, options)
         };
@@ -267,7 +292,7 @@ fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), Fault> 
 /// An error of a sink or a spool.
 #[cfg(any(unix, windows))]
 fn write_fault(error: std::io::Error) -> Fault {
-    match tercet_core::publish::PublishError::recover(error) {
+    match PublishError::recover(error) {
         Ok(error) => error.into(),
         Err(error) => error.into(),
     }

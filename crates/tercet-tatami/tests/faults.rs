@@ -15,6 +15,7 @@ use std::sync::Arc;
 use columns::{Noise, Shape, column};
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::{Class, Diagnose as _};
+use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
 use tercet_tatami::{Column, Error, Fault, Field, File, Schema, Type, Writer, WriterOptions};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
@@ -44,7 +45,23 @@ fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     writer.finish().map(drop).map_err(named)
 }
 
-fn never_between(old: Option<&[u8]>) {
+/// A search segment whose words go through temporary files.
+fn index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let path = folder.join(NAME);
+    let named = |fault: Fault| Error::new(path.display().to_string().into(), fault);
+    let options = SegmentOptions::new().with_memory_bytes(1);
+    let mut builder = SegmentBuilder::create_on(Arc::clone(disk), &path, options)?;
+    for number in 0..300 {
+        let body = format!("document {number} of three hundred");
+        let url = format!("https://x.example/{number}");
+        builder.add(&Document::new(&url, "title").with_body(body.as_bytes())).map_err(named)?;
+    }
+    builder.finish().map(drop).map_err(named)
+}
+
+type Create = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
+
+fn never_between(old: Option<&[u8]>, create: Create) {
     let prepare = |folder: &Path| {
         if let Some(old) = old {
             fs::write(folder.join(NAME), old).unwrap();
@@ -86,12 +103,14 @@ fn never_between(old: Option<&[u8]>) {
 
 #[test]
 fn a_new_file_is_there_whole_or_not_at_all() {
-    never_between(None);
+    never_between(None, create);
+    never_between(None, index);
 }
 
 #[test]
 fn an_old_file_is_replaced_whole_or_not_at_all() {
-    never_between(Some(b"some other file"));
+    never_between(Some(b"some other file"), create);
+    never_between(Some(b"some other file"), index);
 }
 
 #[test]
@@ -102,6 +121,10 @@ fn a_writer_that_is_dropped_leaves_nothing() {
         Writer::create_path(&path, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap();
     writer.append(&columns()).unwrap();
     drop(writer);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new().with_memory_bytes(1)).unwrap();
+    builder.add(&Document::new("u", "t").with_body(b"one two")).unwrap();
+    drop(builder);
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
     let missing = folder.path().join("no such folder").join(NAME);
     let error =

@@ -165,6 +165,28 @@ fn a_file_without_a_footer_is_read_by_its_records() {
     assert_eq!(check(&repaired, bytes), ROWS, "{repaired:?}");
 }
 
+/// Whoever tells the columns need not know which of them was the sort key; who does is not believed unseen.
+#[test]
+fn the_sort_key_of_a_lost_footer_may_be_told_or_not() {
+    let good = written();
+    let footer = usize::try_from(open(good.clone()).unwrap().footer_span().start()).unwrap();
+    let mend_as = |key: Option<usize>| {
+        let mut fields = schema().fields().to_vec();
+        fields.iter_mut().enumerate().for_each(|(at, field)| field.sort_key = key == Some(at));
+        let schema = Schema::new(fields).unwrap();
+        let options = RepairOptions::default().with_writer(options()).with_schema(schema);
+        let cut = good[..footer].to_vec();
+        repair(Arc::new(Memory::new("broken", cut)), Cursor::new(Vec::new()), options, &Silent)
+    };
+    let (repaired, bytes) = mend_as(None).unwrap();
+    assert_eq!(check(&repaired, bytes), ROWS, "{repaired:?}");
+    let (_, bytes) = mend_as(Some(0)).unwrap();
+    let found = open(bytes).unwrap().lookup(&tercet_tatami::Scalar::Int64(-400)).unwrap();
+    assert_eq!(found.map(|found| found.row), Some(50));
+    let error = mend_as(Some(1)).unwrap_err();
+    assert!(error.to_string().contains("city"), "{error}");
+}
+
 #[test]
 fn every_cut_gives_whole_rows_or_an_error() {
     let good = written();

@@ -319,10 +319,15 @@ proptest! {
         page_rows in 1u32..60,
         group_rows in 1u64..300,
         interop in any::<bool>(),
+        sorted in any::<bool>(),
         codec in prop::sample::select(vec![Codec::None, Codec::Zstd]),
         batch_rows in 1u64..100,
     ) {
         let (mut fields, mut columns) = (fields(), columns(&rows));
+        if sorted {
+            // Its pages are then told apart by an index.
+            fields[5] = fields[5].clone().with_sort_key();
+        }
         let options = if interop {
             // Others know no lists.
             fields.remove(4);

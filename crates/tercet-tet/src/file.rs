@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use tercet_core::source::Access;
 use tercet_core::{ByteSource, DType, Limits, Selection, Span};
 
 use crate::catalog::Catalog;
@@ -28,17 +29,6 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// For repairs: read what can be read, and check chunks by whatever is left of the block.
     pub(crate) mending: bool,
-}
-
-/// How bytes are fetched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// Mapped into memory: raw chunks are views without a copy. A program that truncates the file meanwhile ends
-    /// this process.
-    #[default]
-    Mmap,
-    /// Read by position: for files that others may change.
-    Pread,
 }
 
 impl OpenOptions {
@@ -75,17 +65,8 @@ impl OpenOptions {
     #[cfg(any(unix, windows))]
     pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = path.as_ref();
-        let name = || Arc::from(path.to_string_lossy());
-        let source: Arc<dyn ByteSource> = match self.access {
-            Access::Mmap => match tercet_core::source::Mmap::open(path) {
-                Ok(source) => Arc::new(source),
-                Err(error) => return Err(Error::new(name(), error.into())),
-            },
-            Access::Pread => match tercet_core::source::File::open(path) {
-                Ok(source) => Arc::new(source),
-                Err(error) => return Err(Error::new(name(), error.into())),
-            },
-        };
+        let source = self.access.open(path);
+        let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
         let mut file = self.open_source(source)?;
         file.path = Some(path.to_owned());
         Ok(file)

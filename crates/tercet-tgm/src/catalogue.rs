@@ -11,7 +11,7 @@ use tercet_core::{Budget, Span};
 
 use crate::cbor;
 use crate::message::Message;
-use crate::metadata::GlobalMetadata;
+use crate::metadata::{Entry, GlobalMetadata, RESERVED};
 use crate::scan::Scan;
 use crate::value::Value;
 use crate::wire::ids::MIN_MESSAGE;
@@ -26,7 +26,7 @@ pub use error::CatalogueError;
 pub(crate) use find::{Found, find, find_last, marked};
 
 /// The key in `_extra_` that makes a message a catalogue.
-const MARK: &str = "tercet_catalogue";
+pub(crate) const MARK: &str = "tercet_catalogue";
 /// The key of the entry in `base` that tells what an object of the catalogue is.
 const ENTRY: &str = "catalogue";
 /// The version that this library writes and reads.
@@ -46,7 +46,14 @@ const NOT_HELD: u32 = u32::MAX;
 impl GlobalMetadata {
     /// Whether this is the metadata of a catalogue: a message that tells of other messages.
     pub fn is_catalogue(&self) -> bool {
-        self.extra.get(MARK).is_some_and(|mark| mark.get("version").is_some())
+        self.is_marked() && self.extra.get(MARK).is_some_and(|mark| mark.get("version").is_some())
+    }
+
+    /// Whether it has the mark of a catalogue, and no object of which something else is told: a message of data that got
+    /// the key somehow is none, and must never be left out like one.
+    fn is_marked(&self) -> bool {
+        let is_column = |entry: &Entry| entry.contains_key(ENTRY) || entry.keys().all(|key| key == RESERVED);
+        self.extra.contains_key(MARK) && self.base.iter().all(is_column)
     }
 }
 

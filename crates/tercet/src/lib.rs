@@ -28,6 +28,8 @@ mod container;
 mod error;
 mod format;
 
+#[cfg(feature = "arrow")]
+pub use tercet_arrow as arrow;
 pub use tercet_convert as convert;
 pub use tercet_core as core;
 pub use tercet_tatami as tatami;

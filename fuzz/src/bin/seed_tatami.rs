@@ -1,5 +1,5 @@
-//! Writes the seeds of `corpus/tatami` and `corpus/rows`: small files of every kind, some that are damaged on purpose, and
-//! choices of rows to write.
+//! Writes the seeds of `corpus/tatami`, `corpus/rows` and `corpus/manifest`: small files of every kind, some that are damaged on
+//! purpose, choices of rows to write, and manifests of collections.
 //!
 //! Nothing here depends on time or chance: the same seeds come out every time.
 
@@ -7,16 +7,21 @@ use std::error::Error;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 
 use tercet_core::checksum::crc32c;
+use tercet_core::source::Memory;
+use tercet_tatami::collection::{Member, Record};
 use tercet_tatami::wire::ids::Codec;
-use tercet_tatami::{Bitmap, Column, Field, Lists, Schema, Type, Values, Writer, WriterOptions};
+use tercet_tatami::{
+    Bitmap, Column, Field, File, Lists, OpenOptions, Schema, Type, Values, Writer, WriterOptions,
+};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for (folder, seeds) in [("tatami", files()?), ("rows", rows())] {
+    for (folder, seeds) in [("tatami", files()?), ("rows", rows()), ("manifest", manifests()?)] {
         fs::create_dir_all(corpus.join(folder))?;
         for (name, bytes) in seeds {
             fs::write(corpus.join(folder).join(name), bytes)?;
@@ -155,6 +160,45 @@ fn foreign(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Choices for every type, alone and in a list: see `Choices` of the target.
+/// Logs of collections: whole, torn, damaged in the middle, with a record of an unknown kind and with a path that leads out.
+fn manifests() -> Outcome<Seeds> {
+    let keys = |from: i64| Column::new(Values::Int64((from..from + 5).collect()));
+    let fields = || vec![Field::new("key", Type::Int64).with_sort_key()];
+    let member = |path: &str, from: i64| -> Outcome<Member> {
+        let bytes = write(fields(), &[keys(from)], WriterOptions::new())?;
+        let file = File::from_source(Arc::new(Memory::new(path, bytes)), OpenOptions::new())?;
+        Ok(Member::describe(path, &file))
+    };
+    let (a, b) = (member("a.tatami", 0)?, member("2026/b.tatami", 100)?);
+    let log = |records: &[Record]| {
+        let mut out = b"TMAN\x01".to_vec();
+        for record in records {
+            record.put(&mut out);
+        }
+        out
+    };
+    let add = |member: &Member| Record::Add(Box::new(member.clone()));
+    let whole = log(&[add(&a), add(&b), Record::SetTier(a.id, 2), Record::Remove(b.id), add(&b)]);
+    let mut damaged = whole.clone();
+    damaged[20] ^= 1;
+    let mut unknown = log(&[add(&a)]);
+    let start = unknown.len();
+    unknown.extend([77, 3, 1, 2, 3]);
+    let crc = crc32c(&unknown[start..]);
+    unknown.extend(crc.to_le_bytes());
+    let outside = log(&[add(&member("../a.tatami", 0)?), add(&member("/a.tatami", 0)?)]);
+    let torn = whole[..whole.len() - 7].to_vec();
+    Ok(vec![
+        ("empty".to_owned(), log(&[])),
+        ("short".to_owned(), b"TM".to_vec()),
+        ("whole".to_owned(), whole),
+        ("torn".to_owned(), torn),
+        ("damaged".to_owned(), damaged),
+        ("unknown".to_owned(), unknown),
+        ("outside".to_owned(), outside),
+    ])
+}
+
 fn rows() -> Seeds {
     let mut seeds = Vec::new();
     for kind in 0..16 {

@@ -12,6 +12,7 @@ use tercet_tatami::{
     verify_source,
 };
 
+pub(super) mod manifest;
 pub(super) mod page;
 pub(super) mod reseal;
 

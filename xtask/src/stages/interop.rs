@@ -61,23 +61,33 @@ pub(super) fn interop(context: &Context) -> Report {
         check(context, format, &mut report);
     }
     guides(context, &mut report);
+    tables(context, &mut report);
     report
+}
+
+/// Tables of other programs, through our command and back.
+fn tables(context: &Context, report: &mut Report) {
+    python_with_our_command(context, report, "interop tables", "interop/table_check.py", "tatami");
 }
 
 /// The Python of the guides, run with numpy and our command.
 fn guides(context: &Context, report: &mut Report) {
+    python_with_our_command(context, report, "interop guides", "interop/guide_check.py", "tet");
+}
+
+/// A script that is told where a command of ours is.
+fn python_with_our_command(context: &Context, report: &mut Report, what: &str, script: &str, bin: &str) {
     let python = match oracles::python(context) {
         Ok(python) => python,
-        Err(why) => return report.lack(context.ci, "interop guides", &why),
+        Err(why) => return report.lack(context.ci, what, &why),
     };
     let mut build = context.cargo();
-    build.args(["build", "--package", "tercet-cli", "--bin", "tet"]).args(context.locked());
+    build.args(["build", "--package", "tercet-cli", "--bin", bin]).args(context.locked());
     if let Err(why) = process::run(&mut build) {
         return report.fail(why);
     }
-    let script = "interop/guide_check.py";
     let mut command = Command::new(&python.program);
-    command.arg(script).arg("--tet").arg(context.program("tet")).current_dir(&context.root);
+    command.arg(script).arg(format!("--{bin}")).arg(context.program(bin)).current_dir(&context.root);
     driver(report, script, command.env("PYTHONDONTWRITEBYTECODE", "1"));
 }
 

@@ -91,7 +91,7 @@ impl RowWriter {
     }
 }
 
-fn cell(column: &Column, row: usize, is_text: bool, odd: &mut Odd, out: &mut Vec<u8>) {
+pub(super) fn cell(column: &Column, row: usize, is_text: bool, odd: &mut Odd, out: &mut Vec<u8>) {
     if !column.is_present(row) {
         out.extend_from_slice(b"null");
         return;

@@ -53,6 +53,11 @@ fn check(name: &str) {
 }
 
 #[test]
+fn search() {
+    check("search.md");
+}
+
+#[test]
 fn open_and_inspect() {
     check("open-and-inspect.md");
 }
@@ -85,6 +90,22 @@ fn tgm_edit_and_repair() {
 #[test]
 fn tatami() {
     check("tatami.md");
+}
+
+#[test]
+fn tatami_scan() {
+    check("tatami-scan.md");
+}
+
+#[cfg(feature = "arrow")]
+#[test]
+fn tatami_convert() {
+    check("tatami-convert.md");
+}
+
+#[test]
+fn tatami_collections() {
+    check("tatami-collections.md");
 }
 
 #[test]

@@ -35,7 +35,20 @@ fn help_of_every_program() {
         assert_snapshot!(format!("help_tgm_{verb}"), folder.tgm(&format!("{verb} --help")).shot());
     }
     assert_snapshot!("help_tatami", folder.tatami("--help").shot());
-    for verb in ["inspect", "cat", "head", "lookup", "stats", "create", "verify", "outline", "repair"] {
+    for verb in [
+        "inspect",
+        "cat",
+        "head",
+        "lookup",
+        "stats",
+        "create",
+        "delete",
+        "merge",
+        "collection",
+        "verify",
+        "outline",
+        "repair",
+    ] {
         assert_snapshot!(format!("help_tatami_{verb}"), folder.tatami(&format!("{verb} --help")).shot());
     }
 }

@@ -1,6 +1,11 @@
 //! Damaged files: told, and repaired as far as they are intact.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use tercet::core::checksum::crc32c;
+use tercet::core::source::Memory;
+use tercet::tatami::{File, OpenOptions};
 
 use crate::{Folder, lines};
 
@@ -106,4 +111,46 @@ fn no_flipped_bit_goes_unnoticed() {
         let verified = folder.run("verify -q bad.tatami");
         assert_eq!(verified.code, 1, "byte {at}: {}", verified.out);
     }
+}
+
+/// Numbers of a footer that are far too large do not make small ones together.
+#[test]
+fn sums_of_absurd_numbers_are_no_small_numbers() {
+    let folder = rows();
+    let bytes = folder.read("rows.tatami");
+    let source = Memory::new("rows", bytes.clone());
+    let file = File::from_source(Arc::new(source), OpenOptions::new()).unwrap();
+    let (mut footer, place) = (file.footer().clone(), file.footer_span());
+    for group in &mut footer.groups {
+        group.chunks[1].raw_bytes = u64::MAX / 2 + 1;
+    }
+    let footer = footer.to_bytes();
+    let tail = [&(footer.len() as u32).to_le_bytes()[..], &crc32c(&footer).to_le_bytes(), b"TAT1"].concat();
+    let start = place.start() as usize;
+    folder.write("absurd.tatami", [&bytes[..start], &footer, &tail].concat());
+    let most = u64::MAX.to_string();
+    assert!(folder.ok("inspect absurd.tatami").out.contains(&format!(" {most}->")));
+    let told: Value = serde_json::from_str(&folder.ok("inspect absurd.tatami --json").out).unwrap();
+    assert_eq!(told["columns"][1]["raw_bytes"], u64::MAX);
+    for verb in ["stats", "cat"] {
+        let ran = folder.run(&format!("{verb} absurd.tatami"));
+        assert_eq!(ran.code, 4, "{verb}: {}", ran.err);
+    }
+}
+
+/// A file whose footer is lost has no word about its sort key: it need not be told, and can be.
+#[test]
+fn a_sort_key_without_a_footer_is_told_or_not() {
+    let folder = rows();
+    let bytes = folder.read("rows.tatami");
+    folder.write("cut.tatami", &bytes[..bytes.len() - 12]);
+    let repaired = folder.run("repair cut.tatami --schema n:int64,s:string -o plain.tatami");
+    assert!(repaired.out.contains("kept: 100 of 100 rows\n"), "{}", repaired.out);
+    assert_eq!(folder.ok("cat plain.tatami").bytes, folder.read("rows.jsonl"));
+    let repaired = folder.run("repair cut.tatami --schema n:int64,s:string --sort-key n -o sorted.tatami");
+    assert!(repaired.out.contains("kept: 100 of 100 rows\n"), "{}", repaired.out);
+    assert_eq!(folder.ok("lookup sorted.tatami 42 --columns s").out, "{\"s\":\"text 42\"}\n");
+    let refused = folder.run("repair cut.tatami --schema n:int64,s:string --sort-key s -o wrong.tatami");
+    assert_eq!(refused.code, 8, "{}", refused.err);
+    assert!(!folder.path("wrong.tatami").exists());
 }

@@ -3,6 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files of their own")]
 #![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
+mod collection;
+#[cfg(feature = "arrow")]
+mod convert;
 mod create;
 mod damage;
 mod doors;
@@ -11,8 +14,11 @@ mod folder;
 mod golden;
 mod print;
 mod refused;
+mod scan;
+mod search;
+mod segments;
 
-use folder::{Folder, said};
+use folder::{Folder, Said, said};
 
 /// Three rows with everything that text can say.
 const CITIES: &str = concat!(
@@ -41,6 +47,16 @@ impl Folder {
         folder.write("cities.jsonl", CITIES);
         folder.ok("create cities.tatami --from cities.jsonl --sort-key name --bloom people");
         folder
+    }
+
+    /// Runs the command with these words, some of which have spaces.
+    fn ran(&self, words: &[&str]) -> Said {
+        said(self.command().args(words))
+    }
+
+    /// The same with a file as standard input.
+    fn fed(&self, input: &str, words: &[&str]) -> Said {
+        said(self.command().args(words).pipe_stdin(self.path(input)).unwrap())
     }
 
     /// Makes a file of rows and tells what `cat` prints of it.

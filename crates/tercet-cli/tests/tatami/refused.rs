@@ -1,5 +1,8 @@
 //! Inputs that are refused, with the line that is wrong.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use crate::{Folder, lines, said};
 
 /// Runs `create` on a text; what it says, without `error: `.
@@ -110,6 +113,15 @@ fn rows_are_refused_with_their_line() {
 }
 
 #[test]
+fn a_column_has_a_name() {
+    let folder = Folder::new();
+    let (code, said) = refused(&folder, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
+    assert_eq!((code, said.as_str()), (8, "in.jsonl: line 2: a column has no name"));
+    let (code, said) = refused(&folder, "in.csv", "a,\n1,2\n", "");
+    assert_eq!((code, said.as_str()), (8, "in.csv: line 1: column 2 has no name"));
+}
+
+#[test]
 fn the_first_unsorted_row_of_many_is_named() {
     let folder = Folder::new();
     let rows = lines(0..50_000, |row| format!("{{\"k\":{}}}", if row == 41_234 { 5 } else { row }));
@@ -153,4 +165,24 @@ fn files_are_not_overwritten_and_names_must_tell() {
     }
     let both = said(folder.command().args(["create", "-", "--from", "cities.jsonl", "--json"]));
     assert_eq!(both.code, 8);
+}
+
+/// Without `--force` no file is replaced, even if it was not there when the command began.
+#[test]
+fn a_file_that_appears_meanwhile_stays() {
+    let folder = Folder::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tatami"));
+    command.current_dir(folder.0.path()).args(["create", "new.tatami", "--from", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // More than a pipe holds: whoever took it looked at the output before.
+    input.write_all("{\"n\":1}\n".repeat(1 << 17).as_bytes()).unwrap();
+    folder.write("new.tatami", "somebody else's");
+    drop(input);
+    let done = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(8), "{told}");
+    assert!(told.contains("new.tatami"), "{told}");
+    assert_eq!(folder.read("new.tatami"), b"somebody else's");
+    assert_eq!(folder.names(), ["new.tatami"]);
 }

@@ -126,6 +126,26 @@ fn said_of(command: &mut assert_cmd::Command) -> Vec<u8> {
     said.bytes
 }
 
+/// The system lets a process hold some files open, not as many as can be merged.
+#[cfg(unix)]
+#[test]
+fn more_files_are_merged_than_can_be_open() {
+    let folder = Folder::new();
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let objects = [(&descriptor, &[1, 2, 3][..])];
+    let message = tgm::encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
+    let names: Vec<String> = (0..80).map(|number| format!("{number}.tgm")).collect();
+    for name in &names {
+        folder.write(name, &message);
+    }
+    let program = env!("CARGO_BIN_EXE_tgm");
+    let words = format!("ulimit -n 40; exec {program} merge {} -o all.tgm", names.join(" "));
+    let mut shell = assert_cmd::Command::new("sh");
+    let ran = said(shell.current_dir(folder.0.path()).args(["-c", &words]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.starts_with("Merged 80 objects from 80 file(s)"), "{}", ran.out);
+}
+
 #[test]
 fn split_makes_a_file_for_each_object() {
     let folder = folder();

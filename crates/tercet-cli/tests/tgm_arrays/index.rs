@@ -153,3 +153,24 @@ fn a_message_that_says_something_else_is_an_error() {
         assert!(said.err.contains("does not say what message 0 says"), "{words}: {}", said.err);
     }
 }
+
+/// A catalogue that ended up between messages is not taken for data, nor data for a catalogue.
+#[test]
+fn stray_catalogues_get_into_no_message() {
+    let folder = folder(3);
+    folder.ok("index run.tgm");
+    let once = folder.read("run.tgm");
+    folder.write("twice.tgm", [&once[..], &once[..]].concat());
+    let merged = folder.ok("merge twice.tgm -o merged.tgm");
+    assert!(merged.out.starts_with("Merged 6 objects from 1 file(s)"), "{}", merged.out);
+    folder.ok("index merged.tgm");
+    assert!(folder.ok("info merged.tgm").out.contains("Messages: 1\n"));
+    assert!(folder.ok("split twice.tgm -o part.tgm").out.starts_with("Split into 6 "));
+    assert!(folder.ok("set -s a=b twice.tgm set.tgm").out.contains("6 message(s) changed, 0 copied"));
+    assert!(folder.ok("reshuffle twice.tgm -o new.tgm").out.starts_with("Reshuffled 6 message(s)"));
+    for file in ["set.tgm", "new.tgm"] {
+        assert!(folder.ok(&format!("info {file}")).out.contains("Messages: 6\n"), "{file}");
+        folder.ok(&format!("validate {file}"));
+    }
+    folder.refused("set -s extra.tercet_catalogue.version=1 run.tgm x.tgm", 8, "makes a message a catalogue");
+}

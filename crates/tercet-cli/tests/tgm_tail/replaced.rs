@@ -193,7 +193,7 @@ fn a_file_that_is_not_there_is_an_error() {
     for words in ["tail run.tgm", "tail run.tgm --retry --no-follow", "tail run.tgm --retry --idle 0.05"] {
         let said = folder.run(words);
         assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("run.tgm: cannot open"), "{words}: {}", said.err);
+        assert!(said.err.contains("run.tgm: cannot open: there is no such file"), "{words}: {}", said.err);
         assert_eq!(said.err.contains("--retry"), !words.contains("--retry"), "{words}: {}", said.err);
     }
     folder.write("run.tgm", message(0, 10));

@@ -71,6 +71,11 @@ pub trait DiskFile: Write + Seek + Send + fmt::Debug {
 
     /// Gives the file these rights, and its owner and group as far as the process may.
     fn set_access(&mut self, access: &Access) -> io::Result<()>;
+
+    /// The file of the system, where there is one: for copies that the system makes itself.
+    fn handle(&self) -> Option<&std::fs::File> {
+        None
+    }
 }
 
 /// What a path or an open file is.

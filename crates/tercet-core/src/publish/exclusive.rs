@@ -1,6 +1,6 @@
 //! The lock of a change to an existing file.
 
-use std::io;
+use std::io::{self, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -95,6 +95,28 @@ impl Exclusive {
         Staged::succeed(self, Some(super::staged::PRIVATE))
     }
 
+    /// Cuts the locked file to `keep` bytes and puts `bytes` behind them, durably. For logs, whose readers know a tail that
+    /// is not whole; everything else is [replaced](Self::replace).
+    ///
+    /// After a failure the file is cut to `keep` again as far as that can be done: what was not promised is not there.
+    pub fn append(&mut self, keep: u64, bytes: &[u8]) -> Result<(), PublishError> {
+        self.check()?;
+        let appended = self.try_append(keep, bytes);
+        if appended.is_err() {
+            let _ = self.file.set_len(keep);
+        }
+        appended
+    }
+
+    fn try_append(&mut self, keep: u64, bytes: &[u8]) -> Result<(), PublishError> {
+        let (file, target) = (self.file.as_mut(), &self.target);
+        let failed = |operation| move |error| target.error(operation, error);
+        file.set_len(keep).map_err(failed(Operation::SetLen))?;
+        file.seek(SeekFrom::Start(keep)).map_err(failed(Operation::Seek))?;
+        super::staged::write_all(file, bytes).map_err(failed(Operation::Write))?;
+        file.sync_all().map_err(failed(Operation::Sync))
+    }
+
     pub(super) fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
@@ -105,6 +127,10 @@ impl Exclusive {
 
     pub(super) fn access(&self) -> Access {
         self.access
+    }
+
+    pub(super) fn handle(&self) -> Option<&std::fs::File> {
+        self.file.handle()
     }
 }
 

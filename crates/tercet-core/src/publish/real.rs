@@ -119,6 +119,38 @@ impl DiskFile for RealFile {
     fn set_access(&mut self, access: &Access) -> io::Result<()> {
         system::set_access(&self.0, access)
     }
+
+    fn handle(&self) -> Option<&File> {
+        Some(&self.0)
+    }
+}
+
+/// Copies `len` bytes at `from` to where the other file stands, without taking them into memory; answers how many it did, which
+/// are fewer where the system cannot.
+#[cfg(target_os = "linux")]
+pub(super) fn copy_in_system(source: &File, mut from: u64, sink: &File, len: u64) -> io::Result<u64> {
+    use rustix::io::Errno;
+
+    let mut done = 0;
+    while done < len {
+        // The kernel takes at most 2 GiB at a time.
+        let want = usize::try_from(len - done).unwrap_or(usize::MAX).min(1 << 30);
+        match rustix::fs::copy_file_range(source, Some(&mut from), sink, None, want) {
+            // Two file systems, or one that does not know how.
+            Ok(0) | Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => break,
+            Ok(copied) => done += copied as u64,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(done)
+}
+
+/// Other systems copy nothing themselves.
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of the other systems")]
+pub(super) fn copy_in_system(_source: &File, _from: u64, _sink: &File, _len: u64) -> io::Result<u64> {
+    Ok(0)
 }
 
 #[cfg(unix)]

@@ -5,6 +5,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::real;
 use super::target::Target;
 use super::{Access, Disk, DiskFile, Exclusive, Kind, Operation, PublishError, RealDisk, temporary};
 use crate::sink::Sink;
@@ -136,6 +137,20 @@ impl Staged {
         self.attempt(Operation::SetLen, |file| file.set_len(len))
     }
 
+    /// Copies bytes of the locked file that this one will replace, within the system; answers how many were copied, which is
+    /// fewer than `len` where the system cannot. The caller writes the rest.
+    pub fn copy_from_replaced(&mut self, from: u64, len: u64) -> Result<u64, PublishError> {
+        self.write_buffer()?;
+        let source = self.lock.as_ref().and_then(|lock| lock.handle()?.try_clone().ok());
+        let Some(source) = source else { return Ok(0) };
+        let copied = self.attempt(Operation::Write, |file| match file.handle() {
+            Some(sink) => real::copy_in_system(&source, from, sink, len),
+            None => Ok(0),
+        })?;
+        self.position = self.position.saturating_add(copied);
+        Ok(copied)
+    }
+
     /// Makes the bytes durable, then gives them their name; answers the path behind all symbolic links.
     ///
     /// When this fails, the target is as it was, except for one case: [`Operation::SyncFolder`] says that the
@@ -223,7 +238,7 @@ impl Staged {
 }
 
 /// Writes everything, however the system cuts it up.
-fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

@@ -79,7 +79,7 @@ impl Default for RemoteOptions {
             retries: 3,
             retry_time: Duration::from_mins(1),
             cache_bytes: 32 << 20,
-            block_bytes: 16 << 10,
+            block_bytes: 8 << 10,
             whole_bytes: 256 << 20,
             grows: false,
             settings: Vec::new(),
@@ -103,7 +103,7 @@ impl fmt::Debug for RemoteOptions {
 /// A file at a web server or in an object store, read by ranges.
 ///
 /// Opening it is one request, which fetches the first block. After that a large read (64 KiB and more) is one request for exactly
-/// the bytes that are not in memory; small ones are rounded out to blocks of 16 KiB, which are kept (32 MiB of them), and
+/// the bytes that are not in memory; small ones are rounded out to blocks of 8 KiB, which are kept (32 MiB of them), and
 /// who reads on gets up to 1 MiB ahead. [`read_many`](ByteSource::read_many) fetches spans that are close to each other
 /// together, and eight requests at a time.
 ///

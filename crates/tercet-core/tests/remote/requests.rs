@@ -31,7 +31,7 @@ fn a_remote_file_is_a_source_like_all_others() {
 fn opening_is_one_request_for_the_first_block() {
     let (server, _) = server(1 << 20);
     let remote = open(&server);
-    assert_eq!(asked(&server), (vec![(0, 16 * KIB)], 16 * KIB));
+    assert_eq!(asked(&server), (vec![(0, 8 * KIB)], 8 * KIB));
     remote.read_at(span(100, 5000)).unwrap();
     assert_eq!(asked(&server).0, [], "the first block is here");
 }
@@ -54,7 +54,7 @@ fn a_large_read_takes_what_is_here_at_both_ends() {
     server.forget();
     let found = remote.read_at(span(KIB, 500 * KIB)).unwrap();
     assert_eq!(found, bytes[1024..501 * 1024]);
-    assert_eq!(asked(&server).0, [(16 * KIB, 496 * KIB)]);
+    assert_eq!(asked(&server).0, [(8 * KIB, 496 * KIB)]);
     assert_eq!(remote.read_at(span(0, 16 * KIB + 1)).unwrap(), bytes[..=16 * 1024]);
     assert_eq!(asked(&server).0.len(), 1, "large reads are not kept");
 }
@@ -69,8 +69,8 @@ fn who_reads_on_gets_more_each_time_and_no_byte_twice() {
     }
     let (ranges, sent) = asked(&server);
     assert_eq!(sent, 4 << 20);
-    let lens: Vec<u64> = ranges.iter().map(|(first, end)| (end - first) / (16 * KIB)).collect();
-    assert_eq!(lens[..8], [1, 2, 3, 5, 9, 17, 33, 65]);
+    let lens: Vec<u64> = ranges.iter().map(|(first, end)| (end - first) / (8 * KIB)).collect();
+    assert_eq!(lens[..8], [1, 3, 5, 9, 17, 33, 65, 129]);
     assert_eq!(ranges.len(), 10);
 }
 
@@ -80,27 +80,27 @@ fn jumps_cost_a_block_each() {
     let remote = open(&server);
     server.forget();
     for block in [200, 100, 150, 50] {
-        remote.read_at(span(block * 16 * KIB + 5, 100)).unwrap();
+        remote.read_at(span(block * 8 * KIB + 5, 100)).unwrap();
     }
     let (ranges, sent) = asked(&server);
-    assert_eq!((ranges.len(), sent), (4, 4 * 16 * KIB));
+    assert_eq!((ranges.len(), sent), (4, 4 * 8 * KIB));
 }
 
 #[test]
 fn the_cache_has_a_bound() {
     let (server, _) = server(1 << 20);
     let mut options = RemoteOptions::default();
-    options.cache_bytes = 64 * KIB;
+    options.cache_bytes = 32 * KIB;
     let remote = Remote::open(&server.url("/a.tgm"), &options).unwrap();
     server.forget();
     for block in [10, 20, 30, 40] {
-        remote.read_at(span(block * 16 * KIB, 1)).unwrap();
+        remote.read_at(span(block * 8 * KIB, 1)).unwrap();
     }
-    remote.read_at(span(40 * 16 * KIB + 9, 1)).unwrap();
+    remote.read_at(span(40 * 8 * KIB + 9, 1)).unwrap();
     assert_eq!(asked(&server).0.len(), 4);
     // The first block had to go.
     remote.read_at(span(0, 1)).unwrap();
-    assert_eq!(asked(&server).0, [(0, 16 * KIB)]);
+    assert_eq!(asked(&server).0, [(0, 8 * KIB)]);
 }
 
 #[test]

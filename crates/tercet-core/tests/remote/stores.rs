@@ -31,7 +31,7 @@ fn an_object_of_s3_costs_what_a_file_costs() {
     let requests = server.requests();
     let ranges: Vec<_> =
         requests.iter().map(|request| (request.method.as_str(), request.range.unwrap())).collect();
-    assert_eq!(ranges, [("GET", (0, 16 * KIB)), ("GET", (100_001, 600_001))]);
+    assert_eq!(ranges, [("GET", (0, 8 * KIB)), ("GET", (100_001, 600_001))]);
     assert!(requests[1].header("authorization").unwrap().starts_with("AWS4-HMAC-SHA256 Credential=ich/"));
     assert_eq!(requests[1].header("if-match"), Some("\"1\""));
 }

@@ -42,6 +42,28 @@ impl Strings {
         Self { views: Vec::new(), buffers: Vec::new(), tail: Vec::new() }
     }
 
+    /// Values that lie in buffers that are there already; none if one of them leaves its buffer.
+    pub fn from_parts(buffers: Vec<Bytes>, mut views: Vec<View>) -> Option<Self> {
+        u32::try_from(buffers.len()).ok()?;
+        for view in &mut views {
+            if view.len == 0 {
+                *view = View::EMPTY;
+                continue;
+            }
+            let end = view.start as usize + view.len as usize;
+            if buffers.get(view.buffer as usize)?.len() < end {
+                return None;
+            }
+        }
+        Some(Self { views, buffers, tail: Vec::new() })
+    }
+
+    /// The buffers, and the places of the values in them.
+    pub fn into_parts(mut self) -> (Vec<Bytes>, Vec<View>) {
+        self.seal();
+        (self.buffers, self.views)
+    }
+
     /// The number of values.
     pub fn len(&self) -> usize {
         self.views.len()
@@ -301,6 +323,20 @@ mod tests {
         halves.add_buffer(Bytes::from_static("é".as_bytes()));
         halves.push_views((0..2).map(|start| View { buffer: 0, start, len: 1 }));
         assert_eq!(halves.first_invalid_utf8(0), Some(0));
+    }
+
+    #[test]
+    fn parts_that_leave_their_buffer_are_refused() {
+        let buffer = Bytes::from_static(b"redblue");
+        let at = |buffer, start, len| View { buffer, start, len };
+        let made = |views: &[View]| Strings::from_parts(vec![buffer.clone()], views.to_vec());
+        let strings = made(&[at(0, 3, 4), at(9, 9, 0), at(0, 0, 3)]).unwrap();
+        assert_eq!(strings.iter().collect::<Vec<_>>(), [&b"blue"[..], b"", b"red"]);
+        let (buffers, views) = strings.into_parts();
+        assert_eq!((buffers.len(), views[1]), (1, View::EMPTY));
+        for wrong in [at(0, 3, 5), at(1, 0, 1), at(0, u32::MAX, u32::MAX)] {
+            assert!(made(&[wrong]).is_none(), "{wrong:?}");
+        }
     }
 
     #[test]

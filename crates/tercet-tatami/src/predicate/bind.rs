@@ -50,17 +50,23 @@ pub enum BindError {
 impl Expr {
     /// Finds the columns in a schema and gives the values their types.
     pub fn bind(&self, schema: &Schema) -> Result<Predicate, BindError> {
-        let all = |parts: &[Expr], operator| {
+        self.bind_counting(schema, &mut 0)
+    }
+
+    /// The same; `tests` is how many tests were looked at, the one that does not fit included.
+    pub(super) fn bind_counting(&self, schema: &Schema, tests: &mut usize) -> Result<Predicate, BindError> {
+        let mut all = |parts: &[Expr], operator| {
             if parts.is_empty() {
                 return Err(BindError::Empty { operator });
             }
-            parts.iter().map(|part| part.bind(schema)).collect::<Result<Vec<_>, _>>()
+            parts.iter().map(|part| part.bind_counting(schema, tests)).collect::<Result<Vec<_>, _>>()
         };
         Ok(match self {
             Self::And(parts) => Predicate::And(all(parts, "and")?),
             Self::Or(parts) => Predicate::Or(all(parts, "or")?),
-            Self::Not(part) => Predicate::Not(Box::new(part.bind(schema)?)),
+            Self::Not(part) => Predicate::Not(Box::new(part.bind_counting(schema, tests)?)),
             Self::Test { column, test } => {
+                *tests += 1;
                 let Some(index) = schema.index_of(column) else {
                     return Err(BindError::NoSuchColumn {
                         column: column.clone(),

@@ -9,37 +9,47 @@
 //! ```
 
 use std::fmt;
+use std::ops::Range;
 
 use super::tokens::{Token, Word, tokens};
-use super::{Expr, Literal, Test};
+use super::{BindError, Expr, Literal, Predicate, Test};
+use crate::schema::Schema;
 
 /// Conditions inside one another are taken this deep.
 const DEEPEST: usize = 64;
 
 /// A text that is no condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParseError {
     /// The byte of the text at which it was noticed.
     pub at: usize,
+    /// The character of the text at which it was noticed, counted from 1.
+    pub character: usize,
     /// What is wrong there.
     pub what: String,
 }
 
 impl ParseError {
     pub(super) fn new(at: usize, what: impl Into<String>) -> Self {
-        Self { at, what: what.into() }
+        Self { at, character: at + 1, what: what.into() }
+    }
+
+    /// Counts characters, of which some take more than a byte.
+    fn in_text(mut self, text: &str) -> Self {
+        self.character = text.get(..self.at).unwrap_or(text).chars().count() + 1;
+        self
     }
 
     /// The text with a mark under the place.
     pub fn pointing_at(&self, text: &str) -> String {
-        let before = text.get(..self.at).unwrap_or(text).chars().count();
-        format!("{text}\n{}^ {}", " ".repeat(before), self.what)
+        format!("{text}\n{}^ {}", " ".repeat(self.character - 1), self.what)
     }
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "condition, character {}: {}", self.at + 1, self.what)
+        write!(f, "condition, character {}: {}", self.character, self.what)
     }
 }
 
@@ -48,22 +58,57 @@ impl std::error::Error for ParseError {}
 impl Expr {
     /// Reads a condition such as `status = 200 and url prefix "https://a"`.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let tokens = tokens(text)?;
-        let mut parser = Parser { tokens, next: 0 };
-        let expr = parser.any(0)?;
-        match parser.peek() {
-            Token { word: Word::End, .. } => Ok(expr),
-            token => Err(ParseError::new(token.at, "expected `and`, `or` or the end")),
-        }
+        Ok(Parsed::new(text)?.expr)
     }
 }
 
-struct Parser {
-    tokens: Vec<Token>,
-    next: usize,
+/// A condition that was read from a text, with the place of each of its tests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    expr: Expr,
+    /// The bytes of each test, from left to right.
+    tests: Vec<Range<usize>>,
 }
 
-impl Parser {
+impl Parsed {
+    /// Reads a condition.
+    pub fn new(text: &str) -> Result<Self, ParseError> {
+        read(text).map_err(|error| error.in_text(text))
+    }
+
+    /// The condition.
+    pub fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    /// Finds the columns in a schema; an error comes with the bytes of the text that it is about.
+    pub fn bind(&self, schema: &Schema) -> Result<Predicate, (BindError, Range<usize>)> {
+        let mut tests = 0;
+        self.expr.bind_counting(schema, &mut tests).map_err(|error| {
+            let place = tests.checked_sub(1).and_then(|index| self.tests.get(index));
+            (error, place.cloned().unwrap_or(0..0))
+        })
+    }
+}
+
+fn read(text: &str) -> Result<Parsed, ParseError> {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { text, tokens, next: 0, tests: Vec::new() };
+    let expr = parser.any(0)?;
+    match parser.peek() {
+        Token { word: Word::End, .. } => Ok(Parsed { expr, tests: parser.tests }),
+        token => Err(ParseError::new(token.at, "expected `and`, `or` or the end")),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    next: usize,
+    tests: Vec<Range<usize>>,
+}
+
+impl Parser<'_> {
     fn peek(&self) -> Token {
         let end = Token { at: 0, word: Word::End };
         self.tokens.get(self.next).or(self.tokens.last()).cloned().unwrap_or(end)
@@ -124,7 +169,12 @@ impl Parser {
         }
         let token = self.take();
         match token.word {
-            Word::Name(column) | Word::Quoted(column) => self.test(&column),
+            Word::Name(column) | Word::Quoted(column) => {
+                let test = self.test(&column)?;
+                let upto = self.text.get(..self.peek().at).unwrap_or(self.text);
+                self.tests.push(token.at..upto.trim_end().len());
+                Ok(test)
+            }
             Word::End => Err(ParseError::new(token.at, "expected a column")),
             _ => Err(ParseError::new(
                 token.at,
@@ -219,6 +269,7 @@ fn negate_if(negated: bool, expr: Expr) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::{Field, Type};
 
     #[test]
     fn operators_bind_as_expected() {
@@ -262,7 +313,27 @@ mod tests {
             Expr::parse("é = 1 §").unwrap_err().pointing_at("é = 1 §").lines().nth(1).unwrap().find('^'),
             Some(6)
         );
+        assert_eq!(
+            Expr::parse("é = 1 §").unwrap_err().to_string().split(':').next(),
+            Some("condition, character 7")
+        );
         assert!(Expr::parse(&"(".repeat(100_000)).is_err());
         assert!(Expr::parse(&format!("{}a = 1", "not ".repeat(100_000))).is_err());
+    }
+
+    #[test]
+    fn tests_that_do_not_fit_are_pointed_at() {
+        let fields = vec![Field::new("a", Type::Int8), Field::new("s", Type::String)];
+        let schema = Schema::new(fields).unwrap();
+        for (text, part) in [
+            ("a = 1 and (a < 2 or é >= 3 ) and s = 4", "é >= 3"),
+            ("not a in (1, 300) or a = 1", "a in (1, 300)"),
+            ("s prefix 'x' and `s`= 4", "`s`= 4"),
+            ("a prefix 'x'", "a prefix 'x'"),
+        ] {
+            let (_, place) = Parsed::new(text).unwrap().bind(&schema).unwrap_err();
+            assert_eq!(&text[place], part);
+        }
+        assert!(Parsed::new("s = 'x' or a is null").unwrap().bind(&schema).is_ok());
     }
 }

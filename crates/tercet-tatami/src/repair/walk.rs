@@ -135,8 +135,9 @@ impl Walk<'_> {
                 self.at = start;
                 return Ok(None);
             };
-            if field.sort_key
-                && let Some((offset, _)) = self.record(Kind::Index)?
+            // Only the chunks of a sort key have one, but the caller may not know that there was a sort key.
+            if let Some((offset, _)) = self.record(Kind::Index)?
+                && field.sort_key
             {
                 chunk.page_index = Some(offset);
             }

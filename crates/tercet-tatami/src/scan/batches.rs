@@ -12,6 +12,9 @@ use crate::column::{Column, Values};
 use crate::fault::{Error, Fault};
 use crate::file::Inner;
 
+/// One row in so many of a page is few.
+const FEW: u64 = 8;
+
 /// Some rows of an answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -38,6 +41,8 @@ pub struct Batches {
 #[derive(Debug)]
 struct Unit {
     group: usize,
+    /// The rows of the file that the piece was cut out of.
+    span: u64,
     ranges: Vec<Range<u64>>,
 }
 
@@ -112,7 +117,7 @@ fn units(selected: Selected, rows: u64) -> Vec<Unit> {
             let number = at / rows;
             let end = range.end.min((number + 1).saturating_mul(rows));
             if number != piece {
-                out.push(Unit { group: selected.group, ranges: Vec::new() });
+                out.push(Unit { group: selected.group, span: rows, ranges: Vec::new() });
                 piece = number;
             }
             if let Some(last) = out.last_mut() {
@@ -150,7 +155,6 @@ impl Unit {
             if end <= at {
                 return Err(Fault::NoSuchRow { row: at, rows: end });
             }
-            let whole = pages.get(inner, self.group, column, page)?;
             let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
             // All rows of the answer in this page.
             rows.clear();
@@ -173,6 +177,13 @@ impl Unit {
                     None => break,
                 }
             }
+            // A few rows are read where they stand, unless the page is decoded already or many pieces need it.
+            let few = rows.len() as u64 * FEW <= end - first && end - first <= 2 * self.span;
+            if few && blob.is_none() && pages.kept(self.group, column, page).is_none() {
+                inner.pick_rows(self.group, column, page, &table, &rows, &mut out)?;
+                continue;
+            }
+            let whole = pages.get(inner, self.group, column, page)?;
             let before = out.len();
             whole.gather_into(&rows, &mut out);
             if let Some(blob) = blob {

@@ -28,6 +28,8 @@ pub struct Explain {
     pub rows_tested: u64,
     /// Rows that are taken without looking at their values.
     pub rows_whole: u64,
+    /// Rows that are left out without looking at their values.
+    pub rows_pruned: RowsPruned,
     /// Pages of the columns of the condition.
     pub pages: PageExplain,
     /// Each row group.
@@ -41,6 +43,19 @@ pub struct Pruned {
     pub zone: u64,
     /// By a bloom filter.
     pub bloom: u64,
+}
+
+/// Rows that each reason left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RowsPruned {
+    /// By zones and null counts of row groups.
+    pub zone: u64,
+    /// By bloom filters.
+    pub bloom: u64,
+    /// By the bounds and null counts of pages.
+    pub bounds: u64,
+    /// By the values of dictionaries.
+    pub dictionary: u64,
 }
 
 /// Pages of the columns of the condition.
@@ -87,6 +102,7 @@ pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]
         rows: file.rows(),
         rows_tested: 0,
         rows_whole: 0,
+        rows_pruned: RowsPruned::default(),
         pages: PageExplain::default(),
         detail: Vec::new(),
     };
@@ -110,6 +126,11 @@ pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]
         out.groups_scanned += u64::from(!matches!(plan.verdict, Verdict::Never(_)));
         out.rows_tested += tested;
         out.rows_whole += rows(&|verdict| verdict == Verdict::Always);
+        let pruned = |by: By| rows(&|verdict| verdict == Verdict::Never(by));
+        out.rows_pruned.zone += pruned(By::Zone);
+        out.rows_pruned.bloom += pruned(By::Bloom);
+        out.rows_pruned.bounds += pruned(By::Bounds);
+        out.rows_pruned.dictionary += pruned(By::Dictionary);
         out.pages.total += plan.pages;
         out.pages.spared += plan.pages_spared;
         out.detail.push(GroupExplain {
@@ -117,8 +138,8 @@ pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]
             rows: rows(&|_| true),
             verdict,
             by,
-            rows_pruned_by_bounds: rows(&|verdict| verdict == Verdict::Never(By::Bounds)),
-            rows_pruned_by_dictionary: rows(&|verdict| verdict == Verdict::Never(By::Dictionary)),
+            rows_pruned_by_bounds: pruned(By::Bounds),
+            rows_pruned_by_dictionary: pruned(By::Dictionary),
             rows_tested: tested,
             pages: PageExplain { total: plan.pages, spared: plan.pages_spared },
         });
@@ -143,6 +164,12 @@ impl fmt::Display for Explain {
             f,
             "rows:       {} of {} tested, {} taken without a look",
             self.rows_tested, self.rows, self.rows_whole
+        )?;
+        let RowsPruned { zone, bloom, bounds, dictionary } = self.rows_pruned;
+        writeln!(
+            f,
+            "left out:   {zone} rows by zones, {bloom} by bloom filters, {bounds} by bounds of pages, {dictionary} by \
+             dictionaries"
         )?;
         let PageExplain { total, spared } = self.pages;
         write!(f, "pages:      {} of {total} of the condition decoded, {spared} spared", total - spared)

@@ -25,6 +25,12 @@ impl Pages {
         Self { kept: Mutex::default(), most }
     }
 
+    /// A page that is there already.
+    pub(super) fn kept(&self, group: usize, column: usize, page: usize) -> Option<Arc<Column>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|kept| kept.place == (group, column, page)).map(|kept| Arc::clone(&kept.rows))
+    }
+
     /// A page, decoded. Blob values are left empty.
     pub(super) fn get(
         &self,
@@ -33,11 +39,11 @@ impl Pages {
         column: usize,
         page: usize,
     ) -> Result<Arc<Column>, Fault> {
+        if let Some(rows) = self.kept(group, column, page) {
+            return Ok(rows);
+        }
         let place = (group, column, page);
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = lock().iter().find(|kept| kept.place == place) {
-            return Ok(Arc::clone(&kept.rows));
-        }
         let table = inner.page_table(group, column)?;
         let mut rows = Column::empty(inner.field(column));
         inner.decode_page(group, column, page, &table, &mut rows)?;

@@ -1,5 +1,7 @@
 //! From text to words, and to a snippet.
 
+use std::ops::Range;
+
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
 /// Calls `each` with every word of a text.
@@ -13,32 +15,80 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 /// assert_eq!(words, ["café", "2", "dogs"]);
 /// ```
 pub fn words(text: &[u8], mut each: impl FnMut(&str)) {
+    spans(text, |_, word| each(word));
+}
+
+/// Calls `each` with every word of a text, and where it stands.
+pub(super) fn spans(text: &[u8], mut each: impl FnMut(Range<usize>, &str)) {
     let mut word = String::new();
-    let mut end = |word: &mut String| {
-        if !word.is_empty() {
-            each(word);
-            word.clear();
-        }
-    };
+    let mut at = 0;
     for chunk in text.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if letter.is_ascii() {
-                if letter.is_ascii_alphanumeric() {
-                    word.push(letter.to_ascii_lowercase());
-                } else {
-                    end(&mut word);
-                }
-            } else if belongs(letter) {
-                word.push(lower(letter));
-            } else {
-                end(&mut word);
-            }
+        let valid = chunk.valid();
+        let mut place = 0;
+        while place < valid.len() {
+            place = one(valid, place, &mut word, |range, word| {
+                each(at + range.start..at + range.end, word);
+            });
         }
-        if !chunk.invalid().is_empty() {
-            end(&mut word);
-        }
+        at += valid.len() + chunk.invalid().len();
     }
-    end(&mut word);
+}
+
+/// What plain characters are: those of words in lower case, 0 for all others.
+const PLAIN: [u8; 128] = {
+    let mut out = [0; 128];
+    let mut letter = 0u8;
+    while letter < 128 {
+        if letter.is_ascii_alphanumeric() {
+            out[letter as usize] = letter.to_ascii_lowercase();
+        }
+        letter += 1;
+    }
+    out
+};
+
+/// Reads on from a place until a word ends, and says where that is.
+#[inline]
+fn one(text: &str, from: usize, word: &mut String, each: impl FnOnce(Range<usize>, &str)) -> usize {
+    let bytes = text.as_bytes();
+    let plain = |byte: u8| PLAIN.get(usize::from(byte)).copied();
+    let mut at = from;
+    while at < bytes.len() && plain(bytes[at]) == Some(0) {
+        at += 1;
+    }
+    let start = at;
+    let mut changed = 0;
+    while let Some(letter) = bytes.get(at).and_then(|byte| plain(*byte)).filter(|letter| *letter != 0) {
+        changed |= letter ^ bytes[at];
+        at += 1;
+    }
+    if at > start && bytes.get(at).is_none_or(u8::is_ascii) {
+        if changed == 0 {
+            each(start..at, &text[start..at]);
+        } else {
+            word.clear();
+            word.push_str(&text[start..at]);
+            word.make_ascii_lowercase();
+            each(start..at, word);
+        }
+        return at;
+    }
+    // Other letters are seldom: such a word is read again.
+    at = start;
+    word.clear();
+    for letter in text[start..].chars() {
+        if !belongs(letter) {
+            break;
+        }
+        word.push(lower(letter));
+        at += letter.len_utf8();
+    }
+    if at > start {
+        each(start..at, word);
+        return at;
+    }
+    // A character that stands between words.
+    at + text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
 /// The words of a text.

@@ -1,133 +1,279 @@
 //! A walk over the documents of one word.
 
-use super::postings::{Postings, Skip};
-use super::score;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::postings::{BLOCK_DOCS, List, Postings, Skip};
+use super::rank::Weigher;
 use super::terms::Entry;
 use crate::fault::Fault;
 
 /// Behind the last document.
 pub(super) const END: u32 = u32::MAX;
 
-/// Forward over a posting list, a block at a time; blocks that are passed over are not decoded.
+/// Blocks whose bounds are looked at to bound a stretch of documents.
+const BLOCKS_TRIED: usize = 8;
+
+/// No block.
+const NONE: usize = usize::MAX;
+
+/// Forward over a posting list. Blocks that are passed over are not decoded, and frequencies only where a score is asked for.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     postings: &'a Postings,
-    list: u32,
-    skips: Vec<Skip>,
-    /// The block that the cursor is in.
-    block: usize,
-    decoded: bool,
-    documents: Vec<u32>,
-    frequencies: Vec<u32>,
-    at: usize,
-    idf: f32,
-    /// No document scores more.
+    list: Arc<List>,
+    weigher: Weigher<'a>,
+    pub(super) idf: f32,
+    /// No document scores more, but for rounding.
     pub(super) bound: f32,
+    /// The first block that does not end before the documents asked for.
+    block: usize,
+    /// The blocks whose documents, frequencies and scores are at hand.
+    documents_of: usize,
+    frequencies_of: usize,
+    scores_of: usize,
+    /// Where the frequencies of that block are.
+    frequencies_at: usize,
+    /// The first document of the decoded block that was not passed.
+    at: usize,
+    arrays: Box<Arrays>,
+    scratch: Vec<u32>,
     pub(super) blocks_decoded: u64,
-    document: u32,
+}
+
+#[derive(Debug)]
+struct Arrays {
+    documents: [u32; BLOCK_DOCS],
+    frequencies: [u32; BLOCK_DOCS],
+    scores: [f32; BLOCK_DOCS],
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(postings: &'a Postings, entry: Entry, idf: f32, limit: u64) -> Result<Self, Fault> {
-        let (list, skips, documents, frequencies) = match entry {
-            Entry::List { list, documents } => {
-                (list, postings.skips(list, documents, limit)?, Vec::new(), Vec::new())
-            }
+    pub(super) fn new(
+        postings: &'a Postings,
+        entry: Entry,
+        idf: f32,
+        limit: u64,
+        weigher: Weigher<'a>,
+    ) -> Result<Self, Fault> {
+        let zeros =
+            Arrays { documents: [0; BLOCK_DOCS], frequencies: [0; BLOCK_DOCS], scores: [0.0; BLOCK_DOCS] };
+        let mut arrays = Box::new(zeros);
+        let (list, decoded) = match entry {
+            Entry::List { list, documents } => (postings.open(list, documents, limit)?, NONE),
             Entry::Singleton { document, frequency } => {
-                let skip =
-                    Skip { first: document, last: document, max_frequency: frequency, offset: 0, count: 1 };
-                (0, vec![skip], vec![document], vec![frequency])
+                arrays.documents[0] = document;
+                arrays.frequencies[0] = frequency;
+                (Arc::new(List::single(document, frequency)), 0)
             }
         };
-        let most = skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0);
-        let document = skips.first().map_or(END, |skip| skip.first);
+        let last = list.skips.last().map_or(0, |skip| skip.last);
+        let bound = weigher.bound(idf, list.max_frequency, 0, last);
         Ok(Self {
             postings,
             list,
-            skips,
-            block: 0,
-            decoded: !documents.is_empty(),
-            documents,
-            frequencies,
-            at: 0,
+            weigher,
             idf,
-            bound: score::term(idf, most),
+            bound,
+            block: 0,
+            documents_of: decoded,
+            frequencies_of: decoded,
+            scores_of: NONE,
+            frequencies_at: 0,
+            at: 0,
+            arrays,
+            scratch: Vec::new(),
             blocks_decoded: 0,
-            document,
         })
-    }
-
-    /// The document that the cursor stands on. It may stand on the first one of a block that is not decoded.
-    pub(super) const fn document(&self) -> u32 {
-        self.document
-    }
-
-    /// Moves to the first document that is not before `target`.
-    pub(super) fn seek(&mut self, target: u32) -> Result<u32, Fault> {
-        if self.document >= target {
-            return Ok(self.document);
-        }
-        if self.skips.get(self.block).is_some_and(|skip| skip.last < target) {
-            let left = &self.skips[self.block..];
-            self.block += left.partition_point(|skip| skip.last < target);
-            (self.decoded, self.at) = (false, 0);
-        }
-        let Some(skip) = self.skips.get(self.block) else {
-            self.document = END;
-            return Ok(END);
-        };
-        if skip.first >= target {
-            // The first document of a block is known without decoding it.
-            self.at = 0;
-            self.document = skip.first;
-            return Ok(self.document);
-        }
-        self.decode()?;
-        self.at += self.documents[self.at..].partition_point(|document| *document < target);
-        self.document = self.documents[self.at];
-        Ok(self.document)
-    }
-
-    /// Moves to the next document.
-    pub(super) fn advance(&mut self) -> Result<u32, Fault> {
-        match self.document {
-            END => Ok(END),
-            document => self.seek(document + 1),
-        }
-    }
-
-    fn decode(&mut self) -> Result<(), Fault> {
-        if self.decoded {
-            return Ok(());
-        }
-        let skip = self.skips[self.block];
-        self.postings.block(self.list, &skip, &mut self.documents, &mut self.frequencies)?;
-        self.decoded = true;
-        self.blocks_decoded += 1;
-        Ok(())
-    }
-
-    /// The score of the document that the cursor stands on.
-    pub(super) fn score(&mut self) -> Result<f32, Fault> {
-        self.decode()?;
-        Ok(score::term(self.idf, self.frequencies[self.at]))
-    }
-
-    /// How often the word occurs in the document that the cursor stands on.
-    pub(super) fn frequency(&mut self) -> Result<u32, Fault> {
-        self.decode()?;
-        Ok(self.frequencies[self.at])
-    }
-
-    /// The last document of the block that the cursor stands in, and the best score there.
-    pub(super) fn block_bound(&self) -> (u32, f32) {
-        self.skips
-            .get(self.block)
-            .map_or((END, 0.0), |skip| (skip.last, score::term(self.idf, skip.max_frequency)))
     }
 
     /// The blocks of the list.
     pub(super) fn blocks(&self) -> u64 {
-        self.skips.len() as u64
+        self.list.skips.len() as u64
+    }
+
+    fn skip(&self) -> Option<&Skip> {
+        self.list.skips.get(self.block)
+    }
+
+    /// Goes to the block that may hold `target`, without decoding it.
+    #[inline]
+    fn shallow(&mut self, target: u32) {
+        let skips = &self.list.skips;
+        if skips.get(self.block).is_none_or(|skip| skip.last >= target) {
+            return;
+        }
+        // Most ways are short.
+        let mut step = 1;
+        let mut low = self.block;
+        while skips.get(low + step).is_some_and(|skip| skip.last < target) {
+            low += step;
+            step *= 2;
+        }
+        let high = (low + step).min(skips.len());
+        self.block = low + 1 + skips[low + 1..high].partition_point(|skip| skip.last < target);
+        self.at = 0;
+    }
+
+    /// A document that is not after the first one from `target` on: it is that one where the block is decoded.
+    #[inline]
+    pub(super) fn lower(&mut self, target: u32) -> u32 {
+        self.shallow(target);
+        let Some(skip) = self.skip() else { return END };
+        if self.documents_of == self.block {
+            self.pass(target);
+            return self.arrays.documents[self.at];
+        }
+        skip.first.max(target)
+    }
+
+    /// Passes the documents of the decoded block before `target`, which does not end before it.
+    #[inline]
+    fn pass(&mut self, target: u32) {
+        let count = self.list.skips[self.block].count as usize;
+        let left = &self.arrays.documents[self.at..count];
+        if left[0] >= target {
+            return;
+        }
+        // Near ones are looked at one by one.
+        let near = left.len().min(8);
+        match left[..near].iter().position(|document| *document >= target) {
+            Some(further) => self.at += further,
+            None => self.at += near + left[near..].partition_point(|document| *document < target),
+        }
+    }
+
+    /// The documents that the block at hand ends and begins with.
+    pub(super) fn extent(&self) -> (u32, u32) {
+        self.skip().map_or((END, END), |skip| (skip.first, skip.last))
+    }
+
+    /// Moves to the first document that is not before `target`.
+    #[inline]
+    pub(super) fn seek(&mut self, target: u32) -> Result<u32, Fault> {
+        self.shallow(target);
+        let Some(skip) = self.skip() else { return Ok(END) };
+        if self.documents_of != self.block && skip.first >= target {
+            return Ok(skip.first);
+        }
+        self.decode()?;
+        self.pass(target);
+        Ok(self.arrays.documents[self.at])
+    }
+
+    /// Whether the list holds a document. It must not lie before one that was asked for.
+    #[inline]
+    pub(super) fn find(&mut self, document: u32) -> Result<bool, Fault> {
+        self.shallow(document);
+        if self.skip().is_none_or(|skip| skip.first > document) {
+            return Ok(false);
+        }
+        self.decode()?;
+        self.pass(document);
+        Ok(self.arrays.documents[self.at] == document)
+    }
+
+    /// Decodes the documents of the block.
+    #[inline]
+    pub(super) fn decode(&mut self) -> Result<(), Fault> {
+        if self.documents_of == self.block {
+            return Ok(());
+        }
+        let skip = self.list.skips[self.block];
+        self.frequencies_at =
+            self.postings.documents(&self.list, &skip, &mut self.scratch, &mut self.arrays.documents)?;
+        self.documents_of = self.block;
+        self.at = 0;
+        self.blocks_decoded += 1;
+        Ok(())
+    }
+
+    fn decode_frequencies(&mut self) -> Result<(), Fault> {
+        self.decode()?;
+        if self.frequencies_of != self.block {
+            let skip = self.list.skips[self.block];
+            let at = self.frequencies_at;
+            let (scratch, out) = (&mut self.scratch, &mut self.arrays.frequencies);
+            self.postings.frequencies(&self.list, &skip, at, scratch, out)?;
+            self.frequencies_of = self.block;
+        }
+        Ok(())
+    }
+
+    /// How often the word occurs in the document that [`find`](Self::find) found.
+    pub(super) fn frequency(&mut self) -> Result<u32, Fault> {
+        self.decode_frequencies()?;
+        Ok(self.arrays.frequencies[self.at])
+    }
+
+    /// The score of the document that [`find`](Self::find) found.
+    #[inline]
+    pub(super) fn score(&mut self) -> Result<f32, Fault> {
+        if self.scores_of == self.block {
+            return Ok(self.arrays.scores[self.at]);
+        }
+        let frequency = self.frequency()?;
+        Ok(self.weigher.score(self.idf, self.arrays.documents[self.at], frequency))
+    }
+
+    /// The documents from `start` to `end` and their scores, as far as the block at hand holds them.
+    pub(super) fn scored(&mut self, start: u32, end: u32) -> Result<(&[u32], &[f32]), Fault> {
+        self.decode_frequencies()?;
+        let count = self.list.skips[self.block].count as usize;
+        if self.scores_of != self.block {
+            let Arrays { documents, frequencies, scores } = &mut *self.arrays;
+            let best = self.weigher.scores(
+                self.idf,
+                &documents[..count],
+                &frequencies[..count],
+                &mut scores[..count],
+            );
+            if let (Some(best), Some(known)) = (best, self.list.bests.get(self.block)) {
+                known.store(best.to_bits(), Ordering::Relaxed);
+            }
+            self.scores_of = self.block;
+        }
+        self.pass(start);
+        let documents = &self.arrays.documents[self.at..count];
+        let len = match documents.last() {
+            Some(last) if *last <= end => documents.len(),
+            _ => documents.partition_point(|document| *document <= end),
+        };
+        Ok((&documents[..len], &self.arrays.scores[self.at..self.at + len]))
+    }
+
+    fn bound_of(&self, block: usize) -> f32 {
+        let skip = &self.list.skips[block];
+        if let Weigher::Bm25(_) = self.weigher {
+            let best = self.list.bests.get(block).map_or(0, |best: &AtomicU32| best.load(Ordering::Relaxed));
+            if best != 0 {
+                return self.idf * f32::from_bits(best);
+            }
+        }
+        self.weigher.bound(self.idf, skip.max_frequency, skip.first, skip.last)
+    }
+
+    /// The best score of the block at hand.
+    #[inline]
+    pub(super) fn block_bound(&self) -> f32 {
+        if self.block < self.list.skips.len() { self.bound_of(self.block) } else { 0.0 }
+    }
+
+    /// No document from `start` to `end` scores more.
+    pub(super) fn bound_between(&mut self, start: u32, end: u32) -> f32 {
+        if self.lower(start) > end {
+            return 0.0;
+        }
+        let mut best = 0.0f32;
+        for block in self.block..self.list.skips.len() {
+            if self.list.skips[block].first > end {
+                break;
+            }
+            if block - self.block >= BLOCKS_TRIED {
+                return self.bound;
+            }
+            best = best.max(self.bound_of(block));
+        }
+        best
     }
 }

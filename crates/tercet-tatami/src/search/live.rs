@@ -30,7 +30,6 @@ impl Live {
     }
 
     /// All documents.
-    #[cfg(test)]
     pub(crate) fn all(documents: u64) -> Self {
         let words = vec![u64::MAX; usize::try_from(documents.div_ceil(64)).unwrap_or(0)];
         let mut out = Self { words, documents };
@@ -43,7 +42,6 @@ impl Live {
     }
 
     /// Takes a document out.
-    #[cfg(test)]
     pub(crate) fn delete(&mut self, document: u32) {
         if let Some(word) = self.words.get_mut(document as usize / 64) {
             *word &= !(1 << (document % 64));
@@ -59,8 +57,7 @@ impl Live {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// The record.
-    #[cfg(test)]
+    /// The payload of the record.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         crate::wire::cursor::put(self.documents, &mut out);

@@ -6,6 +6,10 @@
 //! block     full: u8 width, 127 packed gaps; short: gaps by group varint │ frequencies (PFOR)
 //! ```
 
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, PoisonError, RwLock};
+
 use bytes::Bytes;
 use tercet_codec::ints::{self, Scheme};
 use tercet_core::{Fields, Malformed, Span, Why};
@@ -28,12 +32,46 @@ pub(crate) struct Postings {
     skips: Bytes,
     span: Span,
     skips_span: Span,
-    lists: Vec<List>,
+    lists: Vec<Place>,
+    opened: RwLock<Opened>,
+}
+
+/// Lists that were asked for.
+#[derive(Debug, Default)]
+struct Opened {
+    lists: HashMap<u32, Arc<List>>,
+    /// Blocks of all of them.
+    blocks: usize,
+}
+
+/// Blocks of the lists that are remembered; each takes 24 bytes.
+const REMEMBERED_BLOCKS: usize = 2 << 20;
+
+/// A list that can be read.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) skips: Box<[Skip]>,
+    /// The best score of each block without the rareness of the word, for rankings that the skip table does not bound; 0 until
+    /// it is known.
+    pub(crate) bests: Box<[AtomicU32]>,
+    pub(crate) max_frequency: u32,
+    documents: u32,
+    start: usize,
+    len: usize,
+}
+
+impl List {
+    /// The list of a word that is in one document.
+    pub(crate) fn single(document: u32, frequency: u32) -> Self {
+        let skip = Skip { first: document, last: document, max_frequency: frequency, offset: 0, count: 1 };
+        let skips = Box::new([skip]);
+        Self { skips, bests: Box::default(), max_frequency: frequency, documents: 1, start: 0, len: 0 }
+    }
 }
 
 /// Where the parts of a list are.
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct Place {
     start: u32,
     len: u32,
     /// Its entry in the skip tables.
@@ -74,15 +112,15 @@ impl Postings {
             pass_over(&mut tables)?;
             // Payloads of records have less than 2³² bytes.
             let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-            lists.push(List { start: small(start as u64), len: small(len), skips: small(at as u64) });
+            lists.push(Place { start: small(start as u64), len: small(len), skips: small(at as u64) });
         }
         fields.finish()?;
         tables.finish()?;
-        Ok(Self { payload, skips, span, skips_span, lists })
+        Ok(Self { payload, skips, span, skips_span, lists, opened: RwLock::default() })
     }
 
     /// The blocks of a list, which must hold `documents` documents below `limit`.
-    pub(crate) fn skips(&self, list: u32, documents: u32, limit: u64) -> Result<Vec<Skip>, Fault> {
+    fn skips(&self, list: u32, documents: u32, limit: u64) -> Result<Vec<Skip>, Fault> {
         let Some(entry) = self.lists.get(list as usize) else {
             let why = Why::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
             return Err(fault(POSTINGS, "list_index", self.span.start(), 0, why));
@@ -130,53 +168,105 @@ impl Postings {
         Ok(out)
     }
 
-    /// Decodes the documents and frequencies of a block.
-    pub(crate) fn block(
-        &self,
-        list: u32,
-        skip: &Skip,
-        documents: &mut Vec<u32>,
-        frequencies: &mut Vec<u32>,
-    ) -> Result<(), Fault> {
-        let entry = self.lists[list as usize];
-        let start = entry.start as usize;
-        let bytes = &self.payload[start + skip.offset as usize..start + entry.len as usize];
-        let broken = |error| Fault::Codec { region: POSTINGS, span: self.span, error: Box::new(error) };
-        let count = skip.count as usize;
-        documents.clear();
-        frequencies.clear();
-        let mut gaps: Vec<u32> = Vec::with_capacity(BLOCK_DOCS);
-        let used = if count == BLOCK_DOCS {
-            let Some((width, packed)) = bytes.split_first() else {
-                let why = Why::Truncated { need: 1, have: 0 };
-                return Err(fault(POSTINGS, "width", self.span.start(), 0, why));
-            };
-            let len = (usize::from(*width) * (count - 1)).div_ceil(8);
-            let Some(packed) = packed.get(..len).filter(|_| *width <= 32) else {
-                let why = Why::Truncated { need: len as u64, have: packed.len() as u64 };
-                return Err(fault(POSTINGS, "gaps", self.span.start(), 0, why));
-            };
-            ints::unpack_bits(u32::from(*width), packed, count - 1, &mut gaps).map_err(broken)?;
-            1 + len
-        } else if count == 1 {
-            0
-        } else {
-            ints::decode_prefix(Scheme::GroupVarint, bytes, count - 1, &mut gaps).map_err(broken)?
-        };
-        ints::decode_prefix(Scheme::Pfor, &bytes[used..], count, frequencies).map_err(broken)?;
-        let mut document = skip.first;
-        documents.push(document);
-        let mut ordered = true;
-        for gap in gaps {
-            ordered &= gap > 0;
-            document = document.wrapping_add(gap);
-            documents.push(document);
+    /// A list that holds `documents` documents below `limit`. Lists that were asked for are remembered.
+    pub(crate) fn open(&self, list: u32, documents: u32, limit: u64) -> Result<Arc<List>, Fault> {
+        let known = self.opened.read().unwrap_or_else(PoisonError::into_inner).lists.get(&list).cloned();
+        if let Some(known) = known.filter(|known| known.documents == documents) {
+            return Ok(known);
         }
-        let grows = documents.is_sorted() && ordered;
-        let bounded = frequencies.iter().all(|frequency| (1..=skip.max_frequency).contains(frequency));
-        if !grows || document != skip.last || !bounded {
-            let rule = "a block holds what its skip table says";
-            return Err(fault(POSTINGS, "block", self.span.start(), 0, Why::Misplaced { rule }));
+        let skips = self.skips(list, documents, limit)?;
+        let place = self.lists[list as usize];
+        let bests = skips.iter().map(|_| AtomicU32::new(0)).collect();
+        let max_frequency = skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0);
+        let (start, len) = (place.start as usize, place.len as usize);
+        let new = Arc::new(List { skips: skips.into(), bests, max_frequency, documents, start, len });
+        let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        if opened.blocks >= REMEMBERED_BLOCKS {
+            *opened = Opened::default();
+        }
+        opened.blocks += new.skips.len();
+        opened.lists.insert(list, Arc::clone(&new));
+        Ok(new)
+    }
+
+    fn broken(&self, error: tercet_codec::CodecError) -> Fault {
+        Fault::Codec { region: POSTINGS, span: self.span, error: Box::new(error) }
+    }
+
+    fn not_as_told(&self) -> Fault {
+        let rule = "a block holds what its skip table says";
+        fault(POSTINGS, "block", self.span.start(), 0, Why::Misplaced { rule })
+    }
+
+    /// Decodes the documents of a block, and says where in the list its frequencies begin.
+    pub(crate) fn documents(
+        &self,
+        list: &List,
+        skip: &Skip,
+        gaps: &mut Vec<u32>,
+        out: &mut [u32; BLOCK_DOCS],
+    ) -> Result<usize, Fault> {
+        let bytes = &self.payload[list.start + skip.offset as usize..list.start + list.len];
+        let count = skip.count as usize;
+        out[0] = skip.first;
+        let mut used = 0;
+        if count > 1 {
+            gaps.clear();
+            used = self.gaps(bytes, count, gaps)?;
+            let (mut document, mut sum, mut grows) = (skip.first, u64::from(skip.first), true);
+            for (place, gap) in out[1..count].iter_mut().zip(&*gaps) {
+                grows &= *gap > 0;
+                sum += u64::from(*gap);
+                document = document.wrapping_add(*gap);
+                *place = document;
+            }
+            if !grows || sum != u64::from(skip.last) {
+                return Err(self.not_as_told());
+            }
+        } else if skip.first != skip.last {
+            return Err(self.not_as_told());
+        }
+        Ok(skip.offset as usize + used)
+    }
+
+    fn gaps(&self, bytes: &[u8], count: usize, gaps: &mut Vec<u32>) -> Result<usize, Fault> {
+        if count < BLOCK_DOCS {
+            return ints::decode_prefix(Scheme::GroupVarint, bytes, count - 1, gaps)
+                .map_err(|error| self.broken(error));
+        }
+        let Some((width, packed)) = bytes.split_first() else {
+            let why = Why::Truncated { need: 1, have: 0 };
+            return Err(fault(POSTINGS, "width", self.span.start(), 0, why));
+        };
+        if *width > 32 {
+            let why = Why::OutOfRange { found: (*width).into(), allowed: "at most 32 bits" };
+            return Err(fault(POSTINGS, "width", self.span.start(), 0, why));
+        }
+        let used = ints::unpack_bits(u32::from(*width), packed, count - 1, gaps);
+        Ok(1 + used.map_err(|error| self.broken(error))?)
+    }
+
+    /// Decodes the frequencies of a block, which begin at this place of the list.
+    pub(crate) fn frequencies(
+        &self,
+        list: &List,
+        skip: &Skip,
+        at: usize,
+        values: &mut Vec<u32>,
+        out: &mut [u32; BLOCK_DOCS],
+    ) -> Result<(), Fault> {
+        let bytes = &self.payload[list.start + at..list.start + list.len];
+        let count = skip.count as usize;
+        values.clear();
+        ints::decode_prefix(Scheme::Pfor, bytes, count, values).map_err(|error| self.broken(error))?;
+        let (mut least, mut most) = (u32::MAX, 0);
+        for (place, value) in out.iter_mut().zip(&*values) {
+            *place = *value;
+            least = least.min(*value);
+            most = most.max(*value);
+        }
+        if least == 0 || most > skip.max_frequency {
+            return Err(self.not_as_told());
         }
         Ok(())
     }

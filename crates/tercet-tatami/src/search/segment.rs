@@ -1,15 +1,20 @@
 //! An open search segment.
 
-use serde::Serialize;
+use std::sync::OnceLock;
+
 use tercet_core::Why;
 
 use super::cursor::{Cursor, END};
 use super::live::Live;
+use super::options::{Found, Hit, SearchOptions, SearchStats, Stored, TermStats, WordExplain};
 use super::postings::Postings;
-use super::terms::Terms;
-use super::{analyze, score, wand};
+use super::query::Query;
+use super::rank::{Norms, Rank, Weigher};
+use super::terms::{Entry, Terms};
+use super::{disjunction, phrase, score, tree};
 use crate::fault::{Error, Fault};
 use crate::file::{File, Inner, section_fault};
+use crate::predicate::{Expr, Mask};
 use crate::record::fault;
 use crate::region::Region;
 use crate::wire::footer::INVERTED;
@@ -18,34 +23,14 @@ use crate::wire::ids::{Kind, file_flags};
 /// A file with documents and an index of their words.
 #[derive(Debug)]
 pub struct Segment {
-    file: File,
-    terms: Terms,
+    pub(super) file: File,
+    pub(super) terms: Terms,
     postings: Postings,
-    live: Option<Live>,
+    pub(super) live: Option<Live>,
+    live_mask: Option<Mask>,
     documents: u64,
-}
-
-/// A document that was found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hit {
-    /// Its row in the file.
-    pub document: u32,
-    /// How well it fits.
-    pub score: f32,
-}
-
-/// What a search looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct SearchStats {
-    /// Words of the query that are in the dictionary.
-    pub terms: u64,
-    /// Blocks of their lists.
-    pub blocks: u64,
-    /// Blocks that were decoded.
-    pub blocks_decoded: u64,
-    /// Documents whose score was computed.
-    pub documents_scored: u64,
+    /// Lengths of the documents, once a ranking asked for them.
+    norms: OnceLock<Norms>,
 }
 
 /// A word of a segment.
@@ -101,7 +86,12 @@ impl Segment {
             let (span, payload) = part(inner, "live documents", inverted.live_offset, inverted.live_length)?;
             Some(Live::parse(span.start(), &payload, inverted.num_docs)?)
         };
-        Ok(Self { file: file.clone(), terms, postings, live, documents: inverted.num_docs })
+        let documents = inverted.num_docs;
+        let live_mask = live.as_ref().map(|live| {
+            let rows = usize::try_from(documents).unwrap_or(0);
+            Mask::from_fn(rows, |row| u32::try_from(row).is_ok_and(|document| live.contains(document)))
+        });
+        Ok(Self { file: file.clone(), terms, postings, live, live_mask, documents, norms: OnceLock::new() })
     }
 
     /// The file with the documents.
@@ -136,28 +126,183 @@ impl Segment {
 
     /// The same, and what was looked at.
     pub fn search_with_stats(&self, text: &str, k: usize) -> Result<(Vec<Hit>, SearchStats), Error> {
-        let words = analyze::tokens(text.as_bytes());
-        self.ranked(&words, k).map_err(|fault| self.file.error(fault))
+        let found = self.find(&Query::of_words(text), &SearchOptions::new(k))?;
+        Ok((found.hits, found.stats))
     }
 
-    fn ranked(&self, words: &[String], k: usize) -> Result<(Vec<Hit>, SearchStats), Fault> {
-        let mut stats = SearchStats::default();
-        if k == 0 {
-            return Ok((Vec::new(), stats));
+    /// The best documents for a question.
+    pub fn find(&self, query: &Query, options: &SearchOptions<'_>) -> Result<Found, Error> {
+        if options.k == 0 {
+            return Ok(Found::default());
         }
+        if query.has_phrase() && self.is_snippet_only() {
+            return Err(self.file.error(Fault::NoTexts));
+        }
+        let weigher = self.weigher(options.rank)?;
+        let both;
+        let allowed = match (options.filter, &self.live_mask) {
+            (Some(filter), Some(live)) => {
+                both = filter.clone().and(live);
+                Some(&both)
+            }
+            (filter, live) => filter.or(live.as_ref()),
+        };
+        let found = match query.plain() {
+            Some(words) => self.any_of(&words, options, weigher, allowed),
+            None => self.tree(query, options, weigher, allowed),
+        };
+        found.map_err(|fault| self.file.error(fault))
+    }
+
+    fn weigher(&self, rank: Rank) -> Result<Weigher<'_>, Error> {
+        if rank == Rank::Format {
+            return Ok(Weigher::Format);
+        }
+        if let Some(norms) = self.norms.get() {
+            return Ok(Weigher::Bm25(norms));
+        }
+        let norms = Norms::read(&self.file)?;
+        Ok(Weigher::Bm25(self.norms.get_or_init(|| norms)))
+    }
+
+    fn cursor<'a>(
+        &'a self,
+        word: &str,
+        options: &SearchOptions<'_>,
+        weigher: Weigher<'a>,
+    ) -> Result<Option<Cursor<'a>>, Fault> {
+        let Some(entry) = self.terms.get(word.as_bytes())? else { return Ok(None) };
+        let given = options.weights.and_then(|weights| weights.get(word)).copied();
+        let idf = given.unwrap_or_else(|| score::idf(self.documents, entry.documents().into()));
+        Cursor::new(&self.postings, entry, idf, self.documents, weigher).map(Some)
+    }
+
+    fn any_of(
+        &self,
+        words: &[&str],
+        options: &SearchOptions<'_>,
+        weigher: Weigher<'_>,
+        allowed: Option<&Mask>,
+    ) -> Result<Found, Fault> {
         let mut cursors = Vec::with_capacity(words.len());
         for word in words {
-            let Some(entry) = self.terms.get(word.as_bytes())? else { continue };
-            let idf = score::idf(self.documents, entry.documents().into());
-            cursors.push(Cursor::new(&self.postings, entry, idf, self.documents)?);
+            cursors.extend(self.cursor(word, options, weigher)?);
         }
-        let (best, scored) = wand::best(&mut cursors, self.live.as_ref(), k)?;
-        stats.terms = cursors.len() as u64;
-        stats.blocks = cursors.iter().map(Cursor::blocks).sum();
-        stats.blocks_decoded = cursors.iter().map(|cursor| cursor.blocks_decoded).sum();
-        stats.documents_scored = scored;
-        let hits = best.into_iter().map(|(document, score)| Hit { document, score }).collect();
-        Ok((hits, stats))
+        let (best, scored) = disjunction::best(&mut cursors, allowed, options.k, options.seed)?;
+        Ok(Found::new(best, &cursors, scored, 0))
+    }
+
+    fn tree(
+        &self,
+        query: &Query,
+        options: &SearchOptions<'_>,
+        weigher: Weigher<'_>,
+        allowed: Option<&Mask>,
+    ) -> Result<Found, Fault> {
+        // The body of the document that was asked about last: several phrases may be looked for in it.
+        let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
+        let mut texts_read = 0;
+        let mut holds = |document: u32, phrase: &[String]| {
+            if body.as_ref().is_none_or(|(held, _)| *held != document) {
+                body = Some((document, self.texts(document, &[3])?));
+                texts_read += 1;
+            }
+            let any = |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::holds(field, phrase));
+            // Titles and addresses are where the body leaves it open.
+            Ok(body.as_ref().is_some_and(|(_, body)| any(body)) || any(&self.texts(document, &[2, 1])?))
+        };
+        let (cursors, phrases) = (Vec::new(), Vec::new());
+        let mut search = tree::Search { cursors, phrases, allowed, scored: 0, holds: &mut holds };
+        let root = search.bind(&query.root, &mut |word| self.cursor(word, options, weigher))?;
+        let best = search.best(&root, options.k, options.seed)?;
+        let (cursors, scored) = (search.cursors, search.scored);
+        Ok(Found::new(best, &cursors, scored, texts_read))
+    }
+
+    /// Texts of a document.
+    fn texts(&self, document: u32, columns: &[usize]) -> Result<Vec<Vec<u8>>, Fault> {
+        let columns = self.file.take(&[document.into()], columns).map_err(Error::into_fault)?;
+        let text = |column: crate::Column| match column.values {
+            crate::Values::Bytes(texts) => texts.get(0).to_vec(),
+            _ => Vec::new(),
+        };
+        Ok(columns.into_iter().map(text).collect())
+    }
+
+    /// The text of a document that is kept: its body, or the beginning of it.
+    pub fn text(&self, document: u32) -> Result<Vec<u8>, Error> {
+        let mut fields = self.texts(document, &[3]).map_err(|fault| self.file.error(fault))?;
+        Ok(fields.pop().unwrap_or_default())
+    }
+
+    /// Identity, address and title of documents.
+    pub fn stored(&self, documents: &[u32]) -> Result<Vec<Stored>, Error> {
+        let rows: Vec<u64> = documents.iter().map(|document| u64::from(*document)).collect();
+        let columns = self.file.take(&rows, &[0, 1, 2])?;
+        let text = |column: usize, row: usize| match &columns[column].values {
+            crate::Values::Bytes(texts) => String::from_utf8_lossy(texts.get(row)).into_owned(),
+            _ => String::new(),
+        };
+        let one = |row| Stored { doc_id: text(0, row), url: text(1, row), title: text(2, row) };
+        Ok((0..rows.len()).map(one).collect())
+    }
+
+    /// The documents that fulfil a condition on their columns, for [`SearchOptions::filter`].
+    pub fn filter(&self, condition: &Expr) -> Result<Mask, Error> {
+        let mut rows = vec![false; usize::try_from(self.documents).unwrap_or(0)];
+        for batch in self.file.scan().column_positions(&[])?.filter(condition)?.batches() {
+            for row in batch?.rows {
+                if let Some(place) = usize::try_from(row).ok().and_then(|row| rows.get_mut(row)) {
+                    *place = true;
+                }
+            }
+        }
+        Ok(Mask::from_fn(rows.len(), |row| rows[row]))
+    }
+
+    /// How the score of a document comes about: what each word of the question adds, in order.
+    pub fn explain(
+        &self,
+        query: &Query,
+        options: &SearchOptions<'_>,
+        document: u32,
+    ) -> Result<Vec<WordExplain>, Error> {
+        let weigher = self.weigher(options.rank)?;
+        let one = |word: &str| -> Result<WordExplain, Fault> {
+            let mut out =
+                WordExplain { word: word.to_owned(), documents: 0, idf: 0.0, frequency: 0, score: 0.0 };
+            if let Some(entry) = self.terms.get(word.as_bytes())? {
+                out.documents = entry.documents().into();
+            }
+            if let Some(mut cursor) = self.cursor(word, options, weigher)? {
+                out.idf = cursor.idf;
+                if cursor.find(document)? {
+                    out.frequency = cursor.frequency()?;
+                    out.score = cursor.score()?;
+                }
+            }
+            Ok(out)
+        };
+        query.words().map(one).collect::<Result<_, _>>().map_err(|fault| self.file.error(fault))
+    }
+
+    /// In how many documents a word is, and how often at most in one. No block is decoded.
+    pub fn term_stats(&self, word: &str) -> Result<Option<TermStats>, Error> {
+        self.term_stats_of(word.as_bytes())
+    }
+
+    pub(super) fn term_stats_of(&self, word: &[u8]) -> Result<Option<TermStats>, Error> {
+        let found = || -> Result<Option<TermStats>, Fault> {
+            let Some(entry) = self.terms.get(word)? else { return Ok(None) };
+            let max_frequency = match entry {
+                Entry::Singleton { frequency, .. } => frequency,
+                Entry::List { list, documents } => {
+                    self.postings.open(list, documents, self.documents)?.max_frequency
+                }
+            };
+            Ok(Some(TermStats { documents: entry.documents().into(), max_frequency }))
+        };
+        found().map_err(|fault| self.file.error(fault))
     }
 
     /// What is known about a word.
@@ -178,14 +323,15 @@ impl Segment {
         walked.and(failed.map_or(Ok(()), Err)).map_err(|fault| self.file.error(fault))
     }
 
-    fn info(&self, entry: super::terms::Entry) -> Result<TermInfo, Fault> {
-        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents)?;
+    pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, Fault> {
+        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, Weigher::Format)?;
         let mut postings = Vec::with_capacity(entry.documents() as usize);
-        while cursor.document() != END {
-            postings.push((cursor.document(), cursor.frequency()?));
-            cursor.advance()?;
+        let mut document = cursor.seek(0)?;
+        while document != END {
+            postings.push((document, cursor.frequency()?));
+            document = cursor.seek(document + 1)?;
         }
-        let singleton = matches!(entry, super::terms::Entry::Singleton { .. });
+        let singleton = matches!(entry, Entry::Singleton { .. });
         Ok(TermInfo { documents: entry.documents().into(), singleton, postings })
     }
 }

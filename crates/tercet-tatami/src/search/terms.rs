@@ -5,6 +5,10 @@
 //! flat         uvarint terms │ word, entry │ word, entry …
 //! ```
 
+use std::cmp::Ordering;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
 use tercet_core::limits::within;
@@ -14,6 +18,12 @@ use crate::fault::Fault;
 use crate::record::fault;
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
+
+/// Words of a block.
+pub(crate) const BLOCK_TERMS: u64 = 64;
+
+/// The version of the block tree.
+pub(crate) const VERSION: u8 = 2;
 
 const REGION: Region = Region::Inverted { part: "term dictionary" };
 
@@ -36,6 +46,9 @@ impl Entry {
     }
 }
 
+/// Words and where their documents are.
+pub(crate) type WordList = Vec<(Vec<u8>, Entry)>;
+
 /// The words of a segment.
 #[derive(Debug)]
 pub(crate) struct Terms {
@@ -47,7 +60,7 @@ pub(crate) struct Terms {
 
 #[derive(Debug)]
 enum Form {
-    Tree { blocks: Vec<Block>, frames: Bytes },
+    Tree { blocks: Vec<Block>, frames: Bytes, held: AtomicU64 },
     Flat { entries: Vec<(Bytes, Entry)> },
 }
 
@@ -57,6 +70,48 @@ struct Block {
     offset: u64,
     stored: u64,
     raw: u64,
+    /// Its words, once they were asked for.
+    words: OnceLock<Words>,
+}
+
+/// The words of a block, to be searched.
+#[derive(Debug)]
+struct Words {
+    texts: Vec<u8>,
+    entries: Vec<(u32, Entry)>,
+}
+
+/// Bytes of decoded blocks that are kept.
+const HELD_BYTES: u64 = 64 << 20;
+
+impl Words {
+    fn push(&mut self, word: &[u8], entry: Entry) {
+        self.texts.extend_from_slice(word);
+        // A block has less bytes than a chunk may have.
+        self.entries.push((u32::try_from(self.texts.len()).unwrap_or(u32::MAX), entry));
+    }
+
+    fn text(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.entries[before].0);
+        &self.texts[start as usize..self.entries[index].0 as usize]
+    }
+
+    fn get(&self, term: &[u8]) -> Option<Entry> {
+        let (mut low, mut high) = (0, self.entries.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.text(middle).cmp(term) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Some(self.entries[middle].1),
+            }
+        }
+        None
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.texts.len() + self.entries.len() * size_of::<(u32, Entry)>()) as u64
+    }
 }
 
 impl Terms {
@@ -74,16 +129,29 @@ impl Terms {
                 let found = entries.binary_search_by(|(word, _)| word[..].cmp(term));
                 Ok(found.ok().map(|at| entries[at].1))
             }
-            Form::Tree { blocks, .. } => {
+            Form::Tree { blocks, held, .. } => {
                 let at = blocks.partition_point(|block| block.first[..] <= *term);
                 let Some(block) = at.checked_sub(1).and_then(|at| blocks.get(at)) else { return Ok(None) };
-                let mut found = None;
+                if let Some(words) = block.words.get() {
+                    return Ok(words.get(term));
+                }
+                let mut words = Words { texts: Vec::new(), entries: Vec::new() };
+                let mut sorted = true;
                 self.walk(block, &mut |word, entry| {
-                    if word == term {
-                        found = Some(entry);
-                    }
-                    word < term
+                    let last = words.entries.len().checked_sub(1).map(|last| words.text(last));
+                    sorted &= last.is_none_or(|last| last < word);
+                    words.push(word, entry);
+                    true
                 })?;
+                if !sorted {
+                    let rule = "the words of the dictionary are in order";
+                    return Err(fault(REGION, "suffix", self.span.start(), 0, Why::Misplaced { rule }));
+                }
+                let found = words.get(term);
+                let bytes = words.bytes();
+                if held.fetch_add(bytes, Relaxed) + bytes > HELD_BYTES || block.words.set(words).is_err() {
+                    held.fetch_sub(bytes, Relaxed);
+                }
                 Ok(found)
             }
         }
@@ -103,6 +171,25 @@ impl Terms {
             }
         }
         Ok(())
+    }
+
+    /// The words of a block, in order; none behind the last block.
+    pub(crate) fn words(&self, block: usize) -> Result<Option<WordList>, Fault> {
+        let mut out = Vec::new();
+        match &self.form {
+            Form::Flat { entries } if block == 0 => {
+                out.extend(entries.iter().map(|(word, entry)| (word.to_vec(), *entry)));
+            }
+            Form::Flat { .. } => return Ok(None),
+            Form::Tree { blocks, .. } => {
+                let Some(block) = blocks.get(block) else { return Ok(None) };
+                self.walk(block, &mut |word, entry| {
+                    out.push((word.to_vec(), entry));
+                    true
+                })?;
+            }
+        }
+        Ok(Some(out))
     }
 
     /// Decodes a block and visits its words until `each` says no.
@@ -166,7 +253,7 @@ fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
 
 fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u64), Malformed<Region>> {
     let version = fields.byte("version")?;
-    if version != 2 {
+    if version != VERSION {
         return Err(fields.fault("version", 1, Why::UnknownVersion { found: version.into(), known: "2" }));
     }
     fields.uvarint("block_size")?;
@@ -188,6 +275,7 @@ fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u
             offset: index.uvarint("block_offset")?,
             stored: index.uvarint("block_stored")?,
             raw: index.uvarint("block_raw")?,
+            words: OnceLock::new(),
         });
     }
     if blocks.len() as u64 != wanted {
@@ -195,7 +283,7 @@ fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u
         let why = Why::Disagrees { found: blocks.len() as u64, expected: wanted, because };
         return Err(index.fault("index", 0, why));
     }
-    Ok((Form::Tree { blocks, frames }, count))
+    Ok((Form::Tree { blocks, frames, held: AtomicU64::new(0) }, count))
 }
 
 fn flat_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u64), Malformed<Region>> {

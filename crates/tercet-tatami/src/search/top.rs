@@ -42,7 +42,14 @@ impl Top {
         Self { heap: BinaryHeap::with_capacity(k.min(1 << 16)), k }
     }
 
+    /// Whether there are k.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.heap.len() >= self.k
+    }
+
     /// The score that the next document must exceed; 0 until there are k.
+    #[inline]
     pub(super) fn threshold(&self) -> f32 {
         if self.heap.len() < self.k { 0.0 } else { self.heap.peek().map_or(0.0, |worst| worst.score) }
     }

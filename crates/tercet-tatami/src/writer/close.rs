@@ -12,7 +12,10 @@ use super::{Writer, Written, write_fault};
 use crate::fault::Fault;
 use crate::page::encode::ValueDictionary;
 use crate::schema::Type;
-use crate::wire::footer::{BlobColumn, DictionaryEntry, Features, Footer, Resource, Run, Statistics};
+use crate::search::{self, inverted::Part};
+use crate::wire::footer::{
+    BlobColumn, DictionaryEntry, Features, Footer, Inverted, Resource, Run, Statistics,
+};
 use crate::wire::header::{Header, MAGIC};
 use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind, Role, file_flags, offers, requires};
 use crate::wire::page::PageHeader;
@@ -30,6 +33,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, 
     let blobs = writer.put_blobs(&mut dictionaries, &mut features)?;
     writer.put_resources(&mut dictionaries, &mut features)?;
     writer.put_filters()?;
+    let inverted = writer.inverted.take().map(|inverted| writer.put_inverted(inverted)).transpose()?;
     features.requires |= writer.columns.iter().fold(0, |all, column| all | column.requires);
     let requires = features.requires;
     let footer = Footer {
@@ -38,7 +42,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, 
         blobs,
         dictionaries,
         indexes: std::mem::take(&mut writer.indexes),
-        inverted: None,
+        inverted,
         pairs: writer.pairs(),
         statistics: Statistics {
             rows: writer.rows,
@@ -150,6 +154,58 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
+    /// Writes the records of the inverted region.
+    fn put_inverted(&mut self, inverted: search::inverted::Inverted) -> Result<Inverted, Fault> {
+        if inverted.documents > self.rows {
+            return Err(Fault::Write(std::io::Error::other("words of documents that are not there")));
+        }
+        let (term_dict_offset, term_dict_length) = self.put_index(inverted.words)?;
+        let (postings_offset, postings_length) = self.put_index(inverted.postings)?;
+        let (skips_offset, skips_length) = self.put_index(inverted.skips)?;
+        let (live_offset, live_length) = match inverted.live {
+            Some(live) => self.put_index(Part::whole(live.to_bytes()))?,
+            None => (0, 0),
+        };
+        Ok(Inverted {
+            term_dict_offset,
+            term_dict_length,
+            postings_offset,
+            postings_length,
+            skips_offset,
+            skips_length,
+            num_terms: inverted.terms,
+            num_docs: self.rows,
+            live_offset,
+            live_length,
+        })
+    }
+
+    /// Writes an index record, and says where it is and how long its payload.
+    fn put_index(&mut self, payload: Part) -> Result<(u64, u64), Fault> {
+        let (offset, len) = (self.at, payload.len());
+        let Ok(bytes) = u32::try_from(len) else {
+            let error = std::io::Error::other("a record of the inverted region has 4 GiB or more");
+            return Err(Fault::Write(error));
+        };
+        let header = PageHeader {
+            kind: Kind::Index,
+            encoding: Encoding::Plain,
+            codec: Codec::None,
+            marked: false,
+            flags: 0,
+            values: 0,
+            raw_bytes: bytes,
+            stored_bytes: bytes,
+            nulls: 0,
+            first_row: 0,
+            payload_crc: payload.crc(),
+        };
+        self.write(&header.to_bytes())?;
+        payload.copy_to(&mut self.sink).map_err(write_fault)?;
+        self.at += len;
+        Ok((offset, len))
+    }
+
     fn pairs(&self) -> Vec<(String, String)> {
         let version = format!("{}.{}", VERSION.0, VERSION.1);
         let mut out = vec![("tatami.version".to_owned(), version)];
@@ -166,7 +222,8 @@ impl<S: Sink> Writer<S> {
             (self.schema.sort_key().is_some(), file_flags::SORTED),
             (has_blobs, file_flags::HAS_BLOB_REGION),
             (!footer.dictionaries.is_empty(), file_flags::HAS_DICT_REGION),
-            (!footer.indexes.is_empty(), file_flags::HAS_INDEX_REGION),
+            (!footer.indexes.is_empty() || footer.inverted.is_some(), file_flags::HAS_INDEX_REGION),
+            (footer.inverted.is_some(), file_flags::ROLE_SEARCH_SEG | file_flags::BLOCK_TREE),
         ];
         let default_codec = if self.options.codec == Codec::Lz4 { Codec::Lz4 } else { Codec::Zstd };
         Header {

@@ -20,14 +20,14 @@ type Waiting = io::Cursor<Vec<u8>>;
 
 /// Bytes that are written once and read once.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub(crate) struct Spool {
     waiting: Waiting,
     len: u64,
 }
 
 impl Spool {
     #[cfg(any(unix, windows))]
-    pub(super) fn new(folder: Option<&Path>) -> Self {
+    pub(crate) fn new(folder: Option<&Path>) -> Self {
         let waiting = match folder {
             Some(folder) => tempfile::spooled_tempfile_in(MEMORY_LEN, folder),
             None => tempfile::spooled_tempfile(MEMORY_LEN),
@@ -36,12 +36,12 @@ impl Spool {
     }
 
     #[cfg(not(any(unix, windows)))]
-    pub(super) fn new(_folder: Option<&Path>) -> Self {
+    pub(crate) fn new(_folder: Option<&Path>) -> Self {
         Self { waiting: io::Cursor::new(Vec::new()), len: 0 }
     }
 
     /// Appends bytes, and says where they start.
-    pub(super) fn push(&mut self, parts: &[&[u8]]) -> io::Result<u64> {
+    pub(crate) fn push(&mut self, parts: &[&[u8]]) -> io::Result<u64> {
         let start = self.len;
         for part in parts {
             self.waiting.write_all(part)?;
@@ -50,8 +50,14 @@ impl Spool {
         Ok(start)
     }
 
+    /// Reads everything from the start.
+    pub(crate) fn into_reader(mut self) -> io::Result<impl io::Read + Send + 'static> {
+        self.waiting.seek(SeekFrom::Start(0))?;
+        Ok(self.waiting)
+    }
+
     /// Copies everything, and says how much it was.
-    pub(super) fn copy_to(mut self, sink: &mut impl Write) -> io::Result<u64> {
+    pub(crate) fn copy_to(mut self, sink: &mut impl Write) -> io::Result<u64> {
         self.waiting.seek(SeekFrom::Start(0))?;
         let mut left = self.len;
         let mut buffer = vec![0; COPY_LEN];

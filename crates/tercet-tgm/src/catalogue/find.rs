@@ -4,11 +4,11 @@ use bytes::{Bytes, BytesMut};
 use tercet_core::limits::within;
 use tercet_core::{Budget, ByteSource, SourceError, Span};
 
-use super::{Catalogue, CatalogueError, MARK};
+use super::{Catalogue, CatalogueError};
 use crate::cbor;
 use crate::fault::Fault;
 use crate::message::Message;
-use crate::metadata::EXTRA;
+use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
 use crate::wire::frame::FrameHeader;
@@ -17,6 +17,9 @@ use crate::wire::postamble::Postamble;
 
 /// The bytes at the end of a catalogue that hold all its footer frames.
 pub(super) const TAIL: u64 = 64 << 10;
+/// The bytes at the end of a file that are read at first. They hold those frames unless there are many keys, and the whole
+/// catalogue of a few thousand messages.
+const FIRST: u64 = 16 << 10;
 /// Messages behind a catalogue that are passed over to find it.
 const MOST_BEHIND: usize = 4096;
 
@@ -34,7 +37,8 @@ pub(crate) enum Found {
     Refused(Span, CatalogueError),
 }
 
-/// Looks for a catalogue that ends where the source ends. One read for a file that has none; two for one that has.
+/// Looks for a catalogue that ends where the source ends. One read for a file that has none; two for one that has, and
+/// one more if its footer frames are long.
 pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, Fault> {
     match Ending::read(source, source.len())? {
         Some(ending) => ending.catalogue(source, options),
@@ -87,7 +91,7 @@ struct Ending {
 impl Ending {
     /// Reads the last bytes before `end`. `None` if they are not those of a message that says its length.
     fn read(source: &dyn ByteSource, end: u64) -> Result<Option<Self>, SourceError> {
-        let tail_at = end.saturating_sub(TAIL);
+        let tail_at = end.saturating_sub(FIRST);
         let Some(span) = Span::between(tail_at, end).filter(|_| end >= MIN_MESSAGE) else { return Ok(None) };
         let tail = source.read_at(span)?;
         let last = tail.len().saturating_sub(usize::try_from(POSTAMBLE_LEN).unwrap_or_default());
@@ -98,7 +102,22 @@ impl Ending {
         let message = start.and_then(|start| Span::between(start, end));
         let Some(message) = message else { return Ok(None) };
         let footer = message.start().saturating_add(postamble.first_footer_offset);
-        Ok(Some(Self { message, footer, tail, tail_at }))
+        let mut ending = Self { message, footer, tail, tail_at };
+        if footer < tail_at && footer >= end.saturating_sub(TAIL) {
+            ending.reach(source, footer)?;
+        }
+        Ok(Some(ending))
+    }
+
+    /// Reads what lies before the tail, from `start` on.
+    fn reach(&mut self, source: &dyn ByteSource, start: u64) -> Result<(), SourceError> {
+        let Some(before) = Span::between(start, self.tail_at).filter(|before| !before.is_empty()) else {
+            return Ok(());
+        };
+        let mut joined = BytesMut::from(&source.read_at(before)?[..]);
+        joined.extend_from_slice(&self.tail);
+        (self.tail, self.tail_at) = (joined.freeze(), start);
+        Ok(())
     }
 
     /// Whether its last metadata says that it is a catalogue.
@@ -116,8 +135,8 @@ impl Ending {
         let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let body = frame.get(inside(body.start)..inside(body.end)).unwrap_or_default();
         let budget = Budget::new("metadata", options.limits.metadata_bytes);
-        let value = cbor::decode(body, &budget).map(|(value, _)| value);
-        value.is_ok_and(|value| value.get(EXTRA).is_some_and(|extra| extra.get(MARK).is_some()))
+        let Ok((value, _)) = cbor::decode(body, &budget) else { return false };
+        GlobalMetadata::from_value(value).is_ok_and(|metadata| metadata.is_marked())
     }
 
     /// The message as a catalogue, if it is marked as one. One more read for those that are longer than the tail.
@@ -172,7 +191,6 @@ mod tests {
     use super::*;
     use crate::catalogue::{CatalogueBuilder, CatalogueKeys};
     use crate::encode::{EncodeOptions, Provenance, encode_message};
-    use crate::metadata::GlobalMetadata;
 
     /// Every message behind a catalogue costs one read, and so does the catalogue.
     #[test]

@@ -63,8 +63,11 @@ impl Merge {
         Self { strategy, ..Self::default() }
     }
 
-    /// Adds a message: all its objects are checked.
+    /// Adds a message: all its objects are checked. A catalogue, which tells of a file that was, is left out.
     pub fn add(&mut self, message: &Message) -> Result<(), Error> {
+        if message.metadata().is_catalogue() {
+            return Ok(());
+        }
         let metadata = message.metadata().without_reserved();
         let origin = Origin { file: message.name().clone(), message: message.number() };
         for (key, value) in metadata.extra {

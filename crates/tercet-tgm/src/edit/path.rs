@@ -1,6 +1,7 @@
 //! Which values are set, and which cannot be.
 
 use super::error::EditError;
+use crate::catalogue::MARK;
 use crate::metadata::{EXTRA, RESERVED};
 use crate::pipeline::is_pipeline_parameter;
 use crate::value::Value;
@@ -89,6 +90,9 @@ impl Change {
         };
         if *first == RESERVED {
             return Err(wrong("`_reserved_` belongs to the library"));
+        }
+        if *first == MARK {
+            return Err(wrong("`tercet_catalogue` makes a message a catalogue of others"));
         }
         if IMMUTABLE.contains(last) {
             return Err(immutable(last));

@@ -2,9 +2,10 @@
 
 use rayon::prelude::*;
 use tercet::core::escape;
-use tercet::tatami::{Column, File};
+use tercet::tatami::{Column, Expr, File};
 
 use super::columns::{Columns, fields};
+use super::condition::Where;
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -23,6 +24,10 @@ Examples:
   tatami cat crawl.tatami                          every row, {\"url\":\"…\",\"status\":200}
   tatami cat crawl.tatami --columns url,status     some columns, in this order
   tatami cat crawl.tatami --limit 5 | jq .url
+  tatami cat crawl.tatami --where 'status = 404 or url prefix \"https://a\"'
+
+Conditions compare columns with values: = != < <= > >=, in (1, 2), between 1 and 2, prefix \"text\", contains for \
+lists, is null, joined with and, or, not and parentheses. A comparison with null is neither true nor false.
 
 Bytes and blobs are printed as base64. NaN and infinities, which JSON does not have, are printed as null \
 and counted in a warning at the end.";
@@ -34,6 +39,8 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     columns: Columns,
+    #[command(flatten)]
+    condition: Where,
     /// Print at most N rows; 0 means all
     #[arg(long, value_name = "N", default_value_t = 0)]
     limit: u64,
@@ -42,7 +49,40 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.of(&file)?;
-    print(&file, &columns, if args.limit == 0 { u64::MAX } else { args.limit }, out)
+    let limit = if args.limit == 0 { u64::MAX } else { args.limit };
+    match args.condition.of(&file)? {
+        Some(condition) => print_where(&file, &columns, &condition, limit, out),
+        None => print(&file, &columns, limit, out),
+    }
+}
+
+/// Prints the first rows that fulfil a condition.
+fn print_where(
+    file: &File,
+    columns: &[usize],
+    condition: &Expr,
+    limit: u64,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
+    let mut writer = RowWriter::new(fields(file, columns));
+    let scan = file.scan().column_positions(columns)?.filter(condition)?;
+    let mut left = limit;
+    for batch in scan.with_batch_rows(batch_rows(file, columns)).batches() {
+        if is_interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let batch = batch?;
+        let rows = batch.rows.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        for text in pieces(&mut writer, &batch.columns, rows) {
+            out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
+        }
+        left -= rows as u64;
+        if left == 0 {
+            break;
+        }
+    }
+    warn(file, &writer, out)?;
+    Ok(Outcome::Done)
 }
 
 /// Prints the first rows of some columns.
@@ -54,7 +94,9 @@ pub(super) fn print(file: &File, columns: &[usize], limit: u64, out: &mut Ui) ->
         if is_interrupted() {
             return Err(Failure::Interrupted);
         }
-        for text in pieces(&mut writer, &batch?) {
+        let batch = batch?;
+        let rows = batch.first().map_or(0, Column::len);
+        for text in pieces(&mut writer, &batch, rows) {
             out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
         }
     }
@@ -62,21 +104,13 @@ pub(super) fn print(file: &File, columns: &[usize], limit: u64, out: &mut Ui) ->
     Ok(Outcome::Done)
 }
 
-/// How many rows fit into memory together, as far as their number and their bytes tell.
-fn batch_rows(file: &File, columns: &[usize]) -> u64 {
-    let groups = file.footer().groups.iter();
-    let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
-    let in_pages: u64 = chunks.map(|chunk| chunk.raw_bytes).sum();
-    let blobs = file.footer().blobs.iter();
-    let blobs = blobs.filter(|blob| columns.iter().any(|column| *column as u64 == blob.column));
-    let in_runs: u64 = blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes).sum();
-    let per_row = in_pages.saturating_add(in_runs) / file.rows().max(1);
-    (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS)
+/// How many rows are printed at a time.
+pub(super) fn batch_rows(file: &File, columns: &[usize]) -> u64 {
+    file.rows_within(columns, BATCH_BYTES).min(BATCH_ROWS)
 }
 
-/// The rows of a batch as text, made on all threads and handed over in order.
-fn pieces(writer: &mut RowWriter, batch: &[Column]) -> Vec<Vec<u8>> {
-    let rows = batch.first().map_or(0, Column::len);
+/// The first rows of a batch as text, made on all threads and handed over in order.
+pub(super) fn pieces(writer: &mut RowWriter, batch: &[Column], rows: usize) -> Vec<Vec<u8>> {
     let fresh = writer.cleared();
     let made: Vec<(RowWriter, Vec<u8>)> = (0..rows.div_ceil(PIECE_ROWS))
         .into_par_iter()

@@ -14,6 +14,12 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
+    /// Whether some columns are named.
+    #[cfg(feature = "arrow")]
+    pub(super) fn is_some(&self) -> bool {
+        self.columns.is_some()
+    }
+
     /// The positions of the columns. A name may stand in the list once.
     pub(super) fn of(&self, file: &File) -> Result<Vec<usize>, Failure> {
         let named = self.columns.as_deref().map(str::trim).filter(|list| !list.is_empty());

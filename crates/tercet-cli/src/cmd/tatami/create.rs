@@ -20,9 +20,11 @@ mod build;
 mod csv;
 mod infer;
 mod json;
-mod options;
+pub(super) mod options;
 mod rows;
 pub(super) mod schema;
+#[cfg(feature = "arrow")]
+pub(super) mod table;
 mod text;
 mod token;
 
@@ -131,7 +133,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     match output {
         Output::Path(path) => {
-            let writer = Writer::create_path(&path, schema.clone(), options)?;
+            // Without `--force` a file that appears meanwhile is not replaced either.
+            let start = if args.force { Writer::create_path } else { Writer::create_new };
+            let writer = start(&path, schema.clone(), options)?;
             let name = path.to_string_lossy().into_owned();
             let (written, _) = work.fill(writer, &name)?;
             drop(bar);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tercet::core::escape;
-use tercet::tatami::{File, Found};
+use tercet::tatami::{Access, Collection, File, Found, OpenOptions};
 
 use super::cat::warn;
 use super::columns::{Columns, fields};
@@ -18,6 +18,7 @@ Examples:
   tatami lookup crawl.tatami https://example.org/
   tatami lookup years.tatami --columns events -- -753     a key that starts with a dash
   tatami lookup crawl.tatami https://example.org/ --json    and where the row is
+  tatami lookup crawl https://example.org/                  in all files of a collection
 
 The first of several rows with the key is printed.
 Exit code 0: there is a row; 1: there is none; others: it could not be looked up.";
@@ -54,24 +55,22 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let file = open_to_print(args.input.source()?)?;
-    let columns = args.columns.of(&file)?;
-    let key = file.parse_key(&args.key)?;
-    let found = file.lookup(&key)?;
-    let Some(place) = found else {
+    let found = find(args)?;
+    let Some((file, place)) = found.place else {
         if args.json {
-            out.json(&told(args, &file, None, None))?;
+            out.json(&told(args, &found.name, None, None))?;
         }
-        let (name, key) = (escape::name(file.name()), escape::name(&args.key));
+        let (name, key) = (escape::name(&found.name), escape::name(&args.key));
         out.note(format_args!("{name}: has no row with the key `{key}`"))?;
         return Ok(Outcome::FoundBad);
     };
+    let columns = args.columns.of(&file)?;
     let mut writer = RowWriter::new(fields(&file, &columns));
     let mut text = Vec::new();
     writer.row(&file.take(&[place.row], &columns)?, 0, &mut text);
     if args.json {
         let values = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
-        out.json(&told(args, &file, Some(place), values))?;
+        out.json(&told(args, file.name(), Some(place), values))?;
     } else {
         text.push(b'\n');
         out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
@@ -80,9 +79,29 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn told<'a>(args: &'a Args, file: &'a File, place: Option<Found>, values: Option<Box<RawValue>>) -> Told<'a> {
+/// The answer of a file or of a collection.
+struct Answer {
+    name: String,
+    place: Option<(File, Found)>,
+}
+
+fn find(args: &Args) -> Result<Answer, Failure> {
+    if args.input.is_on_disk() && args.input.path.is_dir() {
+        let options = OpenOptions::new().with_access(Access::Pread).with_invalid_utf8(true);
+        let collection = Collection::open_with(&args.input.path, options)?;
+        let found = collection.lookup(&collection.parse_key(&args.key)?)?;
+        let name = args.input.path.to_string_lossy().into_owned();
+        return Ok(Answer { name, place: found.found.map(|(_, file, place)| (file, place)) });
+    }
+    let file = open_to_print(args.input.source()?)?;
+    args.columns.of(&file)?;
+    let found = file.lookup(&file.parse_key(&args.key)?)?;
+    Ok(Answer { name: file.name().to_string(), place: found.map(|place| (file, place)) })
+}
+
+fn told<'a>(args: &'a Args, file: &'a str, place: Option<Found>, values: Option<Box<RawValue>>) -> Told<'a> {
     Told {
-        file: file.name(),
+        file,
         key: &args.key,
         found: place.is_some(),
         group: place.map(|place| place.group),

@@ -16,3 +16,8 @@ pub(super) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
 pub(super) fn open_to_print(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
     Ok(File::from_source(source, OpenOptions::new().with_invalid_utf8(true))?)
 }
+
+/// The sum of numbers of a footer, which may say anything: at most what fits.
+pub(super) fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use tercet::core::publish::Staged;
 use tercet::core::{ByteSource, Sink, escape};
 use tercet::tatami::repair::{RepairOptions, Repaired, repair};
 use tercet::tatami::{Schema, WriterOptions};
@@ -13,7 +12,7 @@ use tercet::tatami::{Schema, WriterOptions};
 use super::create::schema::Declared;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, shown};
+use crate::output::{Output, shown, staged};
 use crate::render::human_size;
 use crate::ui::{BAD, Ui, WARN, paint};
 
@@ -40,6 +39,9 @@ pub(crate) struct Args {
     /// The columns of a file whose footer is lost: `name:type[:nullable],…`
     #[arg(long, value_name = "COLUMNS")]
     schema: Option<Declared>,
+    /// The column that the rows of such a file are sorted by
+    #[arg(long, value_name = "NAME", requires = "schema")]
+    sort_key: Option<String>,
     /// Write only what other readers of the format know
     #[arg(long)]
     interop: bool,
@@ -72,7 +74,8 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let schema = args.schema.as_ref().map(Declared::schema).transpose()?;
+    let schema =
+        args.schema.as_ref().map(|declared| declared.schema(args.sort_key.as_deref())).transpose()?;
     let request = Request {
         output: args.output.as_deref(),
         force: args.force,
@@ -97,7 +100,7 @@ pub(crate) fn run_on(
     let bar = out.bar("repairing", source.len());
     let (report, bytes) = match &target {
         Some(path) => {
-            let staged = Staged::create(path)?;
+            let staged = staged(path, request.force)?;
             let (report, _) = repair(source, staged, options, &bar).map_err(explained)?;
             (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
         }

@@ -21,7 +21,8 @@ Examples:
   tatami stats crawl.tatami --json   for programs
 
 Smallest and largest values are those that row groups tell; they are left out where they cannot be \
-trusted. `distinct` is the size of the value dictionary of a column: at least so many values differ.";
+trusted. `distinct` is the size of the value dictionary of a column: at least so many values differ. `raw` \
+are the bytes of pages after their encoding and before their codec.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

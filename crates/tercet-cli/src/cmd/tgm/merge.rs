@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut merge = Merge::new(args.strategy);
     let mut messages = 0;
     for input in &inputs {
-        let file = Reading::default().open(input.source()?, out)?;
+        let file = Reading::default().open(input.one_of_many()?, out)?;
         check_each(&file, out, |message| {
             messages += 1;
             Ok(merge.add(message)?)

@@ -34,11 +34,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.making.output(&args.output, [&args.input])?;
     let file = Reading::default().open(args.input.source()?, out)?;
-    check_each(&file, out, |message| Ok(edit::check(message)?))?;
+    let mut numbers = Vec::new();
+    check_each(&file, out, |message| {
+        numbers.push(message.number());
+        Ok(edit::check(message)?)
+    })?;
     let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
     let bar = out.bar("writing", file.len());
-    let (messages, mut changed) = (file.message_count()?, 0);
-    for number in 0..messages {
+    let (messages, mut changed) = (numbers.len() as u64, 0);
+    for number in numbers {
         bar.check().map_err(|_| Failure::Interrupted)?;
         match edit::reshuffle(&file.message(number)?, &options)? {
             Some(draft) => {

@@ -54,9 +54,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
     let bar = out.bar("writing", file.len());
     let mut changed = 0;
-    for (number, takes) in (0..).zip(&takes) {
+    for &(number, is_taken) in &takes {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        if *takes {
+        if is_taken {
             sink.draft(&edit::set(&file.message(number)?, &changes, &options)?, &bar, out)?;
             changed += 1;
         } else {
@@ -92,12 +92,12 @@ impl Args {
         Changes::new(changes).map_err(|error| refused(&error))
     }
 
-    /// Checks every message, and tries what is set; answers which messages are changed.
-    fn check(&self, file: &File, changes: &Changes, out: &Ui) -> Result<Vec<bool>, Failure> {
+    /// Checks every message, and tries what is set; answers the messages, and whether each of them is changed.
+    fn check(&self, file: &File, changes: &Changes, out: &Ui) -> Result<Vec<(u64, bool)>, Failure> {
         let mut takes = Vec::new();
         check_each(file, out, |message| {
             let is_taken = self.filter.takes(message);
-            takes.push(is_taken);
+            takes.push((message.number(), is_taken));
             if is_taken {
                 edit::set(message, changes, &self.making.options())?;
             } else {

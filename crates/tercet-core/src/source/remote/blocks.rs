@@ -6,6 +6,8 @@ use bytes::Bytes;
 
 use crate::Span;
 
+/// Blocks that are read ahead at first.
+const FIRST_AHEAD: u64 = 2;
 /// The most that is read ahead.
 const MOST_AHEAD: u64 = 1 << 20;
 
@@ -95,7 +97,7 @@ impl Blocks {
     /// many each time; who jumps gets none.
     pub(super) fn read_ahead(&mut self, first: u64, end: u64) -> u64 {
         let most = (MOST_AHEAD / self.size).min(self.most as u64 / 4);
-        self.ahead = if first == self.next { (self.ahead * 2).clamp(1, most.max(1)).min(most) } else { 0 };
+        self.ahead = if first == self.next { (self.ahead * 2).max(FIRST_AHEAD).min(most) } else { 0 };
         self.next = end + self.ahead;
         self.ahead
     }
@@ -149,9 +151,9 @@ mod tests {
             ahead.push(blocks.read_ahead(at, at + 1));
             at += 1 + ahead.last().unwrap();
         }
-        assert_eq!(ahead, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+        assert_eq!(ahead, [2, 4, 8, 16, 32, 64, 64, 64, 64]);
         assert_eq!(blocks.read_ahead(5000, 5001), 0);
-        assert_eq!(blocks.read_ahead(5001, 5002), 1);
+        assert_eq!(blocks.read_ahead(5001, 5002), 2);
         let mut off = Blocks::new(16 << 10, 0);
         assert!(off.is_off());
         assert_eq!(off.read_ahead(0, 1), 0);

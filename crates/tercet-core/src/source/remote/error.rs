@@ -157,7 +157,7 @@ impl Diagnose for RemoteError {
     fn hint(&self) -> Option<Cow<'static, str>> {
         let hint = match self {
             Self::Denied { .. } => {
-                "credentials of S3, Google Cloud Storage and Azure are taken from `AWS_…`, `GOOGLE_…` and `AZURE_…` variables"
+                "credentials of S3, Google Cloud Storage and Azure are taken from `AWS_…`, `GOOGLE_…` and `AZURE_…` variables, those of web servers from the address: `https://user:password@…`"
             }
             Self::Redirected { .. } => "give the address of that place, if it is to be trusted",
             Self::Changed => "run the command again",

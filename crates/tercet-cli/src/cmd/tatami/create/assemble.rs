@@ -125,7 +125,11 @@ impl Rows {
             found.ok_or_else(|| in_column(name, "the schema has no such column"))
         };
         let places: Vec<usize> = header.iter().map(place).collect::<Result<_, _>>()?;
-        let missing = |index: &usize| !places.contains(index) && !self.builders[*index].is_nullable();
+        let mut is_there = vec![false; self.builders.len()];
+        for &place in &places {
+            is_there[place] = true;
+        }
+        let missing = |index: &usize| !is_there[*index] && !self.builders[*index].is_nullable();
         match (0..self.builders.len()).find(missing) {
             Some(index) => Err(in_column(
                 self.builders[index].name(),

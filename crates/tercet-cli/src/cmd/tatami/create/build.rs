@@ -6,6 +6,7 @@ use tercet::core::escape;
 use tercet::tatami::{Bitmap, Column, Field, Lists, Strings, Type, Values};
 
 use super::infer::is_number;
+use super::json;
 use super::token::Token;
 
 /// How the text of a column is read.
@@ -124,6 +125,10 @@ fn list(lists: &mut Lists, kind: Type, reading: Reading, token: Token<'_>) -> Re
     let elements = match token {
         Token::Null => Vec::new(),
         Token::List(elements) => elements,
+        // A field of CSV holds a list as JSON does.
+        Token::Loose(text) => {
+            json::list(text).map_err(|wrong| format!("{} is no list: {}", shown(&token), wrong.why))?
+        }
         token => return Err(format!("{} is no list", shown(&token))),
     };
     for token in elements {

@@ -55,6 +55,21 @@ pub(super) fn object<'a, E: From<Wrong>>(
     Ok(())
 }
 
+/// The elements of a list that stands alone.
+pub(super) fn list(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
+    let mut reader = Reader { text, at: 0 };
+    reader.space();
+    if reader.peek() != Some(b'[') {
+        return Err(reader.wrong("a list starts with `[`"));
+    }
+    let list = reader.list()?;
+    reader.space();
+    match list {
+        Token::List(elements) if reader.at == text.len() => Ok(elements),
+        _ => Err(reader.wrong("something stands behind the list")),
+    }
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,

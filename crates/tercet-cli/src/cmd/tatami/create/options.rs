@@ -145,7 +145,13 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl Layout {
-    pub(super) fn options(&self) -> Result<WriterOptions, Failure> {
+    /// Whether the file is for other readers of the format.
+    #[cfg(feature = "arrow")]
+    pub(in crate::cmd::tatami) fn is_interop(&self) -> bool {
+        self.profile == ProfileName::Interop
+    }
+
+    pub(in crate::cmd::tatami) fn options(&self) -> Result<WriterOptions, Failure> {
         let mut options = match self.profile {
             ProfileName::Native => WriterOptions::new(),
             ProfileName::Interop => WriterOptions::interop(),

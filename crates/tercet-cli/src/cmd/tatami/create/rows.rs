@@ -1,6 +1,7 @@
 //! The rows of an input: its columns found, its lines and records read.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use tercet::core::{Class, Progress as _};
 use tercet::tatami::Field;
@@ -38,6 +39,9 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
             let mut last: Vec<u64> = Vec::new();
             each_line(lines, bar, |text, line| {
                 json::object::<Refused>(text, |key, token| {
+                    if key.is_empty() {
+                        return Err(Refused::Row("a column has no name".to_owned()));
+                    }
                     let column = inference.column(&key);
                     last.resize(last.len().max(column + 1), 0);
                     if std::mem::replace(&mut last[column], line) == line {
@@ -234,12 +238,13 @@ fn advance(lines: &Lines, bar: &Bar, told: &mut u64) -> Result<(), Failure> {
 /// The names of the first record, each of them once.
 fn names(record: &Record) -> Result<Vec<String>, Stopped> {
     let mut names: Vec<String> = Vec::with_capacity(record.len());
+    let mut seen = HashSet::with_capacity(record.len());
     for index in 0..record.len() {
         let (name, _) = field(record, index, "of a name")?;
         if name.is_empty() {
             return Err(Refused::Row(format!("column {} has no name", index + 1)).into());
         }
-        if names.iter().any(|kept| kept == name) {
+        if !seen.insert(name) {
             return Err(in_column(name, "is there twice").into());
         }
         names.push(name.to_owned());

@@ -20,9 +20,10 @@ impl Declared {
         self.fields.clone()
     }
 
-    /// The columns as those of a file.
-    pub(crate) fn schema(&self) -> Result<Schema, Failure> {
-        Schema::new(self.fields()).map_err(|error| Failure::request(error.to_string()))
+    /// The columns as those of a file, in the order of one of them.
+    pub(crate) fn schema(&self, sort_key: Option<&str>) -> Result<Schema, Failure> {
+        let roles = Roles { sort_key: sort_key.map(str::to_owned), ..Roles::default() };
+        roles.apply(self.fields())
     }
 }
 

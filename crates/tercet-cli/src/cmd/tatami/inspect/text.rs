@@ -2,8 +2,10 @@
 
 use tercet::core::escape;
 use tercet::tatami::File;
+use tercet::tatami::wire::footer::Chunk;
 use tercet::tatami::wire::ids::{Codec, Encoding, file_flags, requires};
 
+use crate::cmd::tatami::open::total;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
@@ -36,7 +38,7 @@ pub(super) fn print(file: &File, out: &mut Ui) -> Result<(), Failure> {
         out.line(format_args!("blooms:  {} membership filters", footer.indexes.len()))?;
     }
     if !footer.dictionaries.is_empty() {
-        let bytes: u64 = footer.dictionaries.iter().map(|entry| entry.raw_bytes).sum();
+        let bytes = total(footer.dictionaries.iter().map(|entry| entry.raw_bytes));
         out.line(format_args!("dicts:   {} ({bytes} uncompressed bytes)", footer.dictionaries.len()))?;
     }
     if !footer.pairs.is_empty() {
@@ -72,7 +74,7 @@ fn print_column(file: &File, column: usize, out: &mut Ui) -> Result<(), Failure>
     let field = &footer.schema.fields()[column];
     let chunks = || footer.groups.iter().filter_map(|group| group.chunks.get(column));
     let last = chunks().last();
-    let sum = |number: fn(&tercet::tatami::wire::footer::Chunk) -> u64| chunks().map(number).sum::<u64>();
+    let sum = |number: fn(&Chunk) -> u64| total(chunks().map(number));
     out.line(format_args!(
         "  {:<20} {:<16} enc={} codec={} values={} nulls={} pages={} {}->{} bytes",
         escape::name(&field.name),
@@ -87,8 +89,8 @@ fn print_column(file: &File, column: usize, out: &mut Ui) -> Result<(), Failure>
     ))?;
     let blob = footer.blobs.iter().find(|blob| blob.column == column as u64);
     if let Some(blob) = blob.filter(|blob| !blob.runs.is_empty()) {
-        let raw: u64 = blob.runs.iter().map(|run| run.raw_bytes).sum();
-        let stored: u64 = blob.runs.iter().map(|run| run.stored_bytes).sum();
+        let raw = total(blob.runs.iter().map(|run| run.raw_bytes));
+        let stored = total(blob.runs.iter().map(|run| run.stored_bytes));
         let shared = if blob.dictionary > 0 { ", shared dict" } else { "" };
         let runs = blob.runs.len();
         out.line(format_args!("{:20}     blob region: {raw}->{stored} bytes in {runs} runs{shared}", ""))?;

@@ -8,6 +8,7 @@ use tercet::tatami::wire::ids::{Codec, Encoding, Role, file_flags, offers, requi
 use tercet::tatami::{Field, File, PageEntry, Scalar, Type};
 
 use super::text::{ratio, role};
+use crate::cmd::tatami::open::total;
 use crate::cmd::tatami::scalars;
 use crate::failure::Failure;
 use crate::render::utc_of_millis;
@@ -270,7 +271,7 @@ fn needs(file: &File) -> Needs {
 fn column(file: &File, index: usize) -> Column<'_> {
     let footer = file.footer();
     let chunks = || footer.groups.iter().filter_map(|group| group.chunks.get(index));
-    let sum = |number: fn(&Chunk) -> u64| chunks().map(number).sum::<u64>();
+    let sum = |number: fn(&Chunk) -> u64| total(chunks().map(number));
     let resources = footer.features.iter().flat_map(|features| &features.resources);
     let blob = footer.blobs.iter().find(|blob| blob.column == index as u64);
     Column {
@@ -287,7 +288,7 @@ fn column(file: &File, index: usize) -> Column<'_> {
         blob: blob.map(|blob| Blob {
             codec: blob.codec,
             dictionary: (blob.dictionary > 0).then_some(blob.dictionary),
-            values: blob.runs.iter().map(|run| run.values).sum(),
+            values: total(blob.runs.iter().map(|run| run.values)),
             runs: blob
                 .runs
                 .iter()

@@ -109,7 +109,8 @@ fn wait_for(
 }
 
 fn missing(args: &Args, fail: impl Fn(SourceError) -> Failure) -> Failure {
-    let failure = fail(SourceError::Open(std::io::ErrorKind::NotFound.into()));
+    let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such file");
+    let failure = fail(SourceError::Open(nothing));
     if args.retry { failure } else { failure.with_hint("`--retry` waits for it") }
 }
 

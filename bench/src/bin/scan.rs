@@ -1,0 +1,117 @@
+//! Rows by condition beside Parquet by arrow-rs, timed in process, both sides in turn. `bench/measure_scan.py` runs this, and DuckDB beside it.
+//!
+//! STEM is what `tatami make lineitem` was given: `STEM.tatami` and `STEM.parquet` hold the same rows in row groups of the same size.
+//!
+//! ```text
+//! scan rows STEM --column C --low A --high B --columns A,B [--threads N] [--repeat N]   open, rows with A <= C <= B
+//! scan count STEM --column C --low A --high B [--threads N] [--by-values]              open, how many they are
+//! ```
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+
+use tercet_bench::tatami::{filter, ours};
+use tercet_bench::{duel, flag, number, on_threads, option};
+use tercet_tatami::{Column, Expr, Values};
+
+type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+fn main() -> Outcome {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["rows", stem, ..] => rows(stem),
+        ["count", stem, ..] => count(stem),
+        _ => Err("see the first lines of bench/src/bin/scan.rs".into()),
+    }
+}
+
+struct Question {
+    ours: PathBuf,
+    peer: PathBuf,
+    condition: Expr,
+    wanted: filter::Wanted,
+}
+
+fn question(stem: &str) -> Question {
+    let ours = PathBuf::from(format!("{stem}.tatami"));
+    let peer = PathBuf::from(format!("{stem}.parquet"));
+    let column = option("--column").expect("--column takes a name");
+    let (low, high) = (number("--low", 0) as i64, number("--high", 0) as i64);
+    let condition = Expr::col(&column).between(low, high);
+    let column = ours::open(&ours).column_index(&column).expect("a column of the file");
+    Question { ours, peer, condition, wanted: filter::Wanted { column, low, high } }
+}
+
+/// The rows of the answer, as batches of columns.
+fn our_rows(path: &Path, condition: &Expr, columns: &[usize]) -> Vec<Vec<Column>> {
+    let scan = ours::open(path).scan().column_positions(columns).expect("columns of the file");
+    let scan = scan.filter(condition).expect("a condition that fits");
+    scan.batches().map(|batch| batch.expect("readable").columns).collect()
+}
+
+fn rows(stem: &str) -> Outcome {
+    let Question { ours: our_path, peer: peer_path, condition, wanted } = question(stem);
+    let names = option("--columns").expect("--columns takes names");
+    let file = ours::open(&our_path);
+    let columns: Vec<usize> =
+        names.split(',').map(|name| file.column_index(name).expect("a column of the file")).collect();
+    let mut sorted = columns.clone();
+    sorted.sort_unstable();
+    on_threads(number("--threads", 1), || {
+        let found = our_rows(&our_path, &condition, &sorted);
+        let peers = filter::rows(&peer_path, wanted, &sorted).expect("readable");
+        assert_eq!(sum(&found), filter::sum(&peers), "both sides give the same rows");
+        let rows: usize = found.iter().map(|batch| batch[0].len()).sum();
+        eprintln!("{rows} of {} rows", file.rows());
+        duel(
+            number("--repeat", 21),
+            || drop(black_box(our_rows(&our_path, &condition, &sorted))),
+            || drop(black_box(filter::rows(&peer_path, wanted, &sorted).expect("readable"))),
+        );
+    });
+    Ok(())
+}
+
+fn count(stem: &str) -> Outcome {
+    let Question { ours: our_path, peer: peer_path, condition, wanted } = question(stem);
+    let ours = || {
+        ours::open(&our_path)
+            .scan()
+            .filter(&condition)
+            .expect("a condition that fits")
+            .count()
+            .expect("readable")
+    };
+    let peer = || {
+        if flag("--by-values") {
+            filter::count_by_values(&peer_path, wanted)
+        } else {
+            filter::count(&peer_path, wanted)
+        }
+    };
+    on_threads(number("--threads", 1), || {
+        assert_eq!(ours(), peer().expect("readable"), "both sides count the same");
+        eprintln!("{} rows", ours());
+        duel(
+            number("--repeat", 21),
+            || {
+                black_box(ours());
+            },
+            || {
+                black_box(peer().expect("readable"));
+            },
+        );
+    });
+    Ok(())
+}
+
+fn sum(batches: &[Vec<Column>]) -> i128 {
+    let numbers = batches.iter().flatten().map(|column| match &column.values {
+        Values::Int64(values) => values.iter().map(|value| i128::from(*value)).sum(),
+        Values::Int32(values) => values.iter().map(|value| i128::from(*value)).sum(),
+        Values::Bytes(values) => values.iter().map(|text| text.len() as i128).sum::<i128>(),
+        other => other.len() as i128,
+    });
+    numbers.sum()
+}

@@ -1,0 +1,207 @@
+//! Search segments beside tantivy: the same words, the same stored fields, one segment, in one process.
+//!
+//! ```text
+//! search run --corpus pages.tatami --dir FOLDER      documents of a segment that keeps them whole
+//! search run --corpus zipf --documents 200000 --dir FOLDER
+//! search bounded --bytes 2147483648 --out FILE       indexes text that is made on the way, for a run with little memory
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tercet_bench::search::corpus::{self, Page, Random};
+use tercet_bench::search::peer::Peer;
+use tercet_bench::{number, option};
+use tercet_tatami::File;
+use tercet_tatami::search::{Document, Query, Rank, SearchOptions, Segment, SegmentBuilder, SegmentOptions};
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("run") => run(),
+        Some("bounded") => bounded(),
+        _ => panic!("say `run` or `bounded`"),
+    }
+}
+
+/// Indexes so many bytes of text that never are in memory together.
+fn bounded() {
+    let (bytes, path) = (number("--bytes", 1 << 31), PathBuf::from(option("--out").expect("--out")));
+    let (mut random, mut text_bytes, mut documents) = (Random::new(9), 0, 0);
+    let start = Instant::now();
+    let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new()).unwrap();
+    while text_bytes < bytes {
+        let page = corpus::zipf(documents, &mut random, 2000, 2_000_000);
+        text_bytes += page.body.len() as u64;
+        documents += 1;
+        builder.add(&Document::new(&page.url, &page.title).with_body(page.body.as_bytes())).unwrap();
+    }
+    let built = builder.finish().unwrap();
+    println!(
+        "{}",
+        json!({"documents": documents, "text_bytes": text_bytes, "bytes": built.written.bytes, "terms": built.terms,
+            "seconds": start.elapsed().as_secs_f64()})
+    );
+}
+
+fn run() {
+    let dir = PathBuf::from(option("--dir").expect("--dir"));
+    let corpus = option("--corpus").expect("--corpus");
+    let most = number("--documents", u64::MAX);
+    let pages = match corpus.as_str() {
+        "zipf" => {
+            let mut random = Random::new(7);
+            (0..most).map(|number| corpus::zipf(number, &mut random, 300, 500_000)).collect()
+        }
+        path => corpus::read(Path::new(path), most),
+    };
+    let repeat = number("--repeat", 3);
+    let (ours, segment) = build(&pages, &dir, repeat);
+    let (theirs, peer) = build_peer(&pages, &dir, repeat);
+    let text_bytes: usize =
+        pages.iter().map(|page| page.body.len() + page.title.len() + page.url.len()).sum();
+    let queries = queries(&segment, &pages);
+    drop(pages);
+    let rounds = usize::try_from(number("--rounds", 7)).unwrap();
+    let timed: Vec<Value> =
+        queries.iter().map(|(name, queries)| race(name, queries, &segment, &peer, rounds)).collect();
+    let result = json!({"documents": segment.documents(), "terms": segment.term_count(), "text_bytes": text_bytes,
+        "ours": ours, "peer": theirs, "queries": timed});
+    println!("{result}");
+}
+
+fn build(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Segment) {
+    let path = dir.join("ours.tatami");
+    let mut seconds = Vec::new();
+    for _ in 0..repeat {
+        let start = Instant::now();
+        let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new()).unwrap();
+        for page in pages {
+            let document =
+                Document::new(&page.url, &page.title).with_id(&page.id).with_body(page.body.as_bytes());
+            builder.add(&document).unwrap();
+        }
+        builder.finish().unwrap();
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    let file = File::open(&path).unwrap();
+    let inverted = file.footer().inverted.clone().expect("a segment");
+    let parts = [inverted.term_dict_length, inverted.postings_length, inverted.skips_length];
+    let opening = Instant::now();
+    let segment = file.segment().unwrap().unwrap();
+    let open_us = opening.elapsed().as_micros();
+    let told = json!({"seconds": seconds, "bytes": std::fs::metadata(&path).unwrap().len(),
+        "inverted_bytes": parts.iter().sum::<u64>(), "parts": parts, "open_us": open_us});
+    (told, segment)
+}
+
+fn build_peer(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Peer) {
+    let path = dir.join("tantivy");
+    let (mut one, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..repeat {
+        for (threads, seconds) in [(2, &mut all), (1, &mut one)] {
+            let start = Instant::now();
+            Peer::build(pages, &path, threads);
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+    }
+    let peer = Peer::open(&path);
+    let sizes = peer.sizes(&path);
+    let told = json!({"seconds_one_thread": one, "seconds_two_threads_and_merge": all, "bytes": sizes.all,
+        "inverted_bytes": sizes.inverted, "parts": sizes.parts});
+    (told, peer)
+}
+
+/// Questions of one kind.
+type Questions = Vec<Vec<String>>;
+
+fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> {
+    let mut frequent: Vec<(u64, String)> = Vec::new();
+    segment
+        .for_each_term(|word, info| {
+            frequent.push((info.documents, String::from_utf8_lossy(word).into_owned()));
+        })
+        .unwrap();
+    frequent.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    frequent.truncate(30);
+    let mut random = Random::new(3);
+    // A word of a random place of a random document: frequent ones come often, rare ones, too.
+    let some = |count: usize, random: &mut Random| -> Questions {
+        (0..200)
+            .map(|_| {
+                (0..count)
+                    .map(|_| {
+                        loop {
+                            let page = &pages[random.below(pages.len())];
+                            let words = tercet_tatami::search::analyze::tokens(page.body.as_bytes());
+                            if !words.is_empty() {
+                                return words[random.below(words.len())].clone();
+                            }
+                        }
+                    })
+                    .collect()
+            })
+            .collect()
+    };
+    let four: Questions = (0..200)
+        .map(|_| (0..4).map(|_| frequent[random.below(frequent.len())].1.clone()).collect())
+        .collect();
+    vec![
+        ("1 word", some(1, &mut random)),
+        ("2 words", some(2, &mut random)),
+        ("3 words", some(3, &mut random)),
+        ("4 frequent words", four),
+    ]
+}
+
+/// The three sides take turns over all questions; each question counts with its median.
+fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, rounds: usize) -> Value {
+    let side = option("--side");
+    let asked: Vec<Query> = questions.iter().map(|words| Query::of_words(&words.join(" "))).collect();
+    let theirs: Vec<_> = questions.iter().map(|words| peer.query(words)).collect();
+    let mut times = vec![[const { Vec::new() }; 3]; questions.len()];
+    let (mut blocks, mut decoded) = (0, 0);
+    for round in 0..=rounds {
+        for which in 0..3 {
+            if side.as_ref().is_some_and(|side| *side != ["ours", "peer", "format"][which]) {
+                continue;
+            }
+            for (index, times) in times.iter_mut().enumerate() {
+                let start = Instant::now();
+                let found = match which {
+                    0 | 2 => {
+                        let rank = if which == 0 { Rank::Bm25 } else { Rank::Format };
+                        let found =
+                            segment.find(&asked[index], &SearchOptions::new(10).with_rank(rank)).unwrap();
+                        if which == 0 && round == rounds {
+                            blocks += found.stats.blocks;
+                            decoded += found.stats.blocks_decoded;
+                        }
+                        found.hits.len()
+                    }
+                    _ => peer.search(&theirs[index]).len(),
+                };
+                let took = start.elapsed().as_nanos() as f64 / 1000.0;
+                assert!(found > 0);
+                // The first round warms the caches of all.
+                if round > 0 {
+                    times[which].push(took);
+                }
+            }
+        }
+    }
+    let told = |which: usize| {
+        let mut all: Vec<f64> = times
+            .iter()
+            .map(|times| {
+                let mut some = times[which].clone();
+                some.sort_by(f64::total_cmp);
+                some.get(some.len() / 2).copied().unwrap_or(f64::NAN)
+            })
+            .collect();
+        all.sort_by(f64::total_cmp);
+        json!({"p50_us": all[all.len() / 2], "p99_us": all[all.len() * 99 / 100]})
+    };
+    json!({"kind": name, "queries": questions.len(), "ours": told(0), "peer": told(1), "format": told(2),
+        "blocks": blocks, "blocks_decoded": decoded})
+}

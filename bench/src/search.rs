@@ -1,0 +1,4 @@
+//! What the program for search segments is made of.
+
+pub mod corpus;
+pub mod peer;

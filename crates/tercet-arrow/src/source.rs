@@ -1,0 +1,68 @@
+//! Bytes of this workspace in the hands of the Arrow libraries.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use tercet_core::{ByteSource, Span};
+
+/// A source that is read from a place on.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    source: Arc<dyn ByteSource>,
+    at: u64,
+}
+
+impl Reading {
+    pub(crate) fn new(source: Arc<dyn ByteSource>) -> Self {
+        Self { source, at: 0 }
+    }
+}
+
+impl Read for Reading {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.source.len().saturating_sub(self.at);
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(into.len());
+        if len > 0 {
+            self.source.read_into(self.at, &mut into[..len]).map_err(io::Error::other)?;
+            self.at += len as u64;
+        }
+        Ok(len)
+    }
+}
+
+impl Seek for Reading {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+impl Length for Reading {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+}
+
+impl ChunkReader for Reading {
+    type T = io::BufReader<Self>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        // Few bytes ahead: what is read this way are headers, in front of pages that are read in one piece.
+        Ok(io::BufReader::with_capacity(1 << 12, Self { source: Arc::clone(&self.source), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let span = Span::at(start, length as u64).filter(|span| span.end() <= self.source.len()).ok_or_else(
+            || ParquetError::EOF(format!("{length} bytes at {start} lie behind the end of the file")),
+        )?;
+        self.source.read_at(span).map_err(|error| ParquetError::External(Box::new(error)))
+    }
+}

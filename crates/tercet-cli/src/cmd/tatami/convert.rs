@@ -1,0 +1,206 @@
+//! `tatami convert`: a table of one format made of one of another.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+
+use serde::Serialize;
+use tercet::arrow::Timestamps;
+use tercet::tatami::{Column, Field};
+
+use super::columns::Columns;
+use super::condition::Where;
+use super::create::options::Layout;
+use super::create::schema::Declared;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::output::Output;
+use crate::render::parse_size;
+use crate::ui::Ui;
+
+mod format;
+mod input;
+mod output;
+mod roles;
+
+use format::Format;
+use input::Asked;
+use output::{Counts, Target};
+use roles::RoleLists;
+
+const EXAMPLES: &str = "\
+Examples:
+  tatami convert crawl.parquet crawl.tatami
+  tatami convert crawl.parquet for-others.tatami --profile interop --raw-timestamps
+  tatami convert crawl.tatami errors.parquet --where 'status >= 400' --columns url,status
+  tatami convert cities.csv cities.arrow --schema name:string,people:uint32:nullable
+  tatami convert crawl.tatami - --to arrow-stream | other-program
+
+Types that .tatami does not have (dates, times of day, decimals, times that are not in microseconds, bytes of fixed \
+length) are kept exactly in one that it has; a note in the file brings them back. Columns that cannot be kept are all \
+named before anything is written.
+
+In a file made of Parquet or Arrow, names decide where nothing is said: markdown, body and html are stored apart, \
+doc_id, url and digest get bloom filters. An empty list switches that off: --bloom \"\".";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct Args {
+    /// The table: a file, an address, or `-` for standard input
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// The file to make; `-` writes it to standard output
+    #[arg(value_name = "OUT")]
+    path: PathBuf,
+    /// What the output is; without it the ending of its name decides
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<Format>,
+    /// What the input is; without it its first bytes and the ending of its name decide
+    #[arg(long, value_name = "FORMAT")]
+    from_format: Option<Format>,
+    /// Replace a file that is there already
+    #[arg(long)]
+    force: bool,
+    /// Tell the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// The most that is taken from standard input, which is kept in a temporary file
+    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
+    max_stdin: u64,
+    #[command(flatten)]
+    condition: Where,
+    #[command(flatten)]
+    columns: Columns,
+    /// The columns of CSV or JSONL and their types: `name:type[:nullable],…`
+    #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
+    schema: Option<Declared>,
+    #[command(flatten)]
+    roles: RoleLists,
+    /// Copy the numbers of times whatever their unit, as the reference implementation does
+    #[arg(long, help_heading = "Columns")]
+    raw_timestamps: bool,
+    /// Cut times that are more exact than microseconds instead of refusing them
+    #[arg(long, help_heading = "Columns", conflicts_with = "raw_timestamps")]
+    floor_timestamps: bool,
+    /// Read this many rows at a time [default: as many as take some megabytes, 4096 with --profile interop]
+    #[arg(long, value_name = "ROWS", help_heading = "Columns", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    batch: Option<u32>,
+    #[command(flatten)]
+    layout: Layout,
+}
+
+/// What was made.
+#[derive(Debug, Serialize)]
+struct Told {
+    input: String,
+    input_format: Format,
+    input_bytes: u64,
+    output: String,
+    output_format: Format,
+    output_bytes: u64,
+    rows: u64,
+    columns: Vec<Field>,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let output = Output::of(&args.path, args.force)?;
+    let is_stdout = matches!(output, Output::Stdout);
+    if is_stdout && args.json {
+        return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
+    }
+    output.must_not_be(&args.from)?;
+    let to = Format::of_output(args.to, &args.path)?;
+    if to != Format::Tatami {
+        for (option, is_given) in
+            [("--profile", args.layout.is_interop()), ("--sort-key and the like", args.roles.is_given())]
+        {
+            if is_given {
+                return Err(Failure::request(format!("`{option}` is for outputs that are .tatami files")));
+            }
+        }
+    }
+    let source = Input { path: args.from.clone(), max_stdin: args.max_stdin }.source()?;
+    let input_bytes = source.len();
+    let from = Format::of_input(args.from_format, &args.from, &*source)?;
+    let asked = Asked {
+        condition: &args.condition,
+        columns: &args.columns,
+        declared: args.schema.as_ref(),
+        roles: &args.roles,
+        timestamps: timestamps(args),
+        interop: to == Format::Tatami && args.layout.is_interop(),
+        batch: args.batch.map(|rows| rows as usize),
+    };
+    let table = input::open(source, from, &asked, out)?;
+    let target = Target::create(output, to, &table, &args.layout, args.force)?;
+    let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());
+    let bar = out.bar("converting", input_bytes);
+    let (sender, receiver) = sync_channel::<Vec<Column>>(2);
+    let counts = std::thread::scope(|scope| {
+        let bar = &bar;
+        let reading = scope.spawn(move || {
+            table.read(bar, |columns| {
+                // Nobody takes it any more when rows before were refused: that is the error to tell.
+                sender.send(columns).map_err(|_| Failure::Interrupted)
+            })
+        });
+        let written = target.fill(receiver);
+        let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+        match (written, read) {
+            (Ok(filled), Ok(())) => Ok(filled),
+            // Half a table is none: what was written so far is thrown away.
+            (Ok(_), Err(failure)) | (Err(failure), _) => Err(failure),
+        }
+    })?
+    .finish(out)?;
+    drop(bar);
+    let Counts { rows, bytes: output_bytes, odd } = counts;
+    for warning in odd {
+        out.note(warning)?;
+    }
+    let told = Told {
+        input: shared.name().to_string(),
+        input_format: from,
+        input_bytes,
+        output: if is_stdout { "-".to_owned() } else { crate::output::shown(&args.path) },
+        output_format: to,
+        output_bytes,
+        rows,
+        columns,
+    };
+    show(&told, args.json, is_stdout, out)?;
+    Ok(Outcome::Done)
+}
+
+fn timestamps(args: &Args) -> Timestamps {
+    match (args.raw_timestamps, args.floor_timestamps) {
+        (true, _) => Timestamps::Raw,
+        (_, true) => Timestamps::Floor,
+        _ => Timestamps::Exact,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn show(told: &Told, json: bool, is_stdout: bool, out: &mut Ui) -> Result<(), Failure> {
+    if json {
+        return out.json(told);
+    }
+    let percent = (1.0 - told.output_bytes as f64 / (told.input_bytes as f64).max(1.0)) * 100.0;
+    let word = if percent < 0.0 { "larger" } else { "smaller" };
+    let label = |format: Format| format!("{}:", format.name());
+    let text = format!(
+        "converted {} rows, {} columns\n  {:<8} {} bytes\n  {:<8} {} bytes ({percent:.1}% {word})",
+        told.rows,
+        told.columns.len(),
+        label(told.input_format),
+        told.input_bytes,
+        label(told.output_format),
+        told.output_bytes,
+    );
+    if is_stdout { out.note(text) } else { out.line(text) }
+}
+
+/// A name for messages about a path.
+fn named(path: &Path) -> std::sync::Arc<str> {
+    path.to_string_lossy().into_owned().into()
+}

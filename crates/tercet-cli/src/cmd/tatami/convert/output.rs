@@ -1,0 +1,296 @@
+//! A table of any format that is being written.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use rayon::prelude::*;
+use tercet::arrow;
+use tercet::core::publish::Staged;
+use tercet::core::{Sink as _, escape};
+use tercet::tatami::{BatchError, Column, Error, Fault, Writer, Written};
+
+use super::format::Format;
+use super::input::Open;
+use super::named;
+use crate::address::Object;
+use crate::cmd::tatami::cat::pieces;
+use crate::cmd::tatami::create::options::Layout;
+use crate::failure::Failure;
+use crate::output::{Output, Spool, send, staged};
+use crate::render::{RecordWriter, RowWriter};
+use crate::ui::{Ui, WARN, paint};
+
+/// Rows that one thread makes text of.
+const PIECE_ROWS: usize = 1024;
+
+/// What was written.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    /// What is not told as it is.
+    pub(super) odd: Vec<String>,
+}
+
+/// Where the bytes go.
+enum Bytes {
+    Path(Box<Staged>),
+    Spool(Spool),
+    /// Made in order, and handed over as they are made.
+    Stdout(BufWriter<io::Stdout>),
+}
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Path(staged) => staged.write(bytes),
+            Self::Spool(spool) => spool.write(bytes),
+            Self::Stdout(out) => out.write(bytes),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Path(staged) => staged.flush(),
+            Self::Spool(spool) => spool.flush(),
+            Self::Stdout(out) => out.flush(),
+        }
+    }
+}
+
+/// Bytes that are counted.
+struct Counted {
+    out: Bytes,
+    bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A table that is being written.
+pub(super) struct Target {
+    name: Arc<str>,
+    kind: Kind,
+    end: End,
+}
+
+enum Kind {
+    Path(Box<Writer<Staged>>),
+    Spool(Box<Writer<Spool>>),
+    Arrow(Box<arrow::Sink<Counted>>),
+    Jsonl(RowWriter, Counted),
+    Csv(RecordWriter, Counted),
+}
+
+/// What remains to be done when everything is written.
+enum End {
+    Nothing,
+    Object(Box<Object>),
+    Stdout,
+}
+
+impl Target {
+    pub(super) fn create(
+        output: Output,
+        format: Format,
+        input: &Open,
+        layout: &Layout,
+        force: bool,
+    ) -> Result<Self, Failure> {
+        let table = input.table();
+        let (name, bytes, end): (Arc<str>, Goal, End) = match output {
+            Output::Path(path) => (named(&path), Goal::Path(path), End::Nothing),
+            Output::Object(object) => (object.name(), Goal::Spool, End::Object(Box::new(object))),
+            Output::Stdout => ("standard output".into(), Goal::Stdout, End::Stdout),
+        };
+        if format == Format::Tatami {
+            let mut options = layout.options()?;
+            for (key, value) in input.pairs() {
+                options = options.with_metadata(key, value);
+            }
+            let schema = table.schema().clone();
+            let kind = match bytes {
+                Goal::Path(path) => {
+                    let start = if force { Writer::create_path } else { Writer::create_new };
+                    Kind::Path(Box::new(start(&path, schema, options)?))
+                }
+                Goal::Spool | Goal::Stdout => {
+                    let writer = Writer::create(Spool::new()?, schema, options);
+                    Kind::Spool(Box::new(writer.map_err(|fault| Error::new(Arc::clone(&name), fault))?))
+                }
+            };
+            return Ok(Self { name, kind, end });
+        }
+        let out = match bytes {
+            Goal::Path(path) => Bytes::Path(Box::new(staged(&path, force)?)),
+            Goal::Spool => Bytes::Spool(Spool::new()?),
+            Goal::Stdout => Bytes::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())),
+        };
+        let mut out = Counted { out, bytes: 0 };
+        let fields = table.schema().fields();
+        let kind = if let Some(format) = format.in_arrow() {
+            Kind::Arrow(Box::new(arrow::Sink::new(format, &name, table, out)?))
+        } else if let Some(delimiter) = format.delimiter() {
+            let writer = RecordWriter::new(delimiter, fields);
+            let mut header = Vec::new();
+            writer.header(&mut header);
+            out.write_all(&header).map_err(|error| refused(&name, error))?;
+            Kind::Csv(writer, out)
+        } else {
+            Kind::Jsonl(RowWriter::new(fields), out)
+        };
+        Ok(Self { name, kind, end })
+    }
+
+    /// Takes all rows. Nothing appears yet.
+    pub(super) fn fill(mut self, rows: Receiver<Vec<Column>>) -> Result<Filled, Failure> {
+        let mut count = 0;
+        for columns in rows {
+            count += columns.first().map_or(0, Column::len) as u64;
+            self.push(columns)?;
+        }
+        Ok(Filled { target: self, rows: count })
+    }
+
+    fn push(&mut self, columns: Vec<Column>) -> Result<(), Failure> {
+        let name = &self.name;
+        match &mut self.kind {
+            Kind::Path(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
+            Kind::Spool(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
+            Kind::Arrow(sink) => Ok(sink.push(columns)?),
+            Kind::Jsonl(writer, out) => {
+                let rows = columns.first().map_or(0, Column::len);
+                for text in pieces(writer, &columns, rows) {
+                    out.write_all(&text).map_err(|error| refused(name, error))?;
+                }
+                Ok(())
+            }
+            Kind::Csv(writer, out) => {
+                for text in records(writer, &columns) {
+                    out.write_all(&text).map_err(|error| refused(name, error))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where the bytes are to go.
+enum Goal {
+    Path(PathBuf),
+    Spool,
+    Stdout,
+}
+
+/// The records of a batch, made on all threads and handed over in order.
+fn records(writer: &mut RecordWriter, batch: &[Column]) -> Vec<Vec<u8>> {
+    let rows = batch.first().map_or(0, Column::len);
+    let fresh = writer.cleared();
+    let made: Vec<(RecordWriter, Vec<u8>)> = (0..rows.div_ceil(PIECE_ROWS))
+        .into_par_iter()
+        .map(|piece| {
+            let (mut writer, mut text) = (fresh.clone(), Vec::new());
+            let start = piece * PIECE_ROWS;
+            writer.rows(batch, start, rows.min(start + PIECE_ROWS), &mut text);
+            (writer, text)
+        })
+        .collect();
+    let mut texts = Vec::with_capacity(made.len());
+    for (counted, text) in made {
+        writer.add(&counted);
+        texts.push(text);
+    }
+    texts
+}
+
+/// A table that has all its rows.
+pub(super) struct Filled {
+    target: Target,
+    rows: u64,
+}
+
+impl Filled {
+    /// Completes the table: it appears.
+    pub(super) fn finish(self, out: &mut Ui) -> Result<Counts, Failure> {
+        let Self { target: Target { name, kind, end }, rows } = self;
+        let warning = paint(WARN, "warning:");
+        let mut odd = Vec::new();
+        let mut warn = |what: &str, columns: Vec<(String, u64)>| {
+            let told: Vec<String> = columns
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(column, count)| format!("{count} in `{}`", escape::name(&column)))
+                .collect();
+            if !told.is_empty() {
+                odd.push(format!("{warning} {}: {what}: {}", escape::name(&name), told.join(", ")));
+            }
+        };
+        let in_file = |fault| Failure::from(Error::new(Arc::clone(&name), fault));
+        let counted = match kind {
+            Kind::Path(writer) => {
+                let Written { bytes, .. } = writer.finish().map_err(in_file)?;
+                return Ok(Counts { rows, bytes, odd });
+            }
+            Kind::Spool(writer) => {
+                let Written { bytes, output, .. } = writer.finish().map_err(in_file)?;
+                delivered(output, end, out)?;
+                return Ok(Counts { rows, bytes, odd });
+            }
+            Kind::Arrow(sink) => sink.finish()?.output,
+            Kind::Jsonl(writer, counted) => {
+                let columns = writer.odd().map(|(column, odd)| (column.to_owned(), odd.not_finite)).collect();
+                warn("NaN and infinities are written as null", columns);
+                counted
+            }
+            Kind::Csv(writer, counted) => {
+                let columns = writer.odd().map(|(column, odd)| (column.to_owned(), odd.not_finite)).collect();
+                warn("NaN with bits of its own is written as NaN, and as null in lists", columns);
+                counted
+            }
+        };
+        let Counted { out: mut written, bytes } = counted;
+        written.flush().map_err(|error| refused(&name, error))?;
+        match written {
+            Bytes::Path(staged) => drop(staged.finish().map_err(|error| refused(&name, error))?),
+            Bytes::Spool(spool) => {
+                delivered(spool.finish().map_err(|error| refused(&name, error))?, end, out)?;
+            }
+            Bytes::Stdout(_) => {}
+        }
+        Ok(Counts { rows, bytes, odd })
+    }
+}
+
+/// Brings the bytes of a temporary file where they belong.
+fn delivered(mut file: File, end: End, out: &mut Ui) -> Result<(), Failure> {
+    use std::io::Seek as _;
+    match end {
+        End::Nothing => Ok(()),
+        End::Stdout => send(file, out),
+        End::Object(object) => {
+            file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
+            object.take(&mut file).map(drop)
+        }
+    }
+}
+
+fn refused(name: &Arc<str>, error: io::Error) -> Failure {
+    arrow::Error::Write { name: Arc::clone(name), error }.into()
+}
+
+/// A fault of the writer, with what to do about it.
+fn explained(fault: Fault, name: &Arc<str>) -> Failure {
+    let is_unsorted = matches!(&fault, Fault::Batch(error) if matches!(**error, BatchError::Unsorted { .. }));
+    let failure = Failure::from(Error::new(Arc::clone(name), fault));
+    if is_unsorted { failure.with_hint("sort the input first, or leave out `--sort-key`") } else { failure }
+}

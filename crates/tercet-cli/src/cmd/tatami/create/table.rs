@@ -1,0 +1,61 @@
+//! Rows of text for other verbs.
+
+use std::sync::Arc;
+
+use tercet::core::ByteSource;
+use tercet::tatami::{Column, Field, Schema};
+
+use super::build::Reading;
+use super::rows::{self, Form};
+use super::schema::Declared;
+use super::text::Lines;
+use crate::failure::Failure;
+use crate::ui::{Bar, Ui};
+
+/// CSV or JSONL whose columns are known.
+#[derive(Debug)]
+pub(in crate::cmd::tatami) struct TextTable {
+    source: Arc<dyn ByteSource>,
+    form: Form,
+    fields: Vec<Field>,
+}
+
+impl TextTable {
+    /// Opens CSV, if there is a delimiter, or JSONL. Columns that are not declared are found by looking at everything.
+    pub(in crate::cmd::tatami) fn open(
+        source: Arc<dyn ByteSource>,
+        delimiter: Option<u8>,
+        declared: Option<&Declared>,
+        out: &Ui,
+    ) -> Result<Self, Failure> {
+        let form = match delimiter {
+            Some(delimiter) => Form::Csv { delimiter, has_header: true, nulls: Vec::new() },
+            None => Form::Jsonl,
+        };
+        let fields = if let Some(declared) = declared {
+            declared.fields()
+        } else {
+            let bar = out.bar("looking", source.len());
+            rows::infer(&mut Lines::of(Arc::clone(&source)), &form, &bar)?
+        };
+        Ok(Self { source, form, fields })
+    }
+
+    /// The columns.
+    pub(in crate::cmd::tatami) fn fields(&self) -> Vec<Field> {
+        self.fields.clone()
+    }
+
+    /// Hands over all rows, as columns of a schema that differs from [`fields`](Self::fields) in roles only.
+    pub(in crate::cmd::tatami) fn read(
+        self,
+        schema: &Schema,
+        bar: &Bar,
+        mut each: impl FnMut(Vec<Column>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        // How text is read depends on the type, not on where the values are stored.
+        let readings = self.fields.iter().map(Reading::of);
+        let fields: Vec<(Field, Reading)> = schema.fields().iter().cloned().zip(readings).collect();
+        rows::read(&mut Lines::of(self.source), &self.form, &fields, bar, |batch| each(batch.columns))
+    }
+}

@@ -1,0 +1,146 @@
+//! The text of a web page.
+//!
+//! The tokens of the page are read as browsers read them; no tree is made of them. What stands in scripts and styles is no
+//! text, tags that begin something new end a word, and the title is told apart.
+
+use std::cell::RefCell;
+
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::{RawKind, ScriptEscapeKind};
+use html5ever::tokenizer::{
+    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+
+/// A page without its tags.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Stripped {
+    pub(super) title: String,
+    pub(super) text: String,
+}
+
+/// Takes the tags out of a page.
+pub(super) fn strip(page: &str) -> Stripped {
+    let sink = Sink { state: RefCell::new(State::default()) };
+    let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
+    let input = BufferQueue::default();
+    input.push_back(StrTendril::from_slice(page));
+    // It stops at scripts, for those who run them.
+    while !input.is_empty() {
+        let _ = tokenizer.feed(&input);
+    }
+    tokenizer.end();
+    let State { mut out, .. } = tokenizer.sink.state.take();
+    out.title = out.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    out.text.truncate(out.text.trim_end().len());
+    out
+}
+
+#[derive(Debug, Default)]
+struct State {
+    out: Stripped,
+    /// Within a title.
+    title: bool,
+    has_title: bool,
+    /// Within something whose text is not for readers.
+    hidden: Option<Hidden>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hidden {
+    Script,
+    Style,
+}
+
+struct Sink {
+    state: RefCell<State>,
+}
+
+impl TokenSink for Sink {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _: u64) -> TokenSinkResult<()> {
+        self.state.borrow_mut().take(token)
+    }
+}
+
+/// Elements whose tags stand within a word.
+const INLINE: [&str; 30] = [
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
+    "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "var",
+    "wbr",
+];
+
+impl State {
+    fn take(&mut self, token: Token) -> TokenSinkResult<()> {
+        match token {
+            Token::CharacterTokens(text) if self.hidden.is_none() => {
+                let out = if self.title { &mut self.out.title } else { &mut self.out.text };
+                out.push_str(&text);
+            }
+            Token::TagToken(tag) => return self.tag(&tag),
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+
+    fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
+        let starts = tag.kind == TagKind::StartTag;
+        match &*tag.name {
+            "script" if starts => {
+                self.hidden = Some(Hidden::Script);
+                return TokenSinkResult::RawData(RawKind::ScriptData);
+            }
+            "style" | "noframes" | "iframe" | "noembed" if starts => {
+                self.hidden = Some(Hidden::Style);
+                return TokenSinkResult::RawData(RawKind::Rawtext);
+            }
+            "script" | "style" | "noframes" | "iframe" | "noembed" => self.hidden = None,
+            // Pictures have titles, too: the first is that of the page.
+            "title" if starts && !self.has_title => {
+                (self.title, self.has_title) = (true, true);
+                return TokenSinkResult::RawData(RawKind::Rcdata);
+            }
+            "title" => self.title = false,
+            "textarea" if starts => return TokenSinkResult::RawData(RawKind::Rcdata),
+            name if INLINE.binary_search(&name).is_err() => self.gap(),
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+
+    fn gap(&mut self) {
+        if !self.title && !self.out.text.is_empty() && !self.out.text.ends_with(char::is_whitespace) {
+            self.out.text.push('\n');
+        }
+    }
+}
+
+/// The state of a script that was escaped is the tokenizer's own affair.
+const _: fn(ScriptEscapeKind) -> RawKind = RawKind::ScriptDataEscaped;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_what_readers_see() {
+        assert!(INLINE.is_sorted());
+        let page = "<!doctype html><html><head><title>A &amp; B\n c</title><style>p { x: <b> }</style>\
+            <script>if (a < b) { '<p>no</p>' }</script></head><body><h1>Head</h1><p>One<b>two</b> &eacute;&#33;\
+            <!-- not this --><ul><li>x<li>y</ul><svg><title>picture</title></svg><br>end</body></html>";
+        let found = strip(page);
+        assert_eq!(found.title, "A & B c");
+        let words: Vec<&str> = found.text.split_whitespace().collect();
+        assert_eq!(words, ["Head", "Onetwo", "é!", "x", "y", "picture", "end"]);
+    }
+
+    #[test]
+    fn broken_pages_are_read_all_the_same() {
+        for page in
+            ["", "<", "<p", "<!--", "<script>", "<title>t", "a<b<c>d</", "&#x110000;&nbsp;\0", "</p></p>"]
+        {
+            strip(page);
+        }
+        assert_eq!(strip("plain text").text, "plain text");
+    }
+}

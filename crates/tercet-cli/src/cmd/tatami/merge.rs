@@ -1,0 +1,212 @@
+//! `tatami merge`: one file of several.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tercet::core::escape;
+use tercet::core::publish::Staged;
+use tercet::tatami::collection::merge_files;
+use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
+use tercet::tatami::{Access, Collection, File, OpenOptions, WriterOptions};
+
+use crate::failure::{Failure, Outcome};
+use crate::input::must_be_on_disk;
+use crate::output::{Output, shown};
+use crate::render::human_size;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  tatami merge a.tatami b.tatami -o all.tatami             search segments, or files with the same columns
+  tatami merge old.tatami new.tatami -o all.tatami --dedup    documents of `new` replace those of `old`
+  tatami merge --policy crawl                              which segments of a folder are worth merging
+
+Deleted documents are left out. Rows of files with a sort key come in its order. With `--dedup`, of several documents with \
+one identity the last is kept: that of the last file.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
+pub(crate) struct Args {
+    /// The files, in the order in which their documents are numbered
+    #[arg(value_name = "FILES", required_unless_present = "policy")]
+    inputs: Vec<PathBuf>,
+    /// The file to write
+    #[arg(short, long, value_name = "OUT", required_unless_present = "policy")]
+    output: Option<PathBuf>,
+    /// Of several documents with one identity, keep the last
+    #[arg(long)]
+    dedup: bool,
+    /// Write only what other readers of the format know
+    #[arg(long)]
+    interop: bool,
+    /// Replace a file that is there already
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// List what the tiered policy would merge next in a folder or collection; nothing is written
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "output", "dedup"])]
+    policy: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints of a merge.
+#[derive(Serialize)]
+struct Told {
+    output: String,
+    rows: u64,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicates: Option<u64>,
+}
+
+/// What `--policy --json` prints.
+#[derive(Serialize)]
+struct Plan {
+    segments: Vec<Planned>,
+    merge: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Planned {
+    file: String,
+    documents: u64,
+    live: u64,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    match (&args.policy, &args.output) {
+        (Some(folder), _) => plan(folder, args.json, out),
+        (None, Some(output)) => write(args, output, out),
+        (None, None) => Err(Failure::request("no output is given").with_hint("`-o OUT` names the new file")),
+    }
+}
+
+fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut files = Vec::with_capacity(args.inputs.len());
+    must_be_on_disk(output, "merge into")?;
+    let target = Output::of(output, args.force)?;
+    for input in &args.inputs {
+        must_be_on_disk(input, "merge")?;
+        target.must_not_be(input)?;
+        files.push(File::open_with(input, OpenOptions::new().with_access(Access::Pread))?);
+    }
+    let mut segments = Vec::new();
+    for file in &files {
+        segments.extend(file.segment()?);
+    }
+    let writer = if args.interop { WriterOptions::interop() } else { WriterOptions::new() };
+    let bar = out.bar("merging", 0);
+    let told = if segments.len() == files.len() {
+        let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);
+        let merged = merge(&segments, Staged::create(output)?, options, &bar)?;
+        Told {
+            output: output.to_string_lossy().into_owned(),
+            rows: merged.written.rows,
+            bytes: merged.written.bytes,
+            deleted: Some(merged.deleted),
+            duplicates: args.dedup.then_some(merged.duplicates),
+        }
+    } else if let Some(segment) = segments.first() {
+        let said =
+            format!("{}: is a search segment, and other files are not", escape::name(segment.file().name()));
+        return Err(Failure::request(said).with_hint("merge segments with segments"));
+    } else if args.dedup {
+        let failure = Failure::request("`--dedup` is for search segments: other files have no identities");
+        return Err(failure);
+    } else {
+        let written = merge_files(&files, Staged::create(output)?, writer, &bar)?;
+        let output = output.to_string_lossy().into_owned();
+        Told { output, rows: written.rows, bytes: written.bytes, deleted: None, duplicates: None }
+    };
+    drop(bar);
+    if args.json {
+        out.json(&told)?;
+        return Ok(Outcome::Done);
+    }
+    let mut left_out = String::new();
+    for (count, what) in [(told.deleted, "deleted"), (told.duplicates, "duplicate")] {
+        if let Some(count) = count.filter(|count| *count > 0) {
+            // Writing to a String cannot fail.
+            let _ = write!(left_out, ", {count} {what} left out");
+        }
+    }
+    let (name, rows, bytes) = (shown(output), told.rows, human_size(told.bytes));
+    out.line(format_args!("{name}: {rows} rows of {} files{left_out}, {bytes}", files.len()))?;
+    Ok(Outcome::Done)
+}
+
+/// Says what the policy would merge.
+fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
+    let segments = segments_of(folder)?;
+    let sizes: Vec<SegmentSize> = segments
+        .iter()
+        .map(|segment| SegmentSize { documents: segment.documents(), live: segment.live_documents() })
+        .collect();
+    let chosen = MergePolicy::default().choose(&sizes).unwrap_or_default();
+    let name = |at: usize| segments[at].file().name().to_string();
+    if json {
+        let planned = sizes.iter().enumerate().map(|(at, size)| Planned {
+            file: name(at),
+            documents: size.documents,
+            live: size.live,
+        });
+        out.json(&Plan { segments: planned.collect(), merge: chosen.into_iter().map(name).collect() })?;
+        return Ok(Outcome::Done);
+    }
+    if chosen.is_empty() {
+        out.line(format_args!("nothing to merge: {} segments", segments.len()))?;
+    }
+    for at in chosen {
+        let SegmentSize { documents, live } = sizes[at];
+        out.line(format_args!("{}: {live} of {documents} documents live", escape::name(&name(at))))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The segments of a collection, or of a folder without a manifest: its `.tatami` files, by name.
+pub(super) fn segments_of(folder: &Path) -> Result<Vec<Segment>, Failure> {
+    must_be_on_disk(folder, "look into")?;
+    let options = OpenOptions::new().with_access(Access::Pread);
+    let collection = Collection::open_with(folder, options)?;
+    let mut files = Vec::new();
+    if collection.manifest_path().exists() {
+        for member in collection.members() {
+            files.push(collection.open_member(member)?);
+        }
+    } else {
+        for path in tatami_files(folder)? {
+            files.push(File::open_with(path, options)?);
+        }
+    }
+    let mut segments = Vec::with_capacity(files.len());
+    for file in files {
+        let Some(segment) = file.segment()? else {
+            let said = format!("{}: is not a search segment", escape::name(file.name()));
+            return Err(Failure::request(said));
+        };
+        segments.push(segment);
+    }
+    Ok(segments)
+}
+
+/// The files of a folder whose names end in `.tatami`, by name.
+fn tatami_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| Failure::io(&format!("{}: cannot be listed", shown(folder)), &error);
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "tatami") && path.is_file() {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() {
+        return Err(Failure::request(format!("no .tatami files found under {}", shown(folder))));
+    }
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,182 @@
+//! Rows as CSV: one record on a line, null as nothing at all, an empty text in quotes.
+
+use tercet::tatami::{Column, Field, Type, Values};
+
+use super::json_rows::{self, Odd};
+
+/// Writes rows of some columns as records, and counts what CSV cannot say.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordWriter {
+    delimiter: u8,
+    columns: Vec<Shown>,
+    /// A value on its way into quotes.
+    cell: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Shown {
+    name: String,
+    kind: Type,
+    is_text: bool,
+    odd: Odd,
+}
+
+/// The bits of the NaN that `NaN` is read as.
+const NAN_32: u32 = f32::NAN.to_bits();
+const NAN_64: u64 = f64::NAN.to_bits();
+
+impl RecordWriter {
+    /// A writer for these columns, in this order.
+    pub(crate) fn new<'a>(delimiter: u8, fields: impl IntoIterator<Item = &'a Field>) -> Self {
+        let shown = |field: &Field| Shown {
+            name: field.name.to_string(),
+            kind: field.kind,
+            is_text: field.scalar() == Type::String,
+            odd: Odd::default(),
+        };
+        Self { delimiter, columns: fields.into_iter().map(shown).collect(), cell: Vec::new() }
+    }
+
+    /// Appends the record with the names.
+    pub(crate) fn header(&self, out: &mut Vec<u8>) {
+        for (index, column) in self.columns.iter().enumerate() {
+            if index > 0 {
+                out.push(self.delimiter);
+            }
+            field(column.name.as_bytes(), self.delimiter, out);
+        }
+        out.push(b'\n');
+    }
+
+    /// Appends rows `from..to` of a batch, which has the columns of this writer.
+    pub(crate) fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>) {
+        for row in from..to {
+            for (index, (shown, column)) in self.columns.iter_mut().zip(batch).enumerate() {
+                if index > 0 {
+                    out.push(self.delimiter);
+                }
+                if column.is_present(row) {
+                    cell(shown, column, row, self.delimiter, &mut self.cell, out);
+                }
+            }
+            out.push(b'\n');
+        }
+    }
+
+    /// The same writer that has counted nothing yet.
+    pub(crate) fn cleared(&self) -> Self {
+        let mut fresh = self.clone();
+        fresh.columns.iter_mut().for_each(|shown| shown.odd = Odd::default());
+        fresh
+    }
+
+    /// Adds what another writer of the same columns counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
+            mine.odd.not_finite += theirs.odd.not_finite;
+        }
+    }
+
+    /// The columns with NaN whose bits get lost, and with NaN and infinities in lists, which become null.
+    pub(crate) fn odd(&self) -> impl Iterator<Item = (&str, Odd)> {
+        let odd = self.columns.iter().filter(|shown| shown.odd != Odd::default());
+        odd.map(|shown| (shown.name.as_str(), shown.odd))
+    }
+}
+
+fn cell(
+    shown: &mut Shown,
+    column: &Column,
+    row: usize,
+    delimiter: u8,
+    kept: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    let infinite = |negative: bool| if negative { &b"-inf"[..] } else { b"inf" };
+    match &column.values {
+        Values::Float32(v) if v[row].is_nan() => {
+            shown.odd.not_finite += u64::from(v[row].to_bits() != NAN_32);
+            out.extend_from_slice(b"NaN");
+        }
+        Values::Float64(v) if v[row].is_nan() => {
+            shown.odd.not_finite += u64::from(v[row].to_bits() != NAN_64);
+            out.extend_from_slice(b"NaN");
+        }
+        Values::Float32(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
+        Values::Float64(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
+        Values::Bytes(v) if shown.is_text && shown.kind != Type::List => field(v.get(row), delimiter, out),
+        Values::Bytes(v) if v.get(row).is_empty() => out.extend_from_slice(b"\"\""),
+        Values::Bytes(_) => {
+            kept.clear();
+            json_rows::cell(column, row, false, &mut shown.odd, kept);
+            // Base64 needs no quotes.
+            out.extend_from_slice(kept.trim_ascii().strip_prefix(b"\"").unwrap_or(kept));
+            out.pop();
+        }
+        Values::List(_) => {
+            kept.clear();
+            json_rows::cell(column, row, shown.is_text, &mut shown.odd, kept);
+            field(kept, delimiter, out);
+        }
+        _ => json_rows::cell(column, row, false, &mut shown.odd, out),
+    }
+}
+
+/// A text, in quotes where it must be.
+fn field(text: &[u8], delimiter: u8, out: &mut Vec<u8>) {
+    let is_special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
+    if !text.is_empty() && !text.iter().any(is_special) {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.push(b'"');
+    for byte in text {
+        if *byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet::tatami::{Bitmap, Lists, Strings};
+
+    use super::*;
+
+    #[test]
+    fn nothing_and_an_empty_text_are_told_apart() {
+        let fields = [
+            Field::new("t,x", Type::String).with_nulls(),
+            Field::new("f", Type::Float64),
+            Field::new("b", Type::Bytes),
+            Field::list("l", Type::String),
+        ];
+        let texts: Strings = ["", "", "a,\"b\"\n"].into_iter().collect();
+        let validity: Bitmap = [true, false, true].into_iter().collect();
+        let elements = Column::new(Values::Bytes(["x", "y\""].iter().collect()));
+        let batch = [
+            Column::new(Values::Bytes(texts)).with_validity(validity),
+            Column::new(Values::Float64(vec![f64::NAN, f64::NEG_INFINITY, -0.0])),
+            Column::new(Values::Bytes([&b""[..], b"a", b"\xff\xfe"].into_iter().collect())),
+            Column::new(Values::List(Box::new(Lists { ends: vec![0, 0, 2], elements }))),
+        ];
+        let mut writer = RecordWriter::new(b',', &fields);
+        let mut out = Vec::new();
+        writer.header(&mut out);
+        writer.rows(&batch, 0, 3, &mut out);
+        let expected = "\"t,x\",f,b,l\n\"\",NaN,\"\",[]\n,-inf,YQ==,[]\n\"a,\"\"b\"\"\n\",-0,//4=,\"[\"\"x\"\",\"\"y\\\"\"\"\"]\"\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        assert_eq!(writer.odd().count(), 0);
+    }
+
+    #[test]
+    fn nan_with_bits_of_its_own_is_counted() {
+        let fields = [Field::new("f", Type::Float64)];
+        let odd = f64::from_bits(0x7ff0_0000_0000_0001);
+        let mut writer = RecordWriter::new(b',', &fields);
+        writer.rows(&[Column::new(Values::Float64(vec![odd, f64::NAN]))], 0, 2, &mut Vec::new());
+        assert_eq!(writer.odd().map(|(_, odd)| odd.not_finite).collect::<Vec<_>>(), [1]);
+    }
+}

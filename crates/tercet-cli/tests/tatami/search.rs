@@ -1,0 +1,121 @@
+//! Documents into segments, and out of them by words.
+
+use serde_json::Value;
+
+use crate::{Folder, said};
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("docs")).unwrap();
+    folder.write("docs/a.txt", "The red fox jumps over the lazy dog.\n");
+    folder.write("docs/b.md", "text before\n# On foxes\n\nA fox is red. Another *fox* is grey.\n");
+    let page = "<title>Dogs &amp; more</title><script>var fox;</script><p>A grey<b>hound</b><p>runs";
+    folder.write("docs/c.html", page);
+    folder.write("docs/picture.png", [0u8; 9]);
+    folder
+}
+
+fn hits(folder: &Folder, words: &[&str]) -> (i32, Vec<Value>) {
+    let said = said(folder.command().arg("search").args(words).arg("--json"));
+    let told: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err));
+    assert!(told["took_us"].is_u64() && told["stats"]["blocks"].is_u64());
+    (said.code, told["hits"].as_array().unwrap().clone())
+}
+
+fn urls(hits: &[Value]) -> Vec<&str> {
+    hits.iter().map(|hit| hit["url"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_folder_is_indexed_and_searched() {
+    let folder = folder();
+    let made = folder.ok("index docs -o docs.tatami --url-prefix x/");
+    assert!(made.out.starts_with("docs.tatami: 3 documents, "), "{}", made.out);
+    assert!(made.err.contains("1 file was left out"), "{}", made.err);
+    let (code, found) = hits(&folder, &["docs.tatami", "fox"]);
+    assert_eq!((code, urls(&found)), (0, vec!["x/b.md", "x/a.txt"]));
+    assert_eq!(found[0]["title"], "On foxes");
+    assert_eq!(found[0]["doc_id"].as_str().unwrap().len(), 64);
+    assert!(found[1]["snippet"].as_str().unwrap().contains("red fox jumps"));
+    let (_, found) = hits(&folder, &["docs.tatami", "greyhound"]);
+    assert_eq!(found[0]["title"], "Dogs & more");
+    let (_, found) = hits(&folder, &["docs.tatami", "-grey red"]);
+    assert_eq!(urls(&found), ["x/a.txt"]);
+    let (_, found) = hits(&folder, &["docs.tatami", "\"fox is grey\""]);
+    assert_eq!(urls(&found), ["x/b.md"]);
+    let (_, found) = hits(&folder, &["docs.tatami", "fox", "--where", "norm_body < 9"]);
+    assert_eq!(urls(&found), ["x/a.txt"]);
+    let (code, found) = hits(&folder, &["docs.tatami", "cat"]);
+    assert_eq!((code, found.len()), (1, 0));
+    folder.ok("verify --deep docs.tatami");
+    // What is written twice is the same.
+    folder.ok("index docs -o again.tatami --url-prefix x/ --threads 1 --memory 1B");
+    assert_eq!(folder.read("again.tatami"), folder.read("docs.tatami"));
+}
+
+#[test]
+fn scores_survive_being_printed() {
+    let folder = folder();
+    folder.ok("index docs -o docs.tatami --snippet-only");
+    let file = tercet::tatami::File::open(folder.path("docs.tatami")).unwrap();
+    let segment = file.segment().unwrap().unwrap();
+    let (_, found) = hits(&folder, &["docs.tatami", "red fox the"]);
+    let expected = segment.search("red fox the", 10).unwrap();
+    assert_eq!(found.len(), expected.len());
+    for (hit, expected) in found.iter().zip(expected) {
+        let printed: f32 = hit["score"].to_string().parse().unwrap();
+        assert_eq!(printed.to_bits(), expected.score.to_bits());
+    }
+    let (_, found) = hits(&folder, &["docs.tatami", "red fox", "--rank", "bm25", "--explain"]);
+    assert_eq!(found[0]["explain"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn lines_and_collections_are_read() {
+    let folder = Folder::new();
+    folder.write(
+        "d.jsonl",
+        "{\"link\":\"u/1\",\"text\":\"one fox\",\"n\":[1]}\n\n{\"id\":\"second\",\"text\":\"two foxes\",\"title\":null}\n",
+    );
+    folder.ok("index d.jsonl -o d.tatami --url-field link");
+    let (_, found) = hits(&folder, &["d.tatami", "fox foxes"]);
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().any(|hit| hit["doc_id"] == "second"));
+    folder.write(
+        "t.trec",
+        "<DOC>\n<DOCNO>17</DOCNO>\nan electronic\nfox\n</DOC>\n<DOC>\n<DOCNO>18</DOCNO>\nx\n</DOC>\n",
+    );
+    folder.ok("index t.trec -o t.tatami");
+    let (_, found) = hits(&folder, &["t.tatami", "electronic"]);
+    assert_eq!(found[0]["doc_id"], "17");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let folder = folder();
+    folder.write("bad.jsonl", "{\"url\":\"u\"}\nnot json\n");
+    folder.write("none.jsonl", "{\"title\":\"t\"}\n");
+    folder.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
+    for (words, says) in [
+        ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2: is no JSON object"),
+        ("index none.jsonl -o x.tatami", "none.jsonl: line 1: has neither an identity nor `url`"),
+        ("index open.trec -o x.tatami", "open.trec: line 1: the document has no end"),
+        ("index missing -o x.tatami", "cannot read missing"),
+    ] {
+        let said = folder.run(words);
+        assert!(said.code > 1 && said.err.contains(says), "{words}: {}", said.err);
+        assert!(!folder.names().contains(&"x.tatami".to_owned()), "{words}");
+    }
+    folder.ok("index docs -o docs.tatami --snippet-only=20");
+    let query = |query: &str| said(folder.command().args(["search", "docs.tatami", query]));
+    let wrong = query("fox (red");
+    assert_eq!(wrong.code, 8);
+    assert!(wrong.err.contains("`(` is not closed"), "{}", wrong.err);
+    let phrase = query("\"red fox\"");
+    assert!(phrase.code == 8 && phrase.err.contains("only the beginnings"), "{}", phrase.err);
+    folder.write("n.jsonl", "{\"n\":1}\n");
+    folder.ok("create n.tatami --from n.jsonl");
+    let other = said(folder.command().args(["search", "n.tatami", "x"]));
+    assert!(other.code == 8 && other.err.contains("is no search segment"), "{}", other.err);
+    assert_ne!(folder.run("index docs -o docs.tatami").code, 0, "a file that is there is not replaced");
+}

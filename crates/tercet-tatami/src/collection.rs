@@ -1,0 +1,168 @@
+//! Many files as one: a folder with a manifest that says which files belong to it.
+//!
+//! ```text
+//! crawl/tatami.manifest   the log: files that were added, removed, put in a tier
+//!       part-0.tatami     members, each a file of its own
+//!       2026/part-1.tatami
+//! ```
+//!
+//! The manifest holds what spares opening a file: its rows, its sort range and what its columns span. A [`Collection`] asks
+//! that first and opens the files that are left; each is compared with what was added. Changes are appended under a lock
+//! and are durable when they return.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `log.rs` | the records, and what they come to |
+//! | `member.rs` | what is kept of a file |
+//! | `edit.rs` | taking in, leaving out, compacting |
+//! | `rows.rs` | rows and keys of all members |
+//! | `merge.rs` | one file of several |
+
+#[cfg(any(unix, windows))]
+mod edit;
+pub mod log;
+mod member;
+#[cfg(any(unix, windows))]
+mod merge;
+#[cfg(any(unix, windows))]
+mod rows;
+
+#[cfg(any(unix, windows))]
+pub use edit::Compacted;
+pub use log::{Oddity, Record, Replay};
+pub use member::{Member, MemberId, MemberZone};
+#[cfg(any(unix, windows))]
+pub use merge::merge_files;
+#[cfg(any(unix, windows))]
+pub use rows::{CollectionBatches, CollectionScan, KeyFound, MemberBatch};
+
+#[cfg(any(unix, windows))]
+pub use opened::Collection;
+
+/// The name of the manifest in the root of a collection.
+pub const MANIFEST: &str = "tatami.manifest";
+
+#[cfg(any(unix, windows))]
+mod opened {
+    use std::io;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use tercet_core::limits::within;
+    use tercet_core::publish::{Disk, RealDisk};
+    use tercet_core::{ByteSource as _, SourceError, Span, source};
+
+    use super::log::{self, Replay};
+    use super::{MANIFEST, Member};
+    use crate::fault::{Error, Fault};
+    use crate::file::{Access, File, OpenOptions};
+
+    /// An open collection: what its manifest said when it was read.
+    #[derive(Clone, Debug)]
+    pub struct Collection {
+        pub(super) root: PathBuf,
+        pub(super) disk: Arc<dyn Disk>,
+        pub(super) options: OpenOptions,
+        pub(super) replay: Replay,
+    }
+
+    impl Collection {
+        /// Reads the manifest of a folder. Without one, or without the folder, the collection is empty.
+        pub fn open(root: impl AsRef<Path>) -> Result<Self, Error> {
+            // Other programs may change the files of a folder at any time: they are not mapped.
+            Self::open_on(Arc::new(RealDisk), root.as_ref(), OpenOptions::new().with_access(Access::Pread))
+        }
+
+        /// Reads the manifest of a folder; members are opened with `options`.
+        pub fn open_with(root: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
+            Self::open_on(Arc::new(RealDisk), root.as_ref(), options)
+        }
+
+        /// A folder whose manifest is not read: for [`compact`](Self::compact) with salvage, which reads it.
+        pub fn unread(root: impl AsRef<Path>) -> Self {
+            let options = OpenOptions::new().with_access(Access::Pread);
+            let root = root.as_ref().to_owned();
+            Self { root, disk: Arc::new(RealDisk), options, replay: Replay::default() }
+        }
+
+        /// Reads the manifest of a folder; changes will go through `disk`, and members are opened with `options`.
+        pub fn open_on(disk: Arc<dyn Disk>, root: &Path, options: OpenOptions) -> Result<Self, Error> {
+            let mut out = Self { root: root.to_owned(), disk, options, replay: Replay::default() };
+            out.replay = log::replay(&out.read()?).map_err(|fault| out.error(fault))?;
+            Ok(out)
+        }
+
+        /// The folder.
+        pub fn root(&self) -> &Path {
+            &self.root
+        }
+
+        /// Where the manifest is.
+        pub fn manifest_path(&self) -> PathBuf {
+            self.root.join(MANIFEST)
+        }
+
+        /// The live members, by path.
+        pub fn members(&self) -> &[Member] {
+            &self.replay.members
+        }
+
+        /// The member at a path, seen from the root.
+        pub fn member(&self, path: &str) -> Option<&Member> {
+            let members = self.members();
+            members.binary_search_by(|member| member.path.as_str().cmp(path)).ok().map(|at| &members[at])
+        }
+
+        /// What the log came to.
+        pub fn replay(&self) -> &Replay {
+            &self.replay
+        }
+
+        /// Rows of all members.
+        pub fn rows(&self) -> u64 {
+            self.members().iter().fold(0, |sum, member| sum.saturating_add(member.rows))
+        }
+
+        /// Bytes of all members.
+        pub fn bytes(&self) -> u64 {
+            self.members().iter().fold(0, |sum, member| sum.saturating_add(member.bytes))
+        }
+
+        /// Opens a member. A file that is not the one that was added is refused.
+        pub fn open_member(&self, member: &Member) -> Result<File, Error> {
+            let Some(path) = member.location(&self.root) else {
+                return Err(self.error(Fault::Outside { path: member.path.as_str().into() }));
+            };
+            let file = File::open_with(&path, self.options)?;
+            if (file.len_bytes(), file.footer_crc()) != (member.bytes, member.footer_crc) {
+                let told = |bytes: u64, crc: u32| format!("{bytes} bytes with footer {crc:08x}").into();
+                let was = told(member.bytes, member.footer_crc);
+                let now = told(file.len_bytes(), file.footer_crc());
+                return Err(file.error(Fault::MemberChanged { was, now }));
+            }
+            Ok(file)
+        }
+
+        /// The bytes of the manifest; none if there is none.
+        pub(super) fn read(&self) -> Result<Bytes, Error> {
+            let source = match source::File::open(self.manifest_path()) {
+                Ok(source) => source,
+                Err(SourceError::Open(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Bytes::new());
+                }
+                Err(error) => return Err(self.error(error.into())),
+            };
+            let read = || {
+                within("the manifest", source.len(), self.options.limits.metadata_bytes)?;
+                Ok(source.read_at(Span::first(source.len()))?)
+            };
+            read().map_err(|fault| self.error(fault))
+        }
+
+        /// Attaches the name of the manifest to a fault.
+        pub(super) fn error(&self, fault: Fault) -> Error {
+            Error::new(self.manifest_path().display().to_string().into(), fault)
+        }
+    }
+}

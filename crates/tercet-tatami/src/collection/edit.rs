@@ -1,0 +1,256 @@
+//! Changes of a collection.
+
+use std::io::{self, Write as _};
+use std::path::{Component, Path};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tercet_core::SourceError;
+use tercet_core::publish::{Exclusive, Operation, PublishError, Staged};
+
+use super::log::{self, HEADER_LEN, Oddity, Record, Replay};
+use super::member::is_inside;
+use super::{Collection, Member};
+use crate::fault::{Error, Fault};
+use crate::file::File;
+
+/// How long a writer waits for another one. An edit takes as long as a sync of the disk does.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What a compaction did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Members that are in the new log.
+    pub live: u64,
+    /// Records of the log before, those of unknown kinds included.
+    pub records: u64,
+    /// What was passed over and is not in the new log.
+    pub odd: Vec<Oddity>,
+}
+
+impl Collection {
+    /// Takes files in, all or none. A file that was added before takes the place of its old entry.
+    ///
+    /// The files must lie in the folder of the collection; their paths are kept relative to it.
+    pub fn add<P: AsRef<Path>>(&mut self, files: &[P]) -> Result<Vec<Member>, Error> {
+        let mut members = Vec::with_capacity(files.len());
+        for path in files {
+            let relative = self.relative(path.as_ref())?;
+            let file = File::open_with(path, self.options)?;
+            members.push((Member::describe(&relative, &file), file));
+        }
+        self.edit(|replay, root| {
+            let mut records = Vec::new();
+            for (member, file) in &members {
+                for old in &replay.members {
+                    if old.id == member.id && old.path != member.path {
+                        let there = old.location(root).is_some_and(|path| path.exists());
+                        if there {
+                            let other = old.path.as_str().into();
+                            return Err(file.error(Fault::SameIdentity { other }));
+                        }
+                    }
+                    if old.path == member.path && old.id != member.id {
+                        records.push(Record::Remove(old.id));
+                    }
+                }
+                records.push(Record::Add(Box::new(member.clone())));
+            }
+            Ok(records)
+        })?;
+        Ok(members.into_iter().map(|(member, _)| member).collect())
+    }
+
+    /// Leaves files out, all or none. The files themselves stay.
+    pub fn remove<P: AsRef<Path>>(&mut self, files: &[P]) -> Result<Vec<Member>, Error> {
+        let paths: Vec<String> =
+            files.iter().map(|path| self.named(path.as_ref())).collect::<Result<_, Error>>()?;
+        let mut removed = Vec::new();
+        let name = self.error_name();
+        self.edit(|replay, _| {
+            removed = paths.iter().map(|path| find(replay, path, &name)).collect::<Result<_, Error>>()?;
+            Ok(removed.iter().map(|member| Record::Remove(member.id)).collect())
+        })?;
+        Ok(removed)
+    }
+
+    /// Puts a file in a tier.
+    pub fn set_tier(&mut self, file: impl AsRef<Path>, tier: u8) -> Result<Member, Error> {
+        let path = self.named(file.as_ref())?;
+        let mut changed = None;
+        let name = self.error_name();
+        self.edit(|replay, _| {
+            let member = find(replay, &path, &name)?;
+            let record = Record::SetTier(member.id, tier);
+            changed = Some(Member { tier, ..member });
+            Ok(vec![record])
+        })?;
+        changed.ok_or_else(|| self.error(Fault::NoSuchMember { path: path.as_str().into() }))
+    }
+
+    /// Takes one file in and leaves others out, as one change; fails when one of those is not live any more.
+    pub(super) fn exchange(&mut self, output: &Path, inputs: &[Member]) -> Result<Member, Error> {
+        let relative = self.relative(output)?;
+        let file = File::open_with(output, self.options)?;
+        let member = Member::describe(&relative, &file);
+        let name = self.error_name();
+        self.edit(|replay, _| {
+            let mut records = vec![Record::Add(Box::new(member.clone()))];
+            for input in inputs {
+                let live = find(replay, &input.path, &name)?;
+                if live.id != member.id {
+                    records.push(Record::Remove(live.id));
+                }
+            }
+            Ok(records)
+        })?;
+        Ok(member)
+    }
+
+    /// Writes the log anew, with nothing but the live members. With `salvage`, intact records behind damaged ones count too.
+    pub fn compact(&mut self, salvage: bool) -> Result<Compacted, Error> {
+        let Some(lock) = self.lock()? else {
+            self.replay = Replay::default();
+            return Ok(Compacted { live: 0, records: 0, odd: Vec::new() });
+        };
+        let bytes = self.read()?;
+        let replay = if salvage { log::salvage(&bytes) } else { log::replay(&bytes) };
+        let replay = replay.map_err(|fault| self.error(fault))?;
+        let compacted = replay.compacted();
+        let write = || {
+            let mut staged = lock.replace()?;
+            staged.write_all(&compacted).map_err(recovered)?;
+            staged.publish()?;
+            Ok(())
+        };
+        write().map_err(|fault| self.error(fault))?;
+        let live = replay.members.len() as u64;
+        self.replay =
+            Replay { end: compacted.len() as u64, members: replay.members, records: live, odd: Vec::new() };
+        Ok(Compacted { live, records: replay.records, odd: replay.odd })
+    }
+
+    /// Reads the log under its lock, asks for records, and appends them as one.
+    fn edit(
+        &mut self,
+        mut make: impl FnMut(&Replay, &Path) -> Result<Vec<Record>, Error>,
+    ) -> Result<(), Error> {
+        loop {
+            let Some(mut lock) = self.lock()? else {
+                let mut bytes = log::header();
+                let records = make(&Replay::default(), &self.root)?;
+                if records.is_empty() {
+                    return Ok(());
+                }
+                put_all(&records, &mut bytes);
+                match self.create(&bytes) {
+                    // Somebody else was first: append to that one.
+                    Err(Fault::Publish(PublishError::Exists { .. })) => continue,
+                    Err(fault) => return Err(self.error(fault)),
+                    Ok(()) => return self.take(&bytes),
+                }
+            };
+            let bytes = self.read()?;
+            let replay = log::replay(&bytes).map_err(|fault| self.error(fault))?;
+            let records = make(&replay, &self.root)?;
+            let mut new = Vec::new();
+            let keep = if bytes.len() < HEADER_LEN { 0 } else { replay.end };
+            if keep == 0 {
+                new = log::header();
+            }
+            put_all(&records, &mut new);
+            if records.is_empty() {
+                self.replay = replay;
+                return Ok(());
+            }
+            lock.append(keep, &new).map_err(|error| self.error(error.into()))?;
+            let kept = &bytes[..usize::try_from(keep).unwrap_or(bytes.len())];
+            return self.take(&[kept, &new].concat());
+        }
+    }
+
+    /// The lock of the manifest, or nothing if there is no manifest. Another writer is waited for.
+    fn lock(&self) -> Result<Option<Exclusive>, Error> {
+        let path = self.manifest_path();
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            match Exclusive::acquire_on(Arc::clone(&self.disk), &path) {
+                Ok(lock) => return Ok(Some(lock)),
+                Err(PublishError::Io { operation: Operation::Open, source, .. })
+                    if source.kind() == io::ErrorKind::NotFound =>
+                {
+                    return Ok(None);
+                }
+                Err(PublishError::Busy { .. }) if Instant::now() < patience => std::thread::sleep(PAUSE),
+                Err(error) => return Err(self.error(error.into())),
+            }
+        }
+    }
+
+    fn create(&self, bytes: &[u8]) -> Result<(), Fault> {
+        let mut staged = Staged::create_new_on(Arc::clone(&self.disk), &self.manifest_path())?;
+        staged.write_all(bytes).map_err(recovered)?;
+        staged.publish()?;
+        Ok(())
+    }
+
+    /// What the manifest comes to now.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.replay = log::replay(bytes).map_err(|fault| self.error(fault))?;
+        Ok(())
+    }
+
+    /// The path of a file as the manifest has it.
+    pub fn relative(&self, file: &Path) -> Result<String, Error> {
+        let shown = || file.display().to_string();
+        let opened = |error| Error::new(shown().into(), Fault::Source(SourceError::Open(error)));
+        let outside = || Error::new(shown().into(), Fault::Outside { path: shown().into() });
+        let root = self.root.canonicalize().map_err(|error| self.error(SourceError::Open(error).into()))?;
+        let name = file.file_name().ok_or_else(outside)?;
+        let folder = match file.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let full = folder.canonicalize().map_err(opened)?.join(name);
+        let relative = full.strip_prefix(&root).map_err(|_| outside())?;
+        let names = relative.components().map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        });
+        let path = names.collect::<Option<Vec<&str>>>().ok_or_else(outside)?.join("/");
+        if is_inside(&path) { Ok(path) } else { Err(outside()) }
+    }
+
+    /// A member as the user names it: by its path in the collection, or by the path of the file.
+    fn named(&self, file: &Path) -> Result<String, Error> {
+        match file.to_str() {
+            Some(path) if self.member(path).is_some() => Ok(path.to_owned()),
+            given => self.relative(file).or_else(|error| given.map(str::to_owned).ok_or(error)),
+        }
+    }
+
+    fn error_name(&self) -> Arc<str> {
+        self.manifest_path().display().to_string().into()
+    }
+}
+
+fn put_all(records: &[Record], out: &mut Vec<u8>) {
+    for record in records {
+        record.put(out);
+    }
+}
+
+fn find(replay: &Replay, path: &str, name: &Arc<str>) -> Result<Member, Error> {
+    let found = replay.members.iter().find(|member| member.path == path);
+    found.cloned().ok_or_else(|| Error::new(Arc::clone(name), Fault::NoSuchMember { path: path.into() }))
+}
+
+/// An error of a staged file, which names its file itself.
+fn recovered(error: io::Error) -> Fault {
+    match PublishError::recover(error) {
+        Ok(error) => error.into(),
+        Err(error) => error.into(),
+    }
+}

@@ -1,0 +1,319 @@
+//! The log of a collection: records behind one another, the last of which may be torn.
+//!
+//! ```text
+//! "TMAN" │ u8 1 │ u8 kind, uvarint length, body, u32 CRC-32C │ …
+//! ```
+//!
+//! A writer that dies leaves a beginning of what it meant to append. Readers pass over such a tail, and the next writer cuts
+//! it off. A record that is damaged while intact ones follow it is something else: it is an error, for the records behind it
+//! were promised.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tercet_core::checksum::{crc32c, crc32c_append};
+use tercet_core::{Fields, Malformed, Span};
+
+use super::member::{Member, MemberId};
+use crate::fault::Fault;
+use crate::region::Region;
+use crate::wire::cursor::{Varints as _, put};
+
+/// The first bytes.
+pub const MAGIC: &[u8; 4] = b"TMAN";
+/// The only version.
+pub const VERSION: u8 = 1;
+/// Bytes in front of the records.
+pub(super) const HEADER_LEN: usize = 5;
+
+const ADD: u8 = 1;
+const REMOVE: u8 = 2;
+const SET_TIER: u8 = 3;
+
+/// One change of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A file is taken in, or takes the place of the one with its identity.
+    Add(Box<Member>),
+    /// A file is left out.
+    Remove(MemberId),
+    /// A file gets another tier.
+    SetTier(MemberId, u8),
+}
+
+impl Record {
+    /// Appends the bytes of the record.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let (kind, body) = match self {
+            Self::Add(member) => (ADD, member.to_bytes()),
+            Self::Remove(id) => (REMOVE, id.to_vec()),
+            Self::SetTier(id, tier) => (SET_TIER, id.iter().copied().chain([*tier]).collect()),
+        };
+        let start = out.len();
+        out.push(kind);
+        put(body.len() as u64, out);
+        out.extend_from_slice(&body);
+        let crc = crc32c(&out[start..]);
+        out.extend_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// Something in a log that is passed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Oddity {
+    /// The last bytes are no whole record: an append that did not end, or damage of the last record.
+    TornTail {
+        /// Where they start.
+        offset: u64,
+        /// How many they are.
+        bytes: u64,
+    },
+    /// An intact record of a kind that this build does not know.
+    UnknownKind {
+        /// Where it starts.
+        offset: u64,
+        /// Its kind.
+        record_kind: u8,
+    },
+    /// An intact record that says nothing that can be understood.
+    Unreadable {
+        /// Where it starts.
+        offset: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file was taken in again under another identity, and its older entry was left in place.
+    Superseded {
+        /// Its path.
+        path: String,
+    },
+    /// Damaged bytes that a salvage passed over.
+    Damaged {
+        /// Where they start.
+        offset: u64,
+        /// How many they are.
+        bytes: u64,
+    },
+}
+
+/// What a log comes to.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Replay {
+    /// The live members, by path.
+    pub members: Vec<Member>,
+    /// Intact records, those of unknown kinds included.
+    pub records: u64,
+    /// Where the intact records end: a writer appends here.
+    pub end: u64,
+    /// What was passed over.
+    pub odd: Vec<Oddity>,
+}
+
+impl Replay {
+    /// The share of records that a compaction would take away.
+    #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
+    pub fn dead_fraction(&self) -> f64 {
+        let dead = self.records.saturating_sub(self.members.len() as u64);
+        if self.records == 0 { 0.0 } else { dead as f64 / self.records as f64 }
+    }
+
+    /// The log with nothing but the live members.
+    pub fn compacted(&self) -> Vec<u8> {
+        let mut out = header();
+        for member in &self.members {
+            Record::Add(Box::new(member.clone())).put(&mut out);
+        }
+        out
+    }
+}
+
+/// What stands in front of the records.
+pub(super) fn header() -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.push(VERSION);
+    out
+}
+
+/// Applies all records. Damage in the middle is an error, a torn tail is not.
+pub fn replay(bytes: &[u8]) -> Result<Replay, Fault> {
+    Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(false))
+}
+
+/// Applies all records that are intact, those behind damaged ones too.
+pub fn salvage(bytes: &[u8]) -> Result<Replay, Fault> {
+    Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(true))
+}
+
+/// A record whose checksum was compared.
+struct Framed<'a> {
+    kind: u8,
+    body: &'a [u8],
+    /// Where the body and the next record start.
+    body_start: usize,
+    end: usize,
+}
+
+struct Walk<'a> {
+    bytes: &'a [u8],
+    live: BTreeMap<MemberId, Member>,
+    /// The identity of the file at each path.
+    paths: BTreeMap<String, MemberId>,
+    out: Replay,
+}
+
+impl<'a> Walk<'a> {
+    /// Checks the first bytes; none if there are too few of them, which is an empty collection.
+    fn new(bytes: &'a [u8]) -> Result<Option<Self>, Malformed<Region>> {
+        if bytes.len() < HEADER_LEN {
+            return Ok(None);
+        }
+        let mut fields = Fields::new(Region::Manifest { record: None }, 0, bytes);
+        fields.magic("magic", MAGIC)?;
+        let version = fields.byte("version")?;
+        if version != VERSION {
+            let why = tercet_core::Why::UnknownVersion { found: version.into(), known: "1" };
+            return Err(fields.fault("version", 1, why));
+        }
+        Ok(Some(Self { bytes, live: BTreeMap::new(), paths: BTreeMap::new(), out: Replay::default() }))
+    }
+
+    fn run(mut self, salvage: bool) -> Result<Replay, Fault> {
+        let mut at = HEADER_LEN;
+        while at < self.bytes.len() {
+            if let Some(record) = framed(self.bytes, at) {
+                self.apply(at, &record);
+                at = record.end;
+                self.out.end = at as u64;
+                continue;
+            }
+            let next = next_intact(self.bytes, at);
+            let (offset, left) = (at as u64, (self.bytes.len() - at) as u64);
+            match next {
+                Next::None => {
+                    self.out.odd.push(Oddity::TornTail { offset, bytes: left });
+                    break;
+                }
+                Next::At(next) if salvage => {
+                    self.out.odd.push(Oddity::Damaged { offset, bytes: (next - at) as u64 });
+                    at = next;
+                }
+                Next::At(next) => return Err(self.damage(at, next)),
+                Next::Unclear => return Err(self.damage(at, self.bytes.len())),
+            }
+        }
+        self.out.end = self.out.end.max(HEADER_LEN as u64);
+        self.out.members = self.paths.values().filter_map(|id| self.live.remove(id)).collect();
+        Ok(self.out)
+    }
+
+    fn damage(&self, at: usize, end: usize) -> Fault {
+        let span = Span::between(at as u64, end as u64).unwrap_or(Span::empty(at as u64));
+        Fault::ManifestDamaged { record: self.out.records, span }
+    }
+
+    fn apply(&mut self, at: usize, record: &Framed<'_>) {
+        let number = self.out.records;
+        self.out.records += 1;
+        let offset = at as u64;
+        let region = Region::Manifest { record: Some(u32::try_from(number).unwrap_or(u32::MAX)) };
+        let id = record.body.get(..16).and_then(|id| MemberId::try_from(id).ok());
+        let unreadable = |why: &str| Oddity::Unreadable { offset, why: why.to_owned() };
+        match (record.kind, id) {
+            (ADD, _) => match Member::parse(region, record.body_start as u64, record.body) {
+                Ok(member) => self.add(member),
+                Err(error) => self.out.odd.push(unreadable(&error.to_string())),
+            },
+            (REMOVE, Some(id)) => self.remove(&id),
+            (SET_TIER, Some(id)) => match (record.body.get(16), self.live.get_mut(&id)) {
+                (Some(tier), Some(member)) => member.tier = *tier,
+                (None, _) => self.out.odd.push(unreadable("a tier is missing")),
+                (Some(_), None) => {}
+            },
+            (REMOVE | SET_TIER, None) => self.out.odd.push(unreadable("an identity is missing")),
+            (kind, _) => self.out.odd.push(Oddity::UnknownKind { offset, record_kind: kind }),
+        }
+    }
+
+    fn add(&mut self, member: Member) {
+        self.remove(&member.id);
+        // The file at a path is one file: an entry of what it was before describes nothing any more.
+        if let Some(stale) = self.paths.insert(member.path.clone(), member.id) {
+            self.live.remove(&stale);
+            self.out.odd.push(Oddity::Superseded { path: member.path.clone() });
+        }
+        self.live.insert(member.id, member);
+    }
+
+    fn remove(&mut self, id: &MemberId) {
+        if let Some(member) = self.live.remove(id) {
+            self.paths.remove(&member.path);
+        }
+    }
+}
+
+/// The record at a place, if it is whole and its checksum fits.
+fn framed(bytes: &[u8], at: usize) -> Option<Framed<'_>> {
+    let (kind, body_start, len) = head(bytes, at)?;
+    let end = body_start.checked_add(len)?;
+    let body = bytes.get(body_start..end)?;
+    let stored = bytes.get(end..)?.first_chunk::<4>()?;
+    // The length takes part in its shortest form, whatever stands in the file.
+    let mut covered = vec![kind];
+    put(len as u64, &mut covered);
+    let crc = crc32c_append(crc32c(&covered), body);
+    (crc == u32::from_le_bytes(*stored)).then_some(Framed { kind, body, body_start, end: end + 4 })
+}
+
+/// Kind and length of what stands at a place, and where its body starts.
+fn head(bytes: &[u8], at: usize) -> Option<(u8, usize, usize)> {
+    let mut fields = Fields::new(Region::Manifest { record: None }, at as u64, bytes.get(at..)?);
+    let kind = fields.byte("kind").ok()?;
+    let len = usize::try_from(fields.uvarint("body_length").ok()?).ok()?;
+    Some((kind, bytes.len() - fields.remaining(), len))
+}
+
+enum Next {
+    /// No intact record follows.
+    None,
+    At(usize),
+    /// Looking further would take too long: bytes that were made to look like records.
+    Unclear,
+}
+
+/// Bytes that may be compared with checksums for each byte of the log, on the way to an intact record.
+const EFFORT: usize = 64;
+
+/// Finds an intact record of a known kind behind a damaged one.
+fn next_intact(bytes: &[u8], at: usize) -> Next {
+    let mut effort = bytes.len().saturating_mul(EFFORT).max(1 << 20);
+    for place in at + 1..bytes.len() {
+        let Some((kind, body_start, len)) = head(bytes, place) else { continue };
+        let Some(body) = body_start.checked_add(len).and_then(|end| bytes.get(body_start..end)) else {
+            continue;
+        };
+        let plausible = match kind {
+            ADD => true,
+            REMOVE => len == 16,
+            SET_TIER => len == 17,
+            _ => false,
+        };
+        if !plausible {
+            continue;
+        }
+        effort = match effort.checked_sub(2 * len) {
+            Some(left) => left,
+            None => return Next::Unclear,
+        };
+        let region = Region::Manifest { record: None };
+        if kind == ADD && Member::parse(region, body_start as u64, body).is_err() {
+            continue;
+        }
+        if framed(bytes, place).is_some() {
+            return Next::At(place);
+        }
+    }
+    Next::None
+}

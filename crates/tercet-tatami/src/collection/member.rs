@@ -1,0 +1,265 @@
+//! One file of a collection, as the manifest tells of it.
+//!
+//! ```text
+//! str path │ 16 bytes id │ uvarint rows, bytes │ str sort_column, u8 type, bytes min, bytes max
+//! uvarint zones: str column, u8 type, bytes min, bytes max │ u8 tier │ uvarint crawls: str │ uvarint created │ u32 footer CRC
+//! ```
+
+use std::path::{Component, Path, PathBuf};
+
+use tercet_core::{Fields, Malformed};
+
+use crate::file::File;
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::schema::Type;
+use crate::wire::cursor::{Varints as _, put, put_bytes};
+
+/// The identity of a member.
+pub type MemberId = [u8; 16];
+
+/// A file of a collection: where it is, and what spares opening it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Member {
+    /// Where it is, seen from the root of the collection.
+    pub path: String,
+    /// Its identity.
+    pub id: MemberId,
+    /// Its rows.
+    pub rows: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The column it is sorted by; empty for none.
+    pub sort_column: String,
+    /// The number of that column's type.
+    pub sort_type: u8,
+    /// Its smallest key.
+    pub sort_min: Vec<u8>,
+    /// Its largest key.
+    pub sort_max: Vec<u8>,
+    /// What the columns span.
+    pub zones: Vec<MemberZone>,
+    /// The tier it was put in.
+    pub tier: u8,
+    /// Where its rows came from.
+    pub crawls: Vec<String>,
+    /// When it was made, in milliseconds since 1970; 0 for no answer.
+    pub created_millis: u64,
+    /// The checksum of its footer.
+    pub footer_crc: u32,
+    /// Fields of later versions, kept as they are.
+    pub(super) rest: Vec<u8>,
+}
+
+/// What the values of a column of a member lie between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberZone {
+    /// The column.
+    pub column: String,
+    /// The number of its type.
+    pub kind: u8,
+    /// The smallest value.
+    pub min: Vec<u8>,
+    /// The largest value.
+    pub max: Vec<u8>,
+}
+
+impl Member {
+    /// What the manifest keeps of a file that lies at `path` in the collection. Only its footer is looked at.
+    pub fn describe(path: &str, file: &File) -> Self {
+        let fields = file.schema().fields();
+        let sort_key = file.schema().sort_key();
+        let bounds = sort_key.and_then(|column| {
+            let kind = fields[column].kind;
+            let groups = file.footer().groups.iter();
+            let zones = groups.filter_map(|group| group.bounds.as_ref());
+            widest(kind, zones.map(|zone| (&zone.min[..], &zone.max[..])))
+        });
+        let sorted = sort_key.zip(bounds);
+        let zones = fields.iter().enumerate().filter_map(|(column, field)| {
+            let chunks = file.footer().groups.iter().filter_map(|group| group.chunks.get(column));
+            let zones = chunks.filter_map(|chunk| chunk.zone.as_ref());
+            let (min, max) = widest(field.scalar(), zones.map(|zone| (&zone.min[..], &zone.max[..])))?;
+            Some(MemberZone { column: field.name.to_string(), kind: field.kind.id(), min, max })
+        });
+        Self {
+            path: path.to_owned(),
+            id: identity(path, file),
+            rows: file.rows(),
+            bytes: file.len_bytes(),
+            sort_column: sorted.as_ref().map_or_else(String::new, |(key, _)| fields[*key].name.to_string()),
+            sort_type: sorted.as_ref().map_or(0, |(key, _)| fields[*key].kind.id()),
+            sort_min: sorted.as_ref().map_or_else(Vec::new, |(_, (min, _))| min.clone()),
+            sort_max: sorted.map_or_else(Vec::new, |(_, (_, max))| max),
+            zones: zones.collect(),
+            tier: 0,
+            crawls: Vec::new(),
+            created_millis: 0,
+            footer_crc: file.footer_crc(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// Where the file is, if its path stays in the collection.
+    pub fn location(&self, root: &Path) -> Option<PathBuf> {
+        is_inside(&self.path).then(|| root.join(&self.path))
+    }
+
+    /// The type of the sort key, if the member is sorted.
+    pub fn sort_kind(&self) -> Option<Type> {
+        (!self.sort_column.is_empty()).then(|| Type::from_id(self.sort_type)).flatten()
+    }
+
+    /// What the values of a column lie between, if that can be trusted: of floats and lists it cannot.
+    pub(super) fn bounds(&self, column: &str, kind: Type) -> Option<(Scalar, Scalar)> {
+        if kind.is_float() || kind == Type::List {
+            return None;
+        }
+        let zone = self.zones.iter().find(|zone| zone.column == column && zone.kind == kind.id())?;
+        Some((Scalar::from_bytes(kind, &zone.min)?, Scalar::from_bytes(kind, &zone.max)?))
+    }
+
+    /// Reads the body of a record.
+    pub(super) fn parse(region: Region, start: u64, body: &[u8]) -> Result<Self, Malformed<Region>> {
+        let mut fields = Fields::new(region, start, body);
+        let path = fields.text("path")?.to_owned();
+        let id = fields.array("id")?;
+        let (rows, bytes) = (fields.uvarint("row_count")?, fields.uvarint("byte_size")?);
+        let sort_column = fields.text("sort_column")?.to_owned();
+        let sort_type = fields.byte("sort_type")?;
+        let (sort_min, sort_max) = (fields.bytes("sort_min")?.to_vec(), fields.bytes("sort_max")?.to_vec());
+        let count = fields.count("zone_count", 4)?;
+        let mut zones = Vec::with_capacity(count);
+        for _ in 0..count {
+            zones.push(MemberZone {
+                column: fields.text("zone_column")?.to_owned(),
+                kind: fields.byte("zone_type")?,
+                min: fields.bytes("zone_min")?.to_vec(),
+                max: fields.bytes("zone_max")?.to_vec(),
+            });
+        }
+        let tier = fields.byte("tier")?;
+        let count = fields.count("crawl_count", 1)?;
+        let mut crawls = Vec::with_capacity(count);
+        for _ in 0..count {
+            crawls.push(fields.text("crawl")?.to_owned());
+        }
+        let created_millis = fields.uvarint("created_millis")?;
+        let footer_crc = fields.u32_le("footer_crc")?;
+        let rest = fields.take("rest", fields.remaining() as u64)?.to_vec();
+        Ok(Self {
+            path,
+            id,
+            rows,
+            bytes,
+            sort_column,
+            sort_type,
+            sort_min,
+            sort_max,
+            zones,
+            tier,
+            crawls,
+            created_millis,
+            footer_crc,
+            rest,
+        })
+    }
+
+    /// The body of a record.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_bytes(self.path.as_bytes(), &mut out);
+        out.extend_from_slice(&self.id);
+        put(self.rows, &mut out);
+        put(self.bytes, &mut out);
+        put_bytes(self.sort_column.as_bytes(), &mut out);
+        out.push(self.sort_type);
+        put_bytes(&self.sort_min, &mut out);
+        put_bytes(&self.sort_max, &mut out);
+        put(self.zones.len() as u64, &mut out);
+        for zone in &self.zones {
+            put_bytes(zone.column.as_bytes(), &mut out);
+            out.push(zone.kind);
+            put_bytes(&zone.min, &mut out);
+            put_bytes(&zone.max, &mut out);
+        }
+        out.push(self.tier);
+        put(self.crawls.len() as u64, &mut out);
+        for crawl in &self.crawls {
+            put_bytes(crawl.as_bytes(), &mut out);
+        }
+        put(self.created_millis, &mut out);
+        out.extend_from_slice(&self.footer_crc.to_le_bytes());
+        out.extend_from_slice(&self.rest);
+        out
+    }
+}
+
+/// Whether a path of the manifest stays below the root: names only, one after the other.
+pub(super) fn is_inside(path: &str) -> bool {
+    let drive = path.contains(['\\', ':']) && cfg!(windows);
+    let mut parts = Path::new(path).components().peekable();
+    !drive
+        && !path.contains('\0')
+        && !path.ends_with('/')
+        && parts.peek().is_some()
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The smallest and the largest of several zones; those that hold no values of the type are left out.
+fn widest<'a>(kind: Type, zones: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<(Vec<u8>, Vec<u8>)> {
+    use std::cmp::Ordering::{Greater, Less};
+
+    let values =
+        zones.filter_map(|(min, max)| Some((Scalar::from_bytes(kind, min)?, Scalar::from_bytes(kind, max)?)));
+    let all = values.reduce(|(min, max), (low, high)| {
+        (
+            if low.order(&min) == Some(Less) { low } else { min },
+            if high.order(&max) == Some(Greater) { high } else { max },
+        )
+    });
+    all.map(|(min, max)| (min.to_bytes(), max.to_bytes()))
+}
+
+/// The identity that the file has itself, or one made of its path and its footer.
+fn identity(path: &str, file: &File) -> MemberId {
+    let own = file.header().uuid;
+    if own != [0; 16] {
+        return own;
+    }
+    let crc = file.footer_crc().to_le_bytes();
+    let mut out = [0; 16];
+    out[..8].copy_from_slice(&fnv1a(path.bytes()).to_le_bytes());
+    out[8..].copy_from_slice(&fnv1a(path.bytes().chain(crc)).to_le_bytes());
+    out
+}
+
+/// The 64-bit FNV-1a hash.
+fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(14_695_981_039_346_656_037, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_root() {
+        for inside in ["a.tatami", "a/b.tatami", "a b", "..a", "ä.tatami"] {
+            assert!(is_inside(inside), "{inside}");
+        }
+        for outside in ["", ".", "..", "/a", "../a", "a/../../b", "a/..", "./a", "a/", "a\0b"] {
+            assert!(!is_inside(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_those_of_the_definition() {
+        assert_eq!(fnv1a(std::iter::empty()), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a".iter().copied()), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar".iter().copied()), 0x8594_4171_f739_67e8);
+    }
+}

@@ -1,0 +1,227 @@
+//! One file of several: their rows, in the order of the sort key if there is one.
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use tercet_core::{Progress, Sink};
+
+use super::{Collection, Member};
+use crate::column::Column;
+use crate::fault::{Error, Fault};
+use crate::file::File;
+use crate::read::Stream;
+use crate::scalar::Scalar;
+use crate::schema::{Field, Schema};
+use crate::writer::{Writer, WriterOptions, Written};
+
+/// Rows of an input that are in memory at a time.
+const BATCH_ROWS: usize = 2048;
+
+impl Collection {
+    /// Writes the rows of some members to a new file of the collection, which takes their place. One change: readers see the
+    /// members or the new file. The old files stay on the disk.
+    pub fn merge<P: AsRef<Path>>(
+        &mut self,
+        inputs: &[P],
+        output: &Path,
+        options: WriterOptions,
+        progress: &dyn Progress,
+    ) -> Result<Member, Error> {
+        let mut members = Vec::with_capacity(inputs.len());
+        let mut files = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let path = input.as_ref();
+            let shown = path.to_string_lossy();
+            let member = if let Some(member) = self.member(&shown) {
+                member.clone()
+            } else {
+                let relative = self.relative(path)?;
+                let missing = || self.error(Fault::NoSuchMember { path: relative.as_str().into() });
+                self.member(&relative).cloned().ok_or_else(missing)?
+            };
+            files.push(self.open_member(&member)?);
+            members.push(member);
+        }
+        let named = |fault| Error::new(output.display().to_string().into(), fault);
+        let Some(first) = files.first() else {
+            return Err(self.error(Fault::NoSuchMember { path: "".into() }));
+        };
+        let schema = (**first.schema()).clone();
+        let writer = Writer::create_on(std::sync::Arc::clone(&self.disk), output, schema, options)?;
+        merge_into(&files, writer, progress).map_err(|error| match error {
+            MergeError::Input(error) => error,
+            MergeError::Output(fault) => named(fault),
+        })?;
+        self.exchange(output, &members)
+    }
+}
+
+/// Writes the rows of files with the same columns to one. With a sort key the rows are in its order, and rows with equal keys
+/// in the order of the files; without, the files follow each other.
+///
+/// A batch of each file is in memory. A file that is not in the order of its sort key is refused.
+pub fn merge_files<S: Sink>(
+    files: &[File],
+    sink: S,
+    options: WriterOptions,
+    progress: &dyn Progress,
+) -> Result<Written<S::Done>, Error> {
+    let Some(first) = files.first() else {
+        return Err(Error::new("merge".into(), Fault::NoSuchMember { path: "".into() }));
+    };
+    let schema = (**first.schema()).clone();
+    let writer = Writer::create(sink, schema, options).map_err(|fault| first.error(fault))?;
+    merge_into(files, writer, progress).map_err(|error| match error {
+        MergeError::Input(error) => error,
+        MergeError::Output(fault) => first.error(fault),
+    })
+}
+
+enum MergeError {
+    /// An input cannot be read; its name is attached.
+    Input(Error),
+    /// The output cannot be written.
+    Output(Fault),
+}
+
+impl From<Error> for MergeError {
+    fn from(error: Error) -> Self {
+        Self::Input(error)
+    }
+}
+
+fn merge_into<S: Sink>(
+    files: &[File],
+    mut writer: Writer<S>,
+    progress: &dyn Progress,
+) -> Result<Written<S::Done>, MergeError> {
+    let schema = writer.schema().clone();
+    for file in files {
+        check_alike(&schema, files, file)?;
+    }
+    let key = schema.sort_key();
+    let mut inputs: Vec<Input> =
+        files.iter().map(|file| Input::new(file, key)).collect::<Result<_, Error>>()?;
+    while let Some(at) = smallest(&inputs) {
+        progress.check().map_err(|stopped| MergeError::Output(stopped.into()))?;
+        let rows = match key {
+            // All rows that come before the next row of any other file are taken at once.
+            Some(_) => inputs[at].run(&inputs, at),
+            None => inputs[at].left(),
+        };
+        let input = &mut inputs[at];
+        let batch = input.cut(schema.fields(), rows);
+        writer.append(&batch).map_err(MergeError::Output)?;
+        input.fill()?;
+    }
+    writer.finish().map_err(MergeError::Output)
+}
+
+/// Columns must be the same, in the same order.
+fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error> {
+    let fields = file.schema().fields();
+    let same = |one: &Field, other: &Field| {
+        one.name == other.name
+            && (one.kind, one.element, one.nullable, one.sort_key)
+                == (other.kind, other.element, other.nullable, other.sort_key)
+    };
+    let alike = fields.len() == schema.len() && fields.iter().zip(schema.fields()).all(|(a, b)| same(a, b));
+    if alike {
+        return Ok(());
+    }
+    let other = files.first().map_or("", |first| &**first.name()).into();
+    Err(file.error(Fault::Unlike { other, why: "the columns differ".into() }))
+}
+
+/// A file that is being read.
+struct Input {
+    stream: Stream,
+    key: Option<usize>,
+    batch: Vec<Column>,
+    at: usize,
+    /// The key of the next row; none for nulls, which come first.
+    head: Option<Scalar>,
+}
+
+impl Input {
+    fn new(file: &File, key: Option<usize>) -> Result<Self, Error> {
+        let columns: Vec<usize> = (0..file.schema().len()).collect();
+        let stream = file.stream(&columns, BATCH_ROWS)?;
+        let mut out = Self { stream, key, batch: Vec::new(), at: 0, head: None };
+        out.fill()?;
+        Ok(out)
+    }
+
+    fn left(&self) -> usize {
+        self.batch.first().map_or(0, Column::len) - self.at
+    }
+
+    /// Reads the next batch if this one is used up.
+    fn fill(&mut self) -> Result<(), Error> {
+        while self.left() == 0 {
+            let Some(batch) = self.stream.next() else { break };
+            (self.batch, self.at) = (batch?, 0);
+        }
+        if self.left() > 0 {
+            self.head = self.key_at(self.at);
+        }
+        Ok(())
+    }
+
+    fn key_at(&self, row: usize) -> Option<Scalar> {
+        self.batch.get(self.key?)?.scalar(row).filter(|key| !key.is_nan())
+    }
+
+    /// How many rows come before the next row of every other input; at least one.
+    fn run(&self, inputs: &[Self], at: usize) -> usize {
+        let others = || inputs.iter().enumerate().filter(|(other, input)| *other != at && input.left() > 0);
+        let comes_first = |row: usize| {
+            let key = self.key_at(row);
+            others().all(|(other, input)| precedes((key.as_ref(), at), (input.head.as_ref(), other)))
+        };
+        let end = self.at + self.left();
+        // Keys rise, so most runs are found by doubling.
+        let mut known = self.at + 1;
+        let mut step = 1;
+        while known < end && comes_first(known.min(end - 1)) && comes_first((known + step - 1).min(end - 1)) {
+            known = (known + step).min(end);
+            step *= 2;
+        }
+        while known < end && comes_first(known) {
+            known += 1;
+        }
+        known - self.at
+    }
+
+    /// Takes the next rows out.
+    fn cut(&mut self, fields: &[Field], rows: usize) -> Vec<Column> {
+        let (from, to) = (self.at, self.at + rows);
+        self.at = to;
+        let columns = self.batch.iter().zip(fields);
+        let piece = columns.map(|(column, field)| {
+            let mut out = Column::empty(field);
+            out.extend_from(column, from, to);
+            out
+        });
+        piece.collect()
+    }
+}
+
+/// Whether a row comes before another: by key, then by file.
+fn precedes(one: (Option<&Scalar>, usize), other: (Option<&Scalar>, usize)) -> bool {
+    let order = match (one.0, other.0) {
+        (Some(a), Some(b)) => a.order(b).unwrap_or(Ordering::Equal),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    };
+    order.then(one.1.cmp(&other.1)) == Ordering::Less
+}
+
+/// The input whose next row comes first; without a sort key the first that has one.
+fn smallest(inputs: &[Input]) -> Option<usize> {
+    let open = inputs.iter().enumerate().filter(|(_, input)| input.left() > 0);
+    let best = open.reduce(|best, input| {
+        let (one, other) = ((input.1.head.as_ref(), input.0), (best.1.head.as_ref(), best.0));
+        if input.1.key.is_some() && precedes(one, other) { input } else { best }
+    });
+    best.map(|(at, _)| at)
+}

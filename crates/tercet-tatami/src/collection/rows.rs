@@ -1,0 +1,286 @@
+//! Rows of all members, one after the other.
+
+use std::sync::Arc;
+
+use super::{Collection, Member};
+use crate::fault::{Error, Fault};
+use crate::file::File;
+use crate::lookup::Found;
+use crate::predicate::{Expr, Predicate, Summary};
+use crate::scalar::Scalar;
+use crate::scan::{Batch, Batches, Scan};
+use crate::schema::Schema;
+
+/// A question about the rows of a collection. The columns are those of the first member.
+#[derive(Clone, Debug)]
+pub struct CollectionScan<'a> {
+    collection: &'a Collection,
+    columns: Option<Vec<String>>,
+    condition: Option<Expr>,
+    batch_rows: u64,
+}
+
+/// Rows of one member.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MemberBatch {
+    /// The path of the member in the collection.
+    pub member: Arc<str>,
+    /// Its rows.
+    pub batch: Batch,
+}
+
+/// Where a key was found in a collection.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KeyFound {
+    /// The member and the row, if there is one.
+    pub found: Option<(Member, File, Found)>,
+    /// Files that were opened on the way.
+    pub files_opened: u64,
+}
+
+impl Collection {
+    /// Asks for rows: all columns and all rows, until something else is said.
+    pub fn scan(&self) -> CollectionScan<'_> {
+        CollectionScan { collection: self, columns: None, condition: None, batch_rows: 0 }
+    }
+
+    /// The columns of the first member; none if there is no member.
+    pub fn schema(&self) -> Result<Option<Arc<Schema>>, Error> {
+        let first = self.members().first().map(|member| self.open_member(member)).transpose()?;
+        Ok(first.map(|file| Arc::clone(file.schema())))
+    }
+
+    /// The members that can hold a row which fulfils a condition. The manifest is asked, and no file but the first is opened.
+    pub fn prune(&self, condition: &Expr) -> Result<Vec<&Member>, Error> {
+        let Some(first) = self.members().first() else { return Ok(Vec::new()) };
+        let first = self.open_member(first)?;
+        let predicate =
+            condition.bind(first.schema()).map_err(|error| first.error(Fault::Bind(Box::new(error))))?;
+        Ok(self.members().iter().filter(|member| may_hold(member, &predicate, first.schema())).collect())
+    }
+
+    /// A text as a value of the sort key of the members.
+    pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
+        let sorted = self.members().iter().find_map(|member| Some((member, member.sort_kind()?)));
+        let Some((member, kind)) = sorted else { return Err(self.error(Fault::NotSorted)) };
+        Scalar::parse(kind, text).ok_or_else(|| {
+            let found = format!("`{}`", tercet_core::escape::name(text)).into();
+            self.error(Fault::KeyType { column: member.sort_column.as_str().into(), wanted: kind, found })
+        })
+    }
+
+    /// The first row whose sort key equals `key`, in the order of the members. Files whose keys end before it or start behind it
+    /// are not opened.
+    pub fn lookup(&self, key: &Scalar) -> Result<KeyFound, Error> {
+        let mut out = KeyFound { found: None, files_opened: 0 };
+        for member in self.members() {
+            if member.sort_column.is_empty() {
+                continue;
+            }
+            let fits = member.sort_kind().filter(|kind| key.fits(*kind));
+            let Some(kind) = fits else {
+                let wanted = member.sort_kind().unwrap_or(crate::Type::Bytes);
+                let column = member.sort_column.as_str().into();
+                return Err(self.error(Fault::KeyType { column, wanted, found: key.to_string().into() }));
+            };
+            if is_outside(member, kind, key) {
+                continue;
+            }
+            let file = self.open_member(member)?;
+            out.files_opened += 1;
+            if let Some(found) = file.lookup(key)? {
+                out.found = Some((member.clone(), file, found));
+                break;
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Whether a key lies before or behind all keys of a member, as far as it tells.
+fn is_outside(member: &Member, kind: crate::Type, key: &Scalar) -> bool {
+    use std::cmp::Ordering::{Greater, Less};
+
+    let bound = |bytes: &[u8]| Scalar::from_bytes(kind, bytes);
+    // Without bounds nothing is known, and empty ones of numbers are none.
+    match (bound(&member.sort_min), bound(&member.sort_max)) {
+        (Some(min), Some(max)) => key.order(&min) == Some(Less) || key.order(&max) == Some(Greater),
+        _ => false,
+    }
+}
+
+/// Whether what the manifest says of a member leaves room for a row that fulfils the condition.
+fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
+    let outcomes = predicate.outcomes(&mut |column, test| {
+        let field = &schema.fields()[column];
+        let known = Summary {
+            bounds: member.bounds(&field.name, field.kind),
+            exact: true,
+            nan: false,
+            // The manifest does not count them.
+            nulls: None,
+            rows: member.rows,
+        };
+        Ok::<_, std::convert::Infallible>(test.outcomes(&known))
+    });
+    let Ok(outcomes) = outcomes;
+    !outcomes.is_never()
+}
+
+impl CollectionScan<'_> {
+    /// The columns of the answer, by name, in this order.
+    pub fn columns<N: AsRef<str>>(mut self, names: &[N]) -> Self {
+        self.columns = Some(names.iter().map(|name| name.as_ref().to_owned()).collect());
+        self
+    }
+
+    /// Only rows that fulfil the condition.
+    pub fn filter(mut self, condition: &Expr) -> Self {
+        self.condition = Some(condition.clone());
+        self
+    }
+
+    /// At most so many rows of a file in one batch.
+    pub fn with_batch_rows(mut self, rows: u64) -> Self {
+        self.batch_rows = rows;
+        self
+    }
+
+    /// The members that are opened for the answer.
+    pub fn members(&self) -> Result<Vec<Member>, Error> {
+        match &self.condition {
+            Some(condition) => Ok(self.collection.prune(condition)?.into_iter().cloned().collect()),
+            None => Ok(self.collection.members().to_vec()),
+        }
+    }
+
+    /// How many rows fulfil the condition.
+    pub fn count(&self) -> Result<u64, Error> {
+        let mut sum = 0u64;
+        for member in self.members()? {
+            let file = self.collection.open_member(&member)?;
+            sum = sum.saturating_add(self.of(&file, &[])?.count()?);
+        }
+        Ok(sum)
+    }
+
+    /// The rows that fulfil the condition: the members by path, the rows of each in order.
+    pub fn batches(&self) -> Result<CollectionBatches, Error> {
+        let members = self.members()?;
+        let schema = self.collection.schema()?;
+        let names: Vec<String> = match (&self.columns, &schema) {
+            (Some(names), _) => names.clone(),
+            (None, Some(schema)) => schema.fields().iter().map(|field| field.name.to_string()).collect(),
+            (None, None) => Vec::new(),
+        };
+        // A name that no member has is told even if no member is left.
+        if let (Some(schema), Some(first)) = (&schema, self.collection.members().first()) {
+            let unknown = names.iter().find(|name| schema.index_of(name).is_none());
+            if let Some(name) = unknown {
+                let fault =
+                    Fault::NoSuchColumn { name: name.as_str().into(), available: schema.some_names() };
+                return Err(Error::new(first.path.as_str().into(), fault));
+            }
+        }
+        Ok(CollectionBatches {
+            collection: self.collection.clone(),
+            condition: self.condition.clone(),
+            batch_rows: self.batch_rows,
+            schema,
+            names,
+            members: members.into_iter(),
+            current: None,
+            failed: false,
+        })
+    }
+
+    fn of(&self, file: &File, names: &[String]) -> Result<Scan, Error> {
+        question(file, names, self.condition.as_ref(), self.batch_rows)
+    }
+}
+
+fn question(file: &File, names: &[String], condition: Option<&Expr>, rows: u64) -> Result<Scan, Error> {
+    let scan = file.scan().columns(names)?.with_batch_rows(rows);
+    condition.map_or(Ok(scan.clone()), |condition| scan.filter(condition))
+}
+
+/// The batches of an answer, member by member.
+#[derive(Debug)]
+pub struct CollectionBatches {
+    collection: Collection,
+    condition: Option<Expr>,
+    batch_rows: u64,
+    schema: Option<Arc<Schema>>,
+    names: Vec<String>,
+    members: std::vec::IntoIter<Member>,
+    current: Option<(Arc<str>, Batches)>,
+    failed: bool,
+}
+
+impl CollectionBatches {
+    /// The names of the columns of a batch.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The columns of the first member.
+    pub fn schema(&self) -> Option<&Arc<Schema>> {
+        self.schema.as_ref()
+    }
+
+    fn advance(&mut self) -> Result<Option<MemberBatch>, Error> {
+        loop {
+            if let Some((member, batches)) = &mut self.current {
+                if let Some(batch) = batches.next() {
+                    return Ok(Some(MemberBatch { member: Arc::clone(member), batch: batch? }));
+                }
+                self.current = None;
+            }
+            let Some(member) = self.members.next() else { return Ok(None) };
+            let file = self.collection.open_member(&member)?;
+            self.check(&file)?;
+            let scan = question(&file, &self.names, self.condition.as_ref(), self.batch_rows)?;
+            self.current = Some((member.path.as_str().into(), scan.batches()));
+        }
+    }
+
+    /// Columns of one name have one type in all members.
+    fn check(&self, file: &File) -> Result<(), Error> {
+        let (Some(schema), Some(first)) = (&self.schema, self.collection.members().first()) else {
+            return Ok(());
+        };
+        for name in &self.names {
+            let of = |schema: &Schema| {
+                let field = &schema.fields()[schema.index_of(name)?];
+                Some((field.kind, field.element))
+            };
+            if let (Some(one), Some(other)) = (of(schema), of(file.schema()))
+                && one != other
+            {
+                let why = format!(
+                    "column `{}` is {} there and {} here",
+                    tercet_core::escape::name(name),
+                    one.0,
+                    other.0
+                );
+                return Err(file.error(Fault::Unlike { other: first.path.as_str().into(), why: why.into() }));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for CollectionBatches {
+    type Item = Result<MemberBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.failed = matches!(next, Some(Err(_)));
+        next
+    }
+}

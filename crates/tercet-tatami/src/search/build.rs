@@ -1,0 +1,346 @@
+//! Making a search segment: documents in, a whole file out.
+//!
+//! ```text
+//! document ─▶ block of documents ─▶ its words, sorted ─▶ runs ─▶ merged ─▶ inverted region
+//!                             └──▶ columns ─▶ pages                        behind the rows
+//! ```
+//!
+//! Blocks are worked on by all threads of the current rayon pool while the rows before them are written. Runs of words wait in
+//! memory until they are too many, then in temporary files. Where a block ends depends on the documents alone, and what was
+//! sorted apart is put together in order, so that the bytes of the file depend neither on the threads nor on the memory.
+//!
+//! ```
+//! use std::io::Cursor;
+//! use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
+//!
+//! let mut builder = SegmentBuilder::create(Cursor::new(Vec::new()), SegmentOptions::new())?;
+//! builder.add(&Document::new("https://a.example/", "Cities").with_body(b"Bonn and Ulm"))?;
+//! let built = builder.finish()?;
+//! assert_eq!((built.written.rows, built.terms), (1, 7));
+//! # Ok::<(), tercet_tatami::Fault>(())
+//! ```
+
+mod invert;
+mod merge;
+mod run;
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use sha2::{Digest as _, Sha256};
+use tercet_core::Sink;
+
+use super::analyze::SNIPPET_CHARS;
+use super::inverted::InvertedWriter;
+use crate::column::{Column, Strings, Values};
+use crate::fault::Fault;
+use crate::schema::{Field, Schema, SchemaError, Type};
+use crate::writer::{Writer, WriterOptions, Written};
+use invert::Counted;
+use merge::Runs;
+
+/// Bytes of text that are worked on in one piece.
+const BLOCK_BYTES: usize = 2 << 20;
+/// Documents of such a piece, at most.
+const BLOCK_DOCUMENTS: usize = 1 << 16;
+/// Pieces that are worked on at a time.
+const WAVE_BLOCKS: usize = 16;
+
+/// What a segment keeps of its documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Everything.
+    Full,
+    /// Their beginnings, of so many characters.
+    Snippet(usize),
+}
+
+/// How a segment is made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SegmentOptions {
+    /// What is kept of the documents.
+    pub form: Form,
+    /// How the rows are written.
+    pub writer: WriterOptions,
+    /// Bytes of sorted words that wait in memory; more wait in temporary files.
+    pub memory_bytes: u64,
+}
+
+impl Default for SegmentOptions {
+    fn default() -> Self {
+        Self { form: Form::Full, writer: WriterOptions::new(), memory_bytes: 128 << 20 }
+    }
+}
+
+impl SegmentOptions {
+    /// Full documents, the defaults of the writer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what is kept of the documents.
+    pub fn with_form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Keeps the beginnings of the documents only.
+    pub fn snippet_only(self) -> Self {
+        self.with_form(Form::Snippet(SNIPPET_CHARS))
+    }
+
+    /// Sets how the rows are written.
+    pub fn with_writer(mut self, writer: WriterOptions) -> Self {
+        self.writer = writer;
+        self
+    }
+
+    /// Sets how many bytes of sorted words wait in memory.
+    pub fn with_memory_bytes(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+}
+
+/// A document on its way into a segment.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Document<'a> {
+    /// Its identity; none for the hexadecimal SHA-256 of its address.
+    pub doc_id: Option<&'a str>,
+    /// Its address. The words in it are searched, too.
+    pub url: &'a str,
+    /// Its title.
+    pub title: &'a str,
+    /// Its text.
+    pub body: &'a [u8],
+    /// What others say of it: searched, but not kept.
+    pub anchor: &'a [u8],
+}
+
+impl<'a> Document<'a> {
+    /// A document without a text.
+    pub fn new(url: &'a str, title: &'a str) -> Self {
+        Self { url, title, ..Self::default() }
+    }
+
+    /// Sets the identity.
+    pub fn with_id(mut self, doc_id: &'a str) -> Self {
+        self.doc_id = Some(doc_id);
+        self
+    }
+
+    /// Sets the text.
+    pub fn with_body(mut self, body: &'a [u8]) -> Self {
+        self.body = body;
+        self
+    }
+
+    /// Sets what others say of it.
+    pub fn with_anchor(mut self, anchor: &'a [u8]) -> Self {
+        self.anchor = anchor;
+        self
+    }
+}
+
+/// The identity of a document that has none of its own: the hexadecimal SHA-256 of its address.
+pub fn doc_id(url: &str) -> String {
+    use std::fmt::Write as _;
+
+    Sha256::digest(url.as_bytes()).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The columns of a segment.
+pub fn schema(form: Form) -> Result<Schema, SchemaError> {
+    let text = match form {
+        Form::Full => Field::new("body", Type::BlobRef),
+        Form::Snippet(_) => Field::new("snippet", Type::String),
+    };
+    let mut fields = vec![
+        Field::new("doc_id", Type::String).with_bloom(),
+        Field::new("url", Type::String),
+        Field::new("title", Type::String),
+        text,
+    ];
+    let norms = ["norm_body", "norm_title", "norm_anchor", "norm_url"];
+    fields.extend(norms.map(|name| Field::new(name, Type::UInt16)));
+    Schema::new(fields)
+}
+
+/// Documents that follow one another.
+#[derive(Debug, Default)]
+struct Block {
+    ids: Strings,
+    urls: Strings,
+    titles: Strings,
+    bodies: Strings,
+    anchors: Strings,
+    bytes: usize,
+}
+
+/// Makes a segment of documents. Dropping it leaves no file; [`finish`](Self::finish) makes it whole.
+#[derive(Debug)]
+pub struct SegmentBuilder<S> {
+    writer: Writer<S>,
+    form: Form,
+    folder: Option<PathBuf>,
+    documents: u64,
+    /// The block that grows, and full ones before it.
+    open: Block,
+    full: Vec<Block>,
+    /// Blocks whose words were counted, and which are not written yet.
+    counted: Vec<(Block, Counted)>,
+    /// The first document of the next block that is counted.
+    next: u32,
+    runs: Runs,
+}
+
+/// A segment that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Built<D> {
+    /// The file.
+    pub written: Written<D>,
+    /// Its different words.
+    pub terms: u64,
+}
+
+impl<S: Sink + Send> SegmentBuilder<S> {
+    /// Starts a segment.
+    pub fn create(sink: S, options: SegmentOptions) -> Result<Self, Fault> {
+        let writer = Writer::create(sink, schema(options.form)?, options.writer)?;
+        Ok(Self::with_writer(writer, None, options.form, options.memory_bytes))
+    }
+
+    fn with_writer(writer: Writer<S>, folder: Option<&Path>, form: Form, memory: u64) -> Self {
+        Self {
+            writer,
+            form,
+            folder: folder.map(Path::to_owned),
+            documents: 0,
+            open: Block::default(),
+            full: Vec::new(),
+            counted: Vec::new(),
+            next: 0,
+            runs: Runs::new(folder, memory),
+        }
+    }
+
+    /// Documents so far.
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Adds a document.
+    pub fn add(&mut self, document: &Document<'_>) -> Result<(), Fault> {
+        // The last number says that there is no document.
+        if self.documents + 1 >= u64::from(u32::MAX) {
+            return Err(Fault::Write(std::io::Error::other("a segment holds less than 2³² - 1 documents")));
+        }
+        let made;
+        let id = if let Some(id) = document.doc_id {
+            id
+        } else {
+            made = doc_id(document.url);
+            &made
+        };
+        let parts = [document.url.as_bytes(), document.title.as_bytes(), document.body, document.anchor];
+        if parts.iter().any(|part| u32::try_from(part.len()).is_err()) || id.len() > u32::MAX as usize {
+            return Err(Fault::Write(std::io::Error::other("a field of a document has 4 GiB or more")));
+        }
+        let block = &mut self.open;
+        block.ids.push(id.as_bytes());
+        block.urls.push(document.url.as_bytes());
+        block.titles.push(document.title.as_bytes());
+        block.bodies.push(document.body);
+        block.anchors.push(document.anchor);
+        block.bytes += parts.iter().map(|part| part.len()).sum::<usize>();
+        self.documents += 1;
+        if block.bytes >= BLOCK_BYTES || block.ids.len() >= BLOCK_DOCUMENTS {
+            self.full.push(std::mem::take(&mut self.open));
+            if self.full.len() >= WAVE_BLOCKS {
+                self.wave()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the words of the blocks that are full while those before them are written.
+    fn wave(&mut self) -> Result<(), Fault> {
+        let before = std::mem::take(&mut self.counted);
+        let blocks = std::mem::take(&mut self.full);
+        let mut firsts = Vec::with_capacity(blocks.len());
+        for block in &blocks {
+            firsts.push(self.next);
+            self.next += u32::try_from(block.ids.len()).unwrap_or(u32::MAX);
+        }
+        let (form, writer, runs) = (self.form, &mut self.writer, &mut self.runs);
+        let (written, counted) = rayon::join(
+            || put(writer, runs, before),
+            || -> Vec<(Block, Counted)> {
+                let work = blocks.into_par_iter().zip(firsts);
+                work.map(|(block, first)| {
+                    let counted = invert::count(&block, first, form);
+                    (block, counted)
+                })
+                .collect()
+            },
+        );
+        self.counted = counted;
+        written
+    }
+
+    /// Completes the segment. One on disk appears now, whole.
+    pub fn finish(mut self) -> Result<Built<S::Done>, Fault> {
+        if !self.open.ids.is_empty() {
+            self.full.push(std::mem::take(&mut self.open));
+        }
+        self.wave()?;
+        let last = std::mem::take(&mut self.counted);
+        put(&mut self.writer, &mut self.runs, last)?;
+        let mut inverted = InvertedWriter::new(self.folder.as_deref());
+        self.runs.merge_into(&mut inverted)?;
+        let inverted = inverted.finish(None)?;
+        let terms = inverted.terms;
+        self.writer.attach(inverted);
+        Ok(Built { written: self.writer.finish()?, terms })
+    }
+}
+
+#[cfg(any(unix, windows))]
+impl SegmentBuilder<tercet_core::publish::Staged> {
+    /// Starts a segment that appears under its name when it is whole.
+    pub fn create_path(path: &Path, options: SegmentOptions) -> Result<Self, crate::Error> {
+        Self::create_on(std::sync::Arc::new(tercet_core::publish::RealDisk), path, options)
+    }
+
+    /// Starts a segment on another disk.
+    pub fn create_on(
+        disk: std::sync::Arc<dyn tercet_core::publish::Disk>,
+        path: &Path,
+        options: SegmentOptions,
+    ) -> Result<Self, crate::Error> {
+        let schema = schema(options.form)
+            .map_err(|error| crate::Error::new(path.display().to_string().into(), error.into()))?;
+        let writer = Writer::create_on(disk, path, schema, options.writer)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self::with_writer(writer, Some(folder), options.form, options.memory_bytes))
+    }
+}
+
+/// Writes the rows of blocks, and keeps their words.
+fn put<S: Sink>(writer: &mut Writer<S>, runs: &mut Runs, blocks: Vec<(Block, Counted)>) -> Result<(), Fault> {
+    for (block, counted) in blocks {
+        let texts = counted.snippets.unwrap_or(block.bodies);
+        let mut columns: Vec<Column> =
+            [block.ids, block.urls, block.titles, texts].map(|text| Column::new(Values::Bytes(text))).into();
+        columns.extend(counted.norms.map(|norm| Column::new(Values::UInt16(norm))));
+        writer.append(&columns)?;
+        runs.push(counted.run)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Runs that wait, and how they become one.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tercet_codec::varint;
+
+use super::run::{self, Reader};
+use crate::fault::Fault;
+use crate::search::inverted::InvertedWriter;
+use crate::writer::Spool;
+
+/// Bytes that go to a file at a time.
+const WRITE_LEN: usize = 1 << 18;
+
+/// Runs in the order of their documents: first those in files, then those in memory.
+#[derive(Debug)]
+pub(super) struct Runs {
+    folder: Option<PathBuf>,
+    limit: u64,
+    files: Vec<Spool>,
+    memory: Vec<Vec<u8>>,
+    held: u64,
+}
+
+impl Runs {
+    pub(super) fn new(folder: Option<&Path>, limit: u64) -> Self {
+        let folder = folder.map(Path::to_owned);
+        Self { folder, limit, files: Vec::new(), memory: Vec::new(), held: 0 }
+    }
+
+    /// Takes the run of the next documents.
+    pub(super) fn push(&mut self, run: Vec<u8>) -> Result<(), Fault> {
+        self.held += run.len() as u64;
+        self.memory.push(run);
+        if self.held >= self.limit { self.spill() } else { Ok(()) }
+    }
+
+    /// Makes one run in a file of those in memory.
+    fn spill(&mut self) -> Result<(), Fault> {
+        let mut spool = Spool::new(self.folder.as_deref());
+        let mut out = Vec::with_capacity(WRITE_LEN);
+        let readers = std::mem::take(&mut self.memory).into_iter().map(Reader::memory);
+        let mut merged = Merge::new(readers)?;
+        // A word is written when all of its pieces are there.
+        let mut pieces = 0;
+        let mut stored = Vec::new();
+        while let Some(word) = merged.next() {
+            varint::put(word.len() as u64, &mut out);
+            out.extend_from_slice(word);
+            merged.pieces(|documents, bytes| {
+                pieces += 1;
+                varint::put(documents as u64, &mut stored);
+                varint::put(bytes.len() as u64, &mut stored);
+                stored.extend_from_slice(bytes);
+                Ok(())
+            })?;
+            varint::put(std::mem::take(&mut pieces), &mut out);
+            out.append(&mut stored);
+            if out.len() >= WRITE_LEN {
+                spool.push(&[&out])?;
+                out.clear();
+            }
+        }
+        spool.push(&[&out])?;
+        self.files.push(spool);
+        self.held = 0;
+        Ok(())
+    }
+
+    /// Writes everything in order.
+    pub(super) fn merge_into(self, out: &mut InvertedWriter) -> Result<(), Fault> {
+        let files = self.files.into_iter().map(|file| file.into_reader().map(Reader::file));
+        let files = files.collect::<io::Result<Vec<_>>>()?;
+        let mut merged = Merge::new(files.into_iter().chain(self.memory.into_iter().map(Reader::memory)))?;
+        while let Some(word) = merged.next() {
+            out.begin(word)?;
+            merged.pieces(|documents, bytes| {
+                run::each_posting(documents, bytes, |document, frequency| out.push(document, frequency))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The words of several runs in one order.
+struct Merge {
+    heads: BinaryHeap<Head>,
+    word: Vec<u8>,
+}
+
+/// A run that stands at a word. The first word is the greatest, then the first run, so that they are on top of the heap.
+struct Head {
+    reader: Reader,
+    number: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.reader.word().cmp(self.reader.word()).then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Head {}
+
+impl Merge {
+    fn new(readers: impl Iterator<Item = Reader>) -> Result<Self, Fault> {
+        let mut heads = BinaryHeap::new();
+        for (number, mut reader) in readers.enumerate() {
+            if reader.next()? {
+                heads.push(Head { reader, number });
+            }
+        }
+        Ok(Self { heads, word: Vec::new() })
+    }
+
+    /// The next word.
+    fn next(&mut self) -> Option<&[u8]> {
+        let head = self.heads.peek()?;
+        self.word.clear();
+        self.word.extend_from_slice(head.reader.word());
+        Some(&self.word)
+    }
+
+    /// Calls `each` with the pieces of that word, in the order of their documents.
+    fn pieces(&mut self, mut each: impl FnMut(usize, &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+        while let Some(mut head) = self.heads.peek_mut() {
+            if *head.reader.word() != *self.word {
+                break;
+            }
+            while head.reader.pieces() > 0 {
+                let (documents, bytes) = head.reader.piece()?;
+                each(documents, bytes)?;
+            }
+            if !head.reader.next()? {
+                PeekMut::pop(head);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Words in order, with their documents, on their way to each other.
+//!
+//! ```text
+//! word    uvarint length, text │ uvarint pieces │ piece …
+//! piece   uvarint documents, bytes │ per document: uvarint gap, uvarint frequency (the first gap from 0)
+//! ```
+//!
+//! A run holds documents that follow one another. Pieces of later documents are put behind each other without a look inside.
+
+use std::io::{self, Read};
+
+use tercet_codec::varint;
+
+/// Bytes read from a file at a time.
+const READ_LEN: usize = 1 << 16;
+
+/// Appends a word of one piece.
+pub(super) fn put_word(word: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) {
+    varint::put(word.len() as u64, out);
+    out.extend_from_slice(word);
+    varint::put(1, out);
+    let mut before = 0;
+    let mut len = 0;
+    for (document, frequency) in postings {
+        len += varint::len((document - before).into()) + varint::len((*frequency).into());
+        before = *document;
+    }
+    varint::put(postings.len() as u64, out);
+    varint::put(len as u64, out);
+    before = 0;
+    for (document, frequency) in postings {
+        varint::put((document - before).into(), out);
+        varint::put((*frequency).into(), out);
+        before = *document;
+    }
+}
+
+/// Goes through a run.
+pub(super) struct Reader {
+    input: Option<Box<dyn Read + Send>>,
+    buffer: Vec<u8>,
+    at: usize,
+    word: Vec<u8>,
+    pieces: u64,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("word", &String::from_utf8_lossy(&self.word)).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// A run in memory.
+    pub(super) const fn memory(run: Vec<u8>) -> Self {
+        Self { input: None, buffer: run, at: 0, word: Vec::new(), pieces: 0 }
+    }
+
+    /// A run in a file.
+    pub(super) fn file(input: impl Read + Send + 'static) -> Self {
+        let input: Box<dyn Read + Send> = Box::new(input);
+        Self { input: Some(input), buffer: Vec::new(), at: 0, word: Vec::new(), pieces: 0 }
+    }
+
+    /// Goes to the next word, and says whether there is one. The pieces of the last one must be taken.
+    pub(super) fn next(&mut self) -> io::Result<bool> {
+        debug_assert_eq!(self.pieces, 0, "pieces are left");
+        if self.available(1)? == 0 {
+            return Ok(false);
+        }
+        let len = self.number()?;
+        self.need(len)?;
+        self.word.clear();
+        self.word.extend_from_slice(&self.buffer[self.at..self.at + len]);
+        self.at += len;
+        self.pieces = self.number()? as u64;
+        Ok(true)
+    }
+
+    pub(super) fn word(&self) -> &[u8] {
+        &self.word
+    }
+
+    pub(super) const fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    /// Takes the next piece: its documents, and their bytes.
+    pub(super) fn piece(&mut self) -> io::Result<(usize, &[u8])> {
+        self.pieces -= 1;
+        let documents = self.number()?;
+        let len = self.number()?;
+        self.need(len)?;
+        self.at += len;
+        Ok((documents, &self.buffer[self.at - len..self.at]))
+    }
+
+    fn number(&mut self) -> io::Result<usize> {
+        self.available(varint::MAX_BYTES)?;
+        let (value, used) = varint::get(&self.buffer[self.at..]).map_err(io::Error::other)?;
+        self.at += used;
+        usize::try_from(value).map_err(io::Error::other)
+    }
+
+    fn need(&mut self, len: usize) -> io::Result<()> {
+        let there = self.available(len)? >= len;
+        there.then_some(()).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Tries to have so many bytes in the buffer, and says how many there are.
+    fn available(&mut self, len: usize) -> io::Result<usize> {
+        while self.buffer.len() - self.at < len
+            && let Some(input) = &mut self.input
+        {
+            self.buffer.drain(..self.at);
+            self.at = 0;
+            let had = self.buffer.len();
+            let want = READ_LEN.max(len - had);
+            let got = input.by_ref().take(want as u64).read_to_end(&mut self.buffer)?;
+            if got == 0 {
+                self.input = None;
+            }
+        }
+        Ok(self.buffer.len() - self.at)
+    }
+}
+
+/// Calls `each` with the documents of a piece.
+#[inline]
+pub(super) fn each_posting<E: From<io::Error>>(
+    documents: usize,
+    mut bytes: &[u8],
+    mut each: impl FnMut(u32, u32) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut document = 0u32;
+    let mut next = || {
+        let (value, used) = varint::get(bytes).map_err(io::Error::other)?;
+        bytes = &bytes[used..];
+        u32::try_from(value).map_err(io::Error::other)
+    };
+    for _ in 0..documents {
+        document += next()?;
+        each(document, next()?)?;
+    }
+    Ok(())
+}

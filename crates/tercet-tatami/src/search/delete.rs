@@ -1,0 +1,223 @@
+//! Taking documents out of a segment.
+//!
+//! Documents and lists stay as they are; a record behind them says which documents count. The file is written anew, its
+//! unchanged part copied within the system where that can be done, and takes the place of the old one at once.
+//!
+//! ```text
+//! header │ rows, words, lists: as they were │ live documents │ footer │ trailer
+//! ```
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::checksum::crc32c;
+use tercet_core::publish::{Disk, Exclusive, PublishError, RealDisk, Staged};
+use tercet_core::{Fields, Span};
+
+use super::live::Live;
+use super::segment::Segment;
+use crate::fault::{Error, Fault};
+use crate::file::{Access, File, OpenOptions};
+use crate::predicate::Expr;
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::wire::cursor::{Varints as _, put, put_bytes};
+use crate::wire::footer::{INVERTED, TRAILER_LEN};
+use crate::wire::header::{self, Header};
+use crate::wire::ids::{Codec, Encoding, Kind};
+use crate::wire::page::{HEADER_LEN, PageHeader};
+
+/// Bytes that are copied at a time where the system does not.
+const COPY_LEN: u64 = 1 << 20;
+
+/// Which documents are taken out.
+#[derive(Clone, Debug)]
+pub enum Doomed<'a> {
+    /// Those with these identities.
+    Ids(&'a [String]),
+    /// Those that fulfil a condition.
+    Where(&'a Expr),
+}
+
+/// What was taken out.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Deleted {
+    /// Documents that were there before and are not any more.
+    pub deleted: u64,
+    /// Documents that are left.
+    pub live: u64,
+    /// Documents of the file, deleted ones included.
+    pub documents: u64,
+    /// Identities that no live document has.
+    pub not_found: Vec<String>,
+}
+
+/// Takes documents out of a segment. A file that loses none is not touched.
+pub fn delete(path: &Path, doomed: &Doomed<'_>) -> Result<Deleted, Error> {
+    delete_on(Arc::new(RealDisk), path, doomed)
+}
+
+/// Takes documents out of a segment on another disk.
+pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &Doomed<'_>) -> Result<Deleted, Error> {
+    let named = |fault| Error::new(path.display().to_string().into(), fault);
+    let lock = Exclusive::acquire_on(disk, path).map_err(|error| named(missing(path, error)))?;
+    let file = File::open_with(path, OpenOptions::new().with_access(Access::Pread))?;
+    let Some(segment) = file.segment()? else { return Err(file.error(Fault::NotASegment)) };
+    let documents = segment.documents();
+    let mut live = segment.live.clone().unwrap_or_else(|| Live::all(documents));
+    let before = live.count();
+    let (rows, not_found) = chosen(&segment, doomed, &live)?;
+    for row in rows {
+        live.delete(row);
+    }
+    let left = live.count();
+    if left < before {
+        let staged = lock.replace().map_err(|error| named(error.into()))?;
+        rewrite(&file, &live, staged).map_err(named)?;
+    }
+    Ok(Deleted { deleted: before - left, live: left, documents, not_found })
+}
+
+/// A file that is not there is told as every other reader tells it.
+fn missing(path: &Path, error: PublishError) -> Fault {
+    match tercet_core::source::File::open(path) {
+        Err(source) => source.into(),
+        Ok(_) => error.into(),
+    }
+}
+
+/// The documents that are meant, and the identities that none has.
+fn chosen(segment: &Segment, doomed: &Doomed<'_>, live: &Live) -> Result<(Vec<u32>, Vec<String>), Error> {
+    let short = |row: u64| u32::try_from(row).ok();
+    let file = segment.file();
+    match doomed {
+        Doomed::Where(condition) => {
+            let mut out = Vec::new();
+            for batch in file.scan().column_positions(&[])?.filter(condition)?.batches() {
+                out.extend(batch?.rows.into_iter().filter_map(short));
+            }
+            Ok((out, Vec::new()))
+        }
+        Doomed::Ids(ids) => {
+            let mut wanted: std::collections::BTreeMap<&[u8], bool> =
+                ids.iter().map(|id| (id.as_bytes(), false)).collect();
+            let name = file.schema().fields()[0].name.to_string();
+            let values = ids.iter().map(|id| Scalar::Bytes(id.clone().into_bytes()));
+            // Zones and filters of the identities leave out the row groups that hold none of them.
+            let condition = Expr::col(name).is_in(values);
+            let mut out = Vec::new();
+            if ids.is_empty() {
+                return Ok((out, Vec::new()));
+            }
+            for batch in file.scan().column_positions(&[0])?.filter(&condition)?.batches() {
+                let batch = batch?;
+                for (place, row) in batch.rows.iter().enumerate() {
+                    let Some(row) = short(*row).filter(|row| live.contains(*row)) else { continue };
+                    if let Some(Scalar::Bytes(id)) = batch.columns[0].scalar(place)
+                        && let Some(found) = wanted.get_mut(&id[..])
+                    {
+                        *found = true;
+                    }
+                    out.push(row);
+                }
+            }
+            let missing = wanted.into_iter().filter(|(_, found)| !found);
+            let not_found = missing.map(|(id, _)| String::from_utf8_lossy(id).into_owned()).collect();
+            Ok((out, not_found))
+        }
+    }
+}
+
+/// Writes the file with another record of live documents.
+fn rewrite(file: &File, live: &Live, mut staged: Staged) -> Result<(), Fault> {
+    let inner = file.inner();
+    let footer_offset = inner.header.footer_offset;
+    let inverted = inner.footer.inverted.as_ref().ok_or(Fault::NotASegment)?;
+    // An older record stands right before the footer, and is replaced; elsewhere it is left where it is.
+    let old_end = inverted.live_offset.saturating_add(HEADER_LEN).saturating_add(inverted.live_length);
+    let is_last = inverted.live_length > 0 && old_end == footer_offset;
+    let live_offset = if is_last { inverted.live_offset } else { footer_offset };
+    let payload = live.to_bytes();
+    let live_length = payload.len() as u64;
+
+    copy(file, live_offset, &mut staged)?;
+    staged.write_all(&index_header(&payload).to_bytes()).map_err(recovered)?;
+    staged.write_all(&payload).map_err(recovered)?;
+    let new_offset = live_offset + HEADER_LEN + live_length;
+    let old_footer = inner.source.read_at(inner.footer_span)?;
+    let footer = with_live(&old_footer, inner.footer_span, (live_offset, live_length))?;
+    let footer_len = u32::try_from(footer.len())
+        .map_err(|_| Fault::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
+    let mut tail = footer_len.to_le_bytes().to_vec();
+    tail.extend(crc32c(&footer).to_le_bytes());
+    tail.extend(header::MAGIC);
+    debug_assert_eq!(tail.len() as u64, TRAILER_LEN);
+    staged.write_all(&footer).and_then(|()| staged.write_all(&tail)).map_err(recovered)?;
+    let header = Header { footer_offset: new_offset, ..inner.header.clone() };
+    staged.seek(SeekFrom::Start(0)).map_err(recovered)?;
+    staged.write_all(&header.to_bytes()).map_err(recovered)?;
+    staged.publish()?;
+    Ok(())
+}
+
+/// Copies the first bytes of the file.
+fn copy(file: &File, len: u64, staged: &mut Staged) -> Result<(), Fault> {
+    let mut at = staged.copy_from_replaced(0, len)?;
+    while at < len {
+        let piece = Span::at(at, COPY_LEN.min(len - at)).unwrap_or(Span::empty(at));
+        staged.write_all(&file.inner().source.read_at(piece)?).map_err(recovered)?;
+        at += piece.len();
+    }
+    Ok(())
+}
+
+fn index_header(payload: &[u8]) -> PageHeader {
+    let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    PageHeader {
+        kind: Kind::Index,
+        encoding: Encoding::Plain,
+        codec: Codec::None,
+        marked: false,
+        flags: 0,
+        values: 0,
+        raw_bytes: bytes,
+        stored_bytes: bytes,
+        nulls: 0,
+        first_row: 0,
+        payload_crc: crc32c(payload),
+    }
+}
+
+/// The footer with another place of the live documents. All other sections stay as they are, unknown ones too.
+fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<Vec<u8>, Fault> {
+    let mut fields = Fields::new(Region::Footer, span.start(), footer);
+    let mut out = vec![fields.byte("codec")?];
+    while fields.remaining() > 0 {
+        let tag = fields.uvarint("tag")?;
+        let body = fields.bytes("section")?;
+        put(tag, &mut out);
+        if tag != INVERTED {
+            put_bytes(body, &mut out);
+            continue;
+        }
+        let mut numbers = Fields::new(Region::Section { tag }, span.start(), body);
+        let mut new = Vec::with_capacity(body.len() + 8);
+        for _ in 0..8 {
+            put(numbers.uvarint("number")?, &mut new);
+        }
+        put(offset, &mut new);
+        put(length, &mut new);
+        put_bytes(&new, &mut out);
+    }
+    Ok(out)
+}
+
+/// An error of a staged file, which names its file itself.
+fn recovered(error: std::io::Error) -> Fault {
+    match PublishError::recover(error) {
+        Ok(error) => error.into(),
+        Err(error) => error.into(),
+    }
+}

@@ -1,0 +1,277 @@
+//! The k best documents of any of some words, without looking at all of them.
+//!
+//! Every list has a best score, and so has every block of it. The documents are cut into windows in which no block ends. Where
+//! the best scores of the blocks in a window add up to no more than the k-th best found so far, nothing of it is decoded.
+//! Elsewhere the words that together cannot make a document good enough are left aside: the others tell which documents are
+//! looked at. Bounds are widened by more than rounding can make of sums in another order, so that the answer is that of a
+//! scorer that looks at everything, to the bit.
+
+use super::cursor::{Cursor, END};
+use super::rank::widened;
+use super::top::Top;
+use crate::fault::Fault;
+use crate::predicate::Mask;
+
+/// The most documents of a window of several words.
+const WINDOW: u32 = 4096;
+
+/// A word whose block is that much longer than the window is decoded to see whether it is there at all.
+const LONGER: u32 = 4;
+
+/// A search that goes on.
+struct Search<'c, 'a> {
+    /// In the order of the query, a word that is asked for twice twice.
+    cursors: &'c mut [Cursor<'a>],
+    allowed: Option<&'c Mask>,
+    top: Top,
+    /// All scores must exceed this, or reach it before there are k.
+    seed: f32,
+    scored: u64,
+    /// What each word adds to the document at hand.
+    parts: Vec<f32>,
+    /// Scores of the documents of a window, and which of them there are.
+    sums: Vec<f32>,
+    bits: Vec<u64>,
+}
+
+/// Finds the best documents.
+pub(super) fn best(
+    cursors: &mut [Cursor<'_>],
+    allowed: Option<&Mask>,
+    k: usize,
+    seed: f32,
+) -> Result<(Vec<(u32, f32)>, u64), Fault> {
+    let parts = vec![0.0; cursors.len()];
+    let (sums, bits) = (Vec::new(), Vec::new());
+    let mut search = Search { cursors, allowed, top: Top::new(k), seed, scored: 0, parts, sums, bits };
+    search.run()?;
+    Ok((search.top.into_sorted(), search.scored))
+}
+
+impl Search<'_, '_> {
+    /// Whether no document with a bound like this can be among the best.
+    #[inline]
+    fn hopeless(&self, bound: f64) -> bool {
+        let bound = widened(bound, self.cursors.len());
+        bound < f64::from(self.seed) || self.top.is_full() && bound <= f64::from(self.top.threshold())
+    }
+
+    fn run(&mut self) -> Result<(), Fault> {
+        let mut order: Vec<usize> = (0..self.cursors.len()).collect();
+        order.sort_by(|a, b| self.cursors[*a].bound.total_cmp(&self.cursors[*b].bound));
+        // The words before `first` cannot make a document good enough together.
+        let (mut first, mut before) = (0, 0.0);
+        let mut bounds: Vec<(f32, usize)> = Vec::with_capacity(order.len());
+        let mut from = 0;
+        loop {
+            while let Some(index) = order.get(first)
+                && self.hopeless(before + f64::from(self.cursors[*index].bound))
+            {
+                before += f64::from(self.cursors[*index].bound);
+                first += 1;
+            }
+            let mut start = END;
+            for index in &order[first..] {
+                start = start.min(self.cursors[*index].lower(from));
+            }
+            if start == END {
+                return Ok(());
+            }
+            // One list alone needs no room for sums.
+            let most = if order.len() - first == 1 { END } else { WINDOW };
+            let mut end = start.saturating_add(most - 1).min(END - 1);
+            for index in &order[first..] {
+                // A block behind the window need not end it.
+                let (begins, ends) = self.cursors[*index].extent();
+                end = end.min(if begins > start && begins != END { begins.max(start + 1) - 1 } else { ends });
+            }
+            let (total, aside) = self.bounds(&order, first, start, end, &mut bounds)?;
+            if !self.hopeless(total) {
+                self.window(start, end, &mut bounds, aside)?;
+            }
+            from = end + 1;
+        }
+    }
+
+    /// The bounds of all words in a window, those above zero, their sum, and how many of them are of words before `first`.
+    fn bounds(
+        &mut self,
+        order: &[usize],
+        first: usize,
+        start: u32,
+        end: u32,
+        out: &mut Vec<(f32, usize)>,
+    ) -> Result<(f64, usize), Fault> {
+        out.clear();
+        let (mut total, mut aside) = (0.0, 0);
+        for (place, index) in order.iter().enumerate() {
+            let cursor = &mut self.cursors[*index];
+            let bound = if place < first {
+                cursor.bound_between(start, end)
+            } else if cursor.lower(start) > end {
+                0.0
+            } else {
+                let (begins, ends) = cursor.extent();
+                if (ends - begins) / LONGER > end - start {
+                    cursor.decode()?;
+                }
+                if cursor.lower(start) > end { 0.0 } else { cursor.block_bound() }
+            };
+            if bound > 0.0 {
+                out.push((bound, *index));
+                total += f64::from(bound);
+                aside += usize::from(place < first);
+            }
+        }
+        Ok((total, aside))
+    }
+
+    /// Looks at the documents of a window. The first `aside` words tell of none: their blocks may end within it.
+    fn window(
+        &mut self,
+        start: u32,
+        end: u32,
+        bounds: &mut [(f32, usize)],
+        mut aside: usize,
+    ) -> Result<(), Fault> {
+        bounds[aside..].sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut rest: f64 = bounds[..aside].iter().map(|(bound, _)| f64::from(*bound)).sum();
+        while aside + 1 < bounds.len() && self.hopeless(rest + f64::from(bounds[aside].0)) {
+            rest += f64::from(bounds[aside].0);
+            aside += 1;
+        }
+        let (aside, telling) = bounds.split_at(aside);
+        match telling {
+            [] => Ok(()),
+            [(_, only)] => self.one(start, end, *only, aside, rest),
+            _ => self.many(start, end, telling, aside, rest),
+        }
+    }
+
+    /// Documents that hold one word, and perhaps others.
+    fn one(
+        &mut self,
+        start: u32,
+        end: u32,
+        only: usize,
+        aside: &[(f32, usize)],
+        rest: f64,
+    ) -> Result<(), Fault> {
+        let mut found = [(0, 0.0); super::postings::BLOCK_DOCS];
+        let mut count = 0;
+        let cut = self.cut(rest);
+        let (documents, scores) = self.cursors[only].scored(start, end)?;
+        for (document, score) in documents.iter().zip(scores) {
+            found[count] = (*document, *score);
+            count += usize::from(*score > cut);
+        }
+        for (document, score) in &found[..count] {
+            if self.is_hopeless_now(*score, rest)
+                || self.allowed.is_some_and(|mask| !mask.get(*document as usize))
+            {
+                continue;
+            }
+            if self.cursors.len() == 1 {
+                self.offer(*document, *score);
+            } else {
+                self.look(*document, &[(0.0, only)], aside, rest)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Documents that hold one of several words.
+    fn many(
+        &mut self,
+        start: u32,
+        end: u32,
+        telling: &[(f32, usize)],
+        aside: &[(f32, usize)],
+        rest: f64,
+    ) -> Result<(), Fault> {
+        let len = (end - start) as usize + 1;
+        let mut sums = std::mem::take(&mut self.sums);
+        let mut bits = std::mem::take(&mut self.bits);
+        sums.resize(WINDOW as usize, 0.0);
+        bits.resize(WINDOW as usize / 64, 0);
+        for (_, index) in telling {
+            let (documents, scores) = self.cursors[*index].scored(start, end)?;
+            for (document, score) in documents.iter().zip(scores) {
+                let at = (document - start) as usize;
+                sums[at] += score;
+                bits[at / 64] |= 1 << (at % 64);
+            }
+        }
+        for (word, bits) in bits[..len.div_ceil(64)].iter_mut().enumerate() {
+            let mut left = std::mem::take(bits);
+            while left != 0 {
+                let at = word * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let sum = std::mem::take(&mut sums[at]);
+                if self.is_hopeless_now(sum, rest) {
+                    continue;
+                }
+                let document = start + u32::try_from(at).unwrap_or(0);
+                if self.allowed.is_none_or(|mask| mask.get(document as usize)) {
+                    self.look(document, telling, aside, rest)?;
+                }
+            }
+        }
+        (self.sums, self.bits) = (sums, bits);
+        Ok(())
+    }
+
+    #[inline]
+    fn is_hopeless_now(&self, sum: f32, rest: f64) -> bool {
+        self.hopeless(f64::from(sum) + rest)
+    }
+
+    /// A score that a document must exceed if other words add at most `rest`; rounded down, so that it is a first sieve only.
+    fn cut(&self, rest: f64) -> f32 {
+        let least = if self.top.is_full() { self.top.threshold().max(self.seed) } else { self.seed };
+        let narrowed = f64::from(least) * 2.0 - widened(f64::from(least), self.cursors.len());
+        #[expect(clippy::cast_possible_truncation, reason = "made smaller by more than the rounding")]
+        let cut = (narrowed - rest) as f32;
+        if cut > 0.0 { cut * (1.0 - 2.0 * f32::EPSILON) } else { -1.0 }
+    }
+
+    /// Computes the score of a document as the format says, unless it turns out that it cannot matter.
+    fn look(
+        &mut self,
+        document: u32,
+        telling: &[(f32, usize)],
+        aside: &[(f32, usize)],
+        mut rest: f64,
+    ) -> Result<(), Fault> {
+        self.parts.fill(0.0);
+        let mut sum = 0.0;
+        for (_, index) in telling {
+            if self.cursors[*index].find(document)? {
+                let score = self.cursors[*index].score()?;
+                self.parts[*index] = score;
+                sum += f64::from(score);
+            }
+        }
+        for (bound, index) in aside.iter().rev() {
+            if self.hopeless(sum + rest) {
+                return Ok(());
+            }
+            rest -= f64::from(*bound);
+            if self.cursors[*index].find(document)? {
+                let score = self.cursors[*index].score()?;
+                self.parts[*index] = score;
+                sum += f64::from(score);
+            }
+        }
+        let score = self.parts.iter().fold(0.0f32, |sum, part| sum + part);
+        self.offer(document, score);
+        Ok(())
+    }
+
+    fn offer(&mut self, document: u32, score: f32) {
+        self.scored += 1;
+        if score >= self.seed {
+            self.top.push(document, score);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The piece of a text that shows why it was found.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::segment::Segment;
+use super::{Query, analyze};
+use crate::fault::Error;
+
+/// Words that are looked at; a longer text is judged by its beginning.
+const MOST_WORDS: usize = 1 << 20;
+
+/// Part of the bytes of a piece that stands before the first word that was found.
+const BEFORE: usize = 4;
+
+/// A piece of a text, and where in it the words are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Highlight {
+    /// The piece; white space is one space, `...` stands where the text goes on.
+    pub text: String,
+    /// The words that were searched for, as bytes of the piece.
+    pub marks: Vec<Range<usize>>,
+}
+
+impl Segment {
+    /// The piece of the text of a document, of about `bytes` bytes, that holds most words of a question.
+    pub fn highlight(&self, query: &Query, document: u32, bytes: usize) -> Result<Highlight, Error> {
+        Ok(highlight(&self.text(document)?, query, bytes))
+    }
+}
+
+pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
+    let wanted: HashSet<&str> = query.words().collect();
+    let mut found: Vec<(Range<usize>, String)> = Vec::new();
+    let mut seen = 0;
+    analyze::spans(text, |range, word| {
+        seen += 1;
+        if seen <= MOST_WORDS && wanted.contains(word) {
+            found.push((range, word.to_owned()));
+        }
+    });
+    let first = best_start(&found, bytes);
+    let anchor = found.get(first).map_or(0, |(range, _)| range.start);
+    let start = word_start(text, anchor.saturating_sub(bytes / BEFORE), anchor);
+    let end = word_end(text, start, bytes);
+    let mut out = Highlight { text: String::new(), marks: Vec::new() };
+    if start > 0 {
+        out.text.push_str("...");
+    }
+    let inside = found.iter().filter(|(range, _)| range.start >= start && range.end <= end);
+    let mut at = start;
+    for (range, _) in inside {
+        push(&mut out.text, &text[at..range.start]);
+        let from = out.text.len();
+        push(&mut out.text, &text[range.clone()]);
+        out.marks.push(from..out.text.len());
+        at = range.end;
+    }
+    push(&mut out.text, &text[at..end]);
+    out.text.truncate(out.text.trim_end().len());
+    if end < text.len() {
+        out.text.push_str("...");
+    }
+    out
+}
+
+/// The word with which the piece begins that holds most different words, then most words.
+fn best_start(found: &[(Range<usize>, String)], bytes: usize) -> usize {
+    let (mut best, mut most) = (0, (0, 0));
+    let mut end = 0;
+    for start in 0..found.len() {
+        while end < found.len() && found[end].0.end <= found[start].0.start + bytes - bytes / BEFORE {
+            end += 1;
+        }
+        let here = &found[start..end.max(start)];
+        // Beyond a few it does not matter.
+        let different: HashSet<&str> = here.iter().take(64).map(|(_, word)| word.as_str()).collect();
+        if (different.len(), here.len()) > most {
+            (best, most) = (start, (different.len(), here.len()));
+        }
+    }
+    best
+}
+
+/// A place from `from` to `anchor` where a word begins.
+fn word_start(text: &[u8], from: usize, anchor: usize) -> usize {
+    if from == 0 {
+        return 0;
+    }
+    let space = text[from..anchor].iter().position(u8::is_ascii_whitespace);
+    space.map_or(anchor, |space| from + space + 1)
+}
+
+/// A place about `bytes` behind `start` where a word ends.
+fn word_end(text: &[u8], start: usize, bytes: usize) -> usize {
+    let most = text.len().min(start.saturating_add(bytes));
+    if most == text.len() {
+        return most;
+    }
+    let space = text[start..most].iter().rposition(u8::is_ascii_whitespace);
+    let end = space.filter(|space| *space > bytes / 2).map_or(most, |space| start + space);
+    // Never within a character.
+    (0..4).map(|back| end - back.min(end - start)).find(|at| text[*at] & 0xc0 != 0x80).unwrap_or(end)
+}
+
+/// Appends a text; white space becomes one space, and what a terminal would take for a command a question mark.
+fn push(out: &mut String, text: &[u8]) {
+    for letter in String::from_utf8_lossy(text).chars() {
+        if letter.is_whitespace() {
+            if !out.is_empty() && !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else {
+            out.push(if letter.is_control() { '\u{fffd}' } else { letter });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, query: &str, bytes: usize) -> String {
+        let found = highlight(text.as_bytes(), &Query::parse(query).unwrap(), bytes);
+        let mut out = found.text.clone();
+        for mark in found.marks.iter().rev() {
+            out.insert(mark.end, ']');
+            out.insert(mark.start, '[');
+        }
+        out
+    }
+
+    #[test]
+    fn words_are_marked_where_most_of_them_are() {
+        assert_eq!(shown("One  two\n three", "TWO", 200), "One [two] three");
+        assert_eq!(shown("", "two", 200), "");
+        assert_eq!(shown("one two", "four", 200), "one two");
+        let filler = "lorem ipsum dolor sit amet ".repeat(20);
+        let text = format!("red {filler} red green {filler}");
+        let found = shown(&text, "red green", 60);
+        assert!(found.contains("[red] [green]"), "{found}");
+        assert!(found.starts_with("...") && found.ends_with("..."), "{found}");
+    }
+
+    #[test]
+    fn any_text_and_any_length_give_a_piece() {
+        let texts: [&[u8]; 4] =
+            ["日本語 テキスト word ".repeat(30).leak().as_bytes(), b"\xff\xfe word \xc3", b"word", b"w"];
+        for text in texts {
+            for bytes in [0, 1, 2, 3, 5, 8, 40, 4000] {
+                let found = highlight(text, &Query::of_words("word テキスト"), bytes);
+                for mark in &found.marks {
+                    assert!(found.text.is_char_boundary(mark.start) && found.text.is_char_boundary(mark.end));
+                }
+            }
+        }
+    }
+}

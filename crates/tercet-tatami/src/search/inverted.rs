@@ -1,0 +1,116 @@
+//! Writing the inverted region: words in order, the documents of each in order, three records out.
+//!
+//! ```text
+//! begin(word) push(document, frequency) push … ─▶ lists.rs   blocks of 128 documents ─▶ postings, skip tables
+//!                                              ─▶ words.rs   blocks of 64 words      ─▶ term dictionary
+//! ```
+//!
+//! What stands in front of a record is known only when all of it was made, so that the records wait in temporary files: memory
+//! is taken for one posting list as it is stored, whatever the region holds.
+
+mod lists;
+mod part;
+mod words;
+
+use std::path::Path;
+
+use super::live::Live;
+use super::terms::Entry;
+use crate::fault::Fault;
+use lists::Lists;
+pub(crate) use part::Part;
+use words::Words;
+
+/// Writes the words of a segment and where they are.
+///
+/// Words come in the order of their bytes, documents in the order of their numbers.
+#[derive(Debug)]
+pub(crate) struct InvertedWriter {
+    words: Words,
+    lists: Lists,
+    word: Vec<u8>,
+    /// Whether there is a word, which may be the empty one.
+    open: bool,
+}
+
+/// An inverted region that waits for its place in a file.
+#[derive(Debug)]
+pub(crate) struct Inverted {
+    pub(crate) words: Part,
+    pub(crate) postings: Part,
+    pub(crate) skips: Part,
+    pub(crate) terms: u64,
+    /// One more than the greatest document.
+    pub(crate) documents: u64,
+    pub(crate) live: Option<Live>,
+}
+
+impl InvertedWriter {
+    /// Starts a region whose temporary files lie in `folder`.
+    pub(crate) fn new(folder: Option<&Path>) -> Self {
+        Self { words: Words::new(folder), lists: Lists::new(folder), word: Vec::new(), open: false }
+    }
+
+    /// Starts the next word.
+    pub(crate) fn begin(&mut self, word: &[u8]) -> Result<(), Fault> {
+        let is_later = !self.open || *word > *self.word;
+        self.end()?;
+        if !is_later {
+            return Err(refused("the words of the dictionary are not in order"));
+        }
+        self.word.clear();
+        self.word.extend_from_slice(word);
+        self.open = true;
+        Ok(())
+    }
+
+    /// Adds a document of the word.
+    #[inline]
+    pub(crate) fn push(&mut self, document: u32, frequency: u32) -> Result<(), Fault> {
+        debug_assert!(self.open, "a document without a word");
+        self.lists.push(document, frequency)
+    }
+
+    /// Ends the word. One without a document is left out.
+    fn end(&mut self) -> Result<(), Fault> {
+        if let Some(entry) = self.lists.end()? {
+            self.words.push(&self.word, entry)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the region.
+    pub(crate) fn finish(mut self, live: Option<Live>) -> Result<Inverted, Fault> {
+        self.end()?;
+        let documents = self.lists.documents;
+        let (postings, skips) = self.lists.finish()?;
+        let (words, terms) = self.words.finish()?;
+        Ok(Inverted { words, postings, skips, terms, documents, live })
+    }
+}
+
+/// Appends what the dictionary says of a word.
+fn put_entry(entry: Entry, out: &mut Vec<u8>) {
+    use crate::wire::cursor::put;
+
+    put(entry.documents().into(), out);
+    match entry {
+        Entry::Singleton { document, frequency } => {
+            out.push(1);
+            put(document.into(), out);
+            put(frequency.into(), out);
+        }
+        Entry::List { list, .. } => {
+            out.push(0);
+            put(list.into(), out);
+        }
+    }
+}
+
+/// What the caller did wrong.
+fn refused(what: &'static str) -> Fault {
+    Fault::Write(std::io::Error::other(what))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! The term dictionary in the form of a block tree.
+
+use std::path::Path;
+
+use tercet_codec::bytes::zstd;
+
+use super::part::{Part, Piece};
+use super::put_entry;
+use crate::fault::Fault;
+use crate::search::terms::{BLOCK_TERMS, Entry, VERSION};
+use crate::wire::cursor::{put, put_bytes};
+
+/// The level of the frames.
+const LEVEL: i32 = zstd::DEFAULT_LEVEL;
+
+/// Makes blocks of words.
+#[derive(Debug)]
+pub(super) struct Words {
+    index: Piece,
+    frames: Piece,
+    terms: u64,
+    blocks: u64,
+    /// The block that grows.
+    body: Vec<u8>,
+    in_block: u64,
+    first: Vec<u8>,
+    last: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Words {
+    pub(super) fn new(folder: Option<&Path>) -> Self {
+        Self {
+            index: Piece::new(folder),
+            frames: Piece::new(folder),
+            terms: 0,
+            blocks: 0,
+            body: Vec::new(),
+            in_block: 0,
+            first: Vec::new(),
+            last: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, word: &[u8], entry: Entry) -> Result<(), Fault> {
+        if self.in_block == BLOCK_TERMS {
+            self.block()?;
+        }
+        if self.in_block == 0 {
+            self.first.clear();
+            self.first.extend_from_slice(word);
+            self.last.clear();
+        }
+        let common = self.last.iter().zip(word).take_while(|(a, b)| a == b).count();
+        put(common as u64, &mut self.body);
+        put_bytes(&word[common..], &mut self.body);
+        put_entry(entry, &mut self.body);
+        self.last.truncate(common);
+        self.last.extend_from_slice(&word[common..]);
+        self.in_block += 1;
+        self.terms += 1;
+        Ok(())
+    }
+
+    fn block(&mut self) -> Result<(), Fault> {
+        if self.in_block == 0 {
+            return Ok(());
+        }
+        let (offset, raw) = (self.frames.len(), self.body.len() as u64);
+        self.scratch.clear();
+        zstd::encode_frame(&self.body, LEVEL, &mut self.scratch)?;
+        self.frames.push(&self.scratch)?;
+        let stored = self.scratch.len() as u64;
+        self.scratch.clear();
+        put_bytes(&self.first, &mut self.scratch);
+        for number in [offset, stored, raw] {
+            put(number, &mut self.scratch);
+        }
+        self.index.push(&self.scratch)?;
+        self.blocks += 1;
+        self.in_block = 0;
+        self.body.clear();
+        Ok(())
+    }
+
+    /// The record, and the words it holds.
+    pub(super) fn finish(mut self) -> Result<(Part, u64), Fault> {
+        self.block()?;
+        let mut front = vec![VERSION];
+        for number in [BLOCK_TERMS, self.terms, self.blocks, self.index.len()] {
+            put(number, &mut front);
+        }
+        Ok((Part::new(front, vec![self.index, self.frames])?, self.terms))
+    }
+}

@@ -1,0 +1,258 @@
+//! Search over many segments as if they were one.
+//!
+//! | | statistics | which segments are searched |
+//! |---|---|---|
+//! | [`Index`] | each segment's own | all |
+//! | [`Cluster`] | those of all together | the promising ones first, until none can hold a better document |
+//!
+//! With a [`Cluster`] of segments without deleted documents, the scores are those of one segment that holds everything.
+
+use std::collections::HashMap;
+
+use super::options::{Hit, SearchOptions, SearchStats};
+use super::query::Query;
+use super::rank::Rank;
+use super::score;
+use super::segment::Segment;
+use crate::fault::Error;
+use crate::predicate::Mask;
+use crate::scalar::Scalar;
+
+/// A document that was found in one of several segments.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ManyHit {
+    /// The segment, by its position.
+    pub segment: usize,
+    /// Its row in that segment.
+    pub document: u32,
+    /// Its identity.
+    pub doc_id: Vec<u8>,
+    /// How well it fits.
+    pub score: f32,
+}
+
+/// What a search over a cluster looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct ManyStats {
+    /// Segments that hold a word of the query.
+    pub candidates: u64,
+    /// Segments that were searched.
+    pub visited: u64,
+    /// The score of the last document that was asked for; 0 if there are fewer.
+    pub threshold: f32,
+    /// Blocks of the lists of the segments that were searched.
+    pub blocks: u64,
+    /// Blocks that were decoded.
+    pub blocks_decoded: u64,
+    /// Documents whose score was computed.
+    pub documents_scored: u64,
+    /// Documents whose text was read, to look for phrases.
+    pub texts_read: u64,
+}
+
+impl ManyStats {
+    fn add(&mut self, one: &SearchStats) {
+        self.blocks += one.blocks;
+        self.blocks_decoded += one.blocks_decoded;
+        self.documents_scored += one.documents_scored;
+        self.texts_read += one.texts_read;
+    }
+}
+
+/// Segments that are ranked each by itself.
+#[derive(Debug)]
+pub struct Index<'a> {
+    segments: &'a [Segment],
+}
+
+impl<'a> Index<'a> {
+    /// An index over some segments.
+    pub const fn new(segments: &'a [Segment]) -> Self {
+        Self { segments }
+    }
+
+    /// The best `k` documents for the words of a text. Of several documents with one identity the best is told.
+    pub fn search(&self, text: &str, k: usize) -> Result<Vec<ManyHit>, Error> {
+        let query = Query::of_words(text);
+        let several = self.segments.len() > 1;
+        let wanted = if several { k.saturating_mul(2) } else { k };
+        let mut all = Vec::new();
+        for (at, segment) in self.segments.iter().enumerate() {
+            let found = segment.find(&query, &SearchOptions::new(wanted))?;
+            all.extend(named(at, segment, &found.hits)?);
+        }
+        if several {
+            all.sort_by(order);
+            let mut seen = std::collections::HashSet::new();
+            all.retain(|hit| seen.insert(hit.doc_id.clone()));
+            all.truncate(k);
+        }
+        Ok(all)
+    }
+}
+
+/// Segments that are ranked as one.
+#[derive(Debug)]
+pub struct Cluster<'a> {
+    segments: &'a [Segment],
+    documents: u64,
+}
+
+/// What the segments say of one word.
+#[derive(Debug, Default)]
+struct Word {
+    /// In so many documents of all segments.
+    found: u64,
+    /// The most occurrences in a document of each segment; 0 where the word is not.
+    most: Vec<u32>,
+}
+
+impl<'a> Cluster<'a> {
+    /// A cluster of some segments.
+    pub fn new(segments: &'a [Segment]) -> Self {
+        let documents = segments.iter().map(Segment::live_documents).sum();
+        Self { segments, documents }
+    }
+
+    /// Documents that are not deleted, each as often as it is there.
+    pub const fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// The best `k` documents for the words of a text.
+    pub fn search(&self, text: &str, k: usize) -> Result<(Vec<ManyHit>, ManyStats), Error> {
+        self.find(&Query::of_words(text), &SearchOptions::new(k), None)
+    }
+
+    /// The best documents for a question; with `filters`, only the documents that those of each segment hold.
+    ///
+    /// With another ranking than that of the format no segment is left out, and lengths are compared with the mean of each
+    /// segment.
+    pub fn find(
+        &self,
+        query: &Query,
+        options: &SearchOptions<'_>,
+        filters: Option<&[Mask]>,
+    ) -> Result<(Vec<ManyHit>, ManyStats), Error> {
+        let k = options.k;
+        let words: Vec<&str> = query.words().collect();
+        let mut known: HashMap<&str, Word> = HashMap::new();
+        let mut weights: HashMap<String, f32> = HashMap::new();
+        for word in &words {
+            if !known.contains_key(word) {
+                let word_known = self.ask(word)?;
+                weights.insert((*word).to_owned(), score::idf(self.documents, word_known.found));
+                known.insert(word, word_known);
+            }
+        }
+        let mut stats = ManyStats::default();
+        let mut order: Vec<(f32, usize)> = Vec::new();
+        for at in 0..self.segments.len() {
+            let most = |word: &str| known.get(word).map_or(0, |known| known.most[at]);
+            if words.iter().all(|word| most(word) == 0) {
+                continue;
+            }
+            // In the order of the query, as scores are added: then no score of the segment is higher, to the bit.
+            let idf = |word: &str| weights.get(word).copied().unwrap_or(0.0);
+            let held = words.iter().filter(|word| most(word) > 0);
+            let bound = held.fold(0.0f32, |sum, word| sum + score::term(idf(word), most(word)));
+            order.push((if options.rank == Rank::Format { bound } else { f32::INFINITY }, at));
+        }
+        stats.candidates = order.len() as u64;
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut best = Best::new(k);
+        for (bound, at) in order.into_iter().take_while(|_| k > 0) {
+            let seed = best.threshold();
+            if bound < seed {
+                break;
+            }
+            let segment = &self.segments[at];
+            let mut options = options.with_seed(seed).with_weights(&weights);
+            options.k = k.saturating_mul(2);
+            options.filter = filters.and_then(|filters| filters.get(at));
+            let found = segment.find(query, &options)?;
+            stats.add(&found.stats);
+            for hit in named(at, segment, &found.hits)? {
+                best.push(hit);
+            }
+            stats.visited += 1;
+        }
+        stats.threshold = best.threshold();
+        Ok((best.into_sorted(), stats))
+    }
+
+    /// Asks every segment for a word.
+    fn ask(&self, word: &str) -> Result<Word, Error> {
+        let mut out = Word { found: 0, most: Vec::with_capacity(self.segments.len()) };
+        for segment in self.segments {
+            let told = segment.term_stats(word)?;
+            out.found += told.map_or(0, |told| told.documents);
+            out.most.push(told.map_or(0, |told| told.max_frequency));
+        }
+        Ok(out)
+    }
+}
+
+/// The best hits, one for each identity.
+#[derive(Debug)]
+struct Best {
+    k: usize,
+    hits: HashMap<Vec<u8>, ManyHit>,
+}
+
+impl Best {
+    fn new(k: usize) -> Self {
+        Self { k, hits: HashMap::new() }
+    }
+
+    /// The k-th best score, or 0.
+    fn threshold(&self) -> f32 {
+        if self.k == 0 || self.hits.len() < self.k {
+            return 0.0;
+        }
+        let mut scores: Vec<f32> = self.hits.values().map(|hit| hit.score).collect();
+        let (_, kth, _) = scores.select_nth_unstable_by(self.k - 1, |a, b| b.total_cmp(a));
+        *kth
+    }
+
+    /// Takes a hit in. Of two with one identity the better one stays, of equal ones the first.
+    fn push(&mut self, hit: ManyHit) {
+        match self.hits.get_mut(&hit.doc_id) {
+            Some(known) if known.score >= hit.score => {}
+            Some(known) => *known = hit,
+            None => {
+                self.hits.insert(hit.doc_id.clone(), hit);
+            }
+        }
+    }
+
+    fn into_sorted(self) -> Vec<ManyHit> {
+        let mut out: Vec<ManyHit> = self.hits.into_values().collect();
+        out.sort_by(order);
+        out.truncate(self.k);
+        out
+    }
+}
+
+/// Higher scores first, then identities.
+fn order(one: &ManyHit, other: &ManyHit) -> std::cmp::Ordering {
+    other.score.total_cmp(&one.score).then_with(|| one.doc_id.cmp(&other.doc_id))
+}
+
+/// Hits with their identities, which are in the first column.
+fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<ManyHit>, Error> {
+    let rows: Vec<u64> = hits.iter().map(|hit| hit.document.into()).collect();
+    let ids = segment.file().take(&rows, &[0])?;
+    let named = hits.iter().enumerate().map(|(place, hit)| {
+        let Some(Scalar::Bytes(doc_id)) = ids.first().and_then(|ids| ids.scalar(place)) else {
+            let rule = "the first column of a segment holds the identities of its documents";
+            let why = tercet_core::Why::Misplaced { rule };
+            let region = crate::Region::Chunk { group: 0, column: 0 };
+            return Err(segment.file().error(crate::record::fault(region, "doc_id", 0, 0, why)));
+        };
+        Ok(ManyHit { segment: at, document: hit.document, doc_id, score: hit.score })
+    });
+    named.collect()
+}

@@ -1,0 +1,290 @@
+//! One segment of several.
+//!
+//! ```text
+//! rows    of each input, deleted ones left out ─▶ numbered in the order of the inputs
+//! words   of all inputs at once, in order      ─▶ the lists of a word behind one another, with the new numbers
+//! ```
+//!
+//! Texts are not cut into words again: lists, counts and norms are those of the inputs. The result is what a builder makes of
+//! the same documents.
+
+use std::collections::BTreeSet;
+
+use tercet_core::{Progress, Sink, checksum};
+
+use super::inverted::InvertedWriter;
+use super::segment::Segment;
+use super::terms::Entry;
+use crate::column::Column;
+use crate::fault::{Error, Fault};
+use crate::scalar::Scalar;
+use crate::writer::{Writer, WriterOptions, Written};
+
+/// Rows that are read and written at a time.
+const BATCH_ROWS: usize = 2048;
+
+/// The new number of a document that is left out.
+const GONE: u32 = u32::MAX;
+
+/// How segments are merged.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct MergeOptions {
+    /// Of several documents with one identity, keep the last one: that of the last input, and in it the last row.
+    pub dedup: bool,
+    /// How the file is written.
+    pub writer: WriterOptions,
+}
+
+impl MergeOptions {
+    /// Sets whether documents with one identity are taken once.
+    pub fn with_dedup(mut self, dedup: bool) -> Self {
+        self.dedup = dedup;
+        self
+    }
+
+    /// Sets how the file is written.
+    pub fn with_writer(mut self, writer: WriterOptions) -> Self {
+        self.writer = writer;
+        self
+    }
+}
+
+/// What a merge did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Merged<D> {
+    /// The new file.
+    pub written: Written<D>,
+    /// Documents of the inputs, deleted ones included.
+    pub documents: u64,
+    /// Documents that were deleted in the inputs.
+    pub deleted: u64,
+    /// Documents that another one with the same identity took the place of.
+    pub duplicates: u64,
+}
+
+/// Writes the live documents of several segments to one.
+///
+/// In memory are a batch of rows, one posting list, and four bytes for each document of the inputs (twenty with dedup).
+pub fn merge<S: Sink>(
+    segments: &[Segment],
+    sink: S,
+    options: MergeOptions,
+    progress: &dyn Progress,
+) -> Result<Merged<S::Done>, Error> {
+    let Some(first) = segments.first() else {
+        return Err(Error::new("merge".into(), Fault::NotASegment));
+    };
+    check_alike(segments)?;
+    let documents = segments.iter().map(Segment::documents).sum();
+    let live: u64 = segments.iter().map(Segment::live_documents).sum();
+    if live >= u64::from(GONE) {
+        let fault = Fault::Write(std::io::Error::other("a segment holds fewer than 2³² documents"));
+        return Err(first.file().error(fault));
+    }
+    let mut kept: Vec<Vec<bool>> = segments.iter().map(live_rows).collect();
+    let duplicates = if options.dedup { drop_duplicates(segments, &mut kept)? } else { 0 };
+    let numbers = numbered(&kept);
+    drop(kept);
+
+    let output = |fault| first.file().error(fault);
+    let mut writer_options = options.writer;
+    writer_options.metadata.extend(first.file().inner().user_pairs());
+    let schema = (**first.file().schema()).clone();
+    let mut writer = Writer::create(sink, schema, writer_options).map_err(output)?;
+    for (segment, numbers) in segments.iter().zip(&numbers) {
+        copy_rows(segment, numbers, &mut writer, progress)?;
+    }
+    let inverted = copy_words(segments, &numbers, progress)?;
+    writer.attach(inverted);
+    let written = writer.finish().map_err(output)?;
+    Ok(Merged { written, documents, deleted: documents - live, duplicates })
+}
+
+/// All snippets or all whole texts, in the same columns.
+fn check_alike(segments: &[Segment]) -> Result<(), Error> {
+    let Some((first, rest)) = segments.split_first() else { return Ok(()) };
+    for segment in rest {
+        let unlike = |why: &str| {
+            let other = (&**first.file().name()).into();
+            Err(segment.file().error(Fault::Unlike { other, why: why.into() }))
+        };
+        if segment.is_snippet_only() != first.is_snippet_only() {
+            return unlike("one holds whole documents and the other their beginnings");
+        }
+        let (one, other) = (first.file().schema().fields(), segment.file().schema().fields());
+        let same = one.len() == other.len()
+            && one.iter().zip(other).all(|(a, b)| {
+                a.name == b.name && (a.kind, a.element, a.nullable) == (b.kind, b.element, b.nullable)
+            });
+        if !same {
+            return unlike("the columns differ");
+        }
+    }
+    Ok(())
+}
+
+fn live_rows(segment: &Segment) -> Vec<bool> {
+    let count = u32::try_from(segment.documents()).unwrap_or(u32::MAX);
+    (0..count).map(|row| segment.live.as_ref().is_none_or(|live| live.contains(row))).collect()
+}
+
+/// Leaves out all but the last document of each identity; says how many.
+///
+/// Identities are compared by a hash first, and in full where two hashes are equal.
+fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, Error> {
+    let mut all: Vec<(u64, u32, u32)> = Vec::new();
+    for (at, segment) in segments.iter().enumerate() {
+        let place = u32::try_from(at).unwrap_or(u32::MAX);
+        let mut row = 0u32;
+        for batch in segment.file().stream(&[0], BATCH_ROWS)? {
+            let batch = batch?;
+            for inside in 0..batch[0].len() {
+                if kept[at][row as usize]
+                    && let Some(Scalar::Bytes(id)) = batch[0].scalar(inside)
+                {
+                    all.push((checksum::xxh3(&id), place, row));
+                }
+                row += 1;
+            }
+        }
+    }
+    all.sort_unstable();
+    let mut dropped = 0;
+    for same in all.chunk_by(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
+        // The last of each identity, by looking from the end.
+        let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
+        for (_, at, row) in same.iter().rev() {
+            let (at, row) = (*at as usize, *row);
+            let ids = segments[at].file().take(&[row.into()], &[0])?;
+            let Some(Scalar::Bytes(id)) = ids[0].scalar(0) else { continue };
+            if !seen.insert(id) {
+                kept[at][row as usize] = false;
+                dropped += 1;
+            }
+        }
+    }
+    Ok(dropped)
+}
+
+/// The new number of each document.
+fn numbered(kept: &[Vec<bool>]) -> Vec<Vec<u32>> {
+    let mut next = 0;
+    let mut number = |kept: bool| {
+        let number = if kept { next } else { GONE };
+        next += u32::from(kept);
+        number
+    };
+    kept.iter().map(|rows| rows.iter().map(|kept| number(*kept)).collect()).collect()
+}
+
+fn copy_rows<S: Sink>(
+    segment: &Segment,
+    numbers: &[u32],
+    writer: &mut Writer<S>,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let file = segment.file();
+    let columns: Vec<usize> = (0..file.schema().len()).collect();
+    let mut row = 0;
+    for batch in file.stream(&columns, BATCH_ROWS)? {
+        progress.check().map_err(|stopped| file.error(stopped.into()))?;
+        let batch = batch?;
+        let count = batch.first().map_or(0, Column::len);
+        let wanted: Vec<usize> = (0..count).filter(|inside| numbers[row + inside] != GONE).collect();
+        row += count;
+        let piece = if wanted.len() == count {
+            batch
+        } else {
+            batch.iter().map(|column| column.gather(&wanted)).collect()
+        };
+        writer.append(&piece).map_err(|fault| file.error(fault))?;
+    }
+    Ok(())
+}
+
+/// Merges the words of all segments.
+fn copy_words(
+    segments: &[Segment],
+    numbers: &[Vec<u32>],
+    progress: &dyn Progress,
+) -> Result<super::inverted::Inverted, Error> {
+    let mut inputs: Vec<Words<'_>> = Vec::with_capacity(segments.len());
+    for segment in segments {
+        inputs.push(Words::new(segment)?);
+    }
+    let mut writer = InvertedWriter::new(None);
+    loop {
+        let smallest = inputs.iter().filter_map(Words::word).min();
+        let Some(word) = smallest.map(<[u8]>::to_vec) else { break };
+        let mut begun = false;
+        for (input, numbers) in inputs.iter_mut().zip(numbers) {
+            if input.word() != Some(&word[..]) {
+                continue;
+            }
+            let file = input.segment.file();
+            progress.check().map_err(|stopped| file.error(stopped.into()))?;
+            let mut copy = || -> Result<(), Fault> {
+                let Some(entry) = input.entry() else { return Ok(()) };
+                for (document, frequency) in input.segment.info(entry)?.postings {
+                    let number = numbers.get(document as usize).copied().unwrap_or(GONE);
+                    if number == GONE {
+                        continue;
+                    }
+                    if !begun {
+                        writer.begin(&word)?;
+                        begun = true;
+                    }
+                    writer.push(number, frequency)?;
+                }
+                Ok(())
+            };
+            copy().map_err(|fault| file.error(fault))?;
+            input.advance()?;
+        }
+    }
+    let failed = |fault| {
+        segments
+            .first()
+            .map_or(Error::new("merge".into(), Fault::NotASegment), |first| first.file().error(fault))
+    };
+    writer.finish(None).map_err(failed)
+}
+
+/// The words of a segment, one after the other.
+struct Words<'a> {
+    segment: &'a Segment,
+    block: usize,
+    left: std::vec::IntoIter<(Vec<u8>, Entry)>,
+    current: Option<(Vec<u8>, Entry)>,
+}
+
+impl<'a> Words<'a> {
+    fn new(segment: &'a Segment) -> Result<Self, Error> {
+        let mut out = Self { segment, block: 0, left: Vec::new().into_iter(), current: None };
+        out.advance()?;
+        Ok(out)
+    }
+
+    fn word(&self) -> Option<&[u8]> {
+        self.current.as_ref().map(|(word, _)| &word[..])
+    }
+
+    fn entry(&self) -> Option<Entry> {
+        self.current.as_ref().map(|(_, entry)| *entry)
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        loop {
+            self.current = self.left.next();
+            if self.current.is_some() {
+                return Ok(());
+            }
+            let block = self.segment.terms.words(self.block);
+            let Some(words) = block.map_err(|fault| self.segment.file().error(fault))? else { return Ok(()) };
+            self.left = words.into_iter();
+            self.block += 1;
+        }
+    }
+}

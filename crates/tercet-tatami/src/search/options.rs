@@ -1,0 +1,148 @@
+//! How to search, and what is found.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::cursor::Cursor;
+use super::rank::Rank;
+use crate::predicate::Mask;
+
+/// How to search.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SearchOptions<'a> {
+    /// How many documents are wanted.
+    pub k: usize,
+    /// How they are ranked.
+    pub rank: Rank,
+    /// Only these documents.
+    pub filter: Option<&'a Mask>,
+    /// Only documents that score as much as this.
+    pub seed: f32,
+    /// How rare words are, where it is known better than from this segment alone: see [`idf`](super::score::idf).
+    pub weights: Option<&'a HashMap<String, f32>>,
+}
+
+impl<'a> SearchOptions<'a> {
+    /// The best `k` of all documents, as the format ranks them.
+    pub fn new(k: usize) -> Self {
+        Self { k, rank: Rank::Format, filter: None, seed: 0.0, weights: None }
+    }
+
+    /// Sets the ranking.
+    pub fn with_rank(mut self, rank: Rank) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// Takes only some documents; see [`Segment::filter`](super::Segment::filter).
+    pub fn with_filter(mut self, filter: Option<&'a Mask>) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Leaves out documents that score less.
+    pub fn with_seed(mut self, seed: f32) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Says how rare words are.
+    pub fn with_weights(mut self, weights: &'a HashMap<String, f32>) -> Self {
+        self.weights = Some(weights);
+        self
+    }
+}
+
+/// A document that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// Its row in the file.
+    pub document: u32,
+    /// How well it fits.
+    pub score: f32,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Found {
+    /// The best documents: higher scores first, then lower numbers.
+    pub hits: Vec<Hit>,
+    /// What was looked at.
+    pub stats: SearchStats,
+}
+
+/// What a search looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SearchStats {
+    /// Words of the question that are in the dictionary.
+    pub terms: u64,
+    /// Blocks of their lists.
+    pub blocks: u64,
+    /// Blocks that were decoded.
+    pub blocks_decoded: u64,
+    /// Blocks that were passed over.
+    pub blocks_skipped: u64,
+    /// Documents whose score was computed.
+    pub documents_scored: u64,
+    /// Documents whose text was read, to look for phrases.
+    pub texts_read: u64,
+}
+
+impl Found {
+    pub(super) fn new(best: Vec<(u32, f32)>, cursors: &[Cursor<'_>], scored: u64, texts_read: u64) -> Self {
+        let blocks = cursors.iter().map(Cursor::blocks).sum();
+        let blocks_decoded = cursors.iter().map(|cursor| cursor.blocks_decoded).sum();
+        let stats = SearchStats {
+            terms: cursors.len() as u64,
+            blocks,
+            blocks_decoded,
+            blocks_skipped: blocks - blocks_decoded,
+            documents_scored: scored,
+            texts_read,
+        };
+        let hits = best.into_iter().map(|(document, score)| Hit { document, score }).collect();
+        Self { hits, stats }
+    }
+}
+
+/// What a segment says of a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Stored {
+    /// Its identity.
+    pub doc_id: String,
+    /// Its address.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+}
+
+/// What a word adds to the score of a document.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct WordExplain {
+    /// The word.
+    pub word: String,
+    /// Documents that hold it.
+    pub documents: u64,
+    /// How rare that makes it.
+    pub idf: f32,
+    /// How often it occurs in the document.
+    pub frequency: u32,
+    /// What that adds to the score.
+    pub score: f32,
+}
+
+/// What is known of a word without looking at its documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TermStats {
+    /// Documents that hold it, deleted ones included.
+    pub documents: u64,
+    /// How often it occurs in one document, at most.
+    pub max_frequency: u32,
+}

@@ -1,0 +1,47 @@
+//! Words that follow each other in a text.
+
+use super::analyze;
+
+/// Whether the words of a text hold `phrase` in one piece. The text is read once (Knuth, Morris and Pratt).
+pub(super) fn holds(text: &[u8], phrase: &[String]) -> bool {
+    // For each word how many words before it are a beginning of the phrase, too.
+    let mut back = vec![0; phrase.len()];
+    let mut matched = 0;
+    for at in 1..phrase.len() {
+        while matched > 0 && phrase[at] != phrase[matched] {
+            matched = back[matched - 1];
+        }
+        matched += usize::from(phrase[at] == phrase[matched]);
+        back[at] = matched;
+    }
+    let (mut matched, mut found) = (0, phrase.is_empty());
+    analyze::words(text, |word| {
+        if found {
+            return;
+        }
+        while matched > 0 && word != phrase[matched] {
+            matched = back[matched - 1];
+        }
+        matched += usize::from(word == phrase[matched]);
+        found = matched == phrase.len();
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn phrases_are_found_where_they_are(
+            text in proptest::collection::vec("[ab]{1,2}", 0..30),
+            phrase in proptest::collection::vec("[ab]{1,2}", 1..5),
+        ) {
+            let expected = text.windows(phrase.len()).any(|some| some == phrase);
+            prop_assert_eq!(holds(text.join(", ").as_bytes(), &phrase), expected);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which segments are worth merging.
+
+/// The size of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentSize {
+    /// Documents, deleted ones included.
+    pub documents: u64,
+    /// Documents that are not deleted.
+    pub live: u64,
+}
+
+/// When segments are merged: those of about one size together, so that each document is written a few times only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MergePolicy {
+    /// Fewer segments than these are left alone.
+    pub segments_per_tier: usize,
+    /// At most so many are merged at once.
+    pub max_merge_at_once: usize,
+    /// Smaller segments count as if they had so many documents.
+    pub floor_documents: u64,
+    /// A merged segment has at most so many live documents.
+    pub max_documents: u64,
+    /// A segment with this share of deleted documents, in percent, is written anew by itself.
+    pub deleted_percent: u64,
+}
+
+impl Default for MergePolicy {
+    fn default() -> Self {
+        Self {
+            segments_per_tier: 10,
+            max_merge_at_once: 10,
+            floor_documents: 2000,
+            max_documents: 50_000_000,
+            deleted_percent: 33,
+        }
+    }
+}
+
+impl MergePolicy {
+    /// The segments that are merged next, by their positions; none if all is well.
+    pub fn choose(&self, segments: &[SegmentSize]) -> Option<Vec<usize>> {
+        let too_dead = |segment: &SegmentSize| {
+            let deleted = segment.documents.saturating_sub(segment.live);
+            deleted > 0
+                && deleted.saturating_mul(100) >= segment.documents.saturating_mul(self.deleted_percent)
+        };
+        if let Some(alone) = segments.iter().position(too_dead) {
+            return Some(vec![alone]);
+        }
+        if segments.len() < self.segments_per_tier {
+            return None;
+        }
+        let mut order: Vec<usize> = (0..segments.len()).collect();
+        order.sort_by_key(|at| segments[*at].live.max(self.floor_documents));
+        let mut batch = Vec::new();
+        let mut sum = 0u64;
+        for at in order {
+            sum = sum.saturating_add(segments[at].live);
+            if batch.len() == self.max_merge_at_once || sum > self.max_documents {
+                break;
+            }
+            batch.push(at);
+        }
+        (batch.len() >= 2).then_some(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(live: &[u64]) -> Vec<SegmentSize> {
+        live.iter().map(|live| SegmentSize { documents: *live, live: *live }).collect()
+    }
+
+    #[test]
+    fn few_segments_are_left_alone() {
+        let policy = MergePolicy::default();
+        assert_eq!(policy.choose(&[]), None);
+        assert_eq!(policy.choose(&sizes(&[1; 9])), None);
+        assert_eq!(policy.choose(&sizes(&[0])), None);
+    }
+
+    #[test]
+    fn ten_of_about_one_size_are_merged() {
+        let policy = MergePolicy::default();
+        let mut live = vec![9_000_000];
+        live.extend([5, 4, 3, 2, 1, 1, 1, 1, 1, 1]);
+        // Small ones count alike, so their order stays.
+        assert_eq!(policy.choose(&sizes(&live)), Some((1..11).collect()));
+        let many = sizes(&[3000; 25]);
+        assert_eq!(policy.choose(&many), Some((0..10).collect()));
+    }
+
+    #[test]
+    fn a_merge_stays_within_its_bound() {
+        let policy = MergePolicy::default();
+        let mut live = vec![20_000_000; 10];
+        assert_eq!(policy.choose(&sizes(&live)), Some(vec![0, 1]));
+        live.fill(30_000_000);
+        assert_eq!(policy.choose(&sizes(&live)), None);
+    }
+
+    #[test]
+    fn what_is_mostly_deleted_is_written_anew() {
+        let policy = MergePolicy::default();
+        let mut segments = sizes(&[100, 100, 100]);
+        segments[1].live = 68;
+        assert_eq!(policy.choose(&segments), None);
+        segments[1].live = 67;
+        assert_eq!(policy.choose(&segments), Some(vec![1]));
+    }
+}

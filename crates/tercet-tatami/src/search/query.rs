@@ -1,0 +1,107 @@
+//! What is searched for: words and how they go together.
+//!
+//! ```text
+//! query   clause … ("OR" between clauses may be written or left out)
+//! clause  sign part ("AND" sign part) …
+//! sign    nothing, "+" (must be there), "-" or "NOT" (must not be there)
+//! part    word, "words that follow each other", ( query )
+//! ```
+//!
+//! A document is found if it holds one of the words that have no sign, or all of those with `+` if there are such; and none of
+//! those with `-`. Words without a sign beside ones with `+` count for the ranking only. `a AND b` is `(+a +b)`; it binds
+//! closer than what stands side by side. The score is the sum over the words of the parts that match, in the order of the
+//! query; a list of plain words is therefore ranked exactly as the format says.
+//!
+//! ```
+//! use tercet_tatami::search::Query;
+//!
+//! let query = Query::parse("open +\"source code\" -beta")?;
+//! assert_eq!(query.words().collect::<Vec<_>>(), ["open", "source", "code"]);
+//! let error = Query::parse("open (source").unwrap_err();
+//! assert_eq!((error.at, error.to_string().as_str()), (5, "`(` is not closed"));
+//! # Ok::<(), tercet_tatami::search::QueryError>(())
+//! ```
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use parse::QueryError;
+
+use super::analyze;
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    pub(super) root: Group,
+}
+
+/// How a part goes together with those beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    May,
+    Must,
+    Not,
+}
+
+/// Parts side by side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) parts: Vec<(Sign, Part)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Word(String),
+    /// Words that follow each other.
+    Phrase(Vec<String>),
+    Group(Group),
+}
+
+impl Query {
+    /// The words of a text, whatever stands between them: any of them.
+    pub fn of_words(text: &str) -> Self {
+        let words = analyze::tokens(text.as_bytes());
+        let parts = words.into_iter().map(|word| (Sign::May, Part::Word(word))).collect();
+        Self { root: Group { parts } }
+    }
+
+    /// The words that are searched for, in order, without those that must not be there.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        let mut out = Vec::new();
+        self.root.collect(&mut out);
+        out.into_iter()
+    }
+
+    /// The words, if there is nothing but words without a sign.
+    pub(super) fn plain(&self) -> Option<Vec<&str>> {
+        let plain = |(sign, part): &(Sign, Part)| matches!((sign, part), (Sign::May, Part::Word(_)));
+        self.root.parts.iter().all(plain).then(|| self.words().collect())
+    }
+
+    /// Whether there are words that must follow each other.
+    pub fn has_phrase(&self) -> bool {
+        self.root.has_phrase()
+    }
+}
+
+impl Group {
+    fn collect<'a>(&'a self, out: &mut Vec<&'a str>) {
+        for (sign, part) in &self.parts {
+            match part {
+                _ if *sign == Sign::Not => {}
+                Part::Word(word) => out.push(word),
+                Part::Phrase(words) => out.extend(words.iter().map(String::as_str)),
+                Part::Group(group) => group.collect(out),
+            }
+        }
+    }
+
+    fn has_phrase(&self) -> bool {
+        self.parts.iter().any(|(_, part)| match part {
+            Part::Word(_) => false,
+            Part::Phrase(_) => true,
+            Part::Group(group) => group.has_phrase(),
+        })
+    }
+}

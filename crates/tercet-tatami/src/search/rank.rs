@@ -1,0 +1,148 @@
+//! The two rankings, and what bounds them.
+
+use serde::Serialize;
+
+use super::score::{self, K1};
+use crate::column::Values;
+use crate::fault::{Error, Fault};
+use crate::file::File;
+
+/// How much the length of a document matters to BM25.
+const B: f32 = 0.75;
+
+/// How documents are ranked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rank {
+    /// As the format says: BM25 with `b = 0`, the length of a document does not matter.
+    #[default]
+    Format,
+    /// BM25 with `k1 = 1.2` and `b = 0.75`; the length of a document is the sum of its four norms.
+    Bm25,
+}
+
+/// What the lengths of the documents make of a frequency.
+#[derive(Debug)]
+pub(crate) struct Norms {
+    /// `k1 (1 - b + b · length / average)` of each document.
+    factors: Vec<f32>,
+    /// The smallest of [`CHUNK`] documents each.
+    least: Vec<f32>,
+    smallest: f32,
+}
+
+/// Documents that share a smallest factor.
+const CHUNK: usize = 256;
+
+/// With more chunks than this the smallest of all is good enough.
+const CHUNKS_TRIED: usize = 16;
+
+impl Norms {
+    /// Reads the norms of a segment.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "scores are rounded")]
+    pub(super) fn read(file: &File) -> Result<Self, Error> {
+        let mut lengths = vec![0u32; usize::try_from(file.rows()).unwrap_or(0)];
+        for column in file.read_columns(&[4, 5, 6, 7])? {
+            let Values::UInt16(norms) = &column.values else {
+                let name = "norm_body".into();
+                return Err(file.error(Fault::NoSuchColumn { name, available: file.schema().some_names() }));
+            };
+            lengths.iter_mut().zip(norms).for_each(|(length, norm)| *length += u32::from(*norm));
+        }
+        let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
+        let average = if total == 0 { 1.0 } else { total as f64 / lengths.len() as f64 };
+        let factor = |length: &u32| K1 * (1.0 - B + B * (f64::from(*length) / average) as f32);
+        Ok(Self::new(lengths.iter().map(factor).collect()))
+    }
+
+    fn new(factors: Vec<f32>) -> Self {
+        let least = |some: &[f32]| some.iter().copied().fold(f32::INFINITY, f32::min);
+        let chunks: Vec<f32> = factors.chunks(CHUNK).map(least).collect();
+        Self { smallest: least(&chunks), least: chunks, factors }
+    }
+
+    /// The smallest factor of documents from `first` to `last`, or less.
+    fn least(&self, first: u32, last: u32) -> f32 {
+        let (from, to) = (first as usize / CHUNK, last as usize / CHUNK);
+        if to - from > CHUNKS_TRIED {
+            return self.smallest;
+        }
+        let some = self.least.get(from..=to).unwrap_or(&self.least);
+        some.iter().copied().fold(f32::INFINITY, f32::min)
+    }
+}
+
+/// Scores of words.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Weigher<'a> {
+    Format,
+    Bm25(&'a Norms),
+}
+
+/// What BM25 makes of a frequency, before the rareness of the word.
+#[inline]
+#[expect(clippy::cast_precision_loss, reason = "scores are rounded")]
+fn part(frequency: u32, factor: f32) -> f32 {
+    let f = frequency as f32;
+    f * (K1 + 1.0) / (f + factor)
+}
+
+impl Weigher<'_> {
+    /// The score of one document.
+    #[inline]
+    pub(super) fn score(self, idf: f32, document: u32, frequency: u32) -> f32 {
+        match self {
+            Self::Format => score::term(idf, frequency),
+            Self::Bm25(norms) => {
+                let factor = norms.factors.get(document as usize).copied().unwrap_or(norms.smallest);
+                idf * part(frequency, factor)
+            }
+        }
+    }
+
+    /// The scores of a block, and the best of them before the rareness of the word where blocks have no other bound.
+    pub(super) fn scores(
+        self,
+        idf: f32,
+        documents: &[u32],
+        frequencies: &[u32],
+        out: &mut [f32],
+    ) -> Option<f32> {
+        match self {
+            Self::Format => {
+                for (score, frequency) in out.iter_mut().zip(frequencies) {
+                    *score = score::term(idf, *frequency);
+                }
+                None
+            }
+            Self::Bm25(norms) => {
+                let mut best = 0.0f32;
+                for ((score, frequency), document) in out.iter_mut().zip(frequencies).zip(documents) {
+                    let factor = norms.factors.get(*document as usize).copied().unwrap_or(norms.smallest);
+                    let part = part(*frequency, factor);
+                    best = best.max(part);
+                    *score = idf * part;
+                }
+                Some(best)
+            }
+        }
+    }
+
+    /// No document from `first` to `last` with at most this frequency scores more, but for rounding.
+    #[inline]
+    pub(super) fn bound(self, idf: f32, frequency: u32, first: u32, last: u32) -> f32 {
+        match self {
+            Self::Format => score::term(idf, frequency),
+            Self::Bm25(norms) => idf * part(frequency, norms.least(first, last)),
+        }
+    }
+}
+
+/// A sum of bounds, widened by more than rounding can make of the scores below it. Scores are rounded a few times each, are
+/// not quite monotone in the frequency for that, and are added in another order than bounds.
+#[inline]
+pub(super) fn widened(sum: f64, words: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "few words")]
+    let slack = 1.0 + (words as f64 + 8.0) * f64::from(f32::EPSILON);
+    sum * slack
+}

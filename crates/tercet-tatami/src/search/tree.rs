@@ -1,0 +1,239 @@
+//! Questions with signs, parentheses and phrases.
+//!
+//! Parts of a question walk over the documents like single words do: all of some parts leap to where the last of them is, any
+//! of some parts go to the first. Before a document is looked at, the best scores of the blocks at hand are added up; where
+//! that is too little, the walk goes on behind the first of them. Texts are read last, for documents that hold all words of a
+//! phrase and would be among the best if they held the phrase.
+
+use super::cursor::{Cursor, END};
+use super::query::{Group, Part, Sign};
+use super::rank::widened;
+use super::top::Top;
+use crate::fault::Fault;
+use crate::predicate::Mask;
+
+/// A part of a question, bound to the lists of a segment.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// Nothing holds it.
+    Nothing,
+    /// A list.
+    Word(usize),
+    All(Vec<(Sign, Node)>, Option<usize>),
+}
+
+/// Says whether a document holds a phrase.
+pub(super) type Holds<'c> = dyn FnMut(u32, &[String]) -> Result<bool, Fault> + 'c;
+
+/// What a search needs beside the lists.
+pub(super) struct Search<'c, 'a> {
+    pub(super) cursors: Vec<Cursor<'a>>,
+    /// The phrases of the question.
+    pub(super) phrases: Vec<Vec<String>>,
+    pub(super) allowed: Option<&'c Mask>,
+    pub(super) scored: u64,
+    /// Says whether a document holds a phrase. Texts are read and counted there.
+    pub(super) holds: &'c mut Holds<'c>,
+}
+
+/// How much is known of a document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Its words: a phrase is there as far as it is wanted.
+    Words,
+    /// Its text.
+    Text,
+}
+
+impl<'a> Search<'_, 'a> {
+    /// Binds a group. `open` gives the list of a word, if there is one.
+    pub(super) fn bind(
+        &mut self,
+        group: &Group,
+        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, Fault>,
+    ) -> Result<Node, Fault> {
+        let mut nodes = Vec::with_capacity(group.parts.len());
+        for (sign, part) in &group.parts {
+            let node = match part {
+                Part::Word(word) => self.word(word, open)?,
+                Part::Phrase(words) => {
+                    let all = words.iter().map(|word| Ok((Sign::Must, self.word(word, open)?)));
+                    let all = all.collect::<Result<Vec<_>, Fault>>()?;
+                    self.phrases.push(words.clone());
+                    all_of(all, Some(self.phrases.len() - 1))
+                }
+                Part::Group(group) => self.bind(group, open)?,
+            };
+            nodes.push((*sign, node));
+        }
+        Ok(all_of(nodes, None))
+    }
+
+    fn word(
+        &mut self,
+        word: &str,
+        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, Fault>,
+    ) -> Result<Node, Fault> {
+        let Some(cursor) = open(word)? else { return Ok(Node::Nothing) };
+        self.cursors.push(cursor);
+        Ok(Node::Word(self.cursors.len() - 1))
+    }
+
+    /// The best documents.
+    pub(super) fn best(&mut self, root: &Node, k: usize, seed: f32) -> Result<Vec<(u32, f32)>, Fault> {
+        let mut top = Top::new(k);
+        let words = self.cursors.len();
+        let has_phrase = !self.phrases.is_empty();
+        let mut document = 0;
+        loop {
+            document = self.seek(root, document)?;
+            if document == END {
+                return Ok(top.into_sorted());
+            }
+            let (bound, last) = self.bound(root, document);
+            let bound = widened(bound, words);
+            if bound < f64::from(seed) || top.is_full() && bound <= f64::from(top.threshold()) {
+                if last >= END - 1 {
+                    return Ok(top.into_sorted());
+                }
+                document = last.max(document) + 1;
+                continue;
+            }
+            if self.allowed.is_none_or(|mask| mask.get(document as usize)) {
+                let mut score = self.score(root, document, 0.0, Look::Words)?;
+                let enough = |score: &f32| *score >= seed && (!top.is_full() || *score > top.threshold());
+                if has_phrase && score.as_ref().is_some_and(enough) {
+                    score = self.score(root, document, 0.0, Look::Text)?;
+                }
+                self.scored += 1;
+                if let Some(score) = score.filter(|score| *score >= seed) {
+                    top.push(document, score);
+                }
+            }
+            document += 1;
+        }
+    }
+
+    /// The first document from `target` on that may match: what must not be there, and phrases, are not looked at.
+    fn seek(&mut self, node: &Node, target: u32) -> Result<u32, Fault> {
+        match node {
+            Node::Nothing => Ok(END),
+            Node::Word(index) => self.cursors[*index].seek(target),
+            Node::All(nodes, _) if nodes.iter().any(|(sign, _)| *sign == Sign::Must) => {
+                let mut document = target;
+                'again: loop {
+                    for (_, node) in nodes.iter().filter(|(sign, _)| *sign == Sign::Must) {
+                        let found = self.seek(node, document)?;
+                        if found == END {
+                            return Ok(END);
+                        }
+                        if found != document {
+                            document = found;
+                            continue 'again;
+                        }
+                    }
+                    return Ok(document);
+                }
+            }
+            Node::All(nodes, _) => {
+                let mut first = END;
+                for (_, node) in nodes.iter().filter(|(sign, _)| *sign == Sign::May) {
+                    first = first.min(self.seek(node, target)?);
+                }
+                Ok(first)
+            }
+        }
+    }
+
+    /// No document from this one to the one told scores more.
+    fn bound(&mut self, node: &Node, document: u32) -> (f64, u32) {
+        match node {
+            Node::Nothing => (0.0, END),
+            Node::Word(index) => {
+                let cursor = &mut self.cursors[*index];
+                let lower = cursor.lower(document);
+                if lower > document {
+                    return (0.0, lower - 1);
+                }
+                (cursor.block_bound().into(), cursor.extent().1)
+            }
+            Node::All(nodes, _) => {
+                let (mut sum, mut last) = (0.0, END);
+                for (_, node) in nodes.iter().filter(|(sign, _)| *sign != Sign::Not) {
+                    let (bound, until) = self.bound(node, document);
+                    sum += bound;
+                    last = last.min(until);
+                }
+                (sum, last)
+            }
+        }
+    }
+
+    /// What is in `sum` and the score of a part, if it matches.
+    fn score(&mut self, node: &Node, document: u32, sum: f32, look: Look) -> Result<Option<f32>, Fault> {
+        match node {
+            Node::Nothing => Ok(None),
+            Node::Word(index) => {
+                let cursor = &mut self.cursors[*index];
+                if cursor.find(document)? { Ok(Some(sum + cursor.score()?)) } else { Ok(None) }
+            }
+            Node::All(nodes, phrase) => {
+                let (mut total, mut found, mut must) = (sum, false, false);
+                for (sign, node) in nodes {
+                    match sign {
+                        Sign::Not => {
+                            if self.is_excluded(node, document, look)? {
+                                return Ok(None);
+                            }
+                        }
+                        Sign::Must => match self.score(node, document, total, look)? {
+                            Some(more) => (total, must) = (more, true),
+                            None => return Ok(None),
+                        },
+                        Sign::May => {
+                            if let Some(more) = self.score(node, document, total, look)? {
+                                (total, found) = (more, true);
+                            }
+                        }
+                    }
+                }
+                let holds = match phrase {
+                    Some(phrase) if look == Look::Text => {
+                        let Self { holds, phrases, .. } = self;
+                        holds(document, &phrases[*phrase])?
+                    }
+                    _ => true,
+                };
+                Ok((holds && (found || must)).then_some(total))
+            }
+        }
+    }
+
+    /// Whether a part that must not be there is. Before the text is read, a phrase does not count as found.
+    fn is_excluded(&mut self, node: &Node, document: u32, look: Look) -> Result<bool, Fault> {
+        if look == Look::Words && has_phrase(node) {
+            return Ok(false);
+        }
+        Ok(self.score(node, document, 0.0, look)?.is_some())
+    }
+}
+
+fn has_phrase(node: &Node) -> bool {
+    match node {
+        Node::Nothing | Node::Word(_) => false,
+        Node::All(nodes, phrase) => phrase.is_some() || nodes.iter().any(|(_, node)| has_phrase(node)),
+    }
+}
+
+/// Parts side by side, without those that nothing holds.
+fn all_of(nodes: Vec<(Sign, Node)>, phrase: Option<usize>) -> Node {
+    let is_nothing = |node: &Node| matches!(node, Node::Nothing);
+    if nodes.iter().any(|(sign, node)| *sign == Sign::Must && is_nothing(node)) {
+        return Node::Nothing;
+    }
+    let nodes: Vec<(Sign, Node)> = nodes.into_iter().filter(|(_, node)| !is_nothing(node)).collect();
+    if nodes.iter().all(|(sign, _)| *sign == Sign::Not) {
+        return Node::Nothing;
+    }
+    Node::All(nodes, phrase)
+}

@@ -1,0 +1,185 @@
+//! The collection of the reference implementation.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tercet_tatami::collection::log;
+use tercet_tatami::collection::{MANIFEST, Member, Oddity};
+use tercet_tatami::predicate::{Expr, Literal, Test};
+use tercet_tatami::{Collection, Fault, File, Scalar};
+
+fn golden() -> Option<(PathBuf, Value)> {
+    let folder = tercet_testkit::golden("tatami")?;
+    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&text).unwrap();
+    Some((folder, manifest["collection"].clone()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn paths(members: &[Member]) -> Vec<&str> {
+    members.iter().map(|member| member.path.as_str()).collect()
+}
+
+fn strings(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|item| item.as_str().unwrap()).collect()
+}
+
+#[test]
+fn members_are_those_of_the_reference() {
+    let Some((folder, expected)) = golden() else { return };
+    let collection = Collection::open(folder.join("collection")).unwrap();
+    assert_eq!(collection.replay().records, 9);
+    assert!(
+        (collection.replay().dead_fraction() - expected["dead_fraction"].as_f64().unwrap()).abs() < 1e-12
+    );
+    let live = expected["live"].as_array().unwrap();
+    assert_eq!(collection.members().len(), live.len());
+    for (member, expected) in collection.members().iter().zip(live) {
+        assert_eq!(member.path, expected["path"].as_str().unwrap());
+        assert_eq!(member.rows, expected["rows"].as_u64().unwrap());
+        assert_eq!(member.bytes, expected["bytes"].as_u64().unwrap());
+        assert_eq!(format!("{:08x}", member.footer_crc), expected["footer_crc"].as_str().unwrap());
+        assert_eq!(hex(&member.id), expected["uuid_hex"].as_str().unwrap());
+        assert_eq!(u64::from(member.tier), expected["tier"].as_u64().unwrap());
+        assert_eq!(member.created_millis, expected["created_millis"].as_u64().unwrap());
+        assert_eq!(member.sort_column, expected["sort_column"].as_str().unwrap());
+        assert_eq!(u64::from(member.sort_type), expected["sort_type"].as_u64().unwrap());
+        assert_eq!(hex(&member.sort_min), expected["sort_min_hex"].as_str().unwrap());
+        assert_eq!(hex(&member.sort_max), expected["sort_max_hex"].as_str().unwrap());
+        let crawls = if expected["crawls"].is_null() { Vec::new() } else { strings(&expected["crawls"]) };
+        assert_eq!(member.crawls, crawls);
+        let zones: Vec<Value> = member
+            .zones
+            .iter()
+            .map(|zone| {
+                serde_json::json!({"column": zone.column, "type": zone.kind, "min_hex": hex(&zone.min), "max_hex": hex(&zone.max)})
+            })
+            .collect();
+        assert_eq!(Value::from(zones), expected["zones"]);
+    }
+}
+
+/// What is kept of a file is what the reference keeps of it, its identity included.
+#[test]
+fn files_are_described_as_the_reference_does() {
+    let Some((folder, _)) = golden() else { return };
+    let root = folder.join("collection");
+    for member in Collection::open(&root).unwrap().members() {
+        let file = File::open(root.join(&member.path)).unwrap();
+        let mut ours = Member::describe(&member.path, &file);
+        (ours.tier, ours.crawls, ours.created_millis) =
+            (member.tier, member.crawls.clone(), member.created_millis);
+        assert_eq!(ours, *member);
+    }
+}
+
+#[test]
+fn variants_have_the_members_of_the_reference_or_are_reported() {
+    let Some((folder, expected)) = golden() else { return };
+    for (name, live) in expected["variants"].as_object().unwrap() {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        let replayed = log::replay(&bytes);
+        if name.contains("mid_flip") {
+            // The reference loses every record behind the damaged one without a word.
+            assert!(matches!(replayed, Err(Fault::ManifestDamaged { .. })), "{name}");
+            let saved = log::salvage(&bytes).unwrap();
+            assert!(saved.odd.iter().any(|odd| matches!(odd, Oddity::Damaged { .. })));
+            assert_eq!(paths(&saved.members), ["part-0.tatami", "part-1.tatami", "part-3.tatami"]);
+            continue;
+        }
+        let replayed = replayed.unwrap();
+        assert_eq!(paths(&replayed.members), strings(live), "{name}");
+        let torn = replayed.odd.iter().any(|odd| matches!(odd, Oddity::TornTail { .. }));
+        assert_eq!(torn, name.contains("tail"), "{name}: {:?}", replayed.odd);
+        let unknown = replayed.odd.iter().any(|odd| matches!(odd, Oddity::UnknownKind { .. }));
+        assert_eq!(unknown, name.contains("unknown"), "{name}: {:?}", replayed.odd);
+    }
+}
+
+#[test]
+fn a_compacted_log_has_the_bytes_of_the_reference() {
+    let Some((folder, _)) = golden() else { return };
+    let expected = std::fs::read(folder.join("manifests/compacted.manifest")).unwrap();
+    let bytes = std::fs::read(folder.join("collection").join(MANIFEST)).unwrap();
+    assert_eq!(log::replay(&bytes).unwrap().compacted(), expected);
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::write(copy.path().join(MANIFEST), &bytes).unwrap();
+    let done = Collection::open(copy.path()).unwrap().compact(false).unwrap();
+    assert_eq!((done.live, done.records), (3, 9));
+    assert_eq!(std::fs::read(copy.path().join(MANIFEST)).unwrap(), expected);
+}
+
+fn condition(predicate: &Value) -> Expr {
+    let column = predicate["col"].as_str().unwrap().to_owned();
+    let value = |name: &str| {
+        let text = predicate[name].as_str().unwrap().to_owned();
+        if matches!(&*column, "id" | "status") { Literal::Number(text) } else { Literal::Text(text) }
+    };
+    let test = match predicate["op"].as_str().unwrap() {
+        "eq" => Test::Eq(value("value")),
+        "lt" => Test::Lt(value("value")),
+        "ge" => Test::Ge(value("value")),
+        "between" => Test::Between(value("value"), value("hi")),
+        "is_null" => Test::IsNull,
+        other => panic!("unknown test {other}"),
+    };
+    Expr::Test { column, test }
+}
+
+#[test]
+fn scans_have_the_rows_and_files_of_the_reference() {
+    let Some((folder, expected)) = golden() else { return };
+    let collection = Collection::open(folder.join("collection")).unwrap();
+    let scans = expected["scans"].as_array().unwrap();
+    assert_eq!(scans.len(), 6);
+    for scan in scans {
+        let condition = condition(&scan["pred"]);
+        let faulty = scan["reference_fault"] == true;
+        let kept: Vec<&str> =
+            collection.prune(&condition).unwrap().iter().map(|member| member.path.as_str()).collect();
+        if faulty {
+            assert_eq!(kept.len(), 3, "nulls are not counted in the manifest");
+        } else {
+            assert_eq!(kept, strings(&scan["prune_keeps"]), "{scan}");
+        }
+        let found = collection.scan().columns(&["id"]).filter(&condition);
+        let mut ids: Vec<i64> = Vec::new();
+        for batch in found.batches().unwrap() {
+            let batch = batch.unwrap().batch;
+            let number = |row| match batch.columns[0].scalar(row) {
+                Some(Scalar::Int64(id)) => id,
+                other => panic!("{other:?}"),
+            };
+            ids.extend((0..batch.rows.len()).map(number));
+        }
+        let expected = if faulty { &scan["correct_ids"] } else { &scan["ids"] };
+        let expected: Vec<i64> = expected.as_array().unwrap().iter().map(|id| id.as_i64().unwrap()).collect();
+        assert_eq!(ids, expected, "{scan}");
+        assert_eq!(found.count().unwrap(), expected.len() as u64);
+    }
+}
+
+#[test]
+fn keys_are_found_where_the_reference_finds_them() {
+    let Some((folder, expected)) = golden() else { return };
+    let collection = Collection::open(folder.join("collection")).unwrap();
+    for lookup in expected["lookups"].as_array().unwrap() {
+        let key = lookup["key"].as_str().unwrap();
+        if lookup["error"].is_string() {
+            let error = collection.lookup(&Scalar::Int32(4)).unwrap_err();
+            assert!(matches!(error.fault(), Fault::KeyType { .. }), "{error}");
+            continue;
+        }
+        let found = collection.lookup(&collection.parse_key(key).unwrap()).unwrap();
+        assert_eq!(found.files_opened, lookup["files_opened"].as_u64().unwrap(), "{key}");
+        assert_eq!(found.found.is_some(), lookup["found"].as_bool().unwrap(), "{key}");
+        if let Some((member, _, place)) = found.found {
+            assert_eq!(member.path, lookup["member"].as_str().unwrap());
+            assert_eq!(place.group as u64, lookup["group"].as_u64().unwrap());
+            assert_eq!(place.row_in_group, lookup["row"].as_u64().unwrap());
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! libFuzzer shell.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| tercet_fuzz::run("tatami_manifest", input));

@@ -1,0 +1,75 @@
+//! Manifests of collections.
+
+use std::path::Component;
+
+use tercet_tatami::collection::log::{Record, replay, salvage};
+use tercet_tatami::collection::{Oddity, Replay};
+
+/// Replays a log, appends to it where a writer would, and writes it anew: nothing that is live may be lost.
+pub(in super::super) fn run(input: &[u8]) {
+    let saved = salvage(input);
+    let Ok(read) = replay(input) else {
+        if let Ok(saved) = saved {
+            assert!(saved.odd.iter().any(|odd| matches!(odd, Oddity::Damaged { .. })));
+        }
+        return;
+    };
+    let saved = saved.unwrap_or_else(|error| panic!("read, but not saved: {error}"));
+    assert_eq!(saved.members, read.members, "a log without damage is saved as it is read");
+    assert!(
+        read.members.is_sorted_by(|one, other| one.path < other.path),
+        "one entry for each path, in order"
+    );
+    for member in &read.members {
+        let place = member.location("/root".as_ref());
+        let up = |place: &std::path::Path| place.components().any(|part| part == Component::ParentDir);
+        assert!(place.is_none_or(|place| place.starts_with("/root") && !up(&place)));
+    }
+    compacted(&read);
+    if input.len() >= 5 {
+        appended(input, &read);
+    }
+}
+
+fn compacted(read: &Replay) {
+    let new = read.compacted();
+    let again = replay(&new).unwrap_or_else(|error| panic!("a compacted log cannot be read: {error}"));
+    assert_eq!(again.members, read.members);
+    assert!(again.odd.is_empty());
+    assert_eq!(again.records, read.members.len() as u64);
+    assert_eq!(again.end, new.len() as u64);
+}
+
+/// What is torn is cut off, and what is appended is there.
+fn appended(input: &[u8], read: &Replay) {
+    let keep = usize::try_from(read.end).unwrap_or(usize::MAX);
+    let mut log = input.get(..keep).unwrap_or_else(|| panic!("the records end behind the end")).to_vec();
+    let doomed = read.members.first().map_or([0; 16], |member| member.id);
+    Record::Remove(doomed).put(&mut log);
+    let again = replay(&log).unwrap_or_else(|error| panic!("an appended log cannot be read: {error}"));
+    assert_eq!(again.members, read.members.get(1..).unwrap_or_default());
+    assert_eq!(again.records, read.records + 1);
+}
+
+/// Makes the checksums of the records right again, as far as their lengths lead.
+pub(in super::super) fn reseal(bytes: &mut [u8]) {
+    let mut at = 5;
+    while let Some((len, start)) = bytes.get(at + 1..).and_then(|rest| length(rest, at + 1)) {
+        let Some(end) = start.checked_add(len).filter(|end| end + 4 <= bytes.len()) else { return };
+        let crc = tercet_core::checksum::crc32c(&bytes[at..end]);
+        bytes[end..end + 4].copy_from_slice(&crc.to_le_bytes());
+        at = end + 4;
+    }
+}
+
+/// A length in its shortest form, and where it ends.
+fn length(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let mut value = 0usize;
+    for (index, byte) in bytes.iter().take(4).enumerate() {
+        value |= usize::from(byte & 0x7f) << (7 * index);
+        if *byte < 0x80 {
+            return Some((value, at + index + 1));
+        }
+    }
+    None
+}

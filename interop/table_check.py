@@ -1,0 +1,342 @@
+"""Tables of pyarrow, DuckDB and polars through `tatami convert` and back.
+
+usage: table_check.py --tatami PROGRAM
+
+Every table is written by its program in many ways (types, compressions, page kinds, row groups), made a .tatami file, and made
+Parquet, an Arrow file and an Arrow stream again; pyarrow compares both ends bit for bit, types included. DuckDB and polars read
+what we wrote.
+
+The last line is `N passed, N failed, N skipped`.
+"""
+
+import argparse
+import collections
+import datetime
+import decimal
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import duckdb
+import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+
+ROWS = 5_000
+
+
+class Tally:
+    """Counts results and tells failures at once."""
+
+    def __init__(self):
+        self.counts = collections.Counter()
+
+    def check(self, file, what, ok, why=""):
+        self.counts["passed" if ok else "failed"] += 1
+        if not ok:
+            print(f"failed: {file}: {what}: {why}")
+
+
+def with_nulls(values, every=7):
+    return [None if every and row % every == 3 else value for row, value in enumerate(values)]
+
+
+def floats(kind, bits):
+    """Every sort of number, NaN with bits of their own, and both zeros."""
+    odd = {np.float32: [0x7FC00000, 0xFF800001, 0x80000000, 0, 0x7F800000, 1], np.float16: [0x7E00, 0xFC01, 0x8000, 0, 1]}
+    odd[np.float64] = [0x7FF8000000000000, 0xFFF0000000000001, 1 << 63, 0, 0x7FF0000000000000, 1]
+    rng = np.random.default_rng(7)
+    out = rng.integers(0, np.iinfo(bits).max, ROWS, dtype=bits, endpoint=True)
+    out[: 40 * len(odd[kind])] = np.array(odd[kind] * 40, dtype=bits)
+    mask = np.arange(ROWS) % 11 == 5
+    return pa.array(out.view(kind), mask=mask)
+
+
+def everything():
+    """A column of every type that has a place."""
+    rng = np.random.default_rng(3)
+    texts = ["", "a", "straße", "日本" * 20, 'quote " and, comma\n', "x" * 300]
+    words = with_nulls([texts[n % len(texts)] for n in rng.integers(0, 100, ROWS)])
+    micros = rng.integers(-(10**15), 10**15, ROWS)
+    whole = rng.integers(-(10**9), 10**9, ROWS)
+    columns = {
+        "bool": pa.array(with_nulls(list(rng.integers(0, 2, ROWS) == 1))),
+        "string": pa.array(words),
+        "large_string": pa.array(words, pa.large_string()),
+        "coded": pa.array(words).dictionary_encode(),
+        "binary": pa.array([None if word is None else word.encode() for word in words], pa.binary()),
+        "fixed": pa.array(with_nulls([bytes(rng.integers(0, 255, 16, dtype=np.uint8)) for _ in range(ROWS)]), pa.binary(16)),
+        "date32": pa.array(with_nulls(list(whole // 100_000)), pa.date32()),
+        "time32": pa.array(with_nulls(list(abs(whole) % 86_400_000)), pa.time32("ms")),
+        "time64": pa.array(with_nulls(list(abs(whole))), pa.time64("us")),
+        "duration": pa.array(with_nulls([int(n) for n in whole])).cast(pa.duration("ms")),
+        "d9": pa.array(with_nulls([decimal.Decimal(int(n)).scaleb(-2) for n in whole // 10]), pa.decimal128(9, 2)),
+        "d18": pa.array(with_nulls([decimal.Decimal(int(n)).scaleb(-4) for n in micros]), pa.decimal128(18, 4)),
+        "d38": pa.array(with_nulls([decimal.Decimal(int(n) * 10**20).scaleb(-10) for n in micros]), pa.decimal128(38, 10)),
+        "list": pa.array(with_nulls([[int(n) if n % 3 else None] * (n % 4) for n in abs(whole) % 100]), pa.list_(pa.int64())),
+        "list_string": pa.array(with_nulls([[texts[n % 6], None][: n % 3] for n in abs(whole) % 100]), pa.list_(pa.string())),
+        "f32": floats(np.float32, np.uint32),
+        "f64": floats(np.float64, np.uint64),
+        "f16": floats(np.float16, np.uint16),
+        "nothing": pa.nulls(ROWS),
+    }
+    for bits in (8, 16, 32, 64):
+        for sign in ("int", "uint"):
+            name = f"{sign}{bits}"
+            info = np.iinfo(name)
+            values = rng.integers(info.min, info.max, ROWS, dtype=name, endpoint=True)
+            columns[name] = pa.array(values, mask=np.arange(ROWS) % 13 == 1)
+    for unit, scale in (("s", 10**6), ("ms", 10**3), ("us", 1)):
+        for zone in (None, "UTC", "Europe/Berlin"):
+            # Parquet has no seconds: readers differ in what they make of a zone that is noted beside it.
+            if unit == "s" and zone == "Europe/Berlin":
+                continue
+            columns[f"at_{unit}_{zone}"] = pa.array(with_nulls([int(n) for n in micros // scale]), pa.timestamp(unit, zone))
+    columns["at_ns"] = pa.array(with_nulls([int(n) * 1000 for n in micros]), pa.timestamp("ns", "UTC"))
+    return pa.table(columns)
+
+
+def plain_type(kind):
+    """What a type is when only its packing may change."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(pa.field("element", plain_type(kind.value_type)))
+    return kind
+
+
+def plain(table):
+    """The same values with types as they are everywhere, floats as their bits."""
+    arrays, names = [], []
+    for name, column in zip(table.column_names, table.columns):
+        array = column.combine_chunks()
+        array = array.chunk(0) if isinstance(array, pa.ChunkedArray) and array.num_chunks == 1 else array
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        if pa.types.is_dictionary(array.type):
+            array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain_type(array.type))).dictionary_decode()
+        target = plain_type(array.type)
+        if array.type != target:
+            array = array.cast(target)
+        if pa.types.is_floating(array.type):
+            array = array.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[array.type.bit_width])
+        arrays.append(array)
+        names.append(name)
+    return pa.table(arrays, names=names)
+
+
+def without_seconds(table):
+    """What Parquet can tell: times in seconds become milliseconds."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "s":
+            table = table.set_column(index, field.name, table.column(index).cast(pa.timestamp("ms", field.type.tz)))
+    return table
+
+
+def differences(expected, found):
+    if expected.column_names != found.column_names:
+        return f"columns {found.column_names}"
+    if expected.num_rows != found.num_rows:
+        return f"{found.num_rows} rows"
+    wrong = []
+    expected_types = [plain_type(kind) for kind in expected.schema.types]
+    found_types = [plain_type(kind) for kind in found.schema.types]
+    left, right = plain(expected), plain(found)
+    for index, name in enumerate(expected.column_names):
+        if expected_types[index] != found_types[index]:
+            wrong.append(f"{name}: {found_types[index]} instead of {expected_types[index]}")
+        elif not left.column(index).equals(right.column(index)):
+            wrong.append(f"{name}: other values")
+    return "; ".join(wrong)
+
+
+class Doors:
+    """Our command and a folder."""
+
+    def __init__(self, tally, program, folder):
+        self.tally, self.program, self.folder = tally, program, folder
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, *words, expect=0):
+        done = subprocess.run([self.program, *words], capture_output=True, text=True)
+        if expect is not None and done.returncode != expect:
+            raise RuntimeError(f"{' '.join(words)}: {done.returncode}: {done.stderr.strip()}")
+        return done
+
+    def through(self, name, source, expected, *options):
+        """Source → .tatami → Parquet, Arrow file, Arrow stream; each is compared with what is expected."""
+        middle = self.path("middle.tatami")
+        try:
+            self.run("convert", source, middle, "--force", *options)
+            verified = self.run("verify", middle, expect=None)
+            self.tally.check(name, "verify", verified.returncode == 0, verified.stdout)
+            for end, read in (
+                ("parquet", pa.parquet.read_table),
+                ("arrow", lambda path: pa.ipc.open_file(path).read_all()),
+                ("arrows", lambda path: pa.ipc.open_stream(path).read_all()),
+            ):
+                out = self.path(f"out.{end}")
+                self.run("convert", middle, out, "--force")
+                why = differences(without_seconds(expected) if end == "parquet" else expected, read(out))
+                self.tally.check(name, f"back as {end}", not why, why)
+        except (RuntimeError, pa.ArrowException) as error:
+            self.tally.check(name, "conversion", False, error)
+
+
+def of_pyarrow(doors, table):
+    for compression in ("none", "snappy", "gzip", "zstd", "lz4"):
+        for dictionary, version in ((True, "1.0"), (False, "2.0")):
+            path = doors.path("in.parquet")
+            pa.parquet.write_table(
+                table, path, compression=compression, use_dictionary=dictionary, data_page_version=version, row_group_size=1_300,
+                data_page_size=4_000, write_page_checksum=dictionary, store_decimal_as_integer=dictionary,
+            )
+            name = f"pyarrow, {compression}, pages {version}"
+            doors.through(name, path, pa.parquet.read_table(path))
+    for compression in (None, "lz4", "zstd"):
+        path = doors.path("in.arrow")
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        with pa.ipc.new_file(path, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=900)
+        doors.through(f"pyarrow, Arrow file, {compression}", path, table)
+        path = doors.path("in.arrows")
+        with pa.ipc.new_stream(path, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=900)
+        doors.through(f"pyarrow, Arrow stream, {compression}", path, table)
+    empty = table.slice(0, 0)
+    path = doors.path("in.parquet")
+    pa.parquet.write_table(empty, path)
+    doors.through("pyarrow, no rows", path, pa.parquet.read_table(path))
+
+
+def of_duckdb(doors):
+    query = f"""
+        SELECT i AS i64, (i % 100)::TINYINT AS i8, i::SMALLINT AS i16, i::INTEGER AS i32, (i * 7)::UBIGINT AS u64,
+            (i % 200)::UTINYINT AS u8, i::UINTEGER AS u32, i / 3.0 AS f64, (i / 7.0)::FLOAT AS f32, i % 3 = 0 AS flag,
+            CASE WHEN i % 5 = 0 THEN NULL ELSE 'row ' || i % 50 END AS text, ('b' || i)::BLOB AS blob,
+            DATE '2020-01-01' + (i % 1000)::INTEGER AS day, TIME '01:02:03' AS clock,
+            TIMESTAMP '2020-01-01 00:00:00' + INTERVAL (i) SECOND AS at_us,
+            (TIMESTAMP '2020-01-01 00:00:00' + INTERVAL (i) SECOND)::TIMESTAMP_MS AS at_ms,
+            (TIMESTAMP '2020-01-01 00:00:00' + INTERVAL (i) SECOND)::TIMESTAMP_NS AS at_ns,
+            TIMESTAMPTZ '2020-01-01 00:00:00+02' + INTERVAL (i) SECOND AS at_zone,
+            (i / 100)::DECIMAL(9, 2) AS d9, (i / 100)::DECIMAL(18, 3) AS d18, (i / 100)::DECIMAL(38, 5) AS d38,
+            CASE WHEN i % 7 = 0 THEN NULL ELSE list_slice([i, NULL, i + 1], 1, i % 4) END AS list, ['x' || i % 9] AS texts
+        FROM range({ROWS}) t(i)"""
+    for compression in ("uncompressed", "snappy", "gzip", "zstd", "lz4_raw"):
+        for version in ("V1", "V2"):
+            path = doors.path("in.parquet")
+            options = f"FORMAT parquet, COMPRESSION {compression}, ROW_GROUP_SIZE 2048, PARQUET_VERSION {version}"
+            duckdb.sql(f"COPY ({query}) TO '{path}' ({options})")
+            doors.through(f"DuckDB, {compression}, {version}", path, pa.parquet.read_table(path))
+
+
+def of_polars(doors, table):
+    taken = [name for name in table.column_names if not name.startswith(("d9", "d18", "d38", "time32", "fixed", "f16"))]
+    frame = polars.from_arrow(table.select(taken))
+    for compression in ("uncompressed", "snappy", "gzip", "zstd", "lz4"):
+        path = doors.path("in.parquet")
+        frame.write_parquet(path, compression=compression, row_group_size=1_000, data_page_size=3_000)
+        doors.through(f"polars, {compression}", path, pa.parquet.read_table(path))
+    path = doors.path("in.arrow")
+    frame.write_ipc(path, compression="lz4")
+    doors.through("polars, Arrow file", path, pa.ipc.open_file(path).read_all())
+
+
+def in_their_hands(doors, table):
+    """DuckDB and polars read what we wrote."""
+    path, middle = doors.path("in.parquet"), doors.path("middle.tatami")
+    pa.parquet.write_table(table, path)
+    doors.run("convert", path, middle, "--force")
+    for end in ("parquet", "arrow"):
+        doors.run("convert", middle, doors.path(f"out.{end}"), "--force")
+    count = duckdb.sql(f"SELECT count(*), count(string), sum(int32) FROM '{doors.path('out.parquet')}'").fetchall()
+    wanted = duckdb.sql(f"SELECT count(*), count(string), sum(int32) FROM '{path}'").fetchall()
+    doors.tally.check("out.parquet", "DuckDB", count == wanted, f"{count} {wanted}")
+    for end, read in (("parquet", polars.read_parquet), ("arrow", polars.read_ipc)):
+        frame = read(doors.path(f"out.{end}"))
+        same = frame["string"].to_list() == table.column("string").to_pylist()
+        doors.tally.check(f"out.{end}", "polars", same and frame.height == ROWS)
+
+
+def through_text(doors, table):
+    """CSV and JSONL keep values, given the types of the columns."""
+    taken = ["bool", "string", "binary", "int8", "uint64", "int64", "at_us_UTC", "list", "list_string"]
+    kinds = {
+        "bool": "bool", "string": "string", "binary": "bytes", "int8": "int8", "uint64": "uint64", "int64": "int64",
+        "at_us_UTC": "timestamp_micros", "list": "list:int64", "list_string": "list:string",
+    }
+    finite = pa.array(np.random.default_rng(5).standard_normal(ROWS))
+    part = table.select(taken).append_column("f64", finite)
+    path = doors.path("in.parquet")
+    pa.parquet.write_table(part, path)
+    schema = ",".join(f"{name}:{kinds[name]}:nullable" for name in taken) + ",f64:float64:nullable"
+    for end in ("csv", "tsv", "jsonl"):
+        middle, back = doors.path(f"middle.{end}"), doors.path("out.parquet")
+        doors.run("convert", path, middle, "--force")
+        doors.run("convert", middle, back, "--force", "--schema", schema)
+        why = differences(part, pa.parquet.read_table(back))
+        doors.tally.check(f"middle.{end}", "there and back", not why, why)
+
+
+def refused(doors, table):
+    """What has no place is named, all of it, and nothing is written."""
+    rows = [{"x": row, "y": "t"} for row in range(5)]
+    odd = pa.table({
+        "fine": pa.array(range(5)), "point": pa.array(rows), "nested": pa.array([[[1]]] * 5),
+        "map": pa.array([[("k", 1)]] * 5, pa.map_(pa.string(), pa.int64())),
+    })
+    path, out = doors.path("odd.parquet"), doors.path("odd.tatami")
+    pa.parquet.write_table(odd, path)
+    done = doors.run("convert", path, out, expect=7)
+    named = all(f"`{name}`" in done.stderr for name in ("point", "nested", "map")) and "`fine`" not in done.stderr
+    doors.tally.check("odd.parquet", "columns are named", named and not os.path.exists(out), done.stderr)
+    times = pa.table({"at": pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("ns"))})
+    pa.parquet.write_table(times, path, use_deprecated_int96_timestamps=True)
+    done = doors.run("convert", path, out, expect=7)
+    doors.tally.check("odd.parquet", "INT96 is named", "`at` (INT96)" in done.stderr, done.stderr)
+    lists = pa.table({"l": pa.array([[1], [2]])})
+    pa.parquet.write_table(lists, path)
+    done = doors.run("convert", path, out, "--profile", "interop", expect=7)
+    doors.tally.check("odd.parquet", "lists for others", "`l`" in done.stderr, done.stderr)
+    fine = pa.table({"at": pa.array([1_500], pa.timestamp("ns"))})
+    pa.parquet.write_table(fine, path)
+    done = doors.run("convert", path, out, expect=8)
+    doors.tally.check("odd.parquet", "times between microseconds", "row 0" in done.stderr, done.stderr)
+    doors.run("convert", path, out, "--floor-timestamps")
+    doors.tally.check("odd.parquet", "cut times", doors.run("cat", out).stdout == '{"at":1}\n')
+    doors.run("convert", path, out, "--raw-timestamps", "--force")
+    doors.tally.check("odd.parquet", "raw times", doors.run("cat", out).stdout == '{"at":1500}\n')
+    summary = json.loads(doors.run("convert", path, out, "--raw-timestamps", "--force", "--json").stdout)
+    doors.tally.check("odd.parquet", "summary", summary["rows"] == 1 and summary["input_format"] == "parquet", summary)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tatami", required=True)
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="tercet-tables-") as folder:
+        doors = Doors(tally, os.path.abspath(parser.parse_args().tatami), folder)
+        table = everything()
+        of_pyarrow(doors, table)
+        of_duckdb(doors)
+        of_polars(doors, table)
+        in_their_hands(doors, table)
+        through_text(doors, table)
+        refused(doors, table)
+    counts = tally.counts
+    print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
