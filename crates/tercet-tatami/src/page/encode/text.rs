@@ -15,7 +15,7 @@
 //! | 2,301 Japanese texts | 208,425 | 105,950 | 73,217 | 75,435 | +3.0 % |
 //!
 //! The rule: a sample of one page in [`MEASURED_PAGES`] of a column is compressed both ways, and symbols are used until the next
-//! such page if it is at most [`WORSE_PERCENT`] longer with them. Without a codec the shorter payload wins. Either way symbols must
+//! such page if it is at least [`BETTER_PERCENT`] shorter with them. Without a codec the shorter payload wins. Either way symbols must
 //! make the payload shorter, the symbol table counted until a page uses it.
 
 use bytes::Bytes;
@@ -30,8 +30,9 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
 use crate::writer::{Compressor, WriterOptions};
 
-/// Stored text behind symbols may be this much longer than without.
-const WORSE_PERCENT: usize = 1;
+/// A stored sample must be this much shorter behind symbols: it is too short for repeats that lie far apart, which only text
+/// without symbols has all of, and codes take longer to read.
+const BETTER_PERCENT: usize = 4;
 
 /// Pages of a few huge values are left as they are: codes can be twice as long as what they stand for.
 const MAX_PAGE_BYTES: u64 = 1 << 30;
@@ -114,7 +115,7 @@ fn pays(compressor: Compressor, symbols: &Symbols, values: &[&[u8]], plain_len: 
     }
     let stored = |payload: &[u8]| Ok::<_, Fault>(compressor.payload(payload, None)?.stored_len(payload));
     let without = stored(&plain)?;
-    Ok(stored(&coded)? <= without + without / 100 * WORSE_PERCENT)
+    Ok(stored(&coded)? <= without - without / 100 * BETTER_PERCENT)
 }
 
 /// Values that follow one another, from a few places of a page.
