@@ -30,7 +30,7 @@
 //! | [`table`] | columns on both sides |
 //! | [`options`] | which columns get which roles, what becomes of times |
 //! | [`read`] | Parquet and Arrow files as rows |
-//! | [`write`] | rows as Parquet and Arrow files |
+//! | [`mod@write`] | rows as Parquet and Arrow files |
 //! | [`note`] | types that come back by a note |
 
 pub mod error;
