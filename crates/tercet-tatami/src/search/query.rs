@@ -26,6 +26,8 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 pub use parse::QueryError;
 
 use super::analyze;
@@ -66,6 +68,20 @@ impl Query {
         Self { root: Group { parts } }
     }
 
+    /// The same question with each word once among those it stands beside without a sign. The ranking of the format
+    /// counts a word as often as it is written; other rankings are better off without that.
+    ///
+    /// ```
+    /// use tercet_tatami::search::Query;
+    ///
+    /// assert_eq!(Query::of_words("to be or not to be").once(), Query::of_words("to be or not"));
+    /// ```
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.root.once();
+        self
+    }
+
     /// The words that are searched for, in order, without those that must not be there.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         let mut out = Vec::new();
@@ -86,6 +102,18 @@ impl Query {
 }
 
 impl Group {
+    fn once(&mut self) {
+        let mut seen = HashSet::new();
+        self.parts.retain_mut(|(sign, part)| match part {
+            Part::Word(word) if *sign == Sign::May => seen.insert(word.clone()),
+            Part::Group(group) => {
+                group.once();
+                true
+            }
+            Part::Word(_) | Part::Phrase(_) => true,
+        });
+    }
+
     fn collect<'a>(&'a self, out: &mut Vec<&'a str>) {
         for (sign, part) in &self.parts {
             match part {

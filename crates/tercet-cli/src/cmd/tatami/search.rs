@@ -70,7 +70,7 @@ pub(crate) struct Args {
 enum Ranking {
     /// As the format says: BM25 with b = 0, the length of a document does not matter
     Format,
-    /// BM25 with k1 = 1.2 and b = 0.75
+    /// BM25 with k1 = 1.2 and b = 0.75; a word that is written twice counts once
     Bm25,
 }
 
@@ -109,6 +109,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             Failure::request(format!("the query: {error}")).with_excerpt(&args.query, &(error.at..end))
         })?
     };
+    // The format counts a word as often as it is written.
+    let query = if args.rank == Ranking::Bm25 { query.once() } else { query };
     let file = open_to_print(args.input.source()?)?;
     let Some(segment) = file.segment()? else {
         return Err(Failure::request(format!("{}: is no search segment", escape::name(file.name())))
