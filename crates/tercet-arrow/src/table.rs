@@ -275,7 +275,7 @@ fn stored(kind: &DataType) -> Option<(Type, DataType)> {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             return Some((Type::Bytes, DataType::BinaryView));
         }
-        DataType::FixedSizeBinary(_) | DataType::Decimal128(..) | DataType::Decimal256(..) => Type::Bytes,
+        DataType::FixedSizeBinary(1..) | DataType::Decimal128(..) | DataType::Decimal256(..) => Type::Bytes,
         DataType::Timestamp(..) => Type::TimestampMicros,
         _ => return None,
     };

@@ -449,17 +449,18 @@ fn what_has_no_place_is_named_column_by_column() {
         Field::new("point", DataType::Struct(vec![Arc::clone(&inner)].into()), true),
         Field::new("nested", DataType::List(Arc::new(Field::new("element", list.clone(), true))), true),
         Field::new("span", DataType::Interval(IntervalUnit::MonthDayNano), true),
+        Field::new("nothing", DataType::FixedSizeBinary(0), true),
         Field::new("list", list, true),
     ]);
     let error = Table::from_arrow(&"odd".into(), &schema, &Options::new()).unwrap_err();
     let Error::Types { columns, .. } = &error else { panic!("{error}") };
     let names: Vec<&str> = columns.iter().map(|refused| refused.column.as_str()).collect();
-    assert_eq!(names, ["point", "nested", "span"]);
+    assert_eq!(names, ["point", "nested", "span", "nothing"]);
     let interop = Options::new().with_interop(true);
     let Err(Error::Types { columns, .. }) = Table::from_arrow(&"odd".into(), &schema, &interop) else {
         panic!("lists are refused for others")
     };
-    assert_eq!(columns.len(), 4);
+    assert_eq!(columns.len(), 5);
 }
 
 #[test]

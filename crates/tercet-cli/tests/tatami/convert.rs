@@ -59,6 +59,24 @@ fn every_format_becomes_every_other() {
     }
 }
 
+/// Names give roles to columns of `.tatami` files only: text stays text in other formats.
+#[test]
+fn texts_of_any_name_stay_texts() {
+    let folder = Folder::new();
+    folder.write("in.jsonl", "{\"body\":\"hello\",\"html\":\"é\"}\n");
+    folder.ok("convert in.jsonl a.parquet");
+    folder.ok("convert a.parquet b.arrow");
+    for from in ["a.parquet", "b.arrow"] {
+        assert_eq!(
+            folder.ok(&format!("convert {from} - --to jsonl")).out,
+            "{\"body\":\"hello\",\"html\":\"é\"}\n"
+        );
+        assert_eq!(folder.ok(&format!("convert {from} - --to csv")).out, "body,html\nhello,é\n");
+    }
+    folder.ok("convert a.parquet c.tatami");
+    assert!(folder.ok("inspect c.tatami").out.contains("blobref"));
+}
+
 #[test]
 fn inputs_are_known_by_their_bytes() {
     let folder = Folder::new();

@@ -128,6 +128,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         declared: args.schema.as_ref(),
         roles: &args.roles,
         timestamps: timestamps(args),
+        into_tatami: to == Format::Tatami,
         interop: to == Format::Tatami && args.layout.is_interop(),
         batch: args.batch.map(|rows| rows as usize),
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use tercet::arrow::{Options, Rows, Table, Timestamps};
+use tercet::arrow::{Options, Roles, Rows, Table, Timestamps};
 use tercet::core::{ByteSource, Progress as _, SourceError, Span};
 use tercet::tatami::scan::Batches;
 use tercet::tatami::{Column, Schema};
@@ -31,6 +31,8 @@ pub(super) struct Asked<'a> {
     pub(super) declared: Option<&'a Declared>,
     pub(super) roles: &'a RoleLists,
     pub(super) timestamps: Timestamps,
+    /// Roles are for files that have them: a text called `body` stays one in the others.
+    pub(super) into_tatami: bool,
     pub(super) interop: bool,
     pub(super) batch: Option<usize>,
 }
@@ -69,7 +71,7 @@ pub(super) fn open(
     }
     let read = Arc::new(AtomicU64::new(0));
     let source: Arc<dyn ByteSource> = Arc::new(Watched { source, read: Arc::clone(&read) });
-    let roles = asked.roles.roles();
+    let roles = if asked.into_tatami { asked.roles.roles() } else { Roles::none() };
     if let Some(format) = format.in_arrow() {
         let options =
             Options::new().with_roles(roles).with_timestamps(asked.timestamps).with_interop(asked.interop);
