@@ -15,7 +15,8 @@ use sha2::{Digest, Sha256};
 use tercet_core::progress::Silent;
 use tercet_core::source::Memory;
 use tercet_tatami::search::{
-    Cluster, Document, Doomed, MergeOptions, Segment, SegmentBuilder, SegmentOptions, delete, merge,
+    Cluster, Document, Doomed, MergeOptions, Query, Rank, SearchOptions, Segment, SegmentBuilder,
+    SegmentOptions, delete, merge,
 };
 use tercet_tatami::{Fault, File, OpenOptions, Scalar, VerifyOptions, WriterOptions, verify_source};
 
@@ -135,16 +136,29 @@ proptest! {
             .collect();
         let segments: Vec<Segment> = named.iter().map(|pages| open(&built(pages, true))).collect();
         let one = open(&built(&named.concat(), true));
-        let query = query.join(" ");
-        let (hits, stats) = Cluster::new(&segments).search(&query, k).unwrap();
-        let whole = one.search(&query, k).unwrap();
-        let bits = |scores: Vec<f32>| scores.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-        prop_assert_eq!(
-            bits(hits.iter().map(|hit| hit.score).collect()),
-            bits(whole.iter().map(|hit| hit.score).collect())
-        );
-        prop_assert!(hits.is_sorted_by(|a, b| (b.score, &a.doc_id) < (a.score, &b.doc_id)));
-        prop_assert!(stats.visited <= stats.candidates && stats.candidates <= segments.len() as u64);
+        let query = Query::of_words(&query.join(" "));
+        let cluster = Cluster::new(&segments);
+        // Twice, as what a search learns of the blocks is used by the next one.
+        for rank in [Rank::Bm25, Rank::Format, Rank::Bm25] {
+            let options = SearchOptions::new(k).with_rank(rank);
+            for segment in &segments {
+                segment.find(&query, &options).unwrap();
+            }
+            let (hits, stats) = cluster.find(&query, &options, None).unwrap();
+            let whole = one.find(&query, &options).unwrap().hits;
+            let bits = |scores: Vec<f32>| scores.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            prop_assert_eq!(
+                bits(hits.iter().map(|hit| hit.score).collect()),
+                bits(whole.iter().map(|hit| hit.score).collect())
+            );
+            prop_assert!(hits.is_sorted_by(|a, b| (b.score, &a.doc_id) < (a.score, &b.doc_id)));
+            prop_assert!(stats.visited <= stats.candidates && stats.candidates <= segments.len() as u64);
+            for hit in &hits {
+                let words = cluster.explain(&query, &options, hit).unwrap();
+                let sum = words.iter().fold(0.0f32, |sum, word| sum + word.score);
+                prop_assert_eq!(sum.to_bits(), hit.score.to_bits());
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use assert_cmd::Command;
 
 /// A folder and the program that runs in it.
-pub(crate) struct Folder(pub(crate) tempfile::TempDir, &'static str);
+pub(crate) struct Folder(pub(crate) tempfile::TempDir, pub(crate) &'static str);
 
 /// What a command said and did.
 pub(crate) struct Said {

@@ -12,6 +12,11 @@ mod doors;
 #[path = "../support/folder.rs"]
 mod folder;
 mod golden;
+#[cfg(unix)]
+mod killed;
+#[cfg(unix)]
+#[path = "../support/killed.rs"]
+mod killing;
 mod print;
 mod refused;
 mod scan;

@@ -90,6 +90,54 @@ fn lines_and_collections_are_read() {
     assert_eq!(found[0]["doc_id"], "17");
 }
 
+/// Many segments answer as the one that they would make together.
+#[test]
+fn a_folder_of_segments_is_searched_as_one() {
+    let folder = folder();
+    std::fs::create_dir(folder.path("all")).unwrap();
+    for (name, file) in [("a.txt", "all/1.tatami"), ("b.md", "all/2.tatami"), ("c.html", "all/3.tatami")] {
+        folder.ok(&format!("index docs/{name} -o {file}"));
+    }
+    folder.ok("merge all/1.tatami all/2.tatami all/3.tatami -o one.tatami");
+    let scored = |found: &[Value]| -> Vec<(String, String)> {
+        found.iter().map(|hit| (hit["url"].to_string(), hit["score"].to_string())).collect()
+    };
+    let same = || {
+        for query in ["fox", "red grey dog", "-grey red", "\"fox is grey\"", "+fox lazy", "cat"] {
+            for rank in ["format", "bm25"] {
+                let (one, alone) = hits(&folder, &["one.tatami", query, "--rank", rank]);
+                let (code, found) = hits(&folder, &["all", query, "--rank", rank, "--explain"]);
+                assert_eq!((code, scored(&found)), (one, scored(&alone)), "{query} {rank}");
+                for hit in &found {
+                    let words = hit["explain"].as_array().unwrap().iter();
+                    let sum = words.fold(0.0f32, |sum, word| sum + word["score"].as_f64().unwrap() as f32);
+                    assert_eq!(sum.to_bits(), (hit["score"].as_f64().unwrap() as f32).to_bits(), "{query}");
+                }
+            }
+        }
+        let (_, found) = hits(&folder, &["all", "fox", "--where", "norm_body < 9"]);
+        assert_eq!(urls(&found), ["docs/a.txt"]);
+        assert!(found[0]["file"].as_str().unwrap().ends_with("1.tatami"));
+    };
+    same();
+    let shown = folder.ok("search all fox --explain");
+    assert!(shown.err.contains("2 of 2 files searched"), "{}", shown.err);
+    assert!(shown.out.contains("docs/b.md") && shown.out.contains("2.tatami"), "{}", shown.out);
+    // The same with a manifest, beside a file that does not belong to it.
+    folder.ok("collection add all all/1.tatami all/2.tatami all/3.tatami");
+    folder.write("all/4.tatami", b"not of the collection");
+    same();
+    let wrong = folder.run("search all fox --where nothing=1");
+    assert_eq!(wrong.code, 8, "{}", wrong.err);
+    // A file that is not a segment is named.
+    folder.ok("collection remove all 3.tatami");
+    folder.write("n.jsonl", "{\"n\":1}\n");
+    folder.ok("create all/3.tatami --from n.jsonl --force");
+    folder.ok("collection add all all/3.tatami");
+    let other = folder.run("search all fox");
+    assert!(other.code == 8 && other.err.contains("3.tatami: is not a search segment"), "{}", other.err);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let folder = folder();

@@ -17,6 +17,9 @@ mod guide;
 mod index;
 #[cfg(unix)]
 mod killed;
+#[cfg(unix)]
+#[path = "../support/killed.rs"]
+mod killing;
 mod masks;
 mod npy;
 mod pipeline;

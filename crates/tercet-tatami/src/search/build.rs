@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 use tercet_core::Sink;
+#[cfg(any(unix, windows))]
+use tercet_core::publish::Staged;
 
 use super::analyze::SNIPPET_CHARS;
 use super::inverted::InvertedWriter;
@@ -312,10 +314,15 @@ impl<S: Sink + Send> SegmentBuilder<S> {
 }
 
 #[cfg(any(unix, windows))]
-impl SegmentBuilder<tercet_core::publish::Staged> {
-    /// Starts a segment that appears under its name when it is whole.
+impl SegmentBuilder<Staged> {
+    /// Starts a segment that appears under its name when it is whole, in the place of a file that is there.
     pub fn create_path(path: &Path, options: SegmentOptions) -> Result<Self, crate::Error> {
-        Self::create_on(std::sync::Arc::new(tercet_core::publish::RealDisk), path, options)
+        Self::start(path, options, |schema, writer| Writer::create_path(path, schema, writer))
+    }
+
+    /// Starts a segment where no file is. One that appears until this one is whole is not replaced.
+    pub fn create_new(path: &Path, options: SegmentOptions) -> Result<Self, crate::Error> {
+        Self::start(path, options, |schema, writer| Writer::create_new(path, schema, writer))
     }
 
     /// Starts a segment on another disk.
@@ -324,9 +331,17 @@ impl SegmentBuilder<tercet_core::publish::Staged> {
         path: &Path,
         options: SegmentOptions,
     ) -> Result<Self, crate::Error> {
+        Self::start(path, options, |schema, writer| Writer::create_on(disk, path, schema, writer))
+    }
+
+    fn start(
+        path: &Path,
+        options: SegmentOptions,
+        open: impl FnOnce(Schema, WriterOptions) -> Result<Writer<Staged>, crate::Error>,
+    ) -> Result<Self, crate::Error> {
         let schema = schema(options.form)
             .map_err(|error| crate::Error::new(path.display().to_string().into(), error.into()))?;
-        let writer = Writer::create_on(disk, path, schema, options.writer)?;
+        let writer = open(schema, options.writer)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(Self::with_writer(writer, Some(folder), options.form, options.memory_bytes))
     }

@@ -244,7 +244,7 @@ impl<'a> Cursor<'a> {
 
     fn bound_of(&self, block: usize) -> f32 {
         let skip = &self.list.skips[block];
-        if let Weigher::Bm25(_) = self.weigher {
+        if self.weigher.knows_bests() {
             let best = self.list.bests.get(block).map_or(0, |best: &AtomicU32| best.load(Ordering::Relaxed));
             if best != 0 {
                 return self.idf * f32::from_bits(best);

@@ -8,10 +8,11 @@
 //! With a [`Cluster`] of segments without deleted documents, the scores are those of one segment that holds everything.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
-use super::options::{Hit, SearchOptions, SearchStats};
+use super::options::{Hit, SearchOptions, SearchStats, WordExplain};
 use super::query::Query;
-use super::rank::Rank;
+use super::rank::{self, Norms, Rank};
 use super::score;
 use super::segment::Segment;
 use crate::fault::Error;
@@ -98,6 +99,8 @@ impl<'a> Index<'a> {
 pub struct Cluster<'a> {
     segments: &'a [Segment],
     documents: u64,
+    /// What lengths come to in each segment, once a ranking asked for it.
+    norms: OnceLock<Vec<Norms>>,
 }
 
 /// What the segments say of one word.
@@ -113,7 +116,7 @@ impl<'a> Cluster<'a> {
     /// A cluster of some segments.
     pub fn new(segments: &'a [Segment]) -> Self {
         let documents = segments.iter().map(Segment::live_documents).sum();
-        Self { segments, documents }
+        Self { segments, documents, norms: OnceLock::new() }
     }
 
     /// Documents that are not deleted, each as often as it is there.
@@ -128,8 +131,8 @@ impl<'a> Cluster<'a> {
 
     /// The best documents for a question; with `filters`, only the documents that those of each segment hold.
     ///
-    /// With another ranking than that of the format no segment is left out, and lengths are compared with the mean of each
-    /// segment.
+    /// With another ranking than that of the format no segment is left out. Lengths are compared with the mean of all
+    /// segments.
     pub fn find(
         &self,
         query: &Query,
@@ -138,15 +141,9 @@ impl<'a> Cluster<'a> {
     ) -> Result<(Vec<ManyHit>, ManyStats), Error> {
         let k = options.k;
         let words: Vec<&str> = query.words().collect();
-        let mut known: HashMap<&str, Word> = HashMap::new();
-        let mut weights: HashMap<String, f32> = HashMap::new();
-        for word in &words {
-            if !known.contains_key(word) {
-                let word_known = self.ask(word)?;
-                weights.insert((*word).to_owned(), score::idf(self.documents, word_known.found));
-                known.insert(word, word_known);
-            }
-        }
+        let known = self.ask_all(query)?;
+        let weights = self.weights(&known);
+        let norms = self.norms(options.rank)?;
         let mut stats = ManyStats::default();
         let mut order: Vec<(f32, usize)> = Vec::new();
         for at in 0..self.segments.len() {
@@ -172,6 +169,7 @@ impl<'a> Cluster<'a> {
             let mut options = options.with_seed(seed).with_weights(&weights);
             options.k = k.saturating_mul(2);
             options.filter = filters.and_then(|filters| filters.get(at));
+            options.norms = norms.and_then(|norms| norms.get(at));
             let found = segment.find(query, &options)?;
             stats.add(&found.stats);
             for hit in named(at, segment, &found.hits)? {
@@ -181,6 +179,59 @@ impl<'a> Cluster<'a> {
         }
         stats.threshold = best.threshold();
         Ok((best.into_sorted(), stats))
+    }
+
+    /// How the score of a hit comes about: what each word of the question adds, in order.
+    pub fn explain(
+        &self,
+        query: &Query,
+        options: &SearchOptions<'_>,
+        hit: &ManyHit,
+    ) -> Result<Vec<WordExplain>, Error> {
+        let Some(segment) = self.segments.get(hit.segment) else { return Ok(Vec::new()) };
+        let known = self.ask_all(query)?;
+        let weights = self.weights(&known);
+        let mut options = options.with_weights(&weights);
+        options.norms = self.norms(options.rank)?.and_then(|norms| norms.get(hit.segment));
+        let mut out = segment.explain(query, &options, hit.document)?;
+        for word in &mut out {
+            word.documents = known.get(word.word.as_str()).map_or(0, |known| known.found);
+        }
+        Ok(out)
+    }
+
+    /// What lengths come to, if the ranking asks for them.
+    fn norms(&self, rank: Rank) -> Result<Option<&Vec<Norms>>, Error> {
+        if rank == Rank::Format {
+            return Ok(None);
+        }
+        if let Some(norms) = self.norms.get() {
+            return Ok(Some(norms));
+        }
+        let lengths = self.segments.iter().map(Segment::lengths).collect::<Result<Vec<_>, _>>()?;
+        let total = lengths.iter().map(|lengths| lengths.total).sum();
+        let mean = rank::mean(total, lengths.iter().map(|lengths| lengths.len()).sum());
+        let norms = lengths.into_iter().map(|lengths| Norms::in_cluster(lengths, mean)).collect();
+        Ok(Some(self.norms.get_or_init(|| norms)))
+    }
+
+    /// How rare the words of a question are in all segments.
+    fn weights(&self, known: &HashMap<&str, Word>) -> HashMap<String, f32> {
+        known
+            .iter()
+            .map(|(word, known)| ((*word).to_owned(), score::idf(self.documents, known.found)))
+            .collect()
+    }
+
+    /// Asks every segment for the words of a question.
+    fn ask_all<'q>(&self, query: &'q Query) -> Result<HashMap<&'q str, Word>, Error> {
+        let mut known = HashMap::new();
+        for word in query.words() {
+            if !known.contains_key(word) {
+                known.insert(word, self.ask(word)?);
+            }
+        }
+        Ok(known)
     }
 
     /// Asks every segment for a word.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::cursor::Cursor;
-use super::rank::Rank;
+use super::rank::{Norms, Rank};
 use crate::predicate::Mask;
 
 /// How to search.
@@ -22,12 +22,14 @@ pub struct SearchOptions<'a> {
     pub seed: f32,
     /// How rare words are, where it is known better than from this segment alone: see [`idf`](super::score::idf).
     pub weights: Option<&'a HashMap<String, f32>>,
+    /// What lengths come to in a cluster.
+    pub(super) norms: Option<&'a Norms>,
 }
 
 impl<'a> SearchOptions<'a> {
     /// The best `k` of all documents, as the format ranks them.
     pub fn new(k: usize) -> Self {
-        Self { k, rank: Rank::Format, filter: None, seed: 0.0, weights: None }
+        Self { k, rank: Rank::Format, filter: None, seed: 0.0, weights: None, norms: None }
     }
 
     /// Sets the ranking.

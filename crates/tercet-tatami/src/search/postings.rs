@@ -109,7 +109,7 @@ impl Postings {
             let start = payload.len() - fields.remaining();
             fields.skip("list", len)?;
             let at = skips.len() - tables.remaining();
-            pass_over(&mut tables)?;
+            pass_over(&mut tables, &skips)?;
             // Payloads of records have less than 2³² bytes.
             let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
             lists.push(Place { start: small(start as u64), len: small(len), skips: small(at as u64) });
@@ -272,12 +272,54 @@ impl Postings {
     }
 }
 
-/// Passes over the table of one list.
-fn pass_over(fields: &mut Fields<'_, Region>) -> Result<(), Malformed<Region>> {
+/// Passes over the table of one list, which is part of `skips`.
+fn pass_over(fields: &mut Fields<'_, Region>, skips: &[u8]) -> Result<(), Malformed<Region>> {
     fields.uvarint("doc_count")?;
     let blocks = fields.count("block_count", 5)?;
-    for _ in 0..5 * blocks {
-        fields.uvarint("block")?;
+    let rest = &skips[skips.len() - fields.remaining()..];
+    let Some(len) = numbers_len(rest, 5 * blocks) else {
+        let (need, have) = (rest.len() as u64 + 1, rest.len() as u64);
+        return Err(fields.fault("block", have, Why::Truncated { need, have }));
+    };
+    fields.skip("block", len as u64)
+}
+
+/// The bytes that so many numbers take; each ends with a byte whose highest bit is clear. What they are is asked when a list
+/// is opened: a segment has far more of them than a search needs.
+fn numbers_len(bytes: &[u8], count: usize) -> Option<usize> {
+    let (mut at, mut left) = (0, count);
+    while let Some(word) = bytes[at..].first_chunk::<8>() {
+        let ends = (!u64::from_le_bytes(*word) & 0x8080_8080_8080_8080).count_ones() as usize;
+        if ends >= left {
+            break;
+        }
+        left -= ends;
+        at += 8;
     }
-    Ok(())
+    while left > 0 {
+        left -= usize::from(*bytes.get(at)? < 0x80);
+        at += 1;
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_passed_over_as_they_are_read() {
+        let mut bytes = Vec::new();
+        let mut ends = vec![0];
+        for shift in 0..200u32 {
+            crate::wire::cursor::put(1 << (shift * 7 % 64), &mut bytes);
+            ends.push(bytes.len());
+        }
+        for (count, end) in ends.iter().enumerate() {
+            assert_eq!(numbers_len(&bytes, count), Some(*end));
+            assert_eq!(numbers_len(&bytes[..*end], count), Some(*end));
+            let cut = end.saturating_sub(1);
+            assert_eq!(numbers_len(&bytes[..cut], count), (count == 0).then_some(0));
+        }
+    }
 }

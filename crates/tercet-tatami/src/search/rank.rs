@@ -21,6 +21,39 @@ pub enum Rank {
     Bm25,
 }
 
+/// The lengths of the documents of a segment: the sums of their four norms.
+#[derive(Debug)]
+pub(crate) struct Lengths {
+    each: Vec<u32>,
+    pub(super) total: u64,
+}
+
+impl Lengths {
+    pub(super) fn read(file: &File) -> Result<Self, Error> {
+        let mut each = vec![0u32; usize::try_from(file.rows()).unwrap_or(0)];
+        for column in file.read_columns(&[4, 5, 6, 7])? {
+            let Values::UInt16(norms) = &column.values else {
+                let name = "norm_body".into();
+                return Err(file.error(Fault::NoSuchColumn { name, available: file.schema().some_names() }));
+            };
+            each.iter_mut().zip(norms).for_each(|(length, norm)| *length += u32::from(*norm));
+        }
+        let total = each.iter().map(|length| u64::from(*length)).sum();
+        Ok(Self { each, total })
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u64 {
+        self.each.len() as u64
+    }
+}
+
+/// The mean of lengths that add up to `total`.
+#[expect(clippy::cast_precision_loss, reason = "scores are rounded")]
+pub(super) fn mean(total: u64, count: u64) -> f64 {
+    if total == 0 { 1.0 } else { total as f64 / count as f64 }
+}
+
 /// What the lengths of the documents make of a frequency.
 #[derive(Debug)]
 pub(crate) struct Norms {
@@ -29,6 +62,8 @@ pub(crate) struct Norms {
     /// The smallest of [`CHUNK`] documents each.
     least: Vec<f32>,
     smallest: f32,
+    /// Whether the average is that of the segment, so that what is learnt of its blocks may be kept with them.
+    is_own: bool,
 }
 
 /// Documents that share a smallest factor.
@@ -38,27 +73,26 @@ const CHUNK: usize = 256;
 const CHUNKS_TRIED: usize = 16;
 
 impl Norms {
-    /// Reads the norms of a segment.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "scores are rounded")]
-    pub(super) fn read(file: &File) -> Result<Self, Error> {
-        let mut lengths = vec![0u32; usize::try_from(file.rows()).unwrap_or(0)];
-        for column in file.read_columns(&[4, 5, 6, 7])? {
-            let Values::UInt16(norms) = &column.values else {
-                let name = "norm_body".into();
-                return Err(file.error(Fault::NoSuchColumn { name, available: file.schema().some_names() }));
-            };
-            lengths.iter_mut().zip(norms).for_each(|(length, norm)| *length += u32::from(*norm));
-        }
-        let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
-        let average = if total == 0 { 1.0 } else { total as f64 / lengths.len() as f64 };
-        let factor = |length: &u32| K1 * (1.0 - B + B * (f64::from(*length) / average) as f32);
-        Ok(Self::new(lengths.iter().map(factor).collect()))
+    /// With the mean length of the segment itself.
+    pub(super) fn own(lengths: &Lengths) -> Self {
+        Self::of(lengths, mean(lengths.total, lengths.len()), true)
     }
 
-    fn new(factors: Vec<f32>) -> Self {
+    /// With the mean length of a cluster.
+    pub(super) fn in_cluster(lengths: &Lengths, average: f64) -> Self {
+        Self::of(lengths, average, false)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "scores are rounded")]
+    fn of(lengths: &Lengths, average: f64, is_own: bool) -> Self {
+        let factor = |length: &u32| K1 * (1.0 - B + B * (f64::from(*length) / average) as f32);
+        Self::new(lengths.each.iter().map(factor).collect(), is_own)
+    }
+
+    fn new(factors: Vec<f32>, is_own: bool) -> Self {
         let least = |some: &[f32]| some.iter().copied().fold(f32::INFINITY, f32::min);
         let chunks: Vec<f32> = factors.chunks(CHUNK).map(least).collect();
-        Self { smallest: least(&chunks), least: chunks, factors }
+        Self { smallest: least(&chunks), least: chunks, factors, is_own }
     }
 
     /// The smallest factor of documents from `first` to `last`, or less.
@@ -100,7 +134,12 @@ impl Weigher<'_> {
         }
     }
 
-    /// The scores of a block, and the best of them before the rareness of the word where blocks have no other bound.
+    /// Whether the best scores of blocks that were looked at before bound those of this search.
+    pub(super) fn knows_bests(self) -> bool {
+        matches!(self, Self::Bm25(norms) if norms.is_own)
+    }
+
+    /// The scores of a block, and the best of them before the rareness of the word where later searches may know it.
     pub(super) fn scores(
         self,
         idf: f32,
@@ -123,7 +162,7 @@ impl Weigher<'_> {
                     best = best.max(part);
                     *score = idf * part;
                 }
-                Some(best)
+                norms.is_own.then_some(best)
             }
         }
     }

@@ -9,7 +9,7 @@ use super::live::Live;
 use super::options::{Found, Hit, SearchOptions, SearchStats, Stored, TermStats, WordExplain};
 use super::postings::Postings;
 use super::query::Query;
-use super::rank::{Norms, Rank, Weigher};
+use super::rank::{Lengths, Norms, Rank, Weigher};
 use super::terms::{Entry, Terms};
 use super::{disjunction, phrase, score, tree};
 use crate::fault::{Error, Fault};
@@ -29,7 +29,8 @@ pub struct Segment {
     pub(super) live: Option<Live>,
     live_mask: Option<Mask>,
     documents: u64,
-    /// Lengths of the documents, once a ranking asked for them.
+    /// Lengths of the documents and what they come to, once a ranking asked for them.
+    lengths: OnceLock<Lengths>,
     norms: OnceLock<Norms>,
 }
 
@@ -91,7 +92,8 @@ impl Segment {
             let rows = usize::try_from(documents).unwrap_or(0);
             Mask::from_fn(rows, |row| u32::try_from(row).is_ok_and(|document| live.contains(document)))
         });
-        Ok(Self { file: file.clone(), terms, postings, live, live_mask, documents, norms: OnceLock::new() })
+        let (lengths, norms) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { file: file.clone(), terms, postings, live, live_mask, documents, lengths, norms })
     }
 
     /// The file with the documents.
@@ -138,7 +140,7 @@ impl Segment {
         if query.has_phrase() && self.is_snippet_only() {
             return Err(self.file.error(Fault::NoTexts));
         }
-        let weigher = self.weigher(options.rank)?;
+        let weigher = self.weigher(options)?;
         let both;
         let allowed = match (options.filter, &self.live_mask) {
             (Some(filter), Some(live)) => {
@@ -154,15 +156,24 @@ impl Segment {
         found.map_err(|fault| self.file.error(fault))
     }
 
-    fn weigher(&self, rank: Rank) -> Result<Weigher<'_>, Error> {
-        if rank == Rank::Format {
+    fn weigher<'a>(&'a self, options: &SearchOptions<'a>) -> Result<Weigher<'a>, Error> {
+        if options.rank == Rank::Format {
             return Ok(Weigher::Format);
         }
-        if let Some(norms) = self.norms.get() {
+        if let Some(norms) = options.norms.or(self.norms.get()) {
             return Ok(Weigher::Bm25(norms));
         }
-        let norms = Norms::read(&self.file)?;
+        let norms = Norms::own(self.lengths()?);
         Ok(Weigher::Bm25(self.norms.get_or_init(|| norms)))
+    }
+
+    /// The lengths of the documents, deleted ones included.
+    pub(super) fn lengths(&self) -> Result<&Lengths, Error> {
+        if let Some(lengths) = self.lengths.get() {
+            return Ok(lengths);
+        }
+        let lengths = Lengths::read(&self.file)?;
+        Ok(self.lengths.get_or_init(|| lengths))
     }
 
     fn cursor<'a>(
@@ -267,7 +278,7 @@ impl Segment {
         options: &SearchOptions<'_>,
         document: u32,
     ) -> Result<Vec<WordExplain>, Error> {
-        let weigher = self.weigher(options.rank)?;
+        let weigher = self.weigher(options)?;
         let one = |word: &str| -> Result<WordExplain, Fault> {
             let mut out =
                 WordExplain { word: word.to_owned(), documents: 0, idf: 0.0, frequency: 0, score: 0.0 };

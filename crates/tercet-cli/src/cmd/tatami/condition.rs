@@ -38,7 +38,6 @@ impl Where {
     }
 
     /// Whether a condition was given.
-    #[cfg(feature = "arrow")]
     pub(super) fn is_some(&self) -> bool {
         self.condition.is_some()
     }

@@ -104,7 +104,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (sources, files_skipped) = files::all(&args.inputs, args.format, &args.output)?;
     let input_bytes = sources.iter().map(|source| source.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
-    let mut builder = SegmentBuilder::create_path(&path, args.options())?;
+    let start = if args.force { SegmentBuilder::create_path } else { SegmentBuilder::create_new };
+    let mut builder = start(&path, args.options())?;
     let mut add = |page: &Page| -> Result<(), Failure> {
         if is_interrupted() {
             return Err(Failure::Interrupted);

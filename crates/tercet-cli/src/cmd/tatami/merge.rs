@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::core::publish::Staged;
 use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
 use tercet::tatami::{Access, Collection, File, OpenOptions, WriterOptions};
 
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
-use crate::output::{Output, shown};
+use crate::output::{Output, shown, staged};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -101,9 +100,10 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let writer = if args.interop { WriterOptions::interop() } else { WriterOptions::new() };
     let bar = out.bar("merging", 0);
+    let open = || staged(output, args.force);
     let told = if segments.len() == files.len() {
         let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);
-        let merged = merge(&segments, Staged::create(output)?, options, &bar)?;
+        let merged = merge(&segments, open()?, options, &bar)?;
         Told {
             output: output.to_string_lossy().into_owned(),
             rows: merged.written.rows,
@@ -119,7 +119,7 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
         let failure = Failure::request("`--dedup` is for search segments: other files have no identities");
         return Err(failure);
     } else {
-        let written = merge_files(&files, Staged::create(output)?, writer, &bar)?;
+        let written = merge_files(&files, open()?, writer, &bar)?;
         let output = output.to_string_lossy().into_owned();
         Told { output, rows: written.rows, bytes: written.bytes, deleted: None, duplicates: None }
     };

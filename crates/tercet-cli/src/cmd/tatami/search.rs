@@ -1,16 +1,14 @@
-//! `tatami search`: documents that hold words.
+//! `tatami search`: documents that hold words, in a file or in all files of a folder.
 
-use std::time::Instant;
+mod searched;
 
 use anstyle::Style;
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tatami::Expr;
-use tercet::tatami::search::{
-    Highlight, Query, Rank, SearchOptions, SearchStats, Segment, Stored, WordExplain,
-};
+use tercet::tatami::search::{Query, Rank, SearchOptions, Stored, WordExplain};
 
-use super::open::open_to_print;
+use self::searched::{Asked, Hit, Searched, Stats};
+use super::condition::Where;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::{DIM, HEADING, Ui, paint};
@@ -24,6 +22,7 @@ Examples:
   tatami search docs.tatami '+borrow checker -unsafe' -k 20
   tatami search docs.tatami '\"open source\" AND (licence OR license)'
   tatami search docs.tatami 'memory' --where 'norm_body > 100' --rank bm25 --json
+  tatami search crawl/ 'memory'           all segments of a folder or collection, ranked as one
 
 A question is a list of words; documents that hold more and rarer ones of them come first.
   a b           documents with a or b; those with both are better
@@ -46,9 +45,8 @@ pub(crate) struct Args {
     /// How many documents are told
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     k: usize,
-    /// Only documents whose columns fulfil a condition
-    #[arg(long = "where", value_name = "CONDITION")]
-    condition: Option<String>,
+    #[command(flatten)]
+    condition: Where,
     /// How documents are ranked
     #[arg(long, value_name = "RANK", value_enum, default_value_t = Ranking::Format)]
     rank: Ranking,
@@ -74,20 +72,6 @@ enum Ranking {
     Bm25,
 }
 
-/// A document that was found.
-#[derive(Debug, Serialize)]
-struct Hit {
-    #[serde(flatten)]
-    stored: Stored,
-    score: f32,
-    document: u32,
-    snippet: String,
-    /// The words in the snippet, as pairs of bytes.
-    marks: Vec<(usize, usize)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explain: Option<Vec<WordExplain>>,
-}
-
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
 struct Told<'a> {
@@ -97,7 +81,7 @@ struct Told<'a> {
     documents: u64,
     hits: Vec<Hit>,
     took_us: u64,
-    stats: SearchStats,
+    stats: Stats,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -111,66 +95,39 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     // The format counts a word as often as it is written.
     let query = if args.rank == Ranking::Bm25 { query.once() } else { query };
-    let file = open_to_print(args.input.source()?)?;
-    let Some(segment) = file.segment()? else {
-        return Err(Failure::request(format!("{}: is no search segment", escape::name(file.name())))
-            .with_hint("`tatami index` makes one"));
-    };
-    let filter = match &args.condition {
-        Some(text) => Some(segment.filter(&condition(text)?)?),
-        None => None,
-    };
+    let searched = Searched::open(&args.input)?;
     let rank = match args.rank {
         Ranking::Format => Rank::Format,
         Ranking::Bm25 => Rank::Bm25,
     };
-    let options = SearchOptions::new(args.k).with_rank(rank).with_filter(filter.as_ref());
-    let started = Instant::now();
-    let found = segment.find(&query, &options)?;
-    let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let documents: Vec<u32> = found.hits.iter().map(|hit| hit.document).collect();
-    let stored = segment.stored(&documents)?;
-    let mut hits = Vec::with_capacity(stored.len());
-    for (hit, stored) in found.hits.iter().zip(stored) {
-        let Highlight { text, marks, .. } = segment.highlight(&query, hit.document, args.snippet_bytes)?;
-        let explain = args.explain.then(|| segment.explain(&query, &options, hit.document)).transpose()?;
-        let marks = marks.into_iter().map(|mark| (mark.start, mark.end)).collect();
-        hits.push(Hit { stored, score: hit.score, document: hit.document, snippet: text, marks, explain });
-    }
-    let any = !hits.is_empty();
+    let answer = searched.ask(&Asked {
+        query: &query,
+        options: SearchOptions::new(args.k).with_rank(rank),
+        condition: &args.condition,
+        explain: args.explain,
+        snippet_bytes: args.snippet_bytes,
+    })?;
+    let outcome = if answer.hits.is_empty() { Outcome::FoundBad } else { Outcome::Done };
     let told = Told {
-        file: segment.file().name(),
+        file: &args.input.path.to_string_lossy(),
         query: &args.query,
         rank,
-        documents: segment.live_documents(),
-        hits,
-        took_us,
-        stats: found.stats,
+        documents: searched.documents(),
+        hits: answer.hits,
+        took_us: answer.took_us,
+        stats: answer.stats,
     };
     if args.json {
         out.json(&told)?;
-    } else {
-        show(&told, args.explain, out)?;
-        unknown_words(&segment, &query, out)?;
+        return Ok(outcome);
     }
-    Ok(if any { Outcome::Done } else { Outcome::FoundBad })
-}
-
-fn condition(text: &str) -> Result<Expr, Failure> {
-    Expr::parse(text).map_err(|error| {
-        let end = text[error.at..].chars().next().map_or(error.at, |c| error.at + c.len_utf8());
-        Failure::request(error.to_string()).with_excerpt(text, &(error.at..end))
-    })
-}
-
-/// Says which words no document holds.
-fn unknown_words(segment: &Segment, query: &Query, out: &mut Ui) -> Result<(), Failure> {
+    show(&told, args.explain, out)?;
     for word in query.words() {
-        if segment.term_stats(word)?.is_none() {
+        if !searched.holds(word)? {
             out.note(format_args!("no document holds `{}`", escape::name(word)))?;
         }
     }
-    Ok(())
+    Ok(outcome)
 }
 
 fn show(told: &Told<'_>, explain: bool, out: &mut Ui) -> Result<(), Failure> {
@@ -180,7 +137,11 @@ fn show(told: &Told<'_>, explain: bool, out: &mut Ui) -> Result<(), Failure> {
         let (name, score) = (paint(HEADING, escape::name(name)), paint(DIM, hit.score));
         out.line(format_args!("{:>3}. {name}  {score}", number + 1))?;
         let address = if url.is_empty() { doc_id } else { url };
-        out.line(format_args!("     {}", escape::name(address)))?;
+        let address = escape::name(address);
+        match &hit.file {
+            Some(file) => out.line(format_args!("     {address}  {}", paint(DIM, escape::name(file))))?,
+            None => out.line(format_args!("     {address}"))?,
+        }
         if !hit.snippet.is_empty() {
             out.line(format_args!("     {}", marked(&hit.snippet, &hit.marks)))?;
         }
@@ -191,18 +152,10 @@ fn show(told: &Told<'_>, explain: bool, out: &mut Ui) -> Result<(), Failure> {
             out.line(format_args!("       {}", paint(DIM, text)))?;
         }
     }
-    let stats = &told.stats;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     out.note(format_args!("{} hit{} in {} µs", told.hits.len(), plural(told.hits.len()), told.took_us))?;
     if explain {
-        out.note(format_args!(
-            "{} of {} blocks decoded, {} skipped; {} documents scored, {} texts read",
-            stats.blocks_decoded,
-            stats.blocks,
-            stats.blocks_skipped,
-            stats.documents_scored,
-            stats.texts_read
-        ))?;
+        out.note(told.stats)?;
     }
     Ok(())
 }

@@ -1,0 +1,187 @@
+//! What is searched: one file, or all files of a folder as one.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use tercet::core::escape;
+use tercet::tatami::Error;
+use tercet::tatami::predicate::Mask;
+use tercet::tatami::search::{
+    Cluster, Highlight, ManyHit, ManyStats, Query, SearchOptions, SearchStats, Segment, Stored, WordExplain,
+};
+
+use crate::cmd::tatami::condition::Where;
+use crate::cmd::tatami::merge::segments_of;
+use crate::cmd::tatami::open::open_to_print;
+use crate::failure::Failure;
+use crate::input::Input;
+
+/// Segments that are searched.
+pub(super) enum Searched {
+    One(Box<Segment>),
+    /// The files of a folder or collection, ranked as if they were one.
+    All(Vec<Segment>),
+}
+
+/// A document that was found.
+#[derive(Debug, Serialize)]
+pub(super) struct Hit {
+    /// The file that holds it, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<String>,
+    #[serde(flatten)]
+    pub(super) stored: Stored,
+    pub(super) score: f32,
+    document: u32,
+    pub(super) snippet: String,
+    /// The words in the snippet, as pairs of bytes.
+    pub(super) marks: Vec<(usize, usize)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) explain: Option<Vec<WordExplain>>,
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Stats {
+    One(SearchStats),
+    All(ManyStats),
+}
+
+impl std::fmt::Display for Stats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (decoded, blocks, scored, texts) = match self {
+            Self::One(stats) => {
+                (stats.blocks_decoded, stats.blocks, stats.documents_scored, stats.texts_read)
+            }
+            Self::All(stats) => {
+                write!(f, "{} of {} files searched; ", stats.visited, stats.candidates)?;
+                (stats.blocks_decoded, stats.blocks, stats.documents_scored, stats.texts_read)
+            }
+        };
+        write!(f, "{decoded} of {blocks} blocks decoded, {} skipped; ", blocks.saturating_sub(decoded))?;
+        write!(f, "{scored} documents scored, {texts} texts read")
+    }
+}
+
+/// What was asked for.
+pub(super) struct Asked<'a> {
+    pub(super) query: &'a Query,
+    pub(super) options: SearchOptions<'a>,
+    pub(super) condition: &'a Where,
+    pub(super) explain: bool,
+    pub(super) snippet_bytes: usize,
+}
+
+/// The answer.
+pub(super) struct Answer {
+    pub(super) hits: Vec<Hit>,
+    pub(super) took_us: u64,
+    pub(super) stats: Stats,
+}
+
+impl Searched {
+    pub(super) fn open(input: &Input) -> Result<Self, Failure> {
+        if input.is_on_disk() && input.path.is_dir() {
+            return Ok(Self::All(segments_of(&input.path)?));
+        }
+        let file = open_to_print(input.source()?)?;
+        let Some(segment) = file.segment()? else {
+            return Err(Failure::request(format!("{}: is no search segment", escape::name(file.name())))
+                .with_hint("`tatami index` makes one"));
+        };
+        Ok(Self::One(Box::new(segment)))
+    }
+
+    fn segments(&self) -> &[Segment] {
+        match self {
+            Self::One(segment) => std::slice::from_ref(segment),
+            Self::All(segments) => segments,
+        }
+    }
+
+    /// Documents that are not deleted.
+    pub(super) fn documents(&self) -> u64 {
+        self.segments().iter().map(Segment::live_documents).sum()
+    }
+
+    /// Whether some document holds a word.
+    pub(super) fn holds(&self, word: &str) -> Result<bool, Error> {
+        for segment in self.segments() {
+            if segment.term_stats(word)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Searches, and fetches what is told of the documents.
+    pub(super) fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failure> {
+        let Asked { query, options, condition, .. } = asked;
+        let mut filters = Vec::new();
+        for segment in self.segments() {
+            if let Some(condition) = condition.of(segment.file())? {
+                filters.push(segment.filter(&condition)?);
+            }
+        }
+        let started = Instant::now();
+        let took = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let mut hits = Vec::new();
+        let (stats, took_us) = match self {
+            Self::One(segment) => {
+                let found = segment.find(query, &options.with_filter(filters.first()))?;
+                let took_us = took();
+                let documents: Vec<u32> = found.hits.iter().map(|hit| hit.document).collect();
+                for (hit, stored) in found.hits.iter().zip(segment.stored(&documents)?) {
+                    let explain =
+                        asked.explain.then(|| segment.explain(query, options, hit.document)).transpose()?;
+                    hits.push(asked.hit(segment, hit.document, hit.score, stored, explain)?);
+                }
+                (Stats::One(found.stats), took_us)
+            }
+            Self::All(segments) => {
+                let cluster = Cluster::new(segments);
+                let filters: Option<&[Mask]> = condition.is_some().then_some(&filters);
+                let (found, stats) = cluster.find(query, options, filters)?;
+                let took_us = took();
+                for (hit, stored) in found.iter().zip(stored(segments, &found)?) {
+                    let explain = asked.explain.then(|| cluster.explain(query, options, hit)).transpose()?;
+                    let segment = &segments[hit.segment];
+                    let mut told = asked.hit(segment, hit.document, hit.score, stored, explain)?;
+                    told.file = Some(segment.file().name().to_string());
+                    hits.push(told);
+                }
+                (Stats::All(stats), took_us)
+            }
+        };
+        Ok(Answer { hits, took_us, stats })
+    }
+}
+
+/// What is stored of the hits, in their order; those of one segment are fetched together.
+fn stored(segments: &[Segment], hits: &[ManyHit]) -> Result<Vec<Stored>, Error> {
+    let mut out: Vec<Option<Stored>> = vec![None; hits.len()];
+    for (at, segment) in segments.iter().enumerate() {
+        let places: Vec<usize> = (0..hits.len()).filter(|place| hits[*place].segment == at).collect();
+        let documents: Vec<u32> = places.iter().map(|place| hits[*place].document).collect();
+        for (place, stored) in places.into_iter().zip(segment.stored(&documents)?) {
+            out[place] = Some(stored);
+        }
+    }
+    Ok(out.into_iter().flatten().collect())
+}
+
+impl Asked<'_> {
+    fn hit(
+        &self,
+        segment: &Segment,
+        document: u32,
+        score: f32,
+        stored: Stored,
+        explain: Option<Vec<WordExplain>>,
+    ) -> Result<Hit, Failure> {
+        let Highlight { text, marks, .. } = segment.highlight(self.query, document, self.snippet_bytes)?;
+        let marks = marks.into_iter().map(|mark| (mark.start, mark.end)).collect();
+        Ok(Hit { file: None, stored, score, document, snippet: text, marks, explain })
+    }
+}
