@@ -80,6 +80,24 @@ pub enum Error {
         /// The words of the library that reads it.
         told: String,
     },
+    /// A batch of an Arrow file that says of itself what cannot be.
+    #[error("{}: {batch} {index}{} (bytes {span}): {told}", escape::name(name), Numbered(*buffer))]
+    Batch {
+        /// The file.
+        name: Arc<str>,
+        /// The kind of batch.
+        batch: Batch,
+        /// Its number among those of its kind, from 0.
+        index: u64,
+        /// The number of the buffer, where it is one.
+        buffer: Option<usize>,
+        /// Where it is.
+        span: Span,
+        /// What it is.
+        class: Class,
+        /// What it says.
+        told: String,
+    },
     /// Bytes that could not be had.
     #[error("{}: {error}", escape::name(name))]
     Source {
@@ -99,6 +117,32 @@ pub enum Error {
     /// A `.tatami` file.
     #[error(transparent)]
     Tatami(#[from] tercet_tatami::Error),
+}
+
+/// The kinds of batches of Arrow files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// Rows.
+    Record,
+    /// Values that rows tell by their number.
+    Dictionary,
+}
+
+impl fmt::Display for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Record => "record batch",
+            Self::Dictionary => "dictionary batch",
+        })
+    }
+}
+
+struct Numbered(Option<usize>);
+
+impl fmt::Display for Numbered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |index| write!(f, ", buffer {index}"))
+    }
 }
 
 /// Why a value cannot be carried over.
@@ -182,7 +226,7 @@ impl Diagnose for Error {
                 _ => Class::Request,
             },
             Self::Note { .. } => Class::Malformed,
-            Self::Format { class, .. } => *class,
+            Self::Format { class, .. } | Self::Batch { class, .. } => *class,
             Self::Source { error, .. } => error.class(),
             Self::Write { .. } => Class::Io,
             Self::Tatami(error) => error.class(),
@@ -192,6 +236,7 @@ impl Diagnose for Error {
     fn span(&self) -> Option<Span> {
         match self {
             Self::Source { error, .. } => error.span(),
+            Self::Batch { span, .. } => Some(*span),
             Self::Tatami(error) => error.span(),
             _ => None,
         }

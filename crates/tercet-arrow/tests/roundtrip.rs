@@ -480,33 +480,3 @@ fn notes_that_do_not_fit_are_refused() {
         assert_eq!(Table::of_file(&file, &[0]).is_ok(), fits, "{note}");
     }
 }
-
-#[test]
-fn damaged_files_end_in_an_error_or_in_rows() {
-    let rows: Vec<Bits> = (0..60).map(|row| (row % 5 != 0).then_some(row * 0x1234_5678_9abc)).collect();
-    let expected = table(&rows);
-    let narrow = expected.project(&[4, 12, 17, 36]).unwrap();
-    let mut parquet = ArrowWriter::try_new(Vec::new(), narrow.schema(), None).unwrap();
-    parquet.write(&narrow).unwrap();
-    let mut file = FileWriter::try_new(Vec::new(), &narrow.schema()).unwrap();
-    file.write(&narrow).unwrap();
-    let mut stream = StreamWriter::try_new(Vec::new(), &narrow.schema()).unwrap();
-    stream.write(&narrow).unwrap();
-    for (bytes, format) in [
-        (parquet.into_inner().unwrap(), Format::Parquet),
-        (file.into_inner().unwrap(), Format::ArrowFile),
-        (stream.into_inner().unwrap(), Format::ArrowStream),
-    ] {
-        let read = |bytes: Vec<u8>| {
-            if let Ok(rows) = Rows::open(source(bytes), format, &Options::new(), None) {
-                rows.for_each(drop);
-            }
-        };
-        for at in (0..bytes.len()).step_by(7) {
-            let mut changed = bytes.clone();
-            changed[at] ^= 1 << (at % 8);
-            read(changed);
-            read(bytes[..at].to_vec());
-        }
-    }
-}
