@@ -160,6 +160,12 @@ pub enum Why {
     Digits { value: String, kind: String },
     /// Bytes of another length than all have.
     Length { found: usize, expected: usize },
+    /// A list of another length than all have.
+    Elements { found: usize, expected: usize },
+    /// More values than the numbers of a dictionary can tell apart.
+    Distinct { most: usize, key: String },
+    /// A time of a day that is not the start of one, or of one too far away.
+    NotADay { millis: i64 },
     /// A float that 16 bits cannot tell.
     Half { value: String },
     /// A text that is none.
@@ -184,6 +190,15 @@ impl fmt::Display for Why {
             }
             Self::Digits { value, kind } => write!(f, "{value} has more digits than {kind}"),
             Self::Length { found, expected } => write!(f, "has {found} bytes, but all have {expected}"),
+            Self::Elements { found, expected } => {
+                write!(f, "has {found} elements, but all lists have {expected}")
+            }
+            Self::Distinct { most, key } => {
+                write!(f, "is one value too many: numbers of the type {key} tell {most} apart")
+            }
+            Self::NotADay { millis } => {
+                write!(f, "{millis} milliseconds since 1970 are no day that Parquet can tell")
+            }
             Self::Half { value } => write!(f, "{value} is no float of 16 bits"),
             Self::NotUtf8 => f.write_str("the text is not valid UTF-8"),
             Self::TooLong { len } => write!(f, "has {len} bytes, more than a view can tell"),
@@ -251,6 +266,9 @@ impl Diagnose for Error {
             ),
             Self::Value { why: Why::TimeRange { .. }, .. } => {
                 Some("`--raw-timestamps` copies the numbers".into())
+            }
+            Self::Value { why: Why::Distinct { .. }, .. } => {
+                Some("Arrow streams and Parquet may start a new dictionary, Arrow files may not".into())
             }
             Self::Tatami(error) => error.hint(),
             _ => None,

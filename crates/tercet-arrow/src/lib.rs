@@ -33,11 +33,13 @@
 //! | [`mod@write`] | rows as Parquet and Arrow files |
 //! | [`note`] | types that come back by a note |
 
+mod dictionary;
 pub mod error;
 mod from_arrow;
 mod guard;
 mod half;
 mod ipc;
+mod kind;
 pub mod note;
 pub mod options;
 mod parquet_file;

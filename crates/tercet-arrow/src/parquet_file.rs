@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::basic::Type as Physical;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
-
-use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
 use tercet_core::{ByteSource, Class, Span};
 
 use crate::error::{Error, Refused, from_arrow, from_parquet};
@@ -20,6 +19,7 @@ use crate::table::Table;
 
 mod pages;
 mod thrift;
+pub(crate) mod types;
 
 use pages::{Checked, Groups};
 use thrift::{Item, Stop, walk};
@@ -47,12 +47,13 @@ pub(crate) fn open(
             refused.push(Refused { column: root, kind: "INT96".to_owned() });
         }
     }
-    let table = Table::from_arrow_refusing(name, metadata.schema(), options, refused)?;
+    let fields = types::complete(metadata.schema().fields(), metadata.metadata());
+    let schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
+    let table = Table::from_arrow_refusing(name, &schema, options, refused)?;
     let levels = |hint: &Fields| {
         parquet_to_arrow_field_levels(metadata.parquet_schema(), ProjectionMask::all(), Some(hint))
     };
-    let fields = metadata.schema().fields();
-    let levels = levels(&hinted(fields)).or_else(|_| levels(fields)).map_err(wrong)?;
+    let levels = levels(&hinted(&fields)).or_else(|_| levels(&fields)).map_err(wrong)?;
     let groups = Groups { reader: Arc::new(Checked(reading)), metadata: Arc::clone(metadata.metadata()) };
     let rows = total_rows(&groups.metadata);
     let batch_rows = fitting_rows(&groups.metadata, rows, batch_rows);
