@@ -33,12 +33,16 @@
 //! | [`mod@write`] | rows as Parquet and Arrow files |
 //! | [`note`] | types that come back by a note |
 
+mod dictionary;
 pub mod error;
 mod from_arrow;
+mod guard;
 mod half;
 mod ipc;
+mod kind;
 pub mod note;
 pub mod options;
+mod parquet_file;
 pub mod read;
 mod source;
 pub mod table;
@@ -46,7 +50,7 @@ mod texts;
 mod to_arrow;
 pub mod write;
 
-pub use error::{Error, Refused, Why};
+pub use error::{Batch, Error, Refused, Why};
 pub use options::{Options, Roles, Timestamps};
 pub use read::{Format, Rows, batches, detect};
 pub use table::{Table, Texts};

@@ -1,5 +1,6 @@
 //! How a table is carried over.
 
+use tercet_core::Limits;
 use tercet_tatami::{Field, Type};
 
 use crate::error::Error;
@@ -14,6 +15,8 @@ pub struct Options {
     pub timestamps: Timestamps,
     /// Whether the file is for other readers of the format, which know no lists.
     pub interop: bool,
+    /// How much a file may make the reader allocate.
+    pub limits: Limits,
 }
 
 impl Options {
@@ -37,6 +40,12 @@ impl Options {
     /// Sets whether lists are refused.
     pub fn with_interop(mut self, interop: bool) -> Self {
         self.interop = interop;
+        self
+    }
+
+    /// Sets how much a file may make the reader allocate.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tercet::arrow::{Options, Roles, Rows, Table, Timestamps};
-use tercet::core::{ByteSource, Progress as _, SourceError, Span};
+use tercet::core::{ByteSource, Progress as _, SourceError, Span, escape};
 use tercet::tatami::scan::Batches;
 use tercet::tatami::{Column, Schema};
 
@@ -17,7 +17,7 @@ use crate::cmd::tatami::create::schema::Declared;
 use crate::cmd::tatami::create::table::TextTable;
 use crate::cmd::tatami::open::open as open_file;
 use crate::failure::Failure;
-use crate::ui::{Bar, Ui};
+use crate::ui::{Bar, Ui, WARN, paint};
 
 /// Rows of a batch of the reference implementation, after which alone it ends row groups.
 const INTEROP_BATCH_ROWS: usize = 4096;
@@ -56,7 +56,7 @@ pub(super) fn open(
     source: Arc<dyn ByteSource>,
     format: Format,
     asked: &Asked<'_>,
-    out: &Ui,
+    out: &mut Ui,
 ) -> Result<Open, Failure> {
     if format != Format::Tatami && (asked.condition.is_some() || asked.columns.is_some()) {
         let failure =
@@ -77,6 +77,10 @@ pub(super) fn open(
             Options::new().with_roles(roles).with_timestamps(asked.timestamps).with_interop(asked.interop);
         let batch = asked.batch.or(asked.interop.then_some(INTEROP_BATCH_ROWS));
         let rows = Rows::open(source, format, &options, batch)?;
+        for told in rows.warnings() {
+            let name = escape::name(rows.table().name());
+            out.note(format_args!("{} {name}: {told}", paint(WARN, "warning:")))?;
+        }
         let table = rows.table().clone();
         let pairs = table.notes();
         return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), read, pairs });
