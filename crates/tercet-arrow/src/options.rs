@@ -14,6 +14,9 @@ pub struct Options {
     pub timestamps: Timestamps,
     /// Whether the file is for other readers of the format, which know no lists.
     pub interop: bool,
+    /// The columns that are read, whatever their order; names that are not there are passed over, as are the types of
+    /// columns that are not named. None reads all.
+    pub columns: Option<Vec<String>>,
 }
 
 impl Options {
@@ -31,6 +34,12 @@ impl Options {
     /// Sets how times are carried over.
     pub fn with_timestamps(mut self, timestamps: Timestamps) -> Self {
         self.timestamps = timestamps;
+        self
+    }
+
+    /// Sets which columns are read.
+    pub fn with_columns(mut self, columns: Option<Vec<String>>) -> Self {
+        self.columns = columns;
         self
     }
 

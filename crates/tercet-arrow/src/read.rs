@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
@@ -17,7 +18,7 @@ use crate::error::{Error, Refused, from_arrow, from_parquet};
 use crate::ipc;
 use crate::options::Options;
 use crate::source::Reading;
-use crate::table::{Table, Texts};
+use crate::table::{Table, Texts, chosen};
 
 /// Rows of a batch, unless they are large.
 const BATCH_ROWS: usize = 65_536;
@@ -178,7 +179,15 @@ fn parquet(
             refused.push(Refused { column: root, kind: "INT96".to_owned() });
         }
     }
-    let table = Table::from_arrow_refusing(name, metadata.schema(), options, refused)?;
+    let chosen = chosen(metadata.schema(), options);
+    let table = match &chosen {
+        Some(chosen) => {
+            let schema = metadata.schema().project(chosen).map_err(|error| from_arrow(name, error))?;
+            refused.retain(|refused| schema.index_of(&refused.column).is_ok());
+            Table::from_arrow_refusing(name, &schema, options, refused)?
+        }
+        None => Table::from_arrow_refusing(name, metadata.schema(), options, refused)?,
+    };
     let hinted = ArrowReaderOptions::new().with_schema(hinted(metadata.schema()));
     let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), hinted).unwrap_or(metadata);
     let groups = metadata.metadata().row_groups();
@@ -186,7 +195,11 @@ fn parquet(
     let bytes: u64 = groups.iter().map(|group| u64::try_from(group.total_byte_size()).unwrap_or(0)).sum();
     let by_bytes = usize::try_from(BATCH_BYTES / (bytes / rows.max(1)).max(1)).unwrap_or(usize::MAX);
     let batch_rows = batch_rows.unwrap_or(by_bytes.clamp(1, BATCH_ROWS));
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reading, metadata);
+    let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reading, metadata);
+    if let Some(chosen) = chosen {
+        let mask = ProjectionMask::roots(builder.parquet_schema(), chosen);
+        builder = builder.with_projection(mask);
+    }
     let reader = builder.with_batch_size(batch_rows).build().map_err(wrong)?;
     let mut out = Rows::new(table, reader);
     out.total = Some(rows);
@@ -215,16 +228,36 @@ fn hinted_type(kind: &DataType) -> DataType {
 
 fn arrow_file(name: &Arc<str>, source: Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
     ipc::check_file(&source)?;
-    let reader = FileReader::try_new_buffered(Reading::new(source), None);
-    let reader = reader.map_err(|error| from_arrow(name, error))?;
-    Ok(Rows::new(Table::from_arrow(name, &reader.schema(), options)?, reader))
+    let open = |columns| {
+        let reader = FileReader::try_new_buffered(Reading::new(Arc::clone(&source)), columns);
+        reader.map_err(|error| from_arrow(name, error))
+    };
+    let reader = open(None)?;
+    match chosen(&reader.schema(), options) {
+        Some(chosen) => {
+            // The schema of a reader is that of the file, whatever it reads of it.
+            let schema = reader.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
+            Ok(Rows::new(Table::from_arrow(name, &schema, options)?, open(Some(chosen))?))
+        }
+        None => Ok(Rows::new(Table::from_arrow(name, &reader.schema(), options)?, reader)),
+    }
 }
 
 fn arrow_stream(name: &Arc<str>, source: Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
     ipc::check_stream(&source)?;
-    let reader = StreamReader::try_new_buffered(Reading::new(source), None);
-    let reader = reader.map_err(|error| from_arrow(name, error))?;
-    Ok(Rows::new(Table::from_arrow(name, &reader.schema(), options)?, reader))
+    let open = |columns| {
+        let reader = StreamReader::try_new_buffered(Reading::new(Arc::clone(&source)), columns);
+        reader.map_err(|error| from_arrow(name, error))
+    };
+    let reader = open(None)?;
+    match chosen(&reader.schema(), options) {
+        Some(chosen) => {
+            // The schema of a reader is that of the file, whatever it reads of it.
+            let schema = reader.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
+            Ok(Rows::new(Table::from_arrow(name, &schema, options)?, open(Some(chosen))?))
+        }
+        None => Ok(Rows::new(Table::from_arrow(name, &reader.schema(), options)?, reader)),
+    }
 }
 
 /// The answer of a scan as Arrow batches, none of them larger than some megabytes unless one row is.

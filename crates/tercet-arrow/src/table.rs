@@ -6,6 +6,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef, TimeUnit};
 use tercet_tatami::{Column, Field, File, Schema, Type};
 
+mod project;
+
+pub(crate) use project::chosen;
+
 use crate::error::{Error, Refused};
 use crate::from_arrow::{self, Reading};
 use crate::note;
