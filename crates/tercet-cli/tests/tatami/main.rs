@@ -12,11 +12,15 @@ mod doors;
 #[path = "../support/folder.rs"]
 mod folder;
 mod golden;
+#[cfg(feature = "arrow")]
+mod meaning;
 mod print;
 mod refused;
 mod scan;
 mod search;
 mod segments;
+#[cfg(feature = "arrow")]
+mod texts;
 
 use folder::{Folder, Said, said};
 
