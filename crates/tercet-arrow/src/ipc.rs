@@ -31,6 +31,8 @@ pub(crate) struct Batches {
     schema: SchemaRef,
     places: Places,
     dictionaries: HashMap<i64, ArrayRef>,
+    /// The columns that are read; none if all are.
+    chosen: Option<Vec<usize>>,
     /// Batches of both kinds so far, for messages.
     counts: [u64; 2],
 }
@@ -91,10 +93,15 @@ impl Batches {
     }
 
     fn new(source: Arc<dyn ByteSource>, limits: Limits, schema: SchemaRef, places: Places) -> Self {
-        Self { source, limits, schema, places, dictionaries: HashMap::new(), counts: [0; 2] }
+        Self { source, limits, schema, places, dictionaries: HashMap::new(), chosen: None, counts: [0; 2] }
     }
 
-    /// The columns.
+    /// Reads only some columns.
+    pub(crate) fn choose(&mut self, columns: Vec<usize>) {
+        self.chosen = Some(columns);
+    }
+
+    /// The columns, whether they are read or not.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -156,7 +163,7 @@ impl Batches {
             }
             None => {
                 let schema = Arc::clone(&self.schema);
-                read_record_batch(&body, data, schema, &self.dictionaries, None, &version)
+                read_record_batch(&body, data, schema, &self.dictionaries, self.chosen.as_deref(), &version)
                     .map(Some)
                     .map_err(in_arrow)
             }

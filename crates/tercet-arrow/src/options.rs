@@ -17,6 +17,9 @@ pub struct Options {
     pub interop: bool,
     /// How much a file may make the reader allocate.
     pub limits: Limits,
+    /// The columns that are read, whatever their order; names that are not there are passed over, as are the types of
+    /// columns that are not named. None reads all.
+    pub columns: Option<Vec<String>>,
 }
 
 impl Options {
@@ -34,6 +37,12 @@ impl Options {
     /// Sets how times are carried over.
     pub fn with_timestamps(mut self, timestamps: Timestamps) -> Self {
         self.timestamps = timestamps;
+        self
+    }
+
+    /// Sets which columns are read.
+    pub fn with_columns(mut self, columns: Option<Vec<String>>) -> Self {
+        self.columns = columns;
         self
     }
 

@@ -15,7 +15,7 @@ use crate::guard::caught;
 use crate::options::Options;
 use crate::read::{BATCH_BYTES, BATCH_ROWS, Rows};
 use crate::source::Reading;
-use crate::table::Table;
+use crate::table::{Table, chosen};
 
 mod pages;
 mod thrift;
@@ -48,11 +48,16 @@ pub(crate) fn open(
         }
     }
     let fields = types::complete(metadata.schema().fields(), metadata.metadata());
-    let schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
+    let mut schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
+    let mut mask = ProjectionMask::all();
+    if let Some(chosen) = chosen(&schema, options) {
+        schema = schema.project(&chosen).map_err(|error| from_arrow(name, error))?;
+        refused.retain(|refused| schema.index_of(&refused.column).is_ok());
+        mask = ProjectionMask::roots(metadata.parquet_schema(), chosen);
+    }
     let table = Table::from_arrow_refusing(name, &schema, options, refused)?;
-    let levels = |hint: &Fields| {
-        parquet_to_arrow_field_levels(metadata.parquet_schema(), ProjectionMask::all(), Some(hint))
-    };
+    let levels =
+        |hint: &Fields| parquet_to_arrow_field_levels(metadata.parquet_schema(), mask.clone(), Some(hint));
     let levels = levels(&hinted(&fields)).or_else(|_| levels(&fields)).map_err(wrong)?;
     let groups = Groups { reader: Arc::new(Checked(reading)), metadata: Arc::clone(metadata.metadata()) };
     let rows = total_rows(&groups.metadata);

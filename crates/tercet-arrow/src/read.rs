@@ -9,12 +9,12 @@ use arrow_schema::DataType;
 use tercet_core::{ByteSource, Class, Span};
 use tercet_tatami::{Column, Scan};
 
-use crate::error::Error;
+use crate::error::{Error, from_arrow};
 use crate::guard::caught;
 use crate::ipc::Batches;
 use crate::options::Options;
 use crate::parquet_file;
-use crate::table::{Table, Texts};
+use crate::table::{Table, Texts, chosen};
 
 /// Rows of a batch, unless they are large.
 pub(crate) const BATCH_ROWS: usize = 65_536;
@@ -194,8 +194,14 @@ fn broken(name: &Arc<str>) -> Error {
     Error::Format { name: Arc::clone(name), class: Class::Malformed, told }
 }
 
-fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<Rows, Error> {
-    let table = Table::from_arrow(name, batches.schema(), options)?;
+fn arrow(name: &Arc<str>, mut batches: Batches, options: &Options) -> Result<Rows, Error> {
+    let Some(chosen) = chosen(batches.schema(), options) else {
+        let table = Table::from_arrow(name, batches.schema(), options)?;
+        return Ok(Rows::new(table, batches));
+    };
+    let schema = batches.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
+    let table = Table::from_arrow(name, &schema, options)?;
+    batches.choose(chosen);
     Ok(Rows::new(table, batches))
 }
 

@@ -6,6 +6,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Schema as ArrowSchema, SchemaRef};
 use tercet_tatami::{Column, Field, File, Schema};
 
+mod project;
+
+pub(crate) use project::chosen;
+
 use crate::dictionary::Dictionary;
 use crate::error::{Error, Refused};
 use crate::from_arrow::{self, Reading};

@@ -92,6 +92,21 @@ impl Failure {
         self
     }
 
+    /// The same for a text of one line, at whose end a mark may stand behind it.
+    pub(crate) fn with_excerpt_to_end(mut self, text: &str, at: &Range<usize>) -> Self {
+        if let Self::Error(report) = &mut self {
+            // Of a line without words nothing would be shown.
+            report.excerpt = if text.trim().is_empty() {
+                Some(Excerpt { number: 1, line: String::new(), marks: "^".to_owned() })
+            } else if at.start >= text.len() {
+                Excerpt::new(&format!("{text} "), at)
+            } else {
+                Excerpt::new(text, at)
+            };
+        }
+        self
+    }
+
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

@@ -5,6 +5,7 @@ mod csv_rows;
 mod excerpt;
 mod json_rows;
 mod number;
+mod rows;
 mod size;
 mod table;
 mod time;
@@ -13,8 +14,9 @@ mod tree;
 #[cfg(feature = "arrow")]
 pub(crate) use csv_rows::RecordWriter;
 pub(crate) use excerpt::Excerpt;
-pub(crate) use json_rows::{Odd, RowWriter};
+pub(crate) use json_rows::RowWriter;
 pub(crate) use number::{exact, rounded, significant};
+pub(crate) use rows::{Odd, Rows, pieces};
 pub(crate) use size::{human_size, parse_size, ratio, size_and_bytes};
 pub(crate) use table::Table;
 pub(crate) use time::{utc, utc_of_millis};

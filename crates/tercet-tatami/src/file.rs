@@ -14,6 +14,7 @@ use crate::blob::BlobReader;
 use crate::chunk::PageTable;
 use crate::dictionary::Dictionaries;
 use crate::fault::{Error, Fault};
+use crate::meaning::Meaning;
 use crate::pool::Pool;
 use crate::prune::key::PageIndex;
 use crate::region::Region;
@@ -188,6 +189,11 @@ impl File {
     /// The columns.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.inner.footer.schema
+    }
+
+    /// What notes in the footer say of the values of each column.
+    pub fn meanings(&self) -> Vec<Option<Meaning>> {
+        Meaning::all(self.schema().fields(), &self.footer().pairs)
     }
 
     /// The rows of the file.

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`schema`] | columns and their types |
 //! | [`mod@column`] | values in memory |
-//! | [`scalar`] | single values |
+//! | [`scalar`], [`meaning`] | single values, and what they mean where a note tells it |
 //! | [`wire`] | the byte tables |
 //! | [`mod@file`], [`read`], [`lookup`] | rows out of a file: columns, streams, single rows, keys |
 //! | [`predicate`], [`scan`] | rows that fulfil a condition |
@@ -32,6 +32,7 @@ mod facts;
 pub mod fault;
 pub mod file;
 pub mod lookup;
+pub mod meaning;
 pub mod outline;
 pub mod page;
 mod pool;
@@ -56,6 +57,7 @@ pub use column::{Bitmap, Column, Lists, Strings, Values};
 pub use fault::{BatchError, Error, Fault, OptionsError};
 pub use file::{Access, File, OpenOptions};
 pub use lookup::Found;
+pub use meaning::Meaning;
 pub use predicate::Expr;
 pub use read::Stream;
 pub use region::Region;

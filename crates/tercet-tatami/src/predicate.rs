@@ -1,7 +1,7 @@
 //! Conditions on rows.
 //!
 //! An [`Expr`] names columns; [`Expr::bind`] finds them in a schema and checks the types of values, which gives a
-//! [`Predicate`]. Logic has three values: a comparison with a null row is neither true nor false, and only rows for which
+//! [`Predicate`]. Where notes say what columns mean, [`Expr::bind_meaning`] takes literals in that meaning. Logic has three values: a comparison with a null row is neither true nor false, and only rows for which
 //! the whole condition is true are taken. NaN equals nothing, itself included, and is neither smaller nor larger.
 //!
 //! ```
@@ -15,6 +15,7 @@
 
 mod bind;
 mod mask;
+mod meant;
 mod parse;
 mod region;
 mod rows;
@@ -169,6 +170,18 @@ impl ColumnExpr {
 }
 
 impl Expr {
+    /// The names of the columns that are asked about, each once.
+    pub fn columns(&self) -> Vec<&str> {
+        let mut out = match self {
+            Self::Test { column, .. } => vec![column.as_str()],
+            Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::columns).collect(),
+            Self::Not(part) => part.columns(),
+        };
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
     /// Starts a test of a column.
     pub fn col(name: impl Into<String>) -> ColumnExpr {
         ColumnExpr(name.into())

@@ -115,6 +115,15 @@ impl Scalar {
         }
     }
 
+    /// Whether it is a float that is infinite.
+    pub const fn is_infinite(&self) -> bool {
+        match self {
+            Self::Float32(value) => value.is_infinite(),
+            Self::Float64(value) => value.is_infinite(),
+            _ => false,
+        }
+    }
+
     /// The value that a text stands for in a column of this type.
     pub fn parse(kind: Type, text: &str) -> Option<Self> {
         Some(match kind {

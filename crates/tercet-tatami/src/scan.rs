@@ -103,7 +103,7 @@ impl Scan {
     /// Only rows that fulfil the condition.
     pub fn filter(mut self, condition: &Expr) -> Result<Self, Error> {
         let predicate = condition
-            .bind(self.file.schema())
+            .bind_meaning(self.file.schema(), &self.file.meanings())
             .map_err(|error| self.file.error(Fault::Bind(Box::new(error))))?;
         self.predicate = Some(predicate);
         Ok(self)

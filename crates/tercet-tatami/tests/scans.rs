@@ -428,3 +428,89 @@ fn selective_scans_read_little() {
     let counted = file.scan().filter(&Expr::parse("n >= 20000").unwrap()).unwrap().count().unwrap();
     assert_eq!((counted, source.reads()), (80_000, 0), "zones answer that");
 }
+
+fn opened(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> File {
+    let schema = Schema::new(fields).unwrap();
+    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    writer.append(columns).unwrap();
+    let source = Memory::new("made", writer.finish().unwrap().output);
+    File::from_source(Arc::new(source), OpenOptions::new()).unwrap()
+}
+
+/// Bounds that are long are not in the footer, unless keys are looked up by them; what is found stays the same.
+#[test]
+fn long_values_have_no_zones() {
+    let mut seed = 7u64;
+    let mut noise = |len: usize| -> Vec<u8> {
+        let mut byte = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 56) as u8
+        };
+        (0..len).map(|_| byte()).collect()
+    };
+    let values = [noise(400_000), b"short".to_vec(), noise(400_000), noise(1025), noise(1024)];
+    let column = || vec![Column::new(Values::Bytes(values.iter().collect()))];
+    let field = || Field::new("b", Type::Bytes);
+    let total: usize = values.iter().map(Vec::len).sum();
+    let file = opened(vec![field()], &column(), WriterOptions::new());
+    assert!(file.len_bytes() < total as u64 + 5_000, "{}", file.len_bytes());
+    assert_eq!(file.footer().groups[0].chunks[0].zone, None);
+    for (row, value) in values.iter().enumerate() {
+        let equal = file.scan().filter(&Expr::col("b").eq(Scalar::Bytes(value.clone()))).unwrap();
+        let found: Vec<u64> = equal.batches().flat_map(|batch| batch.unwrap().rows).collect();
+        assert_eq!(found, [row as u64]);
+        let smaller = file.scan().filter(&Expr::col("b").lt(Scalar::Bytes(value.clone()))).unwrap();
+        let expected = values.iter().filter(|other| *other < value).count();
+        assert_eq!(smaller.count().unwrap(), expected as u64);
+    }
+    // Other readers get what they expect, and keys are found by their bounds.
+    let interop = opened(vec![field()], &column(), WriterOptions::interop());
+    assert!(interop.footer().groups[0].chunks[0].zone.is_some());
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let keys = vec![Column::new(Values::Bytes(sorted.iter().collect()))];
+    let file = opened(vec![field().with_sort_key()], &keys, WriterOptions::new());
+    assert!(file.footer().groups[0].bounds.is_some());
+    assert!(file.lookup(&Scalar::Bytes(values[2].clone())).unwrap().is_some());
+    let short = opened(vec![field()], &[column()[0].part(4, 5)], WriterOptions::new());
+    assert!(short.footer().groups[0].chunks[0].zone.is_some());
+}
+
+/// Decimals, stored as numbers and as bytes, over many groups and pages: the answers of a plain loop.
+#[test]
+fn decimals_are_found_by_what_they_are() {
+    let numbers: Vec<i64> = (0..2000).map(|n: i64| (n * 7919 % 401 - 200) * (n / 500)).collect();
+    let wide: Vec<[u8; 16]> = numbers.iter().map(|number| i128::from(*number).to_be_bytes()).collect();
+    let fields = vec![Field::new("n", Type::Int64).with_bloom(), Field::new("w", Type::Bytes).with_bloom()];
+    let columns =
+        [Column::new(Values::Int64(numbers.clone())), Column::new(Values::Bytes(wide.iter().collect()))];
+    let options = WriterOptions::new()
+        .with_row_group_max_rows(300)
+        .with_page_max_values(50)
+        .with_metadata("arrow.type:n", "decimal128[18, 1]")
+        .with_metadata("arrow.type:w", "decimal128[38, 1]");
+    let file = opened(fields, &columns, options);
+    for hundredths in (-7000..7000_i64).step_by(413).chain([0, 5, -5, 10, -10]) {
+        let (sign, size) = (if hundredths < 0 { "-" } else { "" }, hundredths.abs());
+        let literal = format!("{sign}{}.{:02}", size / 100, size % 100);
+        for (operator, holds) in [
+            ("=", (|order| order == Equal) as fn(Ordering) -> bool),
+            ("!=", |order| order != Equal),
+            ("<", |order| order == Less),
+            ("<=", |order| order != Greater),
+            (">", |order| order == Greater),
+            (">=", |order| order != Less),
+        ] {
+            let expected = numbers.iter().filter(|number| holds((**number * 10).cmp(&hundredths))).count();
+            for column in ["n", "w"] {
+                let condition = format!("{column} {operator} {literal}");
+                let scan = file.scan().filter(&Expr::parse(&condition).unwrap()).unwrap();
+                assert_eq!(scan.count().unwrap(), expected as u64, "{condition}");
+                let rows: usize = scan.batches().map(|batch| batch.unwrap().rows.len()).sum();
+                assert_eq!(rows, expected, "{condition}");
+            }
+        }
+    }
+    let explained = file.scan().filter(&Expr::parse("w < -50").unwrap()).unwrap().explain().unwrap();
+    assert!(explained.groups_scanned < explained.groups, "zones of bytes are of use: {explained:?}");
+}

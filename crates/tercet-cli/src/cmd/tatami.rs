@@ -20,6 +20,8 @@ pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
 pub(crate) mod merge;
+mod names;
+mod odd;
 mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;

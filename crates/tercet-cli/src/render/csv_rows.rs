@@ -1,24 +1,18 @@
 //! Rows as CSV: one record on a line, null as nothing at all, an empty text in quotes.
 
-use tercet::tatami::{Column, Field, Type, Values};
+use tercet::tatami::{Column, Field, Meaning, Values};
 
-use super::json_rows::{self, Odd};
+use super::json_rows;
+use super::rows::{Rows, Shown, ShownColumn};
 
-/// Writes rows of some columns as records, and counts what CSV cannot say.
+/// Writes rows of some columns as records, and counts NaN whose bits get lost, and NaN and infinities in lists, which become
+/// null.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordWriter {
     delimiter: u8,
-    columns: Vec<Shown>,
+    shown: Shown,
     /// A value on its way into quotes.
     cell: Vec<u8>,
-}
-
-#[derive(Clone, Debug)]
-struct Shown {
-    name: String,
-    kind: Type,
-    is_text: bool,
-    odd: Odd,
 }
 
 /// The bits of the NaN that `NaN` is read as.
@@ -26,20 +20,17 @@ const NAN_32: u32 = f32::NAN.to_bits();
 const NAN_64: u64 = f64::NAN.to_bits();
 
 impl RecordWriter {
-    /// A writer for these columns, in this order.
-    pub(crate) fn new<'a>(delimiter: u8, fields: impl IntoIterator<Item = &'a Field>) -> Self {
-        let shown = |field: &Field| Shown {
-            name: field.name.to_string(),
-            kind: field.kind,
-            is_text: field.scalar() == Type::String,
-            odd: Odd::default(),
-        };
-        Self { delimiter, columns: fields.into_iter().map(shown).collect(), cell: Vec::new() }
+    /// A writer for these columns, in this order, each with what its values mean.
+    pub(crate) fn new<'a>(
+        delimiter: u8,
+        columns: impl IntoIterator<Item = (&'a Field, Option<Meaning>)>,
+    ) -> Self {
+        Self { delimiter, shown: Shown::new(columns), cell: Vec::new() }
     }
 
     /// Appends the record with the names.
     pub(crate) fn header(&self, out: &mut Vec<u8>) {
-        for (index, column) in self.columns.iter().enumerate() {
+        for (index, column) in self.shown.columns.iter().enumerate() {
             if index > 0 {
                 out.push(self.delimiter);
             }
@@ -47,11 +38,12 @@ impl RecordWriter {
         }
         out.push(b'\n');
     }
+}
 
-    /// Appends rows `from..to` of a batch, which has the columns of this writer.
-    pub(crate) fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>) {
+impl Rows for RecordWriter {
+    fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>) {
         for row in from..to {
-            for (index, (shown, column)) in self.columns.iter_mut().zip(batch).enumerate() {
+            for (index, (shown, column)) in self.shown.columns.iter_mut().zip(batch).enumerate() {
                 if index > 0 {
                     out.push(self.delimiter);
                 }
@@ -63,29 +55,17 @@ impl RecordWriter {
         }
     }
 
-    /// The same writer that has counted nothing yet.
-    pub(crate) fn cleared(&self) -> Self {
-        let mut fresh = self.clone();
-        fresh.columns.iter_mut().for_each(|shown| shown.odd = Odd::default());
-        fresh
+    fn shown(&self) -> &Shown {
+        &self.shown
     }
 
-    /// Adds what another writer of the same columns counted.
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
-            mine.odd.not_finite += theirs.odd.not_finite;
-        }
-    }
-
-    /// The columns with NaN whose bits get lost, and with NaN and infinities in lists, which become null.
-    pub(crate) fn odd(&self) -> impl Iterator<Item = (&str, Odd)> {
-        let odd = self.columns.iter().filter(|shown| shown.odd != Odd::default());
-        odd.map(|shown| (shown.name.as_str(), shown.odd))
+    fn shown_mut(&mut self) -> &mut Shown {
+        &mut self.shown
     }
 }
 
 fn cell(
-    shown: &mut Shown,
+    shown: &mut ShownColumn,
     column: &Column,
     row: usize,
     delimiter: u8,
@@ -93,6 +73,10 @@ fn cell(
     out: &mut Vec<u8>,
 ) {
     let infinite = |negative: bool| if negative { &b"-inf"[..] } else { b"inf" };
+    let how = shown.how;
+    if how.meant(column, row, out) {
+        return;
+    }
     match &column.values {
         Values::Float32(v) if v[row].is_nan() => {
             shown.odd.not_finite += u64::from(v[row].to_bits() != NAN_32);
@@ -104,21 +88,21 @@ fn cell(
         }
         Values::Float32(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
         Values::Float64(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
-        Values::Bytes(v) if shown.is_text && shown.kind != Type::List => field(v.get(row), delimiter, out),
+        Values::Bytes(v) if how.is_text => field(v.get(row), delimiter, out),
         Values::Bytes(v) if v.get(row).is_empty() => out.extend_from_slice(b"\"\""),
         Values::Bytes(_) => {
             kept.clear();
-            json_rows::cell(column, row, false, &mut shown.odd, kept);
+            json_rows::cell(column, row, how, &mut shown.odd, kept);
             // Base64 needs no quotes.
             out.extend_from_slice(kept.trim_ascii().strip_prefix(b"\"").unwrap_or(kept));
             out.pop();
         }
         Values::List(_) => {
             kept.clear();
-            json_rows::cell(column, row, shown.is_text, &mut shown.odd, kept);
+            json_rows::cell(column, row, how, &mut shown.odd, kept);
             field(kept, delimiter, out);
         }
-        _ => json_rows::cell(column, row, false, &mut shown.odd, out),
+        _ => json_rows::cell(column, row, how, &mut shown.odd, out),
     }
 }
 
@@ -141,7 +125,7 @@ fn field(text: &[u8], delimiter: u8, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use tercet::tatami::{Bitmap, Lists, Strings};
+    use tercet::tatami::{Bitmap, Lists, Strings, Type};
 
     use super::*;
 
@@ -162,7 +146,7 @@ mod tests {
             Column::new(Values::Bytes([&b""[..], b"a", b"\xff\xfe"].into_iter().collect())),
             Column::new(Values::List(Box::new(Lists { ends: vec![0, 0, 2], elements }))),
         ];
-        let mut writer = RecordWriter::new(b',', &fields);
+        let mut writer = RecordWriter::new(b',', fields.iter().map(|field| (field, None)));
         let mut out = Vec::new();
         writer.header(&mut out);
         writer.rows(&batch, 0, 3, &mut out);
@@ -175,7 +159,7 @@ mod tests {
     fn nan_with_bits_of_its_own_is_counted() {
         let fields = [Field::new("f", Type::Float64)];
         let odd = f64::from_bits(0x7ff0_0000_0000_0001);
-        let mut writer = RecordWriter::new(b',', &fields);
+        let mut writer = RecordWriter::new(b',', fields.iter().map(|field| (field, None)));
         writer.rows(&[Column::new(Values::Float64(vec![odd, f64::NAN]))], 0, 2, &mut Vec::new());
         assert_eq!(writer.odd().map(|(_, odd)| odd.not_finite).collect::<Vec<_>>(), [1]);
     }

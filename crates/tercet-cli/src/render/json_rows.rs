@@ -4,96 +4,85 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tercet::tatami::{Column, Field, Type, Values};
+use tercet::tatami::{Column, Field, Meaning, Values};
+
+use super::rows::{How, Odd, Rows, Shown};
 
 /// Writes rows of some columns as JSON objects, and counts what JSON cannot say.
 #[derive(Clone, Debug)]
 pub(crate) struct RowWriter {
-    columns: Vec<Shown>,
-}
-
-/// How one column is written.
-#[derive(Clone, Debug)]
-struct Shown {
-    name: String,
+    shown: Shown,
     /// What stands before each value: a comma unless it is the first, the name, a colon.
-    head: Vec<u8>,
-    is_text: bool,
-    odd: Odd,
-}
-
-/// Values that are not told as they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Odd {
-    /// NaN and infinities, which are told as null.
-    pub(crate) not_finite: u64,
-    /// Texts that are no UTF-8, of which the wrong bytes are told as U+FFFD.
-    pub(crate) not_utf8: u64,
+    heads: Vec<Vec<u8>>,
 }
 
 impl RowWriter {
-    /// A writer for these columns, in this order.
-    pub(crate) fn new<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Self {
-        let shown = |(index, field): (usize, &Field)| {
+    /// A writer for these columns, in this order, each with what its values mean.
+    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<Meaning>)>) -> Self {
+        let shown = Shown::new(columns);
+        let head = |(index, name): (usize, &str)| {
             let mut head = Vec::new();
             if index > 0 {
                 head.push(b',');
             }
-            text(field.name.as_bytes(), &mut head);
+            text(name.as_bytes(), &mut head);
             head.push(b':');
-            Shown {
-                name: field.name.to_string(),
-                head,
-                is_text: field.scalar() == Type::String,
-                odd: Odd::default(),
-            }
+            head
         };
-        Self { columns: fields.into_iter().enumerate().map(shown).collect() }
+        let names = shown.columns.iter().map(|column| column.name.as_str());
+        let heads = names.enumerate().map(head).collect();
+        Self { shown, heads }
     }
 
-    /// Appends rows `from..to` of a batch, which has the columns of this writer.
-    pub(crate) fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>) {
+    /// Appends one row, without a line break.
+    pub(crate) fn row(&mut self, batch: &[Column], row: usize, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for ((shown, head), column) in self.shown.columns.iter_mut().zip(&self.heads).zip(batch) {
+            out.extend_from_slice(head);
+            cell(column, row, shown.how, &mut shown.odd, out);
+        }
+        out.push(b'}');
+    }
+}
+
+impl Rows for RowWriter {
+    fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>) {
         for row in from..to {
             self.row(batch, row, out);
             out.push(b'\n');
         }
     }
 
-    /// Appends one row, without a line break.
-    pub(crate) fn row(&mut self, batch: &[Column], row: usize, out: &mut Vec<u8>) {
-        out.push(b'{');
-        for (shown, column) in self.columns.iter_mut().zip(batch) {
-            out.extend_from_slice(&shown.head);
-            cell(column, row, shown.is_text, &mut shown.odd, out);
-        }
-        out.push(b'}');
+    fn shown(&self) -> &Shown {
+        &self.shown
     }
 
-    /// The same writer that has counted nothing yet.
-    pub(crate) fn cleared(&self) -> Self {
-        let mut fresh = self.clone();
-        fresh.columns.iter_mut().for_each(|shown| shown.odd = Odd::default());
-        fresh
-    }
-
-    /// Adds what another writer of the same columns counted.
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
-            mine.odd.not_finite += theirs.odd.not_finite;
-            mine.odd.not_utf8 += theirs.odd.not_utf8;
-        }
-    }
-
-    /// The columns with values that were not told as they are.
-    pub(crate) fn odd(&self) -> impl Iterator<Item = (&str, Odd)> {
-        let odd = self.columns.iter().filter(|shown| shown.odd != Odd::default());
-        odd.map(|shown| (shown.name.as_str(), shown.odd))
+    fn shown_mut(&mut self) -> &mut Shown {
+        &mut self.shown
     }
 }
 
-pub(super) fn cell(column: &Column, row: usize, is_text: bool, odd: &mut Odd, out: &mut Vec<u8>) {
+/// Appends what a value means, in quotes unless it is a number; false where it is to be told as it is stored.
+fn meant(column: &Column, row: usize, how: How, out: &mut Vec<u8>) -> bool {
+    if how.meaning.is_none_or(Meaning::is_number) {
+        return how.meant(column, row, out);
+    }
+    // Dates and times have no characters that JSON escapes.
+    out.push(b'"');
+    if how.meant(column, row, out) {
+        out.push(b'"');
+        return true;
+    }
+    out.pop();
+    false
+}
+
+pub(super) fn cell(column: &Column, row: usize, how: How, odd: &mut Odd, out: &mut Vec<u8>) {
     if !column.is_present(row) {
         out.extend_from_slice(b"null");
+        return;
+    }
+    if meant(column, row, how, out) {
         return;
     }
     match &column.values {
@@ -108,7 +97,7 @@ pub(super) fn cell(column: &Column, row: usize, is_text: bool, odd: &mut Odd, ou
         Values::UInt64(v) => integer(v[row], out),
         Values::Float32(v) => float(v[row], odd, out),
         Values::Float64(v) => float(v[row], odd, out),
-        Values::Bytes(v) if is_text => odd.not_utf8 += u64::from(!text(v.get(row), out)),
+        Values::Bytes(v) if how.is_text => odd.not_utf8 += u64::from(!text(v.get(row), out)),
         Values::Bytes(v) => bytes(v.get(row), out),
         Values::List(lists) => {
             out.push(b'[');
@@ -116,7 +105,7 @@ pub(super) fn cell(column: &Column, row: usize, is_text: bool, odd: &mut Odd, ou
                 if index > 0 {
                     out.push(b',');
                 }
-                cell(&lists.elements, element, is_text, odd, out);
+                cell(&lists.elements, element, how, odd, out);
             }
             out.push(b']');
         }
@@ -288,7 +277,7 @@ fn escape(byte: u8, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use tercet::tatami::Strings;
+    use tercet::tatami::{Strings, Type};
 
     use super::*;
 
@@ -369,8 +358,35 @@ mod tests {
         let lists = tercet::tatami::Lists { ends: vec![0, 3], elements };
         let batch = [Column::new(Values::List(Box::new(lists)))];
         let mut out = Vec::new();
-        RowWriter::new([&field]).rows(&batch, 0, 2, &mut out);
+        RowWriter::new([(&field, None)]).rows(&batch, 0, 2, &mut out);
         let expected = "{\"l\":[]}\n{\"l\":[\"\",\"YQ==\",\"YWJjZA==\"]}\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn values_are_told_as_what_they_mean() {
+        let decimal = Meaning::Decimal { precision: 38, scale: 2, width: 16 };
+        let fields = [
+            (Field::new("d", Type::Bytes), Some(decimal)),
+            (Field::list("l", Type::Int32), Some(Meaning::Days)),
+            (Field::new("t", Type::BlobRef), Some(Meaning::Text)),
+            (Field::new("i", Type::TimestampMicros), Some(Meaning::Instant)),
+        ];
+        let digits: Strings = [(-1250_i128).to_be_bytes(), [0xff; 16]].iter().collect();
+        let elements = Column::new(Values::Int32(vec![18_262, i32::MAX]));
+        let batch = [
+            Column::new(Values::Bytes(digits)),
+            Column::new(Values::List(Box::new(tercet::tatami::Lists { ends: vec![2, 2], elements }))),
+            Column::new(Values::Bytes(["a\"", ""].iter().collect())),
+            Column::new(Values::Int64(vec![0, i64::MAX])),
+        ];
+        let mut out = Vec::new();
+        let mut writer = RowWriter::new(fields.iter().map(|(field, meaning)| (field, *meaning)));
+        writer.rows(&batch, 0, 2, &mut out);
+        let expected = concat!(
+            "{\"d\":-12.50,\"l\":[\"2020-01-01\",2147483647],\"t\":\"a\\\"\",\"i\":\"1970-01-01T00:00:00Z\"}\n",
+            "{\"d\":-0.01,\"l\":[],\"t\":\"\",\"i\":9223372036854775807}\n",
+        );
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

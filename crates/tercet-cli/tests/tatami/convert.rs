@@ -145,9 +145,14 @@ fn a_file_is_asked_on_the_way() {
     folder.ok("convert n.tatami same.tatami --profile interop");
     assert_eq!(folder.ok("lookup same.tatami 10").out, "{\"n\":10,\"s\":\"x3\"}\n");
     for (args, said) in [
-        (["convert", "some.parquet", "x.csv", "--where", "n = 1"].as_slice(), "ask .tatami files"),
-        (&["convert", "n.tatami", "x.csv", "--where", "n = "], "expected a number"),
-        (&["convert", "n.tatami", "x.csv", "--bloom", "n"], "is for outputs that are .tatami files"),
+        (["convert", "n.tatami", "x.csv", "--where", "n = "].as_slice(), "expected a number"),
+        (
+            &["convert", "n.tatami", "x.csv", "--bloom", "n"],
+            "`--bloom` is for outputs that are .tatami files",
+        ),
+        (&["convert", "some.parquet", "x.csv", "--columns", "n,m"], "some.parquet: has no column `m`"),
+        (&["convert", "some.parquet", "x.csv", "--where", "m = 1"], "some.parquet: has no column `m`"),
+        (&["convert", "some.parquet", "x.csv", "--columns", "n,n"], "column `n` is asked for twice"),
         (&["convert", "some.parquet", "x.tatami", "--bloom", "nothing"], "there is no such column"),
         (&["convert", "some.parquet", "x.tatami", "--schema", "n:int8"], "is for CSV and JSONL"),
     ] {
@@ -172,4 +177,78 @@ fn what_texts_cannot_say_is_told() {
     let ran = folder.ok("convert f.parquet back.csv");
     assert_eq!(std::fs::read_to_string(folder.path("back.csv")).unwrap(), "f\n1.5\nNaN\n-inf\n");
     assert_eq!(ran.err, "");
+}
+
+/// Every input is asked for columns and rows, also for columns that stand in the condition only.
+#[test]
+fn tables_of_all_formats_are_asked() {
+    let folder = Folder::new();
+    let row = |n: i64| format!("{{\"n\":{n},\"a,`b\":\"x{}\",\"l\":[{n}],\"z\":null}}", n % 7);
+    folder.write("n.jsonl", lines(0..20_000, row));
+    let schema = "n:int64,`a,``b`:string,l:list:int64,z:int8:nullable";
+    let some = (0..20_000).filter(|n| n % 7 == 3);
+    let expected: String = some.map(|n| format!("{{\"l\":[{n}],\"n\":{n}}}\n")).collect();
+    for format in ["tatami", "parquet", "arrow", "arrows", "csv", "tsv", "jsonl"] {
+        let input = format!("in.{format}");
+        let ran = folder.ran(&["convert", "n.jsonl", &input, "--schema", schema]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let text = matches!(format, "csv" | "tsv" | "jsonl");
+        let more = if text { &["--schema", schema][..] } else { &[] };
+        let ran = |words: &[&str]| folder.ran(&[&["convert", &input], words, more].concat());
+        let asked = |columns: &str, condition: &str| {
+            let ran = ran(&["-", "--to", "jsonl", "--columns", columns, "--where", condition]);
+            assert_eq!(ran.code, 0, "{format}: {}", ran.err);
+            ran.out
+        };
+        assert!(asked("l,n", "`a,``b` = 'x3'") == expected, "{format}");
+        let two = "{\"a,`b\":\"x5\"}\n{\"a,`b\":\"x0\"}\n";
+        assert_eq!(asked("`a,``b`", "n in (5, 19999)"), two, "{format}");
+        assert_eq!(asked("n", "z is not null or l contains -1"), "", "{format}");
+        let wrong = ran(&["x.parquet", "--force", "--where", "n = 'x'"]);
+        assert_eq!(wrong.code, 8);
+        assert!(wrong.err.contains("n = 'x'\n    |     ^^^\n"), "{format}: {}", wrong.err);
+        let made = ran(&["some.tatami", "--force", "--columns", "z,n", "--sort-key", "n"]);
+        assert_eq!(made.code, 0, "{}", made.err);
+        assert_eq!(folder.ok("lookup some.tatami 7").out, "{\"z\":null,\"n\":7}\n");
+    }
+}
+
+#[test]
+fn lists_are_refused_by_the_option_that_refuses_them() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", "{\"l\":[1],\"n\":1}\n");
+    folder.ok("convert a.jsonl a.parquet");
+    let ran = folder.run("convert a.parquet a.tatami --profile interop");
+    assert_eq!(ran.code, 7);
+    assert!(
+        ran.err.contains("`--profile interop` writes no lists") && ran.err.contains("`l`"),
+        "{}",
+        ran.err
+    );
+    let ran = folder.ok("convert a.parquet a.tatami --profile interop --columns n");
+    assert!(ran.out.starts_with("converted 1 row, 1 column\n"), "{}", ran.out);
+}
+
+#[test]
+fn files_of_other_formats_are_called_by_their_names() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", lines(0..100, |n| format!("{{\"n\":{n},\"m\":1}}")));
+    for (format, what) in [
+        ("parquet", "is a Parquet file"),
+        ("arrow", "is an Arrow file"),
+        ("arrows", "is an Arrow stream"),
+        ("csv", "is CSV"),
+        ("jsonl", "is JSON"),
+    ] {
+        folder.ok(&format!("convert a.jsonl b.{format}"));
+        for verb in ["cat", "count", "inspect", "stats"] {
+            let ran = folder.run(&format!("{verb} b.{format}"));
+            assert_eq!(ran.code, 4, "{}", ran.err);
+            assert!(ran.err.contains(&format!("b.{format}: {what}, not a .tatami file")), "{}", ran.err);
+            assert!(ran.err.contains("`tatami convert b."), "{}", ran.err);
+        }
+    }
+    folder.write("a.gz", [&[0x1f, 0x8b, 8, 0][..], &[0; 200]].concat());
+    let ran = folder.run("cat a.gz");
+    assert!(ran.err.contains("a.gz: is packed with gzip, not a .tatami file"), "{}", ran.err);
 }

@@ -17,11 +17,15 @@ mod killed;
 #[cfg(unix)]
 #[path = "../support/killed.rs"]
 mod killing;
+#[cfg(feature = "arrow")]
+mod meaning;
 mod print;
 mod refused;
 mod scan;
 mod search;
 mod segments;
+#[cfg(feature = "arrow")]
+mod texts;
 
 use folder::{Folder, Said, said};
 

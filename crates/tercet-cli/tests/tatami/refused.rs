@@ -86,7 +86,7 @@ fn rows_are_refused_with_their_line() {
         assert_eq!(refused(&folder, "a.jsonl", text, options), (code, expected.to_owned()), "{text}");
     }
     let cases = [
-        ("a,b\n1\n", "", 4, "a.csv: line 2: has 1 fields, but there are 2 columns"),
+        ("a,b\n1\n", "", 4, "a.csv: line 2: has 1 field, but there are 2 columns"),
         ("a,b\n1,\"x\ny\n", "", 4, "a.csv: line 2: a field in quotes does not end"),
         ("a,b\n1,\"x\"y\n", "", 4, "a.csv: line 2: only a delimiter can follow a closing quote"),
         (

@@ -47,6 +47,9 @@ fn rows_are_taken_by_condition() {
         ("n != 3 and n <= 10", 10),
         ("(n = 1 or n = 2) and not n = 2", 1),
         ("s in (\"x1\", \"x2\") and n >= 6000", 3_200),
+        ("s = x'7831'", 2_000),
+        ("s > x'ff'", 0),
+        ("n < 1_000", 1_000),
     ] {
         assert_eq!(count(condition), rows, "{condition}");
         assert_eq!(cat(condition, &[]).lines().count(), rows, "{condition}");
@@ -96,7 +99,24 @@ fn wrong_conditions_are_pointed_at() {
         assert_eq!((ran.code, ran.out.as_str()), (8, ""), "{condition}: {}", ran.err);
         ran.err
     };
-    let shown = ["n = 3 and", "n = ", "n ~ 3", "é = 1 and n = 2", "n = 1 and s > 5", "l = 3", "s = \"open"];
+    let shown = [
+        "n = 3 and",
+        "n = ",
+        "n ~ 3",
+        "é = 1 and n = 2",
+        "n = 1 and s > 5",
+        "n in (1, 2.5)",
+        "l = 3",
+        "s = \"open",
+        "",
+        "n = 01",
+        "n = +1",
+        "n = .5 or n = 5.",
+        "n = 5.",
+        "n = 1__0",
+        "f < 1e400",
+        "s = x'0'",
+    ];
     let shown: Vec<String> = shown.map(refused).into();
     insta::assert_snapshot!("wrong_conditions", shown.join("\n"));
 }

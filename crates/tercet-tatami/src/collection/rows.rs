@@ -56,8 +56,9 @@ impl Collection {
     pub fn prune(&self, condition: &Expr) -> Result<Vec<&Member>, Error> {
         let Some(first) = self.members().first() else { return Ok(Vec::new()) };
         let first = self.open_member(first)?;
-        let predicate =
-            condition.bind(first.schema()).map_err(|error| first.error(Fault::Bind(Box::new(error))))?;
+        let predicate = condition
+            .bind_meaning(first.schema(), &first.meanings())
+            .map_err(|error| first.error(Fault::Bind(Box::new(error))))?;
         Ok(self.members().iter().filter(|member| may_hold(member, &predicate, first.schema())).collect())
     }
 

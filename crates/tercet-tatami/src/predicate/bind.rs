@@ -3,7 +3,9 @@
 use tercet_core::escape;
 use thiserror::Error;
 
+use super::meant;
 use super::{Expr, Literal, Predicate, Test};
+use crate::meaning::{Meaning, is_number};
 use crate::scalar::Scalar;
 use crate::schema::{Field, Schema, Type};
 
@@ -29,13 +31,27 @@ pub enum BindError {
         /// The value.
         value: String,
     },
+    /// A value that is none of those that the column means.
+    #[error(
+        "column `{}` is {meaning}, and {value} is no such value; one is {}",
+        escape::name(column),
+        meaning.example()
+    )]
+    Meaning {
+        /// The column.
+        column: String,
+        /// What it means.
+        meaning: Meaning,
+        /// The value.
+        value: String,
+    },
     /// A test that makes no sense for the type of the column.
     #[error("column `{}` is {kind}, which cannot be tested with `{operator}`", escape::name(column))]
     Operator {
         /// The column.
         column: String,
         /// Its type.
-        kind: Type,
+        kind: Box<str>,
         /// The test.
         operator: &'static str,
     },
@@ -48,64 +64,113 @@ pub enum BindError {
 }
 
 impl Expr {
-    /// Finds the columns in a schema and gives the values their types.
+    /// Finds the columns in a schema and gives the values their types. Columns mean what their types say.
     pub fn bind(&self, schema: &Schema) -> Result<Predicate, BindError> {
-        self.bind_counting(schema, &mut 0)
+        self.bind_meaning(schema, &[])
     }
 
-    /// The same; `tests` is how many tests were looked at, the one that does not fit included.
-    pub(super) fn bind_counting(&self, schema: &Schema, tests: &mut usize) -> Result<Predicate, BindError> {
+    /// The same where notes say what some columns mean: numbers are then those of decimals, texts those of dates and times.
+    pub fn bind_meaning(
+        &self,
+        schema: &Schema,
+        meanings: &[Option<Meaning>],
+    ) -> Result<Predicate, BindError> {
+        Binder::new(schema, meanings).bind(self)
+    }
+}
+
+/// The part of a test that an error is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Column,
+    Operator,
+    Value(usize),
+}
+
+/// A walk over a condition, which remembers where it is.
+pub(super) struct Binder<'a> {
+    schema: &'a Schema,
+    meanings: &'a [Option<Meaning>],
+    /// How many tests were looked at, the one that does not fit included.
+    pub(super) tests: usize,
+    pub(super) part: Part,
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn new(schema: &'a Schema, meanings: &'a [Option<Meaning>]) -> Self {
+        Self { schema, meanings, tests: 0, part: Part::Column }
+    }
+
+    pub(super) fn bind(&mut self, expr: &Expr) -> Result<Predicate, BindError> {
         let mut all = |parts: &[Expr], operator| {
             if parts.is_empty() {
                 return Err(BindError::Empty { operator });
             }
-            parts.iter().map(|part| part.bind_counting(schema, tests)).collect::<Result<Vec<_>, _>>()
+            parts.iter().map(|part| self.bind(part)).collect::<Result<Vec<_>, _>>()
         };
-        Ok(match self {
-            Self::And(parts) => Predicate::And(all(parts, "and")?),
-            Self::Or(parts) => Predicate::Or(all(parts, "or")?),
-            Self::Not(part) => Predicate::Not(Box::new(part.bind_counting(schema, tests)?)),
-            Self::Test { column, test } => {
-                *tests += 1;
-                let Some(index) = schema.index_of(column) else {
-                    return Err(BindError::NoSuchColumn {
-                        column: column.clone(),
-                        available: schema.some_names(),
-                    });
+        Ok(match expr {
+            Expr::And(parts) => Predicate::And(all(parts, "and")?),
+            Expr::Or(parts) => Predicate::Or(all(parts, "or")?),
+            Expr::Not(part) => Predicate::Not(Box::new(self.bind(part)?)),
+            Expr::Test { column, test } => {
+                self.tests += 1;
+                self.part = Part::Column;
+                let Some(index) = self.schema.index_of(column) else {
+                    let available = self.schema.some_names();
+                    return Err(BindError::NoSuchColumn { column: column.clone(), available });
                 };
-                Predicate::Test { column: index, test: bind_test(&schema.fields()[index], test)? }
+                self.test(index, &self.schema.fields()[index], test)?
             }
         })
     }
-}
 
-fn bind_test(field: &Field, test: &Test<Literal>) -> Result<Test<Scalar>, BindError> {
-    let value = |literal: &Literal| typed(field, literal);
-    let fits = match test {
-        Test::IsNull => true,
-        Test::Contains(_) => field.kind == Type::List,
-        _ if field.kind == Type::List => false,
-        Test::Prefix(_) => matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef),
-        _ => true,
-    };
-    if !fits {
-        let column = field.name.to_string();
-        return Err(BindError::Operator { column, kind: field.kind, operator: test.name() });
+    fn test(&mut self, column: usize, field: &Field, test: &Test<Literal>) -> Result<Predicate, BindError> {
+        let natural = (field.scalar() == Type::TimestampMicros).then_some(Meaning::Instant);
+        let meaning = self.meanings.get(column).copied().flatten().or(natural);
+        let meaning = meaning.filter(|meaning| *meaning != Meaning::Text);
+        let is_text = matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef);
+        let fits = match test {
+            Test::IsNull => true,
+            Test::Contains(_) => field.kind == Type::List,
+            _ if field.kind == Type::List => false,
+            Test::Prefix(_) => is_text && meaning.is_none(),
+            _ => true,
+        };
+        if !fits {
+            self.part = Part::Operator;
+            let kind = match meaning {
+                Some(meaning) if field.kind != Type::List => meaning.to_string(),
+                _ => field.kind.to_string(),
+            };
+            let column = field.name.to_string();
+            return Err(BindError::Operator { column, kind: kind.into(), operator: test.name() });
+        }
+        if matches!(test, Test::In(literals) if literals.is_empty()) {
+            return Err(BindError::Empty { operator: "in" });
+        }
+        // Values of the stored type are compared as they are stored.
+        let is_exact = |literal: &Literal| matches!(literal, Literal::Exact(_));
+        match meaning.filter(|_| !test.literals().into_iter().any(is_exact)) {
+            Some(meaning) => {
+                let mut at = 0;
+                let test = test.try_map(|literal| {
+                    self.part = Part::Value(at);
+                    at += 1;
+                    meant::place(field, meaning, literal)
+                })?;
+                Ok(meant::bound(column, field, meaning, test))
+            }
+            None => {
+                let mut at = 0;
+                let test = test.try_map(|literal| {
+                    self.part = Part::Value(at);
+                    at += 1;
+                    typed(field, literal)
+                })?;
+                Ok(Predicate::Test { column, test })
+            }
+        }
     }
-    Ok(match test {
-        Test::Eq(literal) => Test::Eq(value(literal)?),
-        Test::Ne(literal) => Test::Ne(value(literal)?),
-        Test::Lt(literal) => Test::Lt(value(literal)?),
-        Test::Le(literal) => Test::Le(value(literal)?),
-        Test::Gt(literal) => Test::Gt(value(literal)?),
-        Test::Ge(literal) => Test::Ge(value(literal)?),
-        Test::Between(low, high) => Test::Between(value(low)?, value(high)?),
-        Test::In(literals) if literals.is_empty() => return Err(BindError::Empty { operator: "in" }),
-        Test::In(literals) => Test::In(literals.iter().map(value).collect::<Result<_, _>>()?),
-        Test::Prefix(literal) => Test::Prefix(value(literal)?),
-        Test::Contains(literal) => Test::Contains(value(literal)?),
-        Test::IsNull => Test::IsNull,
-    })
 }
 
 /// A literal as a value of the column, or of its elements.
@@ -116,29 +181,31 @@ fn typed(field: &Field, literal: &Literal) -> Result<Scalar, BindError> {
         Literal::Bool(value) => (kind == Type::Bool).then_some(Scalar::Bool(*value)),
         Literal::Number(text) => match kind {
             Type::String | Type::Bytes | Type::BlobRef | Type::Bool => None,
-            _ => Scalar::parse(kind, text),
+            // Digits that are too many would be read as infinity.
+            _ => Scalar::parse(kind, text).filter(|value| !value.is_infinite() || !is_number(text)),
         },
         Literal::Text(text) => match kind {
             Type::String | Type::Bytes | Type::BlobRef => Scalar::parse(kind, text),
-            Type::TimestampMicros => {
-                text.parse::<jiff::Timestamp>().ok().map(|time| Scalar::Int64(time.as_microsecond()))
-            }
             Type::Float32 | Type::Float64 if matches!(text.as_str(), "NaN" | "inf" | "-inf") => {
                 Scalar::parse(kind, text)
             }
             _ => None,
         },
     };
-    found.ok_or_else(|| BindError::Value {
-        column: field.name.to_string(),
-        kind,
-        value: match literal {
-            Literal::Exact(value) => value.to_string(),
-            Literal::Bool(value) => value.to_string(),
-            Literal::Number(text) => escape::name(text).to_string(),
-            Literal::Text(text) => format!("\"{}\"", escape::name(text)),
-        },
-    })
+    let column = || field.name.to_string();
+    found.ok_or_else(|| BindError::Value { column: column(), kind, value: literal.shown() })
+}
+
+impl Literal {
+    /// The value for a message.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Exact(value) => value.to_string(),
+            Self::Bool(value) => value.to_string(),
+            Self::Number(text) => escape::name(text).to_string(),
+            Self::Text(text) => format!("\"{}\"", escape::name(text)),
+        }
+    }
 }
 
 impl<V> Test<V> {
@@ -157,5 +224,39 @@ impl<V> Test<V> {
             Self::Contains(_) => "contains",
             Self::IsNull => "is null",
         }
+    }
+
+    /// The values, from left to right.
+    pub(crate) fn literals(&self) -> Vec<&V> {
+        match self {
+            Self::Eq(x)
+            | Self::Ne(x)
+            | Self::Lt(x)
+            | Self::Le(x)
+            | Self::Gt(x)
+            | Self::Ge(x)
+            | Self::Prefix(x)
+            | Self::Contains(x) => vec![x],
+            Self::Between(low, high) => vec![low, high],
+            Self::In(values) => values.iter().collect(),
+            Self::IsNull => Vec::new(),
+        }
+    }
+
+    /// The same test of other values, which are made from left to right.
+    fn try_map<W, E>(&self, mut make: impl FnMut(&V) -> Result<W, E>) -> Result<Test<W>, E> {
+        Ok(match self {
+            Self::Eq(x) => Test::Eq(make(x)?),
+            Self::Ne(x) => Test::Ne(make(x)?),
+            Self::Lt(x) => Test::Lt(make(x)?),
+            Self::Le(x) => Test::Le(make(x)?),
+            Self::Gt(x) => Test::Gt(make(x)?),
+            Self::Ge(x) => Test::Ge(make(x)?),
+            Self::Between(low, high) => Test::Between(make(low)?, make(high)?),
+            Self::In(values) => Test::In(values.iter().map(make).collect::<Result<_, _>>()?),
+            Self::Prefix(x) => Test::Prefix(make(x)?),
+            Self::Contains(x) => Test::Contains(make(x)?),
+            Self::IsNull => Test::IsNull,
+        })
     }
 }

@@ -5,14 +5,17 @@
 //! one   = "not" one | "(" any ")" | column test
 //! test  = ("=" | "!=" | "<" | "<=" | ">" | ">=") value | "prefix" value | "contains" value
 //!       | ["not"] "in" "(" value { "," value } ")" | ["not"] "between" value "and" value | "is" ["not"] "null"
-//! value = number | "text" | 'text' | true | false
+//! value = number | "text" | 'text' | x'00ff' | true | false
 //! ```
 
 use std::fmt;
 use std::ops::Range;
 
+use super::bind::{Binder, Part};
 use super::tokens::{Token, Word, tokens};
 use super::{BindError, Expr, Literal, Predicate, Test};
+use crate::meaning::Meaning;
+use crate::scalar::Scalar;
 use crate::schema::Schema;
 
 /// Conditions inside one another are taken this deep.
@@ -67,7 +70,15 @@ impl Expr {
 pub struct Parsed {
     expr: Expr,
     /// The bytes of each test, from left to right.
-    tests: Vec<Range<usize>>,
+    tests: Vec<Places>,
+}
+
+/// Where the parts of a test stand.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Places {
+    column: Range<usize>,
+    operator: Range<usize>,
+    values: Vec<Range<usize>>,
 }
 
 impl Parsed {
@@ -81,19 +92,29 @@ impl Parsed {
         &self.expr
     }
 
-    /// Finds the columns in a schema; an error comes with the bytes of the text that it is about.
-    pub fn bind(&self, schema: &Schema) -> Result<Predicate, (BindError, Range<usize>)> {
-        let mut tests = 0;
-        self.expr.bind_counting(schema, &mut tests).map_err(|error| {
-            let place = tests.checked_sub(1).and_then(|index| self.tests.get(index));
-            (error, place.cloned().unwrap_or(0..0))
+    /// Finds the columns in a schema, whose values mean what is said of each; an error comes with the bytes of the text that it
+    /// is about.
+    pub fn bind(
+        &self,
+        schema: &Schema,
+        meanings: &[Option<Meaning>],
+    ) -> Result<Predicate, (BindError, Range<usize>)> {
+        let mut binder = Binder::new(schema, meanings);
+        binder.bind(&self.expr).map_err(|error| {
+            let test = binder.tests.checked_sub(1).and_then(|index| self.tests.get(index));
+            let place = test.and_then(|test| match binder.part {
+                Part::Column => Some(test.column.clone()),
+                Part::Operator => Some(test.operator.clone()),
+                Part::Value(index) => test.values.get(index).cloned(),
+            });
+            (error, place.unwrap_or(0..0))
         })
     }
 }
 
 fn read(text: &str) -> Result<Parsed, ParseError> {
     let tokens = tokens(text)?;
-    let mut parser = Parser { text, tokens, next: 0, tests: Vec::new() };
+    let mut parser = Parser { text, tokens, next: 0, tests: Vec::new(), values: Vec::new() };
     let expr = parser.any(0)?;
     match parser.peek() {
         Token { word: Word::End, .. } => Ok(Parsed { expr, tests: parser.tests }),
@@ -105,12 +126,14 @@ struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Token>,
     next: usize,
-    tests: Vec<Range<usize>>,
+    tests: Vec<Places>,
+    /// Those of the test at hand.
+    values: Vec<Range<usize>>,
 }
 
 impl Parser<'_> {
     fn peek(&self) -> Token {
-        let end = Token { at: 0, word: Word::End };
+        let end = Token { at: 0, end: 0, word: Word::End };
         self.tokens.get(self.next).or(self.tokens.last()).cloned().unwrap_or(end)
     }
 
@@ -170,9 +193,13 @@ impl Parser<'_> {
         let token = self.take();
         match token.word {
             Word::Name(column) | Word::Quoted(column) => {
+                let start = self.peek().at;
                 let test = self.test(&column)?;
-                let upto = self.text.get(..self.peek().at).unwrap_or(self.text);
-                self.tests.push(token.at..upto.trim_end().len());
+                let values = std::mem::take(&mut self.values);
+                let upto = values.first().map_or(self.peek().at, |value| value.start);
+                let operator = self.text.get(start..upto).unwrap_or_default();
+                let operator = start..start + operator.trim_end_matches(['(', ' ']).trim_end().len();
+                self.tests.push(Places { column: token.at..token.end, operator, values });
                 Ok(test)
             }
             Word::End => Err(ParseError::new(token.at, "expected a column")),
@@ -241,9 +268,11 @@ impl Parser<'_> {
 
     fn value(&mut self) -> Result<Literal, ParseError> {
         let token = self.take();
+        self.values.push(token.at..token.end);
         match token.word {
             Word::Number(number) => Ok(Literal::Number(number)),
             Word::Text(text) => Ok(Literal::Text(text)),
+            Word::Bytes(bytes) => Ok(Literal::Exact(Scalar::Bytes(bytes))),
             Word::Name(name) if name.eq_ignore_ascii_case("true") => Ok(Literal::Bool(true)),
             Word::Name(name) if name.eq_ignore_ascii_case("false") => Ok(Literal::Bool(false)),
             _ => Err(ParseError::new(token.at, "expected a number, a text in quotes, `true` or `false`")),
@@ -304,6 +333,18 @@ mod tests {
             ("a = 1 and", 9),
             ("é = 1 §", 7),
             ("a not = 1", 6),
+            ("a = 01", 4),
+            ("a = +1", 4),
+            ("a = .5", 4),
+            ("a in (1, 5.)", 9),
+            ("a = 1__0", 4),
+            ("a = _1", 4),
+            ("a = 1_", 4),
+            ("a = 1_e3", 4),
+            ("a = x'0'", 7),
+            ("a = x'0g'", 7),
+            ("a = x'00", 4),
+            ("`a``b = 1", 0),
         ] {
             let error = Expr::parse(text).unwrap_err();
             assert_eq!(error.at, at, "{text}: {error}");
@@ -323,17 +364,33 @@ mod tests {
 
     #[test]
     fn tests_that_do_not_fit_are_pointed_at() {
-        let fields = vec![Field::new("a", Type::Int8), Field::new("s", Type::String)];
+        let fields =
+            vec![Field::new("a", Type::Int8), Field::new("s", Type::String), Field::list("l", Type::Int8)];
         let schema = Schema::new(fields).unwrap();
         for (text, part) in [
-            ("a = 1 and (a < 2 or é >= 3 ) and s = 4", "é >= 3"),
-            ("not a in (1, 300) or a = 1", "a in (1, 300)"),
-            ("s prefix 'x' and `s`= 4", "`s`= 4"),
-            ("a prefix 'x'", "a prefix 'x'"),
+            ("a = 1 and (a < 2 or é >= 3 ) and s = 4", "é"),
+            ("not a in (1, 300) or a = 1", "300"),
+            ("s prefix 'x' and `s`= 4", "4"),
+            ("a between 1 and 'x'", "'x'"),
+            ("`t``o` = 1", "`t``o`"),
+            ("a prefix 'x'", "prefix"),
+            ("l not in ( 1, 2)", "not in"),
+            ("l >= 7", ">="),
+            ("a = x'00'", "x'00'"),
         ] {
-            let (_, place) = Parsed::new(text).unwrap().bind(&schema).unwrap_err();
+            let (_, place) = Parsed::new(text).unwrap().bind(&schema, &[]).unwrap_err();
             assert_eq!(&text[place], part);
         }
-        assert!(Parsed::new("s = 'x' or a is null").unwrap().bind(&schema).is_ok());
+        assert!(Parsed::new("s = 'x' or a is null").unwrap().bind(&schema, &[]).is_ok());
+    }
+
+    #[test]
+    fn odd_names_and_bytes_have_a_way() {
+        assert_eq!(Expr::parse("`a``b` is null").unwrap(), Expr::col("a`b").is_null());
+        assert_eq!(Expr::parse("```` is null").unwrap(), Expr::col("`").is_null());
+        let bytes = Scalar::Bytes(vec![0, 0xff]);
+        assert_eq!(Expr::parse("b = x'00fF' or x = X\"\"").unwrap(), {
+            Expr::col("b").eq(bytes).or(Expr::col("x").eq(Scalar::Bytes(Vec::new())))
+        });
     }
 }

@@ -116,7 +116,7 @@ impl Test<Scalar> {
         let at_most = |a: &Scalar, b: &Scalar| matches!(a.order(b), Some(Ordering::Less | Ordering::Equal));
         let equal = |a: &Scalar, b: &Scalar| a.order(b) == Some(Ordering::Equal);
         // A probe that is NaN compares with nothing.
-        if self.probes().iter().any(|probe| probe.is_nan()) {
+        if self.literals().iter().any(|probe| probe.is_nan()) {
             return match self {
                 Self::Ne(_) => (true, false),
                 Self::In(_) => (true, true),
@@ -151,23 +151,6 @@ impl Test<Scalar> {
             // A list can have other elements too, or none.
             Self::Contains(x) => (at_most(min, x) && at_most(x, max), true),
             Self::IsNull => (true, true),
-        }
-    }
-
-    /// The values that are compared with.
-    pub(crate) fn probes(&self) -> Vec<&Scalar> {
-        match self {
-            Self::Eq(x)
-            | Self::Ne(x)
-            | Self::Lt(x)
-            | Self::Le(x)
-            | Self::Gt(x)
-            | Self::Ge(x)
-            | Self::Prefix(x)
-            | Self::Contains(x) => vec![x],
-            Self::Between(low, high) => vec![low, high],
-            Self::In(values) => values.iter().collect(),
-            Self::IsNull => Vec::new(),
         }
     }
 

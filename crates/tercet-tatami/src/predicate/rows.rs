@@ -29,6 +29,19 @@ impl Truth {
 }
 
 impl Predicate {
+    /// The rows of a batch for which the condition is true. The batch has the columns of the schema that the condition was
+    /// bound to; one that is not there fulfils nothing.
+    pub fn mask(&self, batch: &[Column]) -> Mask {
+        let rows = batch.first().map_or(0, Column::len);
+        let nothing = || Truth { yes: Mask::filled(rows, false), no: Mask::filled(rows, false) };
+        let truth = self.evaluate::<std::convert::Infallible>(&mut |column, test| {
+            Ok(batch.get(column).map_or_else(nothing, |column| test.rows(column)))
+        });
+        match truth {
+            Ok(truth) => truth.yes,
+        }
+    }
+
     /// Evaluates the condition; `leaf` answers a test of a column.
     pub(crate) fn evaluate<E>(
         &self,

@@ -1,11 +1,13 @@
 //! The words of a condition.
 
 use super::ParseError;
+use crate::meaning::is_number;
 
-/// A word and where it starts.
+/// A word, and where it starts and ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) at: usize,
+    pub(super) end: usize,
     pub(super) word: Word,
 }
 
@@ -17,6 +19,8 @@ pub(super) enum Word {
     Quoted(String),
     Number(String),
     Text(String),
+    /// Bytes in hexadecimal digits: `x'00ff'`.
+    Bytes(Vec<u8>),
     /// `=`, `!=`, `<`, `<=`, `>`, `>=`, `(`, `)`, `,`.
     Sign(&'static str),
     End,
@@ -55,12 +59,18 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
                 let mut name = String::new();
                 loop {
                     match rest.next() {
+                        // Two of them are one of the name.
+                        Some((_, '`')) if rest.next_if(|(_, next)| *next == '`').is_some() => name.push('`'),
                         Some((_, '`')) => break,
                         Some((_, next)) => name.push(next),
                         None => return Err(ParseError::new(at, "the name has no closing backquote")),
                     }
                 }
                 Word::Quoted(name)
+            }
+            'x' | 'X' if matches!(rest.peek(), Some((_, '"' | '\''))) => {
+                let quote = rest.next().map_or('\'', |(_, quote)| quote);
+                Word::Bytes(hexadecimal(at, quote, &mut rest)?)
             }
             '0'..='9' | '-' | '+' | '.' => {
                 let mut number = String::from(first);
@@ -73,7 +83,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
                         break;
                     }
                 }
-                Word::Number(number.replace('_', ""))
+                Word::Number(plain(&number).ok_or_else(|| ParseError::new(at, NUMBERS))?)
             }
             _ if first.is_alphabetic() || first == '_' => {
                 let mut name = String::from(first);
@@ -86,10 +96,51 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
             }
             _ => return Err(ParseError::new(at, "this character has no meaning here")),
         };
-        out.push(Token { at, word });
+        let end = rest.peek().map_or(text.len(), |(end, _)| *end);
+        out.push(Token { at, end, word });
     }
-    out.push(Token { at: text.len(), word: Word::End });
+    out.push(Token { at: text.len(), end: text.len(), word: Word::End });
     Ok(out)
+}
+
+const NUMBERS: &str = "numbers are written as in JSON, like 10, -0.5 and 1e3, with single `_` between digits";
+
+/// A number as JSON writes it, without the marks between its digits.
+fn plain(number: &str) -> Option<String> {
+    let is_mark = |(at, byte): (usize, &u8)| {
+        let digit =
+            |at: Option<usize>| at.and_then(|at| number.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
+        *byte != b'_' || (digit(at.checked_sub(1)) && digit(Some(at + 1)))
+    };
+    let plain = number.replace('_', "");
+    (number.as_bytes().iter().enumerate().all(is_mark) && is_number(&plain)).then_some(plain)
+}
+
+/// The bytes of digits up to the closing quote.
+fn hexadecimal(
+    start: usize,
+    quote: char,
+    rest: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
+) -> Result<Vec<u8>, ParseError> {
+    let (mut bytes, mut high) = (Vec::new(), None);
+    loop {
+        match rest.next() {
+            Some((at, next)) if next == quote => match high {
+                None => return Ok(bytes),
+                Some(_) => return Err(ParseError::new(at, "a byte has two hexadecimal digits")),
+            },
+            Some((at, next)) => {
+                let digit = next.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                let digit =
+                    digit.ok_or_else(|| ParseError::new(at, "bytes are hexadecimal digits: x'00ff'"))?;
+                match high.take() {
+                    None => high = Some(digit),
+                    Some(high) => bytes.push(high << 4 | digit),
+                }
+            }
+            None => return Err(ParseError::new(start, "the bytes have no closing quote")),
+        }
+    }
 }
 
 fn quoted(

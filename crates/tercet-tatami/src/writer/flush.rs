@@ -8,15 +8,19 @@ use tercet_core::checksum::crc32c;
 
 use super::chunk::{self, Page};
 use super::group::{self, Group};
-use super::{Writer, write_fault};
+use super::{Profile, Writer, write_fault};
 use crate::column::Column;
 use crate::fault::Fault;
 use crate::page::encode::widen;
 use crate::prune::key::{PageBounds, PageIndex};
 use crate::schema::{Field, Schema, Type};
-use crate::wire::footer;
+use crate::wire::footer::{self, Zone};
 use crate::wire::ids::{Codec, Encoding, Kind};
 use crate::wire::page::PageHeader;
+
+/// A zone with a longer bound is left out: a scan reads every footer, and pages tell the start of their bounds anyway. Cut, it
+/// would be no bound that readers may take for a value.
+const ZONE_BYTES: usize = 1024;
 
 /// Bytes of values that are encoded at a time: several columns, or some pages of a large one.
 const WINDOW_BYTES: u64 = 32 << 20;
@@ -33,6 +37,13 @@ impl<S: Sink> Writer<S> {
         for window in windows(&self.schema, &group) {
             let columns: Vec<Column> = group.columns[window.clone()].iter_mut().map(std::mem::take).collect();
             self.write_columns(window, &columns, &mut chunks)?;
+        }
+        if self.options.profile == Profile::Native {
+            let is_long = |zone: &Zone| zone.min.len().max(zone.max.len()) > ZONE_BYTES;
+            for (field, chunk) in self.schema.fields().iter().zip(&mut chunks) {
+                // Keys are looked up by theirs.
+                chunk.zone = chunk.zone.take().filter(|zone| field.sort_key || !is_long(zone));
+            }
         }
         let bounds = self.schema.sort_key().and_then(|key| chunks[key].zone.clone());
         self.groups.push(footer::Group {

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use tercet::core::Class;
-use tercet::tatami::predicate::{BindError, Parsed};
-use tercet::tatami::{Expr, File, Schema};
+use tercet::tatami::predicate::{BindError, Parsed, Predicate};
+use tercet::tatami::{Expr, File, Meaning, Schema};
 
 use crate::failure::Failure;
 
@@ -34,30 +34,47 @@ pub(crate) struct Where {
 impl Where {
     /// The condition, if there is one, checked against the columns of a file.
     pub(super) fn of(&self, file: &File) -> Result<Option<Expr>, Failure> {
-        self.condition.as_ref().map(|condition| condition.of(file.name(), file.schema())).transpose()
+        self.condition.as_ref().map(|condition| condition.of(file)).transpose()
     }
 
     /// Whether a condition was given.
     pub(super) fn is_some(&self) -> bool {
         self.condition.is_some()
     }
+
+    /// The condition as it was written, if there is one.
+    pub(super) fn condition(&self) -> Option<&Condition> {
+        self.condition.as_ref()
+    }
 }
 
 impl Condition {
     /// The condition, checked against the columns of a file.
-    pub(super) fn of(&self, name: &str, schema: &Schema) -> Result<Expr, Failure> {
+    pub(super) fn of(&self, file: &File) -> Result<Expr, Failure> {
+        let parsed = self.parsed()?;
+        self.bound(&parsed, file.name(), file.schema(), &file.meanings())?;
+        Ok(parsed.expr().clone())
+    }
+
+    /// The condition, if it is one.
+    pub(super) fn parsed(&self) -> Result<Parsed, Failure> {
         let text = &self.text;
-        let parsed = Parsed::new(text).map_err(|error| {
+        Parsed::new(text).map_err(|error| {
             let end = text[error.at.min(text.len())..].chars().next().map_or(1, char::len_utf8);
-            let failure = Failure::request(error.to_string());
-            // At the end of the text the mark stands behind it.
-            let shown = if error.at >= text.len() { format!("{text} ") } else { text.clone() };
-            failure.with_excerpt(&shown, &(error.at..error.at + end))
-        })?;
-        match parsed.bind(schema) {
-            Ok(_) => Ok(parsed.expr().clone()),
-            Err((error, place)) => Err(misfit(name, text, &error, &place)),
-        }
+            Failure::request(error.to_string()).with_excerpt_to_end(text, &(error.at..error.at + end))
+        })
+    }
+
+    /// The condition bound to columns of which it is known what they mean.
+    pub(super) fn bound(
+        &self,
+        parsed: &Parsed,
+        name: &str,
+        schema: &Schema,
+        meanings: &[Option<Meaning>],
+    ) -> Result<Predicate, Failure> {
+        let bound = parsed.bind(schema, meanings);
+        bound.map_err(|(error, place)| misfit(name, &self.text, &error, &place))
     }
 }
 

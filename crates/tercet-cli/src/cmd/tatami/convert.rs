@@ -5,27 +5,24 @@ use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
 use tercet::arrow::Timestamps;
-use tercet::tatami::{Column, Field};
+use tercet::tatami::{Column, Field, Meaning, Type};
 
 use super::columns::Columns;
 use super::condition::Where;
-use super::create::options::Layout;
+use super::create::options::{Layout, Making};
+use super::create::roles::Roles;
 use super::create::schema::Declared;
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
 use crate::output::Output;
-use crate::render::parse_size;
 use crate::ui::Ui;
 
 mod format;
 mod input;
 mod output;
-mod roles;
 
 use format::Format;
-use input::Asked;
+use input::{Asked, Open};
 use output::{Counts, Target};
-use roles::RoleLists;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,15 +55,8 @@ pub(crate) struct Args {
     /// What the input is; without it its first bytes and the ending of its name decide
     #[arg(long, value_name = "FORMAT")]
     from_format: Option<Format>,
-    /// Replace a file that is there already
-    #[arg(long)]
-    force: bool,
-    /// Tell the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// The most that is taken from standard input, which is kept in a temporary file
-    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
-    max_stdin: u64,
+    #[command(flatten)]
+    making: Making,
     #[command(flatten)]
     condition: Where,
     #[command(flatten)]
@@ -75,13 +65,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
     schema: Option<Declared>,
     #[command(flatten)]
-    roles: RoleLists,
+    roles: Roles,
     /// Copy the numbers of times whatever their unit, as the reference implementation does
     #[arg(long, help_heading = "Columns")]
     raw_timestamps: bool,
     /// Cut times that are more exact than microseconds instead of refusing them
     #[arg(long, help_heading = "Columns", conflicts_with = "raw_timestamps")]
     floor_timestamps: bool,
+    /// Write dates, times and decimals into CSV and JSONL as the numbers and bytes that a .tatami file keeps
+    #[arg(long, help_heading = "Columns")]
+    stored: bool,
     /// Read this many rows at a time [default: as many as take some megabytes, 4096 with --profile interop]
     #[arg(long, value_name = "ROWS", help_heading = "Columns", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     batch: Option<u32>,
@@ -103,23 +96,22 @@ struct Told {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::of(&args.path, args.force)?;
+    let output = Output::of(&args.path, args.making.force)?;
     let is_stdout = matches!(output, Output::Stdout);
-    if is_stdout && args.json {
+    if is_stdout && args.making.json {
         return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
     }
     output.must_not_be(&args.from)?;
     let to = Format::of_output(args.to, &args.path)?;
-    if to != Format::Tatami {
-        for (option, is_given) in
-            [("--profile", args.layout.is_interop()), ("--sort-key and the like", args.roles.is_given())]
-        {
-            if is_given {
-                return Err(Failure::request(format!("`{option}` is for outputs that are .tatami files")));
-            }
-        }
+    if to != Format::Tatami
+        && let Some(option) = args.layout.is_interop().then_some("--profile").or_else(|| args.roles.given())
+    {
+        return Err(Failure::request(format!("`{option}` is for outputs that are .tatami files")));
     }
-    let source = Input { path: args.from.clone(), max_stdin: args.max_stdin }.source()?;
+    if args.stored && to.in_arrow().is_some() || args.stored && to == Format::Tatami {
+        return Err(Failure::request("`--stored` is for outputs that are CSV or JSONL"));
+    }
+    let source = args.making.input(&args.from).source()?;
     let input_bytes = source.len();
     let from = Format::of_input(args.from_format, &args.from, &*source)?;
     let asked = Asked {
@@ -133,7 +125,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         batch: args.batch.map(|rows| rows as usize),
     };
     let table = input::open(source, from, &asked, out)?;
-    let target = Target::create(output, to, &table, &args.layout, args.force)?;
+    let meanings = meanings(args, &table);
+    let target = Target::create(output, to, &table, &meanings, &args.layout, args.making.force)?;
     let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());
     let bar = out.bar("converting", input_bytes);
     let (sender, receiver) = sync_channel::<Vec<Column>>(2);
@@ -169,8 +162,22 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         rows,
         columns,
     };
-    show(&told, args.json, is_stdout, out)?;
+    show(&told, args.making.json, is_stdout, out)?;
     Ok(Outcome::Done)
+}
+
+/// What the values of columns are told as in texts.
+fn meanings(args: &Args, table: &Open) -> Vec<Option<Meaning>> {
+    let fields = table.table().schema().fields();
+    if args.stored {
+        return vec![None; fields.len()];
+    }
+    let noted = Meaning::all(fields, table.pairs());
+    // Raw numbers are of any unit.
+    let natural = |field: &Field| {
+        (field.scalar() == Type::TimestampMicros && !args.raw_timestamps).then_some(Meaning::Instant)
+    };
+    noted.into_iter().zip(fields).map(|(noted, field)| noted.or_else(|| natural(field))).collect()
 }
 
 fn timestamps(args: &Args) -> Timestamps {
@@ -181,22 +188,34 @@ fn timestamps(args: &Args) -> Timestamps {
     }
 }
 
+/// How much smaller or larger the second is: `12.5% smaller`; from twice the size on `3.4 times as large`.
 #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn compared(before: u64, after: u64) -> String {
+    let ratio = after as f64 / (before as f64).max(1.0);
+    match ratio {
+        ..=1.0 => format!("{:.1}% smaller", (1.0 - ratio) * 100.0),
+        1.0..2.0 => format!("{:.1}% larger", (ratio - 1.0) * 100.0),
+        _ => format!("{ratio:.1} times as large"),
+    }
+}
+
 fn show(told: &Told, json: bool, is_stdout: bool, out: &mut Ui) -> Result<(), Failure> {
     if json {
         return out.json(told);
     }
-    let percent = (1.0 - told.output_bytes as f64 / (told.input_bytes as f64).max(1.0)) * 100.0;
-    let word = if percent < 0.0 { "larger" } else { "smaller" };
     let label = |format: Format| format!("{}:", format.name());
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let columns = told.columns.len() as u64;
     let text = format!(
-        "converted {} rows, {} columns\n  {:<8} {} bytes\n  {:<8} {} bytes ({percent:.1}% {word})",
+        "converted {} row{}, {columns} column{}\n  {:<8} {} bytes\n  {:<8} {} bytes ({})",
         told.rows,
-        told.columns.len(),
+        plural(told.rows),
+        plural(columns),
         label(told.input_format),
         told.input_bytes,
         label(told.output_format),
         told.output_bytes,
+        compared(told.input_bytes, told.output_bytes),
     );
     if is_stdout { out.note(text) } else { out.line(text) }
 }
@@ -204,4 +223,18 @@ fn show(told: &Told, json: bool, is_stdout: bool, out: &mut Ui) -> Result<(), Fa
 /// A name for messages about a path.
 fn named(path: &Path) -> std::sync::Arc<str> {
     path.to_string_lossy().into_owned().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_compared_in_words() {
+        assert_eq!(compared(1000, 500), "50.0% smaller");
+        assert_eq!(compared(1000, 1000), "0.0% smaller");
+        assert_eq!(compared(1000, 1255), "25.5% larger");
+        assert_eq!(compared(10, 340), "34.0 times as large");
+        assert_eq!(compared(0, 3), "3.0 times as large");
+    }
 }

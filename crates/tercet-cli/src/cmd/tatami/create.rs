@@ -10,9 +10,8 @@ use tercet::tatami::wire::ids::requires;
 use tercet::tatami::{BatchError, Error, Fault, Field, Schema, Writer, WriterOptions, Written};
 
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
 use crate::output::{Output, Spool, send};
-use crate::render::{human_size, parse_size, ratio};
+use crate::render::{human_size, ratio};
 use crate::ui::{Bar, Ui};
 
 mod assemble;
@@ -21,6 +20,7 @@ mod csv;
 mod infer;
 mod json;
 pub(super) mod options;
+pub(super) mod roles;
 mod rows;
 pub(super) mod schema;
 #[cfg(feature = "arrow")]
@@ -30,9 +30,10 @@ mod token;
 
 use assemble::Batch;
 use build::Reading;
-use options::{Layout, Text};
+use options::{Layout, Making, Text};
+use roles::Roles;
 use rows::Form;
-use schema::{Declared, Roles};
+use schema::Declared;
 use text::Lines;
 
 const EXAMPLES: &str = "\
@@ -49,7 +50,8 @@ Without --schema the whole input is looked at first: whole numbers become int64 
 float64, and values that are missing somewhere make their column nullable.
 
 Types are bool, int8 to int64, uint8 to uint64, float32, float64, string, bytes, timestamp_micros, blobref \
-and list:TYPE. Text of bytes and blobref columns is base64, as `tatami cat` prints it; --blob stores text \
+and list:TYPE; types of Arrow that a note in the file keeps: date32, time[ms], duration[s], timestamp[ms], \
+decimal128[9, 2]. Text of bytes and blobref columns is base64, as `tatami cat` prints it; --blob stores text \
 apart as it is.";
 
 #[derive(Debug, clap::Args)]
@@ -64,15 +66,8 @@ pub(crate) struct Args {
     /// Work on at most N threads; without it, on all that there are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
-    /// Replace a file that is there already
-    #[arg(long)]
-    force: bool,
-    /// Tell the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// The most that is taken from standard input, which is kept in a temporary file
-    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
-    max_stdin: u64,
+    #[command(flatten)]
+    making: Making,
     #[command(flatten)]
     text: Text,
     /// The columns and their types: `name:type[:nullable],…`
@@ -102,14 +97,18 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         // Only the first pool counts; in tests, which share a process, that is the one of the first test.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
     }
-    let output = Output::of(&args.path, args.force)?;
-    if matches!(output, Output::Stdout) && args.json {
+    let output = Output::of(&args.path, args.making.force)?;
+    if matches!(output, Output::Stdout) && args.making.json {
         return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
     }
     output.must_not_be(&args.from)?;
     let form = args.text.form(&args.from)?;
-    let options = args.layout.options()?;
-    let source = Input { path: args.from.clone(), max_stdin: args.max_stdin }.source()?;
+    let mut options = args.layout.options()?;
+    let notes = args.schema.as_ref().map_or(&[][..], Declared::notes);
+    for (key, value) in notes {
+        options = options.with_metadata(key, value);
+    }
+    let source = args.making.input(&args.from).source()?;
     let fields = if let Some(declared) = &args.schema {
         declared.fields()
     } else {
@@ -117,7 +116,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         rows::infer(&mut Lines::of(source.clone()), &form, &bar)?
     };
     // How text is read depends on the type, not on where the values are stored.
-    let readings: Vec<Reading> = fields.iter().map(Reading::of).collect();
+    let readings = Reading::all(&fields, notes);
     let schema = args.roles.apply(fields)?;
     let input_bytes = source.len();
     let bar = out.bar("writing", input_bytes);
@@ -134,12 +133,12 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match output {
         Output::Path(path) => {
             // Without `--force` a file that appears meanwhile is not replaced either.
-            let start = if args.force { Writer::create_path } else { Writer::create_new };
+            let start = if args.making.force { Writer::create_path } else { Writer::create_new };
             let writer = start(&path, schema.clone(), options)?;
             let name = path.to_string_lossy().into_owned();
             let (written, _) = work.fill(writer, &name)?;
             drop(bar);
-            show(&told(written, &path), args.json, out)?;
+            show(&told(written, &path), args.making.json, out)?;
         }
         Output::Object(object) => {
             let name = object.name();
@@ -148,7 +147,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             drop(bar);
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
-            show(&told(written, &args.path), args.json, out)?;
+            show(&told(written, &args.path), args.making.json, out)?;
         }
         Output::Stdout => {
             let name = "standard output";

@@ -47,7 +47,7 @@ struct Told<'a> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.of(&file)?;
-    let condition = args.condition.of(file.name(), file.schema())?;
+    let condition = args.condition.of(&file)?;
     let explained = file.scan().column_positions(&columns)?.filter(&condition)?.explain()?;
     if args.json {
         out.json(&Told { file: file.name(), explained: &explained })?;
@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn told(group: &GroupExplain) -> String {
     let GroupExplain { group: number, rows, verdict, .. } = group;
+    let rows = if *rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
     match (*verdict, group.by) {
         ("pruned", by) => {
             let by = match by {
@@ -72,11 +73,11 @@ fn told(group: &GroupExplain) -> String {
                 Some(By::Dictionary) => "a dictionary",
                 Some(By::Zone) | None => "zones",
             };
-            format!("  group {number}: {rows} rows left out by {by}")
+            format!("  group {number}: {rows} left out by {by}")
         }
-        ("whole", _) => format!("  group {number}: {rows} rows taken without a look"),
+        ("whole", _) => format!("  group {number}: {rows} taken without a look"),
         _ => format!(
-            "  group {number}: {} of {rows} rows tested, {} left out by bounds of pages, {} by a dictionary, {} of {} \
+            "  group {number}: {} of {rows} tested, {} left out by bounds of pages, {} by a dictionary, {} of {} \
              pages decoded",
             group.rows_tested,
             group.rows_pruned_by_bounds,

@@ -1,10 +1,11 @@
 //! `tatami head`: the first rows as JSON.
 
 use super::cat;
-use super::columns::Columns;
+use super::columns::{AsStored, Columns};
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
+use crate::render::RowWriter;
 use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
@@ -16,10 +17,13 @@ pub(crate) struct Args {
     rows: u64,
     #[command(flatten)]
     columns: Columns,
+    #[command(flatten)]
+    values: AsStored,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.of(&file)?;
-    cat::print(&file, &columns, args.rows, out)
+    let writer = RowWriter::new(args.values.shown(&file, &columns));
+    cat::print(&file, &columns, args.rows, writer, out)
 }

@@ -6,7 +6,7 @@ use tercet::core::escape;
 use tercet::tatami::{Access, Collection, File, Found, OpenOptions};
 
 use super::cat::warn;
-use super::columns::{Columns, fields};
+use super::columns::{AsStored, Columns};
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -33,6 +33,8 @@ pub(crate) struct Args {
     key: String,
     #[command(flatten)]
     columns: Columns,
+    #[command(flatten)]
+    values: AsStored,
     /// Tell the row group and the number of the row too
     #[arg(long)]
     json: bool,
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(Outcome::FoundBad);
     };
     let columns = args.columns.of(&file)?;
-    let mut writer = RowWriter::new(fields(&file, &columns));
+    let mut writer = RowWriter::new(args.values.shown(&file, &columns));
     let mut text = Vec::new();
     writer.row(&file.take(&[place.row], &columns)?, 0, &mut text);
     if args.json {

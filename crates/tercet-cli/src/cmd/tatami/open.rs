@@ -2,19 +2,78 @@
 
 use std::sync::Arc;
 
-use tercet::core::ByteSource;
+use tercet::core::{ByteSource, Span, escape};
 use tercet::tatami::{File, OpenOptions};
 
 use crate::failure::Failure;
 
 /// Opens a file: its tail and its header are read.
 pub(super) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
-    Ok(File::from_source(source, OpenOptions::new())?)
+    opened(source, OpenOptions::new())
 }
 
 /// Opens a file whose rows are to be printed: text that is no UTF-8 is printed all the same, and told about.
 pub(super) fn open_to_print(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
-    Ok(File::from_source(source, OpenOptions::new().with_invalid_utf8(true))?)
+    opened(source, OpenOptions::new().with_invalid_utf8(true))
+}
+
+/// Opens a file; what is none is told by what it is instead, where its first bytes say so.
+fn opened(source: Arc<dyn ByteSource>, options: OpenOptions) -> Result<File, Failure> {
+    let error = match File::from_source(Arc::clone(&source), options) {
+        Ok(file) => return Ok(file),
+        Err(error) => error,
+    };
+    let head = source.read_at(Span::first(source.len().min(HEAD_BYTES)));
+    let Some(other) = head.ok().and_then(|head| other(&head)) else { return Err(error.into()) };
+    let class = tercet::core::Diagnose::class(&error);
+    let name = escape::name(source.name()).into_owned();
+    let (what, hint) = match other {
+        Other::Table(what) => (what, format!("make one of it: `tatami convert {name} OUT.tatami`")),
+        Other::Packed(what, tool) => (what, format!("unpack it first, with `{tool}`")),
+        Other::Ours(what, verb) => (what, format!("`{verb} info {name}` tells what it holds")),
+    };
+    Err(Failure::new(class, format!("{name}: is {what}, not a .tatami file")).with_hint(hint))
+}
+
+/// As many bytes as tell texts from other things.
+const HEAD_BYTES: u64 = 512;
+
+/// What a file is that is none of ours.
+enum Other {
+    /// A table that `convert` reads.
+    Table(&'static str),
+    /// Something packed, and what unpacks it.
+    Packed(&'static str, &'static str),
+    /// A file for another command.
+    Ours(&'static str, &'static str),
+}
+
+fn other(head: &[u8]) -> Option<Other> {
+    let starts: [(&[u8], Other); 9] = [
+        (b"PAR1", Other::Table("a Parquet file")),
+        (b"ARROW1", Other::Table("an Arrow file")),
+        (b"\xff\xff\xff\xff", Other::Table("an Arrow stream")),
+        (b"TETR", Other::Ours("a .tet file", "tet")),
+        (b"TENSOGRM", Other::Ours("a .tgm file", "tgm")),
+        (b"\x1f\x8b", Other::Packed("packed with gzip", "gunzip")),
+        (b"\x28\xb5\x2f\xfd", Other::Packed("packed with zstd", "unzstd")),
+        (b"BZh", Other::Packed("packed with bzip2", "bunzip2")),
+        (b"PK\x03\x04", Other::Packed("a ZIP archive", "unzip")),
+    ];
+    if let Some((_, other)) = starts.into_iter().find(|(magic, _)| head.starts_with(magic)) {
+        return Some(other);
+    }
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let is_text = |byte: &u8| *byte >= 0x20 || byte.is_ascii_whitespace();
+    if head.starts_with(b"TAT1") || !text.iter().all(is_text) {
+        return None;
+    }
+    let first_line = text.split(|byte| *byte == b'\n').next()?;
+    match text.trim_ascii_start().first()? {
+        b'{' => Some(Other::Table("JSON")),
+        _ if first_line.len() < text.len() && first_line.contains(&b',') => Some(Other::Table("CSV")),
+        _ => None,
+    }
 }
 
 /// The sum of numbers of a footer, which may say anything: at most what fits.

@@ -100,8 +100,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     out.line(table)?;
     let (name, size) = (escape::name(file.name()), human_size(file.len_bytes()));
     let groups = file.group_count();
-    let plural = if groups == 1 { "" } else { "s" };
-    out.line(format_args!("{name}: {} rows, {groups} row group{plural}, {size}", file.rows()))?;
+    let (rows, plural) = (file.rows(), |count: u64| if count == 1 { "" } else { "s" });
+    let (one, other) = (plural(rows), plural(groups as u64));
+    out.line(format_args!("{name}: {rows} row{one}, {groups} row group{other}, {size}"))?;
     Ok(Outcome::Done)
 }
 

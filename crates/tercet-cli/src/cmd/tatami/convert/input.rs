@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use tercet::arrow::{Options, Roles, Rows, Table, Timestamps};
-use tercet::core::{ByteSource, Progress as _, SourceError, Span, escape};
+use tercet::arrow::{self, Options, Rows, Table, Timestamps};
+use tercet::core::{ByteSource, Class, Progress as _, SourceError, Span, escape};
+use tercet::tatami::predicate::Predicate;
 use tercet::tatami::scan::Batches;
-use tercet::tatami::{Column, Schema};
+use tercet::tatami::{Column, Meaning, Schema, Values};
 
 use super::format::Format;
-use super::roles::RoleLists;
-use crate::cmd::tatami::columns::Columns;
-use crate::cmd::tatami::condition::Where;
+use crate::cmd::tatami::columns::{Columns, positions};
+use crate::cmd::tatami::condition::{Condition, Where};
+use crate::cmd::tatami::create::roles::Roles;
 use crate::cmd::tatami::create::schema::Declared;
 use crate::cmd::tatami::create::table::TextTable;
 use crate::cmd::tatami::open::open as open_file;
@@ -29,7 +30,7 @@ pub(super) struct Asked<'a> {
     pub(super) condition: &'a Where,
     pub(super) columns: &'a Columns,
     pub(super) declared: Option<&'a Declared>,
-    pub(super) roles: &'a RoleLists,
+    pub(super) roles: &'a Roles,
     pub(super) timestamps: Timestamps,
     /// Roles are for files that have them: a text called `body` stays one in the others.
     pub(super) into_tatami: bool,
@@ -41,6 +42,8 @@ pub(super) struct Asked<'a> {
 pub(super) struct Open {
     table: Table,
     rows: Kind,
+    /// What is taken of the rows that are read.
+    choice: Choice,
     read: Arc<AtomicU64>,
     /// Keys and values of the footer that go with the rows.
     pairs: Vec<(String, String)>,
@@ -49,7 +52,7 @@ pub(super) struct Open {
 enum Kind {
     Arrow(Box<Rows>),
     Tatami(Box<Batches>),
-    Text(Box<TextTable>),
+    Text(Box<TextTable>, Schema),
 }
 
 pub(super) fn open(
@@ -58,11 +61,6 @@ pub(super) fn open(
     asked: &Asked<'_>,
     out: &mut Ui,
 ) -> Result<Open, Failure> {
-    if format != Format::Tatami && (asked.condition.is_some() || asked.columns.is_some()) {
-        let failure =
-            Failure::request(format!("{}: `--where` and `--columns` ask .tatami files", source.name()));
-        return Err(failure.with_hint("convert it to .tatami first"));
-    }
     let is_text = matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
     if asked.declared.is_some() && !is_text {
         return Err(Failure::request(
@@ -71,19 +69,30 @@ pub(super) fn open(
     }
     let read = Arc::new(AtomicU64::new(0));
     let source: Arc<dyn ByteSource> = Arc::new(Watched { source, read: Arc::clone(&read) });
-    let roles = if asked.into_tatami { asked.roles.roles() } else { Roles::none() };
+    let roles = if asked.into_tatami { asked.roles.of_table()? } else { arrow::Roles::none() };
     if let Some(format) = format.in_arrow() {
-        let options =
-            Options::new().with_roles(roles).with_timestamps(asked.timestamps).with_interop(asked.interop);
+        let names = asked.columns.names()?;
+        let condition = asked.condition.condition().map(Condition::parsed).transpose()?;
+        let read_names = names.clone().map(|mut names| {
+            let tested = condition.iter().flat_map(|condition| condition.expr().columns());
+            names.extend(tested.map(str::to_owned));
+            names
+        });
+        let options = Options::new()
+            .with_roles(roles)
+            .with_timestamps(asked.timestamps)
+            .with_interop(asked.interop)
+            .with_columns(read_names);
         let batch = asked.batch.or(asked.interop.then_some(INTEROP_BATCH_ROWS));
-        let rows = Rows::open(source, format, &options, batch)?;
+        let rows = Rows::open(source, format, &options, batch).map_err(|error| explained(error, asked))?;
         for told in rows.warnings() {
             let name = escape::name(rows.table().name());
             out.note(format_args!("{} {name}: {told}", paint(WARN, "warning:")))?;
         }
-        let table = rows.table().clone();
+        let all = rows.table().clone();
+        let (table, choice) = Choice::of(&all, &all.notes(), asked)?;
         let pairs = table.notes();
-        return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), read, pairs });
+        return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), choice, read, pairs });
     }
     if is_text {
         let name = Arc::clone(source.name());
@@ -91,8 +100,10 @@ pub(super) fn open(
         let mut fields = text.fields();
         roles.apply_said(&mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
-        let table = Table::of_schema(&name, &schema)?;
-        return Ok(Open { table, rows: Kind::Text(Box::new(text)), read, pairs: Vec::new() });
+        let all = Table::of_noted(&name, &schema, &text.notes())?;
+        let (table, choice) = Choice::of(&all, &text.notes(), asked)?;
+        let pairs = table.notes();
+        return Ok(Open { table, rows: Kind::Text(Box::new(text), schema), choice, read, pairs });
     }
     let file = open_file(source)?;
     let columns = asked.columns.of(&file)?;
@@ -113,7 +124,27 @@ pub(super) fn open(
             && tercet::arrow::note::column_of(key).is_none_or(|name| table.schema().index_of(name).is_some())
     };
     let pairs = file.footer().pairs.iter().filter(is_kept).cloned().collect();
-    Ok(Open { table, rows: Kind::Tatami(Box::new(scan.batches())), read, pairs })
+    let choice = Choice::default();
+    Ok(Open { table, rows: Kind::Tatami(Box::new(scan.batches())), choice, read, pairs })
+}
+
+/// Types that are refused, with what to do about them.
+fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
+    let arrow::Error::Types { name, columns } = &error else { return error.into() };
+    let is_list =
+        |kind: &str| ["List", "LargeList", "FixedSizeList"].iter().any(|head| kind.starts_with(head));
+    if asked.interop && columns.iter().all(|refused| is_list(&refused.kind)) {
+        let told: Vec<String> =
+            columns.iter().map(|refused| format!("`{}`", escape::name(&refused.column))).collect();
+        let said = format!(
+            "{}: `--profile interop` writes no lists, which other readers do not know: {}",
+            escape::name(name),
+            told.join(", ")
+        );
+        return Failure::new(Class::Unsupported, said)
+            .with_hint("leave `--profile interop` out, or take other columns with `--columns`");
+    }
+    Failure::from(error).with_hint("`--columns` takes the others")
 }
 
 impl Open {
@@ -131,8 +162,10 @@ impl Open {
     pub(super) fn read(
         self,
         bar: &Bar,
-        mut each: impl FnMut(Vec<Column>) -> Result<(), Failure>,
+        mut hand_over: impl FnMut(Vec<Column>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let choice = self.choice;
+        let mut each = |columns| choice.taken(columns).map_or(Ok(()), &mut hand_over);
         let mut told = 0;
         let mut go_on = || {
             let read = self.read.load(Ordering::Relaxed);
@@ -153,9 +186,53 @@ impl Open {
                     each(batch?.columns)?;
                 }
             }
-            Kind::Text(text) => text.read(self.table.schema(), bar, each)?,
+            Kind::Text(text, schema) => text.read(&schema, bar, each)?,
         }
         Ok(())
+    }
+}
+
+/// The rows and columns that are taken of batches; a `.tatami` file is asked for no others.
+#[derive(Default)]
+struct Choice {
+    condition: Option<Predicate>,
+    /// Positions among the columns that are read; none takes all.
+    columns: Option<Vec<usize>>,
+}
+
+impl Choice {
+    /// What is asked of a table, and the table of it.
+    fn of(all: &Table, notes: &[(String, String)], asked: &Asked<'_>) -> Result<(Table, Self), Failure> {
+        let meanings = Meaning::all(all.schema().fields(), notes);
+        let bind = |condition: &Condition| {
+            condition.bound(&condition.parsed()?, all.name(), all.schema(), &meanings)
+        };
+        let condition = asked.condition.condition().map(bind).transpose()?;
+        let Some(names) = asked.columns.names()? else {
+            return Ok((all.clone(), Self { condition, columns: None }));
+        };
+        let columns = positions(all.name(), all.schema(), &names)?;
+        Ok((all.project(&columns)?, Self { condition, columns: Some(columns) }))
+    }
+
+    /// The rows and columns of a batch that are taken; none if no row is.
+    fn taken(&self, mut batch: Vec<Column>) -> Option<Vec<Column>> {
+        let rows = batch.first().map_or(0, Column::len);
+        let mask = self.condition.as_ref().map(|condition| condition.mask(&batch));
+        if let Some(columns) = &self.columns {
+            // Each stands in the list once.
+            let empty = || Column::new(Values::Bool(Vec::new()));
+            let mut take = |column: &usize| Some(std::mem::replace(batch.get_mut(*column)?, empty()));
+            batch = columns.iter().filter_map(&mut take).collect();
+        }
+        match mask {
+            Some(mask) if mask.count() == 0 => None,
+            Some(mask) if mask.count() < rows => {
+                let rows: Vec<usize> = mask.positions().collect();
+                Some(batch.iter().map(|column| column.gather(&rows)).collect())
+            }
+            _ => Some(batch),
+        }
     }
 }
 

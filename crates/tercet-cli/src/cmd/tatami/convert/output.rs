@@ -6,25 +6,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use rayon::prelude::*;
 use tercet::arrow;
+use tercet::core::Sink as _;
 use tercet::core::publish::Staged;
-use tercet::core::{Sink as _, escape};
-use tercet::tatami::{BatchError, Column, Error, Fault, Writer, Written};
+use tercet::tatami::{BatchError, Column, Error, Fault, Meaning, Writer, Written};
 
 use super::format::Format;
 use super::input::Open;
 use super::named;
 use crate::address::Object;
-use crate::cmd::tatami::cat::pieces;
 use crate::cmd::tatami::create::options::Layout;
+use crate::cmd::tatami::odd::warning;
 use crate::failure::Failure;
 use crate::output::{Output, Spool, send, staged};
-use crate::render::{RecordWriter, RowWriter};
-use crate::ui::{Ui, WARN, paint};
-
-/// Rows that one thread makes text of.
-const PIECE_ROWS: usize = 1024;
+use crate::render::{RecordWriter, RowWriter, pieces};
+use crate::ui::Ui;
 
 /// What was written.
 #[derive(Debug)]
@@ -104,6 +100,7 @@ impl Target {
         output: Output,
         format: Format,
         input: &Open,
+        meanings: &[Option<Meaning>],
         layout: &Layout,
         force: bool,
     ) -> Result<Self, Failure> {
@@ -137,17 +134,17 @@ impl Target {
             Goal::Stdout => Bytes::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())),
         };
         let mut out = Counted { out, bytes: 0 };
-        let fields = table.schema().fields();
+        let columns = table.schema().fields().iter().zip(meanings.iter().copied());
         let kind = if let Some(format) = format.in_arrow() {
             Kind::Arrow(Box::new(arrow::Sink::new(format, &name, table, out)?))
         } else if let Some(delimiter) = format.delimiter() {
-            let writer = RecordWriter::new(delimiter, fields);
+            let writer = RecordWriter::new(delimiter, columns);
             let mut header = Vec::new();
             writer.header(&mut header);
             out.write_all(&header).map_err(|error| refused(&name, error))?;
             Kind::Csv(writer, out)
         } else {
-            Kind::Jsonl(RowWriter::new(fields), out)
+            Kind::Jsonl(RowWriter::new(columns), out)
         };
         Ok(Self { name, kind, end })
     }
@@ -164,23 +161,16 @@ impl Target {
 
     fn push(&mut self, columns: Vec<Column>) -> Result<(), Failure> {
         let name = &self.name;
+        let rows = columns.first().map_or(0, Column::len);
+        let write = |texts: Vec<Vec<u8>>, out: &mut Counted| {
+            texts.iter().try_for_each(|text| out.write_all(text)).map_err(|error| refused(name, error))
+        };
         match &mut self.kind {
             Kind::Path(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
             Kind::Spool(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
             Kind::Arrow(sink) => Ok(sink.push(columns)?),
-            Kind::Jsonl(writer, out) => {
-                let rows = columns.first().map_or(0, Column::len);
-                for text in pieces(writer, &columns, rows) {
-                    out.write_all(&text).map_err(|error| refused(name, error))?;
-                }
-                Ok(())
-            }
-            Kind::Csv(writer, out) => {
-                for text in records(writer, &columns) {
-                    out.write_all(&text).map_err(|error| refused(name, error))?;
-                }
-                Ok(())
-            }
+            Kind::Jsonl(writer, out) => write(pieces(writer, &columns, rows), out),
+            Kind::Csv(writer, out) => write(pieces(writer, &columns, rows), out),
         }
     }
 }
@@ -190,27 +180,6 @@ enum Goal {
     Path(PathBuf),
     Spool,
     Stdout,
-}
-
-/// The records of a batch, made on all threads and handed over in order.
-fn records(writer: &mut RecordWriter, batch: &[Column]) -> Vec<Vec<u8>> {
-    let rows = batch.first().map_or(0, Column::len);
-    let fresh = writer.cleared();
-    let made: Vec<(RecordWriter, Vec<u8>)> = (0..rows.div_ceil(PIECE_ROWS))
-        .into_par_iter()
-        .map(|piece| {
-            let (mut writer, mut text) = (fresh.clone(), Vec::new());
-            let start = piece * PIECE_ROWS;
-            writer.rows(batch, start, rows.min(start + PIECE_ROWS), &mut text);
-            (writer, text)
-        })
-        .collect();
-    let mut texts = Vec::with_capacity(made.len());
-    for (counted, text) in made {
-        writer.add(&counted);
-        texts.push(text);
-    }
-    texts
 }
 
 /// A table that has all its rows.
@@ -223,18 +192,7 @@ impl Filled {
     /// Completes the table: it appears.
     pub(super) fn finish(self, out: &mut Ui) -> Result<Counts, Failure> {
         let Self { target: Target { name, kind, end }, rows } = self;
-        let warning = paint(WARN, "warning:");
         let mut odd = Vec::new();
-        let mut warn = |what: &str, columns: Vec<(String, u64)>| {
-            let told: Vec<String> = columns
-                .into_iter()
-                .filter(|(_, count)| *count > 0)
-                .map(|(column, count)| format!("{count} in `{}`", escape::name(&column)))
-                .collect();
-            if !told.is_empty() {
-                odd.push(format!("{warning} {}: {what}: {}", escape::name(&name), told.join(", ")));
-            }
-        };
         let in_file = |fault| Failure::from(Error::new(Arc::clone(&name), fault));
         let counted = match kind {
             Kind::Path(writer) => {
@@ -248,13 +206,13 @@ impl Filled {
             }
             Kind::Arrow(sink) => sink.finish()?.output,
             Kind::Jsonl(writer, counted) => {
-                let columns = writer.odd().map(|(column, odd)| (column.to_owned(), odd.not_finite)).collect();
-                warn("NaN and infinities are written as null", columns);
+                let what = "NaN and infinities are written as null";
+                odd.extend(warning(&name, &writer, what, |odd| odd.not_finite));
                 counted
             }
             Kind::Csv(writer, counted) => {
-                let columns = writer.odd().map(|(column, odd)| (column.to_owned(), odd.not_finite)).collect();
-                warn("NaN with bits of its own is written as NaN, and as null in lists", columns);
+                let what = "NaN with bits of its own is written as NaN, and as null in lists";
+                odd.extend(warning(&name, &writer, what, |odd| odd.not_finite));
                 counted
             }
         };

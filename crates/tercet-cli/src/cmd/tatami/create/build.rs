@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tercet::core::escape;
-use tercet::tatami::{Bitmap, Column, Field, Lists, Strings, Type, Values};
+use tercet::tatami::{Bitmap, Column, Field, Lists, Meaning, Scalar, Strings, Type, Values};
 
 use super::infer::is_number;
 use super::json;
@@ -16,12 +16,23 @@ pub(super) enum Reading {
     Plain,
     /// As base64, like `cat` prints bytes.
     Base64,
+    /// As what a note says: a date, a time, a decimal.
+    Meant(Meaning),
 }
 
 impl Reading {
-    /// How text is read into a column that was declared like this, wherever its values are stored.
-    pub(super) fn of(field: &Field) -> Self {
-        if matches!(field.scalar(), Type::Bytes | Type::BlobRef) { Self::Base64 } else { Self::Plain }
+    /// How text is read into columns that were declared like this, wherever their values are stored.
+    pub(super) fn all(fields: &[Field], notes: &[(String, String)]) -> Vec<Self> {
+        fields.iter().map(|field| Self::of(field, Meaning::of(field, notes))).collect()
+    }
+
+    fn of(field: &Field, meaning: Option<Meaning>) -> Self {
+        match (field.scalar(), meaning) {
+            (_, Some(Meaning::Text)) => Self::Plain,
+            (_, Some(meaning)) => Self::Meant(meaning),
+            (Type::Bytes | Type::BlobRef, None) => Self::Base64,
+            _ => Self::Plain,
+        }
     }
 }
 
@@ -96,6 +107,11 @@ impl Builder {
 
 /// Adds a value, which is zero or nothing for null, and tells about how many bytes it takes.
 fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
+    if let Reading::Meant(meaning) = reading
+        && !matches!(values, Values::List(_))
+    {
+        return meant(values, kind, meaning, &token);
+    }
     match values {
         Values::Bool(v) => v.push(match token {
             Token::Bool(value) => value,
@@ -116,6 +132,30 @@ fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> 
         Values::Float64(v) => v.push(float(&token, kind, f64::is_finite)?),
         Values::Bytes(v) => return text(v, kind, reading, &token),
         Values::List(lists) => return list(lists, kind, reading, token),
+    }
+    Ok(8)
+}
+
+/// Adds a value that is written as what it means.
+fn meant(values: &mut Values, kind: Type, meaning: Meaning, token: &Token<'_>) -> Result<usize, String> {
+    let text: &str = match token {
+        Token::Null => {
+            values.push_zeros(1);
+            return Ok(8);
+        }
+        Token::Number(text) | Token::Loose(text) => text,
+        Token::Text(text) => text,
+        token => return Err(format!("{} is not {meaning}", shown(token))),
+    };
+    let wrong = || format!("{} is not {meaning} that it can hold, like {}", shown(token), meaning.example());
+    match (values, meaning.read(kind, text).ok_or_else(wrong)?) {
+        (Values::Int32(v), Scalar::Int32(value)) => v.push(value),
+        (Values::Int64(v), Scalar::Int64(value)) => v.push(value),
+        (Values::Bytes(v), Scalar::Bytes(value)) => {
+            v.push(&value);
+            return Ok(value.len() + 16);
+        }
+        _ => return Err(wrong()),
     }
     Ok(8)
 }
@@ -204,7 +244,7 @@ fn text(strings: &mut Strings, kind: Type, reading: Reading, token: &Token<'_>) 
         return Err("has 4 GiB or more, which no page holds".into());
     }
     match reading {
-        Reading::Plain => strings.push(text.as_bytes()),
+        Reading::Plain | Reading::Meant(_) => strings.push(text.as_bytes()),
         Reading::Base64 => {
             let bytes = STANDARD
                 .decode(text)
@@ -238,7 +278,7 @@ mod tests {
     use super::*;
 
     fn built(field: Field, tokens: Vec<Token<'_>>) -> Result<Column, String> {
-        let reading = Reading::of(&field);
+        let reading = Reading::of(&field, None);
         let mut builder = Builder::new(field, reading);
         tokens.into_iter().try_for_each(|token| builder.push(token))?;
         Ok(builder.take())

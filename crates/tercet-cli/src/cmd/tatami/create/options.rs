@@ -8,6 +8,29 @@ use tercet::tatami::wire::ids::Codec;
 
 use super::rows::Form;
 use crate::failure::Failure;
+use crate::input::Input;
+use crate::render::parse_size;
+
+/// What all verbs take that make a file of another.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Making {
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub(in crate::cmd::tatami) force: bool,
+    /// Tell the result as JSON
+    #[arg(long)]
+    pub(in crate::cmd::tatami) json: bool,
+    /// The most that is taken from standard input, which is kept in a temporary file
+    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
+    max_stdin: u64,
+}
+
+impl Making {
+    /// The file that is read.
+    pub(in crate::cmd::tatami) fn input(&self, path: &Path) -> Input {
+        Input { path: path.to_owned(), max_stdin: self.max_stdin }
+    }
+}
 
 /// How the input is written.
 #[derive(Clone, Debug, clap::Args)]

@@ -207,7 +207,10 @@ fn each_record(
             }
             Some(header) if is_blank && header.len() != 1 => {}
             Some(header) if header.len() != record.len() => {
-                let why = format!("has {} fields, but there are {} columns", record.len(), header.len());
+                let plural = |count: usize| if count == 1 { "" } else { "s" };
+                let (fields, columns) = (record.len(), header.len());
+                let (one, other) = (plural(fields), plural(columns));
+                let why = format!("has {fields} field{one}, but there are {columns} column{other}");
                 return Err(lines.refused(Class::Malformed, start, &why));
             }
             Some(header) => {

@@ -1,17 +1,21 @@
-//! Columns as they are told on a command line: `id:int64,title:string:nullable,tags:list:string`.
+//! Columns as they are told on a command line: `id:int64,title:string:nullable,tags:list:string,price:decimal128[9, 2]`.
 
 use std::str::FromStr;
 
 use tercet::core::escape;
 use tercet::tatami::schema::TYPES;
-use tercet::tatami::{Field, Schema, Type};
+use tercet::tatami::{Field, Meaning, Schema, Type};
 
+use super::roles::Roles;
+use crate::cmd::tatami::names;
 use crate::failure::Failure;
 
 /// Columns that were declared.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
     fields: Vec<Field>,
+    /// What the footer has to say of columns whose types the format does not have.
+    notes: Vec<(String, String)>,
 }
 
 impl Declared {
@@ -20,10 +24,14 @@ impl Declared {
         self.fields.clone()
     }
 
+    /// Keys and values for the footer.
+    pub(super) fn notes(&self) -> &[(String, String)] {
+        &self.notes
+    }
+
     /// The columns as those of a file, in the order of one of them.
     pub(crate) fn schema(&self, sort_key: Option<&str>) -> Result<Schema, Failure> {
-        let roles = Roles { sort_key: sort_key.map(str::to_owned), ..Roles::default() };
-        roles.apply(self.fields())
+        Roles::sorted_by(sort_key).apply(self.fields())
     }
 }
 
@@ -31,22 +39,34 @@ impl FromStr for Declared {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let fields = text.split(',').map(|part| field(part.trim())).collect::<Result<_, _>>()?;
-        Ok(Self { fields })
+        let mut declared = Self { fields: Vec::new(), notes: Vec::new() };
+        for part in names::split(text, ',', true) {
+            let (field, note) = field(part.trim())?;
+            if let Some(note) = note {
+                declared.notes.push((Meaning::key(&field.name), note));
+            }
+            declared.fields.push(field);
+        }
+        Ok(declared)
     }
 }
 
-fn field(text: &str) -> Result<Field, String> {
+/// A column, and what is to be noted of it.
+fn field(text: &str) -> Result<(Field, Option<String>), String> {
     let wrong = |why: &str| format!("`{}`: {why}", escape::name(text));
-    let mut words = text.split(':');
-    let name = words.next().filter(|name| !name.is_empty()).ok_or_else(|| wrong("a column has a name"))?;
-    let kind = kind(words.next()).map_err(|why| wrong(&why))?;
+    let mut words = names::split(text, ':', true).into_iter();
+    let name = names::name(words.next().unwrap_or_default())?;
+    if name.is_empty() {
+        return Err(wrong("a column has a name"));
+    }
+    let (kind, mut note) = kind(words.next()).map_err(|why| wrong(&why))?;
     let mut field = match kind {
         Type::List => {
-            let element = self::kind(words.next()).map_err(|why| wrong(&why))?;
+            let (element, noted) = self::kind(words.next()).map_err(|why| wrong(&why))?;
             if matches!(element, Type::List | Type::BlobRef) {
                 return Err(wrong("a list cannot hold lists or blobs"));
             }
+            note = noted;
             Field::list(name, element)
         }
         kind => Field::new(name, kind),
@@ -57,74 +77,24 @@ fn field(text: &str) -> Result<Field, String> {
         Some(_) => return Err(wrong("after the type only `nullable` can stand")),
     }
     match words.next() {
-        None => Ok(field),
+        None => Ok((field, note)),
         Some(_) => Err(wrong("write it like `name:type` or `name:type:nullable`")),
     }
 }
 
-fn kind(name: Option<&str>) -> Result<Type, String> {
-    let known = || TYPES.map(Type::name).join(", ");
+/// A type of the format, or the one that keeps a type which it does not have, with the note about that.
+fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
+    let known = || {
+        let noted = "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE]";
+        format!("{}, {noted}", TYPES.map(Type::name).join(", "))
+    };
     let name = name.ok_or_else(|| format!("a column has a type; types are {}", known()))?;
-    Type::from_name(name).ok_or_else(|| format!("there is no type `{name}`; types are {}", known()))
-}
-
-/// What some columns are to be besides their types.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Roles {
-    /// The rows are in the order of this column, so that `lookup` finds them; unsorted rows are refused
-    #[arg(long, value_name = "NAME", help_heading = "Columns")]
-    sort_key: Option<String>,
-    /// Store the values of these text or bytes columns apart from the rows, for large values
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Columns")]
-    blob: Vec<String>,
-    /// Give these columns bloom filters
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Columns")]
-    bloom: Vec<String>,
-    /// Give these columns the hint that a dictionary is worth it; every column is tried with one anyway
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Columns")]
-    dict: Vec<String>,
-}
-
-impl Roles {
-    /// The columns with their roles.
-    pub(super) fn apply(&self, mut fields: Vec<Field>) -> Result<Schema, Failure> {
-        for name in &self.blob {
-            let field = named(&mut fields, name, "--blob")?;
-            if !matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef) {
-                let (name, kind) = (escape::name(name), field.kind);
-                let said =
-                    format!("`--blob {name}`: only text and bytes can be stored apart, and it is {kind}");
-                return Err(Failure::request(said));
-            }
-            field.kind = Type::BlobRef;
-            field.blob_separated = true;
-        }
-        for name in &self.bloom {
-            named(&mut fields, name, "--bloom")?.bloom = true;
-        }
-        for name in &self.dict {
-            named(&mut fields, name, "--dict")?.dictionary_hint = true;
-        }
-        if let Some(name) = &self.sort_key {
-            let field = named(&mut fields, name, "--sort-key")?;
-            if field.kind == Type::BlobRef {
-                let said =
-                    format!("`--sort-key {}`: a blob has no order to look it up by", escape::name(name));
-                return Err(Failure::request(said));
-            }
-            field.sort_key = true;
-        }
-        Schema::new(fields).map_err(|error| Failure::request(error.to_string()))
+    if let Some(kind) = Type::from_name(name) {
+        return Ok((kind, None));
     }
-}
-
-fn named<'a>(fields: &'a mut [Field], name: &str, option: &str) -> Result<&'a mut Field, Failure> {
-    let names: Vec<String> = fields.iter().map(|field| format!("`{}`", escape::name(&field.name))).collect();
-    let found = fields.iter_mut().find(|field| *field.name == *name);
-    found.ok_or_else(|| {
-        let failure = Failure::request(format!("`{option} {}`: there is no such column", escape::name(name)));
-        failure.with_hint(format!("columns: {}", names.join(", ")))
-    })
+    let (_, kind) = Meaning::of_note(name)
+        .ok_or_else(|| format!("there is no type `{}`; types are {}", escape::name(name), known()))?;
+    Ok((kind, Some(name.to_owned())))
 }
 
 #[cfg(test)]
@@ -138,6 +108,15 @@ mod tests {
         assert_eq!((&*fields[0].name, fields[0].kind, fields[0].nullable), ("id", Type::Int64, false));
         assert_eq!((fields[1].kind, fields[1].nullable), (Type::String, true));
         assert_eq!((fields[2].element, fields[2].nullable), (Some(Type::Float32), true));
+        let declared: Declared =
+            "`a,b`:decimal128[20, 2],l:list:date32:nullable,t:timestamp[ms, +02:00]".parse().unwrap();
+        let fields = declared.fields();
+        assert_eq!((&*fields[0].name, fields[0].kind), ("a,b", Type::Bytes));
+        assert_eq!((fields[1].element, fields[1].nullable), (Some(Type::Int32), true));
+        assert_eq!(fields[2].kind, Type::TimestampMicros);
+        let notes = declared.notes().iter().map(|(key, note)| format!("{key}={note}")).collect::<Vec<_>>();
+        assert_eq!(notes[0], "arrow.type:a,b=decimal128[20, 2]");
+        assert_eq!(notes[1..], ["arrow.type:l=date32", "arrow.type:t=timestamp[ms, +02:00]"]);
         for wrong in [
             "",
             "id",
@@ -148,23 +127,11 @@ mod tests {
             "l:list",
             "l:list:list",
             "a:int8,",
+            "a:decimal128[39, 2]",
+            "a:time[h]",
+            "`a:int8",
         ] {
             assert!(wrong.parse::<Declared>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn roles_need_columns_that_can_have_them() {
-        let fields = || "id:int64,t:string".parse::<Declared>().unwrap().fields();
-        let roles = |sort_key: Option<&str>, blob: &[&str]| Roles {
-            sort_key: sort_key.map(str::to_owned),
-            blob: blob.iter().map(|name| (*name).to_owned()).collect(),
-            ..Roles::default()
-        };
-        let schema = roles(Some("id"), &["t"]).apply(fields()).unwrap();
-        assert_eq!((schema.sort_key(), schema.fields()[1].kind), (Some(0), Type::BlobRef));
-        assert!(roles(Some("x"), &[]).apply(fields()).is_err());
-        assert!(roles(None, &["id"]).apply(fields()).is_err());
-        assert!(roles(Some("t"), &["t"]).apply(fields()).is_err());
     }
 }

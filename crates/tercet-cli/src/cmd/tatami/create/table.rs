@@ -18,6 +18,8 @@ pub(in crate::cmd::tatami) struct TextTable {
     source: Arc<dyn ByteSource>,
     form: Form,
     fields: Vec<Field>,
+    /// What the footer has to say of columns whose types the format does not have.
+    notes: Vec<(String, String)>,
 }
 
 impl TextTable {
@@ -38,7 +40,13 @@ impl TextTable {
             let bar = out.bar("looking", source.len());
             rows::infer(&mut Lines::of(Arc::clone(&source)), &form, &bar)?
         };
-        Ok(Self { source, form, fields })
+        let notes = declared.map_or_else(Vec::new, |declared| declared.notes().to_vec());
+        Ok(Self { source, form, fields, notes })
+    }
+
+    /// Keys and values for the footer.
+    pub(in crate::cmd::tatami) fn notes(&self) -> Vec<(String, String)> {
+        self.notes.clone()
     }
 
     /// The columns.
@@ -54,7 +62,7 @@ impl TextTable {
         mut each: impl FnMut(Vec<Column>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         // How text is read depends on the type, not on where the values are stored.
-        let readings = self.fields.iter().map(Reading::of);
+        let readings = Reading::all(&self.fields, &self.notes);
         let fields: Vec<(Field, Reading)> = schema.fields().iter().cloned().zip(readings).collect();
         rows::read(&mut Lines::of(self.source), &self.form, &fields, bar, |batch| each(batch.columns))
     }

@@ -1,0 +1,123 @@
+//! What columns of a file are to be besides their types.
+
+use tercet::core::escape;
+use tercet::tatami::{Field, Schema, Type};
+
+use crate::cmd::tatami::names;
+use crate::failure::Failure;
+
+/// What some columns are to be besides their types. A list that is given and empty is a list all the same.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Roles {
+    /// The rows are in the order of this column, so that `lookup` finds them; unsorted rows are refused
+    #[arg(long, value_name = "NAME", help_heading = "Columns")]
+    sort_key: Option<String>,
+    /// Store the values of these text or bytes columns apart from the rows, for large values
+    #[arg(long, value_name = "NAMES", help_heading = "Columns")]
+    blob: Option<Vec<String>>,
+    /// Give these columns bloom filters
+    #[arg(long, value_name = "NAMES", help_heading = "Columns")]
+    bloom: Option<Vec<String>>,
+    /// Give these columns the hint that a dictionary is worth it; every column is tried with one anyway
+    #[arg(long, value_name = "NAMES", help_heading = "Columns")]
+    dict: Option<Vec<String>>,
+}
+
+/// The names of lists that were given.
+fn list(given: &Option<Vec<String>>) -> Result<Option<Vec<String>>, Failure> {
+    let Some(given) = given else { return Ok(None) };
+    let mut all = Vec::new();
+    for text in given {
+        all.extend(names::list(text).map_err(Failure::request)?);
+    }
+    all.retain(|name| !name.is_empty());
+    Ok(Some(all))
+}
+
+impl Roles {
+    /// Only an order.
+    pub(super) fn sorted_by(column: Option<&str>) -> Self {
+        Self { sort_key: column.map(str::to_owned), ..Self::default() }
+    }
+
+    /// The first option that is given.
+    #[cfg(feature = "arrow")]
+    pub(in crate::cmd::tatami) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--sort-key", self.sort_key.is_some()),
+            ("--blob", self.blob.is_some()),
+            ("--bloom", self.bloom.is_some()),
+            ("--dict", self.dict.is_some()),
+        ];
+        given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
+    }
+
+    /// The same for tables of other formats, where names decide what is not said.
+    #[cfg(feature = "arrow")]
+    pub(in crate::cmd::tatami) fn of_table(&self) -> Result<tercet::arrow::Roles, Failure> {
+        let mut roles = tercet::arrow::Roles::by_name();
+        (roles.blob, roles.bloom, roles.dict) = (list(&self.blob)?, list(&self.bloom)?, list(&self.dict)?);
+        roles.sort_key.clone_from(&self.sort_key);
+        Ok(roles)
+    }
+
+    /// The columns with their roles.
+    pub(super) fn apply(&self, mut fields: Vec<Field>) -> Result<Schema, Failure> {
+        for name in &list(&self.blob)?.unwrap_or_default() {
+            let field = named(&mut fields, name, "--blob")?;
+            if !matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef) {
+                let (name, kind) = (escape::name(name), field.kind);
+                let said =
+                    format!("`--blob {name}`: only text and bytes can be stored apart, and it is {kind}");
+                return Err(Failure::request(said));
+            }
+            field.kind = Type::BlobRef;
+            field.blob_separated = true;
+        }
+        for name in &list(&self.bloom)?.unwrap_or_default() {
+            named(&mut fields, name, "--bloom")?.bloom = true;
+        }
+        for name in &list(&self.dict)?.unwrap_or_default() {
+            named(&mut fields, name, "--dict")?.dictionary_hint = true;
+        }
+        if let Some(name) = &self.sort_key {
+            let field = named(&mut fields, name, "--sort-key")?;
+            if field.kind == Type::BlobRef {
+                let said =
+                    format!("`--sort-key {}`: a blob has no order to look it up by", escape::name(name));
+                return Err(Failure::request(said));
+            }
+            field.sort_key = true;
+        }
+        Schema::new(fields).map_err(|error| Failure::request(error.to_string()))
+    }
+}
+
+fn named<'a>(fields: &'a mut [Field], name: &str, option: &str) -> Result<&'a mut Field, Failure> {
+    let names: Vec<String> = fields.iter().map(|field| format!("`{}`", escape::name(&field.name))).collect();
+    let found = fields.iter_mut().find(|field| *field.name == *name);
+    found.ok_or_else(|| {
+        let failure = Failure::request(format!("`{option} {}`: there is no such column", escape::name(name)));
+        failure.with_hint(format!("columns: {}", names.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_need_columns_that_can_have_them() {
+        let fields = || vec![Field::new("id", Type::Int64), Field::new("t", Type::String)];
+        let roles = |sort_key: Option<&str>, blob: &[&str]| Roles {
+            sort_key: sort_key.map(str::to_owned),
+            blob: Some(blob.iter().map(|name| (*name).to_owned()).collect()),
+            ..Roles::default()
+        };
+        let schema = roles(Some("id"), &["t"]).apply(fields()).unwrap();
+        assert_eq!((schema.sort_key(), schema.fields()[1].kind), (Some(0), Type::BlobRef));
+        assert!(roles(Some("x"), &[]).apply(fields()).is_err());
+        assert!(roles(None, &["id"]).apply(fields()).is_err());
+        assert!(roles(Some("t"), &["t"]).apply(fields()).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! What the stored values of a column mean.
+//!
+//! Types that `.tatami` does not have are kept in one that holds them exactly: a date as the number of its day, a decimal as its
+//! digits. A pair of the footer says what they are: `arrow.type:price` = `decimal128[10, 2]`. A [`Meaning`] is such a note, read;
+//! it makes texts of stored values, stored values of texts, and tells conditions where a literal lies among stored values.
+
+mod form;
+mod wide;
+
+pub use form::Stored;
+pub(crate) use form::{Place, is_number};
+pub(crate) use wide::Wide;
+
+use std::fmt;
+
+use crate::schema::{Field, Type};
+
+/// The start of the keys of notes.
+const KEY: &str = "arrow.type:";
+
+/// What stored values are, where their type does not tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// Bytes that are text.
+    Text,
+    /// Whole numbers of which the last `scale` digits stand behind the point.
+    Decimal {
+        /// The most digits.
+        precision: u8,
+        /// Digits behind the point; below zero, zeros that are left out before it.
+        scale: i8,
+        /// The bytes of a number that is stored as bytes, the highest first.
+        width: u8,
+    },
+    /// Days since 1970.
+    Days,
+    /// Milliseconds since 1970 that are days.
+    MillisOfDays,
+    /// Time since midnight.
+    Time(Unit),
+    /// Time between two times.
+    Duration(Unit),
+    /// Microseconds since 1970 in UTC.
+    Instant,
+    /// Microseconds since 1970 on a clock of no zone.
+    Clock,
+}
+
+/// What times are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the units")]
+pub enum Unit {
+    Seconds,
+    Millis,
+    Micros,
+    Nanos,
+}
+
+impl Unit {
+    const fn nanos(self) -> i64 {
+        match self {
+            Self::Seconds => 1_000_000_000,
+            Self::Millis => 1_000_000,
+            Self::Micros => 1_000,
+            Self::Nanos => 1,
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "s" => Self::Seconds,
+            "ms" => Self::Millis,
+            "us" => Self::Micros,
+            "ns" => Self::Nanos,
+            _ => return None,
+        })
+    }
+}
+
+impl Meaning {
+    /// What a note says, and the type that keeps such values; none for notes about types whose values tell themselves.
+    pub fn of_note(note: &str) -> Option<(Self, Type)> {
+        let (name, inside) = match note.split_once('[') {
+            Some((name, rest)) => (name, rest.strip_suffix(']')?),
+            None => (note, ""),
+        };
+        let decimal = |width: u8, most: u8, least: Type| {
+            let (precision, scale) = inside.split_once(", ")?;
+            let (precision, scale): (u8, i8) = (precision.parse().ok()?, scale.parse().ok()?);
+            let fits = (1..=most).contains(&precision) && i16::from(scale) <= i16::from(precision);
+            let stored = match precision {
+                _ if least == Type::Int64 => Type::Int64,
+                ..=9 => Type::Int32,
+                ..=18 => Type::Int64,
+                _ => Type::Bytes,
+            };
+            fits.then_some((Self::Decimal { precision, scale, width }, stored))
+        };
+        match name {
+            "string" => Some((Self::Text, Type::String)),
+            "date32" => Some((Self::Days, Type::Int32)),
+            "date64" => Some((Self::MillisOfDays, Type::Int64)),
+            "time" => match Unit::of(inside)? {
+                unit @ (Unit::Seconds | Unit::Millis) => Some((Self::Time(unit), Type::Int32)),
+                unit => Some((Self::Time(unit), Type::Int64)),
+            },
+            "duration" => Some((Self::Duration(Unit::of(inside)?), Type::Int64)),
+            "timestamp" => {
+                let (unit, meaning) = match inside.split_once(", ") {
+                    Some((unit, _)) => (unit, Self::Instant),
+                    None => (inside, Self::Clock),
+                };
+                Unit::of(unit).map(|_| (meaning, Type::TimestampMicros))
+            }
+            "decimal32" => decimal(4, 9, Type::Int32),
+            "decimal64" => decimal(8, 18, Type::Int64),
+            "decimal128" => decimal(16, 38, Type::Int32),
+            "decimal256" => decimal(32, 76, Type::Int32),
+            _ => None,
+        }
+    }
+
+    /// What the pairs of a footer say of a column, or of the elements of its lists. A note that does not fit the column says
+    /// nothing.
+    pub fn of(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
+        let is_about = |key: &str| key.strip_prefix(KEY) == Some(&field.name);
+        let (_, note) = pairs.iter().find(|(key, _)| is_about(key))?;
+        let (meaning, stored) = Self::of_note(note)?;
+        let kind = field.scalar();
+        let apart = kind == Type::BlobRef && matches!(stored, Type::String | Type::Bytes);
+        (stored == kind || apart).then_some(meaning)
+    }
+
+    /// The same for each column.
+    pub fn all(fields: &[Field], pairs: &[(String, String)]) -> Vec<Option<Self>> {
+        // Most files have no notes; of those that do, each column looks through them.
+        if !pairs.iter().any(|(key, _)| key.starts_with(KEY)) {
+            return vec![None; fields.len()];
+        }
+        fields.iter().map(|field| Self::of(field, pairs)).collect()
+    }
+
+    /// The key of the note about a column.
+    pub fn key(column: &str) -> String {
+        format!("{KEY}{column}")
+    }
+
+    /// A text of such a value.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Text => "\"text\"",
+            Self::Decimal { .. } => "12.5",
+            Self::Days | Self::MillisOfDays => "\"2020-01-31\"",
+            Self::Time(_) => "\"12:34:56.789\"",
+            Self::Duration(_) => "\"PT90.5S\"",
+            Self::Instant => "\"2020-01-31T12:34:56Z\"",
+            Self::Clock => "\"2020-01-31T12:34:56\"",
+        }
+    }
+
+    /// Whether its texts are numbers.
+    pub const fn is_number(self) -> bool {
+        matches!(self, Self::Decimal { .. })
+    }
+}
+
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("text"),
+            Self::Decimal { precision, scale, .. } => write!(f, "decimal({precision}, {scale})"),
+            Self::Days | Self::MillisOfDays => f.write_str("a date"),
+            Self::Time(_) => f.write_str("a time of day"),
+            Self::Duration(_) => f.write_str("a duration"),
+            Self::Instant => f.write_str("a time"),
+            Self::Clock => f.write_str("a time without a zone"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_read_and_must_fit() {
+        let decimal = |precision, scale, width| Meaning::Decimal { precision, scale, width };
+        for (note, expected) in [
+            ("string", Some((Meaning::Text, Type::String))),
+            ("date32", Some((Meaning::Days, Type::Int32))),
+            ("time[ms]", Some((Meaning::Time(Unit::Millis), Type::Int32))),
+            ("time[ns]", Some((Meaning::Time(Unit::Nanos), Type::Int64))),
+            ("duration[s]", Some((Meaning::Duration(Unit::Seconds), Type::Int64))),
+            ("timestamp[ms]", Some((Meaning::Clock, Type::TimestampMicros))),
+            ("timestamp[ns, Europe/Berlin]", Some((Meaning::Instant, Type::TimestampMicros))),
+            ("decimal64[5, 2]", Some((decimal(5, 2, 8), Type::Int64))),
+            ("decimal128[9, 2]", Some((decimal(9, 2, 16), Type::Int32))),
+            ("decimal128[18, -3]", Some((decimal(18, -3, 16), Type::Int64))),
+            ("decimal256[76, 10]", Some((decimal(76, 10, 32), Type::Bytes))),
+            ("decimal128[39, 2]", None),
+            ("decimal32[2, 3]", None),
+            ("time[h]", None),
+            ("float16", None),
+            ("binary[4]", None),
+            ("date32]", None),
+        ] {
+            assert_eq!(Meaning::of_note(note), expected, "{note}");
+        }
+        let pairs = vec![("arrow.type:a".to_owned(), "date32".to_owned())];
+        assert_eq!(Meaning::of(&Field::new("a", Type::Int32), &pairs), Some(Meaning::Days));
+        assert_eq!(Meaning::of(&Field::list("a", Type::Int32), &pairs), Some(Meaning::Days));
+        assert_eq!(Meaning::of(&Field::new("a", Type::Int64), &pairs), None);
+        assert_eq!(Meaning::of(&Field::new("b", Type::Int32), &pairs), None);
+    }
+}

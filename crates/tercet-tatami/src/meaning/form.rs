@@ -1,0 +1,357 @@
+//! Stored values as texts, and back.
+
+use std::io::Write as _;
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Meaning, Unit, Wide};
+use crate::scalar::Scalar;
+use crate::schema::Type;
+
+const MILLIS_OF_DAY: i64 = 86_400_000;
+const NANOS_OF_DAY: i64 = 86_400_000_000_000;
+/// Numbers with more zeros than this at their end are larger than any decimal.
+const ZEROS: i64 = 100;
+
+/// A value as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum Stored<'a> {
+    /// A whole number.
+    Number(i64),
+    /// Bytes.
+    Bytes(&'a [u8]),
+}
+
+/// Where a literal lies among whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is this one.
+    At(Wide),
+    /// It lies between this one and the next.
+    After(Wide),
+}
+
+impl Meaning {
+    /// Appends the text of a value. None is appended where it has none, as times after the year 9999: then the stored number
+    /// tells it.
+    pub fn write(self, value: Stored<'_>, out: &mut Vec<u8>) -> bool {
+        let text = match (self, value) {
+            (Self::Text, Stored::Bytes(bytes)) => {
+                out.extend_from_slice(bytes);
+                return true;
+            }
+            (Self::Decimal { scale, .. }, Stored::Number(number)) => {
+                decimal(Wide::from(i128::from(number)), scale, out);
+                return true;
+            }
+            (Self::Decimal { scale, width, .. }, Stored::Bytes(bytes))
+                if bytes.len() == usize::from(width) =>
+            {
+                let Some(number) = Wide::of_bytes(bytes) else { return false };
+                decimal(number, scale, out);
+                return true;
+            }
+            (Self::Days, Stored::Number(days)) => day(days).map(|date| date.to_string()),
+            (Self::MillisOfDays, Stored::Number(millis)) if millis % MILLIS_OF_DAY == 0 => {
+                day(millis / MILLIS_OF_DAY).map(|date| date.to_string())
+            }
+            (Self::Time(unit), Stored::Number(count)) => time(count, unit).map(|time| time.to_string()),
+            (Self::Duration(unit), Stored::Number(count)) => {
+                duration(count, unit, out);
+                return true;
+            }
+            (Self::Instant, Stored::Number(micros)) => instant(micros).map(|time| time.to_string()),
+            (Self::Clock, Stored::Number(micros)) => {
+                instant(micros).map(|time| TimeZone::UTC.to_datetime(time).to_string())
+            }
+            _ => None,
+        };
+        text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
+    }
+
+    /// The stored value that a text means in a column of a type: exactly it, or none.
+    pub fn read(self, kind: Type, text: &str) -> Option<Scalar> {
+        if self == Self::Text {
+            return Some(Scalar::Bytes(text.as_bytes().to_vec()));
+        }
+        match self.place(text)? {
+            Place::At(number) if self.has_digits_for(number) => self.stored(kind, number),
+            _ => None,
+        }
+    }
+
+    /// Whether a decimal has no more digits than its type says; of the others every number is one.
+    fn has_digits_for(self, number: Wide) -> bool {
+        match self {
+            Self::Decimal { precision, .. } => number.digits().len() <= precision.into(),
+            _ => true,
+        }
+    }
+
+    /// A whole number as it is stored in a column of a type, if that has room for it.
+    pub(crate) fn stored(self, kind: Type, number: Wide) -> Option<Scalar> {
+        Some(match (kind, self) {
+            (Type::Int32, _) => Scalar::Int32(i32::try_from(number.to_i64()?).ok()?),
+            (Type::Int64 | Type::TimestampMicros, _) => Scalar::Int64(number.to_i64()?),
+            (_, Self::Decimal { width, .. }) => Scalar::Bytes(number.to_bytes(width.into())?),
+            _ => return None,
+        })
+    }
+
+    /// Where a text lies among stored values. Times that are written as numbers are those that are stored.
+    pub(crate) fn place(self, text: &str) -> Option<Place> {
+        match self {
+            Self::Text => None,
+            Self::Decimal { scale, .. } => number(text, scale),
+            _ if is_number(text) => match number(text, 0)? {
+                place @ Place::At(_) => Some(place),
+                Place::After(_) => None,
+            },
+            Self::Days => Some(among(read_day(text)?.into(), 1)),
+            Self::MillisOfDays => Some(among(i128::from(read_day(text)?) * i128::from(MILLIS_OF_DAY), 1)),
+            Self::Time(unit) => {
+                let is_time = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
+                let time: Time = text.bytes().all(is_time).then(|| text.parse().ok())??;
+                let nanos = time.duration_since(Time::midnight()).as_nanos();
+                Some(among(nanos, unit.nanos()))
+            }
+            Self::Duration(unit) => {
+                // Other spellings that the library knows say years and months too.
+                let is_iso = text.trim_start_matches(['-', '+']).starts_with('P');
+                let duration: SignedDuration = is_iso.then(|| text.parse().ok())??;
+                Some(among(duration.as_nanos(), unit.nanos()))
+            }
+            Self::Instant => {
+                let time: Timestamp = text.parse().ok()?;
+                Some(among(time.as_nanosecond(), Unit::Micros.nanos()))
+            }
+            Self::Clock => {
+                // An offset would be left out silently.
+                let (_, clock) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
+                let time: DateTime = (!clock.contains(['-', '+', '['])).then(|| text.parse().ok())??;
+                let time = TimeZone::UTC.to_timestamp(time).ok()?;
+                Some(among(time.as_nanosecond(), Unit::Micros.nanos()))
+            }
+        }
+    }
+}
+
+/// Where so many of a finer unit lie among whole units.
+fn among(count: i128, per_unit: i64) -> Place {
+    let per_unit = i128::from(per_unit);
+    let floor = Wide::from(count.div_euclid(per_unit));
+    if count.rem_euclid(per_unit) == 0 { Place::At(floor) } else { Place::After(floor) }
+}
+
+/// Whether a text is a number as JSON writes them.
+pub(crate) fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    digits(whole)
+        && (whole.len() == 1 || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
+}
+
+/// Where a number, with its point moved to the right, lies among whole numbers; none if it is larger than any decimal.
+fn number(text: &str, scale: i8) -> Option<Place> {
+    if !is_number(text) {
+        return None;
+    }
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    if digits.iter().all(|digit| *digit == b'0') {
+        return Some(Place::At(Wide::default()));
+    }
+    let exponent: i64 = exponent.parse().ok()?;
+    let behind = i64::try_from(fraction.len()).ok()?;
+    let moved = exponent.checked_sub(behind)?.checked_add(scale.into())?;
+    if moved >= 0 {
+        let zeros = usize::try_from(moved.min(ZEROS)).ok()?;
+        let all = digits.iter().copied().chain(std::iter::repeat_n(b'0', zeros));
+        return Wide::of_digits(negative, all).map(Place::At);
+    }
+    let cut = usize::try_from(moved.unsigned_abs()).map_or(0, |moved| digits.len().saturating_sub(moved));
+    let floor = Wide::of_digits(negative, digits[..cut].iter().copied())?;
+    if digits[cut..].iter().all(|digit| *digit == b'0') {
+        return Some(Place::At(floor));
+    }
+    Some(Place::After(if negative { floor.before()? } else { floor }))
+}
+
+fn decimal(number: Wide, scale: i8, out: &mut Vec<u8>) {
+    let digits = number.digits();
+    if number.is_negative() {
+        out.push(b'-');
+    }
+    let Ok(behind) = usize::try_from(scale) else {
+        out.extend_from_slice(digits.as_bytes());
+        if digits != "0" {
+            out.extend(std::iter::repeat_n(b'0', scale.unsigned_abs().into()));
+        }
+        return;
+    };
+    let whole = digits.len().saturating_sub(behind);
+    out.extend_from_slice(if whole == 0 { b"0" } else { &digits.as_bytes()[..whole] });
+    if behind > 0 {
+        out.push(b'.');
+        out.extend(std::iter::repeat_n(b'0', behind.saturating_sub(digits.len())));
+        out.extend_from_slice(&digits.as_bytes()[whole..]);
+    }
+}
+
+const EPOCH: Date = Date::constant(1970, 1, 1);
+
+fn day(days: i64) -> Option<Date> {
+    let span = jiff::Span::new().try_days(days).ok()?;
+    EPOCH.checked_add(span).ok()
+}
+
+fn read_day(text: &str) -> Option<i32> {
+    let date: Date = text.parse().ok()?;
+    // The library also takes a date with a time behind it.
+    (date.to_string() == text).then(|| EPOCH.until(date).ok()).flatten().map(|span| span.get_days())
+}
+
+fn time(count: i64, unit: Unit) -> Option<Time> {
+    let nanos = count.checked_mul(unit.nanos()).filter(|nanos| (0..NANOS_OF_DAY).contains(nanos))?;
+    Time::midnight().checked_add(SignedDuration::from_nanos(nanos)).ok()
+}
+
+/// `PT90.5S`: seconds only, since minutes and hours say nothing more.
+fn duration(count: i64, unit: Unit, out: &mut Vec<u8>) {
+    let per_second = Unit::Seconds.nanos() / unit.nanos();
+    let (sign, count) = (if count < 0 { "-" } else { "" }, count.unsigned_abs());
+    let per_second = per_second.unsigned_abs();
+    let (seconds, rest) = (count / per_second, count % per_second);
+    let nanos = rest * unit.nanos().unsigned_abs();
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{sign}PT{seconds}");
+    if nanos > 0 {
+        let digits = format!("{nanos:09}");
+        let _ = write!(out, ".{}", digits.trim_end_matches('0'));
+    }
+    out.push(b'S');
+}
+
+fn instant(micros: i64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(micros).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(meaning: Meaning, value: i64) -> Option<String> {
+        let mut out = Vec::new();
+        meaning.write(Stored::Number(value), &mut out).then(|| String::from_utf8(out).unwrap())
+    }
+
+    const fn cents(scale: i8) -> Meaning {
+        Meaning::Decimal { precision: 18, scale, width: 16 }
+    }
+
+    #[test]
+    fn values_are_told_as_what_they_mean() {
+        for (meaning, value, expected) in [
+            (cents(2), 1250, "12.50"),
+            (cents(2), -5, "-0.05"),
+            (cents(0), 7, "7"),
+            (cents(3), 0, "0.000"),
+            (cents(-3), 12, "12000"),
+            (cents(-3), 0, "0"),
+            (Meaning::Days, 18_262, "2020-01-01"),
+            (Meaning::Days, -1, "1969-12-31"),
+            (Meaning::MillisOfDays, 86_400_000, "1970-01-02"),
+            (Meaning::Time(Unit::Millis), 45_296_789, "12:34:56.789"),
+            (Meaning::Time(Unit::Seconds), 0, "00:00:00"),
+            (Meaning::Duration(Unit::Millis), -1500, "-PT1.5S"),
+            (Meaning::Duration(Unit::Nanos), 1, "PT0.000000001S"),
+            (Meaning::Duration(Unit::Seconds), i64::MIN, "-PT9223372036854775808S"),
+            (Meaning::Instant, 1_577_836_800_500_000, "2020-01-01T00:00:00.5Z"),
+            (Meaning::Clock, 1_577_836_800_000_000, "2020-01-01T00:00:00"),
+        ] {
+            assert_eq!(shown(meaning, value).as_deref(), Some(expected));
+            if value != i64::MIN {
+                assert_eq!(meaning.read(Type::Int64, expected), Some(Scalar::Int64(value)), "{expected}");
+            }
+        }
+        for (meaning, value) in [
+            (Meaning::Days, i64::from(i32::MAX)),
+            (Meaning::MillisOfDays, 1),
+            (Meaning::Time(Unit::Seconds), 86_400),
+            (Meaning::Time(Unit::Seconds), -1),
+            (Meaning::Instant, i64::MAX),
+            (Meaning::Clock, i64::MIN),
+        ] {
+            assert_eq!(shown(meaning, value), None, "{meaning:?}");
+            assert_eq!(meaning.read(Type::Int64, &value.to_string()), Some(Scalar::Int64(value)));
+        }
+    }
+
+    #[test]
+    fn wide_decimals_keep_every_digit() {
+        let meaning = Meaning::Decimal { precision: 38, scale: 10, width: 16 };
+        for value in [0, 1, -1, i128::MAX / 10, -99_999_999_999_999_999_999_999_999_999_999_999_999] {
+            let mut out = Vec::new();
+            assert!(meaning.write(Stored::Bytes(&value.to_be_bytes()), &mut out));
+            let text = String::from_utf8(out).unwrap();
+            let expected = Scalar::Bytes(value.to_be_bytes().to_vec());
+            assert_eq!(meaning.read(Type::Bytes, &text), Some(expected), "{text}");
+        }
+        assert!(!meaning.write(Stored::Bytes(b"short"), &mut Vec::new()));
+        assert_eq!(meaning.read(Type::Bytes, &"9".repeat(29)), None, "too many digits");
+    }
+
+    #[test]
+    fn literals_lie_at_numbers_or_between_them() {
+        let at = |value: i128| Some(Place::At(value.into()));
+        let after = |value: i128| Some(Place::After(value.into()));
+        for (text, scale, expected) in [
+            ("12.5", 2, at(1250)),
+            ("12.50000", 2, at(1250)),
+            ("12.345", 2, after(1234)),
+            ("-12.345", 2, after(-1235)),
+            ("-0.001", 2, after(-1)),
+            ("0.001", 2, after(0)),
+            ("1.25e1", 2, at(1250)),
+            ("1250e-2", 2, at(1250)),
+            ("1e-400", 2, after(0)),
+            ("0e99999999999999999999", 2, at(0)),
+            ("1e400", 2, None),
+            ("15000", -3, at(15)),
+            ("15001", -3, after(15)),
+            ("01", 0, None),
+            ("1.", 0, None),
+            ("x", 0, None),
+        ] {
+            assert_eq!(cents(scale).place(text), expected, "{text}");
+        }
+        assert_eq!(Meaning::Days.place("2020-01-01"), at(18_262));
+        assert_eq!(Meaning::Days.place("2020-01-01T12:00:00"), None);
+        assert_eq!(Meaning::Days.place("1.5"), None);
+        assert_eq!(Meaning::Instant.place("1970-01-01T00:00:00.0000015Z"), after(1));
+        assert_eq!(Meaning::Instant.place("1970-01-01T00:00:00"), None);
+        assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01"), at(1_000_000));
+        assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01+02:00"), None);
+        assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01Z"), None);
+        assert_eq!(Meaning::Time(Unit::Seconds).place("00:00:01.5"), after(1));
+        assert_eq!(Meaning::Duration(Unit::Seconds).place("PT1M0.5S"), after(60));
+        assert_eq!(Meaning::Duration(Unit::Seconds).place("1 minute"), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! Whole numbers of up to 256 bits, as decimals have them.
+
+use std::fmt::Write as _;
+
+/// The digits that one division yields.
+const CHUNK_DIGITS: usize = 18;
+const CHUNK: u64 = 1_000_000_000_000_000_000;
+
+/// A whole number. Zero is not negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wide {
+    negative: bool,
+    /// The magnitude, lowest first.
+    limbs: [u64; 4],
+}
+
+impl Wide {
+    /// The number of a text of digits; none if it is too large.
+    pub(crate) fn of_digits(negative: bool, digits: impl Iterator<Item = u8>) -> Option<Self> {
+        let mut out = Self::default();
+        for digit in digits {
+            out.grow(10, u64::from(digit.wrapping_sub(b'0')))?;
+        }
+        out.negative = negative && out.limbs != [0; 4];
+        Some(out)
+    }
+
+    /// Multiplies the magnitude and adds to it.
+    fn grow(&mut self, factor: u64, add: u64) -> Option<()> {
+        let mut carry = u128::from(add);
+        for limb in &mut self.limbs {
+            let sum = u128::from(*limb) * u128::from(factor) + carry;
+            *limb = low(sum);
+            carry = sum >> 64;
+        }
+        (carry == 0).then_some(())
+    }
+
+    /// The next smaller number.
+    pub(crate) fn before(mut self) -> Option<Self> {
+        if self.negative || self.limbs == [0; 4] {
+            self.grow(1, 1)?;
+            self.negative = true;
+            return Some(self);
+        }
+        for limb in &mut self.limbs {
+            let (less, borrows) = limb.overflowing_sub(1);
+            *limb = less;
+            if !borrows {
+                break;
+            }
+        }
+        Some(self)
+    }
+
+    pub(crate) fn to_i64(self) -> Option<i64> {
+        if self.limbs[1..] != [0; 3] {
+            return None;
+        }
+        let magnitude = i128::from(self.limbs[0]);
+        i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
+    }
+
+    /// Two's complement of so many bytes, at most 32, the highest first; none if it does not fit.
+    pub(crate) fn to_bytes(self, width: usize) -> Option<Vec<u8>> {
+        let mut limbs = self.limbs;
+        if self.negative {
+            negate(&mut limbs);
+        }
+        let mut bytes: Vec<u8> = limbs.iter().flat_map(|limb| limb.to_le_bytes()).collect();
+        let fill = if self.negative { 0xff } else { 0 };
+        // What is cut off, and the sign that is left, must say the same.
+        let cut = bytes.get(width..)?.iter().all(|byte| *byte == fill);
+        let sign = bytes.get(width.checked_sub(1)?)? >> 7 == fill & 1;
+        bytes.truncate(width);
+        bytes.reverse();
+        (cut && sign).then_some(bytes)
+    }
+
+    /// The number of such bytes.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let negative = bytes.first()? >> 7 == 1;
+        if bytes.len() > 32 {
+            return None;
+        }
+        let mut padded = [if negative { 0xff } else { 0 }; 32];
+        padded[32 - bytes.len()..].copy_from_slice(bytes);
+        let mut limbs = [0; 4];
+        for (limb, chunk) in limbs.iter_mut().rev().zip(padded.chunks_exact(8)) {
+            *limb = u64::from_be_bytes(chunk.try_into().ok()?);
+        }
+        if negative {
+            negate(&mut limbs);
+        }
+        Some(Self { negative, limbs })
+    }
+
+    pub(crate) const fn is_negative(self) -> bool {
+        self.negative
+    }
+
+    /// The digits of the magnitude.
+    pub(crate) fn digits(self) -> String {
+        let (mut limbs, mut chunks) = (self.limbs, Vec::new());
+        while limbs != [0; 4] {
+            let mut rest = 0;
+            for limb in limbs.iter_mut().rev() {
+                let part = u128::from(rest) << 64 | u128::from(*limb);
+                *limb = low(part / u128::from(CHUNK));
+                rest = low(part % u128::from(CHUNK));
+            }
+            chunks.push(rest);
+        }
+        let mut out = chunks.pop().unwrap_or(0).to_string();
+        for chunk in chunks.iter().rev() {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{chunk:0CHUNK_DIGITS$}");
+        }
+        out
+    }
+}
+
+impl From<i128> for Wide {
+    fn from(value: i128) -> Self {
+        let magnitude = value.unsigned_abs();
+        Self { negative: value < 0, limbs: [low(magnitude), low(magnitude >> 64), 0, 0] }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+const fn low(value: u128) -> u64 {
+    value as u64
+}
+
+fn negate(limbs: &mut [u64; 4]) {
+    let mut carries = true;
+    for limb in limbs {
+        let (sum, overflows) = (!*limb).overflowing_add(u64::from(carries));
+        (*limb, carries) = (sum, overflows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(number: Wide) -> String {
+        format!("{}{}", if number.is_negative() { "-" } else { "" }, number.digits())
+    }
+
+    #[test]
+    fn numbers_of_128_bits_are_those_of_the_machine() {
+        let mut seed = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834_u128;
+        for round in 0..2000 {
+            seed = seed.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645).wrapping_add(1);
+            let value = seed.cast_signed() >> (round % 128);
+            for value in [value, i128::MIN, i128::MAX, 0, -1, i128::from(i64::MIN), i128::from(i64::MAX)] {
+                let wide = Wide::from(value);
+                assert_eq!(shown(wide), value.to_string());
+                assert_eq!(wide.to_bytes(16).unwrap(), value.to_be_bytes());
+                assert_eq!(Wide::of_bytes(&value.to_be_bytes()), Some(wide));
+                assert_eq!(wide.to_i64(), i64::try_from(value).ok());
+                let digits = value.unsigned_abs().to_string();
+                assert_eq!(Wide::of_digits(value < 0, digits.bytes()), Some(wide));
+                if let Some(before) = value.checked_sub(1) {
+                    assert_eq!(wide.before(), Some(Wide::from(before)));
+                }
+                assert_eq!(wide.to_bytes(8).is_some(), i64::try_from(value).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_256_bits_come_back() {
+        let most = "9".repeat(76);
+        for negative in [false, true] {
+            let wide = Wide::of_digits(negative, most.bytes()).unwrap();
+            assert_eq!(wide.digits(), most);
+            assert_eq!(Wide::of_bytes(&wide.to_bytes(32).unwrap()), Some(wide));
+            assert_eq!(wide.to_bytes(16), None);
+        }
+        assert_eq!(Wide::of_digits(false, "9".repeat(78).bytes()), None);
+        assert_eq!(Wide::of_digits(true, "000".bytes()), Some(Wide::default()));
+    }
+}

@@ -1,0 +1,197 @@
+//! Comparisons with what stored values mean: decimals, dates, times.
+//!
+//! A literal lies at a stored value or between two of them, which decides what is asked of stored values: with two digits
+//! behind the point `price < 12.345` asks for `<= 1234`, and `price = 12.345` for nothing. No literal is ever rounded.
+
+use super::{BindError, Literal, Predicate, Test};
+use crate::meaning::{Meaning, Place, is_number};
+use crate::scalar::Scalar;
+use crate::schema::{Field, Type};
+
+/// A literal among stored values.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    value: Scalar,
+    /// It is this value; otherwise it lies behind it and before the next.
+    is_at: bool,
+    is_negative: bool,
+}
+
+/// Finds a literal among the values of a column, or of its elements.
+pub(super) fn place(field: &Field, meaning: Meaning, literal: &Literal) -> Result<Bound, BindError> {
+    let place = match literal {
+        Literal::Number(text) => meaning.place(text),
+        // In quotes a number is one of decimals only: a year is no day.
+        Literal::Text(text) if meaning.is_number() || !is_number(text) => meaning.place(text),
+        _ => None,
+    };
+    let found = place.and_then(|place| {
+        let (number, is_at) = match place {
+            Place::At(number) => (number, true),
+            Place::After(number) => (number, false),
+        };
+        let value = meaning.stored(field.scalar(), number)?;
+        Some(Bound { value, is_at, is_negative: number.is_negative() })
+    });
+    let column = || field.name.to_string();
+    found.ok_or_else(|| BindError::Meaning { column: column(), meaning, value: literal.shown() })
+}
+
+/// The test as one of stored values.
+pub(super) fn bound(column: usize, field: &Field, meaning: Meaning, test: Test<Bound>) -> Predicate {
+    let width = match (field.scalar(), meaning) {
+        (Type::Bytes | Type::BlobRef, Meaning::Decimal { width, .. }) => Some(usize::from(width)),
+        _ => None,
+    };
+    let column = Column { column, width };
+    match test {
+        Test::Eq(bound) if bound.is_at => column.leaf(Test::Eq(bound.value)),
+        Test::Ne(bound) if bound.is_at => column.leaf(Test::Ne(bound.value)),
+        Test::Contains(bound) if bound.is_at => column.leaf(Test::Contains(bound.value)),
+        // Equal to one of nothing: false, and neither where a row is null.
+        Test::Eq(_) | Test::Contains(_) => column.leaf(Test::In(Vec::new())),
+        Test::Ne(_) => Predicate::Not(Box::new(column.leaf(Test::In(Vec::new())))),
+        Test::Lt(bound) if bound.is_at => column.below(bound, Test::Lt),
+        Test::Lt(bound) | Test::Le(bound) => column.below(bound, Test::Le),
+        Test::Ge(bound) if bound.is_at => column.above(bound, Test::Ge),
+        Test::Ge(bound) | Test::Gt(bound) => column.above(bound, Test::Gt),
+        Test::Between(low, high) if width.is_none() && low.is_at => {
+            column.leaf(Test::Between(low.value, high.value))
+        }
+        Test::Between(low, high) => {
+            let least: fn(Scalar) -> Test<Scalar> = if low.is_at { Test::Ge } else { Test::Gt };
+            Predicate::And(vec![column.above(low, least), column.below(high, Test::Le)])
+        }
+        Test::In(bounds) => {
+            let there = bounds.into_iter().filter(|bound| bound.is_at);
+            column.leaf(Test::In(there.map(|bound| bound.value).collect()))
+        }
+        // Neither asks for values that mean something.
+        Test::Prefix(_) | Test::IsNull => column.leaf(Test::IsNull),
+    }
+}
+
+/// A column whose values are numbers, or bytes of numbers.
+#[derive(Clone, Copy)]
+struct Column {
+    column: usize,
+    /// Bytes of a number; none if they are no bytes.
+    width: Option<usize>,
+}
+
+impl Column {
+    fn leaf(self, test: Test<Scalar>) -> Predicate {
+        Predicate::Test { column: self.column, test }
+    }
+
+    /// The first bytes of a number below zero. As bytes, these stand behind all others, each in its order.
+    fn negatives(self) -> Option<Scalar> {
+        let mut bytes = vec![0; self.width?];
+        *bytes.first_mut()? = 0x80;
+        Some(Scalar::Bytes(bytes))
+    }
+
+    /// Values before a bound.
+    fn below(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
+        let leaf = self.leaf(test(bound.value));
+        match self.negatives().map(|first| self.leaf(Test::Ge(first))) {
+            None => leaf,
+            Some(negative) if bound.is_negative => Predicate::And(vec![negative, leaf]),
+            Some(negative) => Predicate::Or(vec![negative, leaf]),
+        }
+    }
+
+    /// Values behind a bound.
+    fn above(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
+        let leaf = self.leaf(test(bound.value));
+        match self.negatives().map(|first| self.leaf(Test::Lt(first))) {
+            None => leaf,
+            Some(positive) if bound.is_negative => Predicate::Or(vec![positive, leaf]),
+            Some(positive) => Predicate::And(vec![positive, leaf]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Expr, Mask};
+    use super::*;
+    use crate::column::{Bitmap, Column as Rows, Values};
+    use crate::schema::Schema;
+
+    /// The rows that a condition takes of a column, whose last row is null.
+    fn taken(kind: Type, meaning: Meaning, values: Values, condition: &str) -> Vec<usize> {
+        let schema = Schema::new(vec![Field::new("x", kind).with_nulls()]).unwrap();
+        let predicate = Expr::parse(condition).unwrap().bind_meaning(&schema, &[Some(meaning)]).unwrap();
+        let rows = values.len();
+        let validity: Bitmap = (0..rows).map(|row| row + 1 < rows).collect();
+        let mask: Mask = predicate.mask(&[Rows::new(values).with_validity(validity)]);
+        mask.positions().collect()
+    }
+
+    /// Decimals of one digit behind the point against literals of two, in both ways of storing them.
+    #[test]
+    fn decimals_are_compared_as_what_they_are() {
+        let numbers: Vec<i64> = (-25..=25).chain([0]).collect();
+        let last = numbers.len() - 1;
+        let wide = numbers.iter().map(|number| i128::from(*number).to_be_bytes()).collect::<Vec<_>>();
+        let narrow = Meaning::Decimal { precision: 18, scale: 1, width: 16 };
+        let broad = Meaning::Decimal { precision: 38, scale: 1, width: 16 };
+        for hundredths in -260..=260_i64 {
+            let (sign, size) = (if hundredths < 0 { "-" } else { "" }, hundredths.abs());
+            let literal = format!("{sign}{}.{:02}", size / 100, size % 100);
+            for (operator, holds) in [
+                ("=", (|a, b| a == b) as fn(i64, i64) -> bool),
+                ("!=", |a, b| a != b),
+                ("<", |a, b| a < b),
+                ("<=", |a, b| a <= b),
+                (">", |a, b| a > b),
+                (">=", |a, b| a >= b),
+            ] {
+                let expected: Vec<usize> =
+                    (0..last).filter(|row| holds(numbers[*row] * 10, hundredths)).collect();
+                let opposite: Vec<usize> = (0..last).filter(|row| !expected.contains(row)).collect();
+                let condition = format!("x {operator} {literal}");
+                for (condition, expected) in [(format!("not {condition}"), opposite), (condition, expected)] {
+                    let values = Values::Int64(numbers.clone());
+                    assert_eq!(taken(Type::Int64, narrow, values, &condition), expected, "{condition}");
+                    let values = Values::Bytes(wide.iter().collect());
+                    assert_eq!(taken(Type::Bytes, broad, values, &condition), expected, "{condition}");
+                }
+            }
+            let condition = format!("x between {literal} and 1.05");
+            let expected: Vec<usize> =
+                (0..last).filter(|row| (hundredths..=105).contains(&(numbers[*row] * 10))).collect();
+            let values = Values::Int64(numbers.clone());
+            assert_eq!(taken(Type::Int64, narrow, values, &condition), expected, "{condition}");
+            let values = Values::Bytes(wide.iter().collect());
+            assert_eq!(taken(Type::Bytes, broad, values, &condition), expected, "{condition}");
+        }
+        let values = || Values::Int64(numbers.clone());
+        assert_eq!(taken(Type::Int64, narrow, values(), "x in (0.1, 0.15, \"-2.5\")"), [0, 26]);
+    }
+
+    #[test]
+    fn dates_and_times_are_texts() {
+        let days = || Values::Int32(vec![18_261, 18_262, 18_263, 0]);
+        assert_eq!(taken(Type::Int32, Meaning::Days, days(), "x >= \"2020-01-01\""), [1, 2]);
+        assert_eq!(taken(Type::Int32, Meaning::Days, days(), "x = 18262"), [1]);
+        let times = || Values::Int64(vec![0, 1, 2, 0]);
+        let kind = Type::TimestampMicros;
+        assert_eq!(taken(kind, Meaning::Instant, times(), "x > \"1970-01-01T00:00:00.0000005Z\""), [1, 2]);
+        assert_eq!(taken(kind, Meaning::Clock, times(), "x <= \"1970-01-01T00:00:00.000001\""), [0, 1]);
+        let schema = Schema::new(vec![Field::new("x", Type::Int32)]).unwrap();
+        for (meaning, condition) in [
+            (Meaning::Days, "x = \"2020\""),
+            (Meaning::Days, "x = \"2020-01-01T00:00:00Z\""),
+            (Meaning::Days, "x prefix \"2020\""),
+            (Meaning::Days, "x = true"),
+            (Meaning::Days, "x = 99999999999"),
+            (Meaning::Decimal { precision: 9, scale: 2, width: 4 }, "x < 1e400"),
+            (Meaning::Decimal { precision: 9, scale: 2, width: 4 }, "x < \"abc\""),
+        ] {
+            let bound = Expr::parse(condition).unwrap().bind_meaning(&schema, &[Some(meaning)]);
+            assert!(bound.is_err(), "{condition}");
+        }
+    }
+}
