@@ -48,7 +48,7 @@ def duck(query, path, threads, repeat):
     for _ in range(repeat):
         connection = duckdb.connect(config={"threads": threads})
         start = time.perf_counter()
-        connection.execute(query.format(path=path)).fetch_arrow_table() if "count" not in query else connection.execute(
+        connection.sql(query.format(path=path)).to_arrow_table() if "count" not in query else connection.execute(
             query.format(path=path)
         ).fetchall()
         seconds.append(time.perf_counter() - start)

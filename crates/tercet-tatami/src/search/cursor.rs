@@ -253,6 +253,30 @@ impl<'a> Cursor<'a> {
         self.weigher.bound(self.idf, skip.max_frequency, skip.first, skip.last)
     }
 
+    /// A score that at least `k` documents of the list reach, from what earlier searches saw of its blocks; 0 if they did not
+    /// see enough.
+    pub(super) fn reached_by(&self, k: usize) -> f32 {
+        if !self.weigher.knows_bests() || k == 0 || self.list.bests.len() < k {
+            return 0.0;
+        }
+        // Scores are not negative, so that their bits are in the order of their values.
+        let mut bests: Vec<u32> = self.list.bests.iter().map(|best| best.load(Ordering::Relaxed)).collect();
+        let (_, kth, _) = bests.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
+        self.idf * f32::from_bits(*kth)
+    }
+
+    /// Goes to a block, unless no document of it can reach what `hopeless` says of its best score.
+    pub(super) fn next_block(&mut self, mut block: usize, hopeless: impl Fn(f32) -> bool) -> Option<usize> {
+        while block < self.list.skips.len() {
+            if !hopeless(self.bound_of(block)) {
+                self.block = block;
+                return Some(block);
+            }
+            block += 1;
+        }
+        None
+    }
+
     /// The best score of the block at hand.
     #[inline]
     pub(super) fn block_bound(&self) -> f32 {

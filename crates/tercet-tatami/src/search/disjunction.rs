@@ -43,8 +43,15 @@ pub(super) fn best(
 ) -> Result<(Vec<(u32, f32)>, u64), Fault> {
     let parts = vec![0.0; cursors.len()];
     let (sums, bits) = (Vec::new(), Vec::new());
+    // What k documents reach by one word they reach by all; but only if none of them is left out.
+    let reached = cursors.iter().map(|cursor| if allowed.is_none() { cursor.reached_by(k) } else { 0.0 });
+    let seed = reached.fold(seed, f32::max);
     let mut search = Search { cursors, allowed, top: Top::new(k), seed, scored: 0, parts, sums, bits };
-    search.run()?;
+    if search.cursors.len() == 1 {
+        search.alone()?
+    } else {
+        search.run()?
+    }
     Ok((search.top.into_sorted(), search.scored))
 }
 
@@ -54,6 +61,34 @@ impl Search<'_, '_> {
     fn hopeless(&self, bound: f64) -> bool {
         let bound = widened(bound, self.cursors.len());
         bound < f64::from(self.seed) || self.top.is_full() && bound <= f64::from(self.top.threshold())
+    }
+
+    /// The documents of one word: block by block, each by itself.
+    fn alone(&mut self) -> Result<(), Fault> {
+        let mut next = 0;
+        loop {
+            let (seed, full, threshold) = (self.seed, self.top.is_full(), self.top.threshold());
+            let least = if full { threshold.max(seed) } else { seed };
+            // As in `hopeless`, for one word.
+            let is_hopeless = |bound: f32| {
+                let bound = widened(f64::from(bound), 1);
+                bound < f64::from(seed) || full && bound <= f64::from(threshold)
+            };
+            let Some(block) = self.cursors[0].next_block(next, is_hopeless) else { return Ok(()) };
+            let mut found = [(0, 0.0); super::postings::BLOCK_DOCS];
+            let mut count = 0;
+            let (documents, scores) = self.cursors[0].scored(0, END)?;
+            for (document, score) in documents.iter().zip(scores) {
+                found[count] = (*document, *score);
+                count += usize::from(*score >= least);
+            }
+            for (document, score) in &found[..count] {
+                if self.allowed.is_none_or(|mask| mask.get(*document as usize)) {
+                    self.offer(*document, *score);
+                }
+            }
+            next = block + 1;
+        }
     }
 
     fn run(&mut self) -> Result<(), Fault> {
@@ -171,11 +206,7 @@ impl Search<'_, '_> {
             {
                 continue;
             }
-            if self.cursors.len() == 1 {
-                self.offer(*document, *score);
-            } else {
-                self.look(*document, &[(0.0, only)], aside, rest)?;
-            }
+            self.look(*document, &[(0.0, only)], aside, rest)?;
         }
         Ok(())
     }
