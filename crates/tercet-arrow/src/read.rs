@@ -79,8 +79,8 @@ impl Rows {
         // The libraries are careful, but not made for bytes that somebody built to hurt.
         let opened = catch_unwind(AssertUnwindSafe(|| match format {
             Format::Parquet => parquet(&name, source, options, batch_rows),
-            Format::ArrowFile => arrow_file(&name, source, options),
-            Format::ArrowStream => arrow_stream(&name, source, options),
+            Format::ArrowFile => arrow_file(&name, &source, options),
+            Format::ArrowStream => arrow_stream(&name, &source, options),
         }));
         let mut rows = opened.unwrap_or_else(|_| Err(broken(&name)))?;
         rows.batch_most = batch_rows;
@@ -226,10 +226,10 @@ fn hinted_type(kind: &DataType) -> DataType {
     }
 }
 
-fn arrow_file(name: &Arc<str>, source: Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
-    ipc::check_file(&source)?;
+fn arrow_file(name: &Arc<str>, source: &Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
+    ipc::check_file(source)?;
     let open = |columns| {
-        let reader = FileReader::try_new_buffered(Reading::new(Arc::clone(&source)), columns);
+        let reader = FileReader::try_new_buffered(Reading::new(Arc::clone(source)), columns);
         reader.map_err(|error| from_arrow(name, error))
     };
     let reader = open(None)?;
@@ -243,10 +243,10 @@ fn arrow_file(name: &Arc<str>, source: Arc<dyn ByteSource>, options: &Options) -
     }
 }
 
-fn arrow_stream(name: &Arc<str>, source: Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
-    ipc::check_stream(&source)?;
+fn arrow_stream(name: &Arc<str>, source: &Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
+    ipc::check_stream(source)?;
     let open = |columns| {
-        let reader = StreamReader::try_new_buffered(Reading::new(Arc::clone(&source)), columns);
+        let reader = StreamReader::try_new_buffered(Reading::new(Arc::clone(source)), columns);
         reader.map_err(|error| from_arrow(name, error))
     };
     let reader = open(None)?;

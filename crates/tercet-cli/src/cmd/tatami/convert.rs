@@ -41,7 +41,6 @@ doc_id, url and digest get bloom filters. An empty list switches that off: --blo
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
     /// The table: a file, an address, or `-` for standard input
     #[arg(value_name = "IN")]
@@ -108,7 +107,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     {
         return Err(Failure::request(format!("`{option}` is for outputs that are .tatami files")));
     }
-    if args.stored && to.in_arrow().is_some() || args.stored && to == Format::Tatami {
+    if args.stored && (to == Format::Tatami || to.in_arrow().is_some()) {
         return Err(Failure::request("`--stored` is for outputs that are CSV or JSONL"));
     }
     let source = args.making.input(&args.from).source()?;
