@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
     ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray};
+use arrow_array::{
+    Array as _, ArrayRef, DictionaryArray, FixedSizeListArray, LargeListArray, PrimitiveArray,
+};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use tercet_tatami::{Column, Values};
@@ -42,6 +45,26 @@ impl Dictionary {
             DataType::UInt32 => self.numbered::<UInt32Type>(column, value),
             DataType::UInt64 => self.numbered::<UInt64Type>(column, value),
             _ => self.numbered::<Int32Type>(column, value),
+        }
+    }
+
+    /// The same rows with all the values that there are by now.
+    pub(crate) fn completed(&self, array: &ArrayRef) -> ArrayRef {
+        let Some(values) = &self.array else { return Arc::clone(array) };
+        match array.data_type() {
+            DataType::Dictionary(..) => array.as_any_dictionary().with_values(Arc::clone(values)),
+            DataType::LargeList(field) => {
+                let lists = array.as_list::<i64>();
+                let elements = self.completed(lists.values());
+                let nulls = lists.nulls().cloned();
+                Arc::new(LargeListArray::new(Arc::clone(field), lists.offsets().clone(), elements, nulls))
+            }
+            DataType::FixedSizeList(field, len) => {
+                let lists = array.as_fixed_size_list();
+                let elements = self.completed(lists.values());
+                Arc::new(FixedSizeListArray::new(Arc::clone(field), *len, elements, lists.nulls().cloned()))
+            }
+            _ => Arc::clone(array),
         }
     }
 
