@@ -83,14 +83,12 @@ impl Dictionary {
             bytes.clear();
             push_bytes(&column.values, row, &mut bytes);
             let next = self.numbers.len();
-            let number = match self.numbers.get(bytes.as_slice()) {
-                Some(number) => *number,
-                None => {
-                    self.numbers.insert(bytes.as_slice().into(), next);
-                    new.push(row);
-                    next
-                }
-            };
+            let known = self.numbers.get(bytes.as_slice()).copied();
+            let number = known.unwrap_or_else(|| {
+                self.numbers.insert(bytes.as_slice().into(), next);
+                new.push(row);
+                next
+            });
             let Some(key) = K::Native::from_usize(number) else {
                 return Err((row, Why::Distinct { most: number, key: K::DATA_TYPE.to_string() }));
             };

@@ -148,19 +148,14 @@ impl Batches {
         check::batch(&data, &body, self.limits).map_err(|flaw| flaw.at(name, kind, index, span))?;
         let version = message.version();
         let in_arrow = |error| from_arrow(name, error);
-        match dictionary {
-            Some(dictionary) => {
-                read_dictionary(&body, dictionary, &self.schema, &mut self.dictionaries, &version)
-                    .map_err(in_arrow)?;
-                Ok(None)
-            }
-            None => {
-                let schema = Arc::clone(&self.schema);
-                read_record_batch(&body, data, schema, &self.dictionaries, None, &version)
-                    .map(Some)
-                    .map_err(in_arrow)
-            }
+        if let Some(dictionary) = dictionary {
+            let dictionaries = &mut self.dictionaries;
+            read_dictionary(&body, dictionary, &self.schema, dictionaries, &version).map_err(in_arrow)?;
+            return Ok(None);
         }
+        let schema = Arc::clone(&self.schema);
+        let batch = read_record_batch(&body, data, schema, &self.dictionaries, None, &version);
+        batch.map(Some).map_err(in_arrow)
     }
 }
 

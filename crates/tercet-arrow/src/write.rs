@@ -329,7 +329,9 @@ mod tests {
             sink.held = sink.held.filter(|_| waits);
             for batch in batches {
                 let mut strings = Strings::new();
-                batch.iter().for_each(|text| strings.push(text.as_bytes()));
+                for text in batch {
+                    strings.push(text.as_bytes());
+                }
                 sink.push(vec![Column::new(Values::Bytes(strings))]).unwrap();
             }
             let written = sink.finish().unwrap();

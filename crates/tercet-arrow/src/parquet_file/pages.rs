@@ -68,9 +68,9 @@ impl Iterator for Chunks {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let pages = SerializedPageReader::new(Arc::clone(&self.reader), chunk, rows, None);
         let leaf = chunk.column_descr();
-        Some(pages.map(|pages| {
+        Some(pages.map(|inner| {
             let levels = [leaf.max_rep_level(), leaf.max_def_level()];
-            Box::new(Pages { pages, levels, most: chunk.num_values() }) as Box<dyn PageReader>
+            Box::new(Pages { inner, levels, most: chunk.num_values() }) as Box<dyn PageReader>
         }))
     }
 }
@@ -78,7 +78,7 @@ impl Iterator for Chunks {
 impl PageIterator for Chunks {}
 
 struct Pages {
-    pages: SerializedPageReader<Checked>,
+    inner: SerializedPageReader<Checked>,
     /// The highest levels of repetition and definition.
     levels: [i16; 2],
     /// Values of the whole chunk.
@@ -95,7 +95,7 @@ impl Iterator for Pages {
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.pages.get_next_page()?;
+        let page = self.inner.get_next_page()?;
         if let Some(page) = &page {
             check(page, self.levels, self.most).map_err(ParquetError::General)?;
         }
@@ -103,15 +103,15 @@ impl PageReader for Pages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.pages.peek_next_page()
+        self.inner.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.pages.skip_next_page()
+        self.inner.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
-        self.pages.at_record_boundary()
+        self.inner.at_record_boundary()
     }
 }
 
