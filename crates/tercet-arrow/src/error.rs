@@ -80,6 +80,24 @@ pub enum Error {
         /// The words of the library that reads it.
         told: String,
     },
+    /// A batch of an Arrow file that says of itself what cannot be.
+    #[error("{}: {batch} {index}{} (bytes {span}): {told}", escape::name(name), Numbered(*buffer))]
+    Batch {
+        /// The file.
+        name: Arc<str>,
+        /// The kind of batch.
+        batch: Batch,
+        /// Its number among those of its kind, from 0.
+        index: u64,
+        /// The number of the buffer, where it is one.
+        buffer: Option<usize>,
+        /// Where it is.
+        span: Span,
+        /// What it is.
+        class: Class,
+        /// What it says.
+        told: String,
+    },
     /// Bytes that could not be had.
     #[error("{}: {error}", escape::name(name))]
     Source {
@@ -101,6 +119,32 @@ pub enum Error {
     Tatami(#[from] tercet_tatami::Error),
 }
 
+/// The kinds of batches of Arrow files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// Rows.
+    Record,
+    /// Values that rows tell by their number.
+    Dictionary,
+}
+
+impl fmt::Display for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Record => "record batch",
+            Self::Dictionary => "dictionary batch",
+        })
+    }
+}
+
+struct Numbered(Option<usize>);
+
+impl fmt::Display for Numbered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |index| write!(f, ", buffer {index}"))
+    }
+}
+
 /// Why a value cannot be carried over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +160,12 @@ pub enum Why {
     Digits { value: String, kind: String },
     /// Bytes of another length than all have.
     Length { found: usize, expected: usize },
+    /// A list of another length than all have.
+    Elements { found: usize, expected: usize },
+    /// More values than the numbers of a dictionary can tell apart.
+    Distinct { most: usize, key: String },
+    /// A time of a day that is not the start of one, or of one too far away.
+    NotADay { millis: i64 },
     /// A float that 16 bits cannot tell.
     Half { value: String },
     /// A text that is none.
@@ -140,6 +190,15 @@ impl fmt::Display for Why {
             }
             Self::Digits { value, kind } => write!(f, "{value} has more digits than {kind}"),
             Self::Length { found, expected } => write!(f, "has {found} bytes, but all have {expected}"),
+            Self::Elements { found, expected } => {
+                write!(f, "has {found} elements, but all lists have {expected}")
+            }
+            Self::Distinct { most, key } => {
+                write!(f, "is one value too many: numbers of the type {key} tell {most} apart")
+            }
+            Self::NotADay { millis } => {
+                write!(f, "{millis} milliseconds since 1970 are no day that Parquet can tell")
+            }
             Self::Half { value } => write!(f, "{value} is no float of 16 bits"),
             Self::NotUtf8 => f.write_str("the text is not valid UTF-8"),
             Self::TooLong { len } => write!(f, "has {len} bytes, more than a view can tell"),
@@ -182,7 +241,7 @@ impl Diagnose for Error {
                 _ => Class::Request,
             },
             Self::Note { .. } => Class::Malformed,
-            Self::Format { class, .. } => *class,
+            Self::Format { class, .. } | Self::Batch { class, .. } => *class,
             Self::Source { error, .. } => error.class(),
             Self::Write { .. } => Class::Io,
             Self::Tatami(error) => error.class(),
@@ -192,6 +251,7 @@ impl Diagnose for Error {
     fn span(&self) -> Option<Span> {
         match self {
             Self::Source { error, .. } => error.span(),
+            Self::Batch { span, .. } => Some(*span),
             Self::Tatami(error) => error.span(),
             _ => None,
         }
@@ -206,6 +266,9 @@ impl Diagnose for Error {
             ),
             Self::Value { why: Why::TimeRange { .. }, .. } => {
                 Some("`--raw-timestamps` copies the numbers".into())
+            }
+            Self::Value { why: Why::Distinct { .. }, .. } => {
+                Some("Arrow streams and Parquet may start a new dictionary, Arrow files may not".into())
             }
             Self::Tatami(error) => error.hint(),
             _ => None,

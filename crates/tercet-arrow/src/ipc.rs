@@ -1,11 +1,19 @@
-//! Lengths in Arrow files, checked before the library allocates on their word.
+//! Arrow files and streams, message by message. What a message says of lengths is checked before the library allocates on its word.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_ipc::{root_as_footer, root_as_message};
-use tercet_core::{ByteSource, Class, Span};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_ipc::convert::fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
+use arrow_schema::SchemaRef;
+use tercet_core::{ByteSource, Class, Limits, Span};
 
-use crate::error::Error;
+use crate::error::{Batch, Error, from_arrow};
+
+mod check;
 
 /// What a message starts with.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -13,73 +21,221 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 const MAGIC: &[u8; 6] = b"ARROW1";
 /// What a file starts with, padded.
 const HEAD_LEN: u64 = 8;
+/// The length of the footer and the magic.
+const TAIL_LEN: u64 = 10;
 
-/// Goes from message to message of a stream, and refuses one that is longer than what is there.
-pub(crate) fn check_stream(source: &dyn ByteSource) -> Result<(), Error> {
-    let mut at = 0;
-    while let Some(next) = check_message(source, at)? {
-        at = next;
-    }
-    Ok(())
+/// The batches of a file or a stream.
+pub(crate) struct Batches {
+    source: Arc<dyn ByteSource>,
+    limits: Limits,
+    schema: SchemaRef,
+    places: Places,
+    dictionaries: HashMap<i64, ArrayRef>,
+    /// Batches of both kinds so far, for messages.
+    counts: [u64; 2],
 }
 
-/// The same for the messages that the end of a file lists.
-pub(crate) fn check_file(source: &dyn ByteSource) -> Result<(), Error> {
-    let len = source.len();
-    let tail = len
-        .checked_sub(10)
-        .filter(|start| *start >= HEAD_LEN)
-        .ok_or_else(|| wrong(source, "is too short"))?;
-    let bytes = read(source, tail, 10)?;
-    let (size, magic) = bytes.split_at(4);
-    if magic != MAGIC {
-        return Err(wrong(source, "does not end like an Arrow file"));
+/// Where messages are.
+enum Places {
+    /// The end of a file lists them.
+    Listed(std::vec::IntoIter<Place>),
+    /// One behind the other; none at the end.
+    Next(Option<u64>),
+}
+
+/// Where one message is, and what it has to be.
+struct Place {
+    kind: Batch,
+    at: u64,
+    head: u64,
+    body: u64,
+}
+
+impl Batches {
+    /// Opens a file: its end tells schema and places.
+    pub(crate) fn of_file(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+        let wrong = |told| wrong(&*source, told);
+        let tail = source.len().checked_sub(TAIL_LEN).filter(|start| *start >= HEAD_LEN);
+        let tail = tail.ok_or_else(|| wrong("is too short"))?;
+        let bytes = read(&*source, tail, TAIL_LEN)?;
+        let (size, magic) = bytes.split_at(4);
+        if magic != MAGIC {
+            return Err(wrong("does not end like an Arrow file"));
+        }
+        let size = number(size).ok_or_else(|| wrong("says nothing of its footer"))?;
+        let start = tail.checked_sub(size).filter(|start| *start >= HEAD_LEN);
+        let start = start.ok_or_else(|| wrong("has a footer that is longer than the file"))?;
+        let footer = read(&*source, start, size)?;
+        let footer = root_as_footer(&footer).map_err(|_| wrong("has a footer that cannot be read"))?;
+        let schema = footer.schema().ok_or_else(|| wrong("has a footer without a schema"))?;
+        let mut places = Vec::new();
+        for block in footer.dictionaries().into_iter().flatten() {
+            places.push(place(&*source, Batch::Dictionary, block)?);
+        }
+        for block in footer.recordBatches().into_iter().flatten() {
+            places.push(place(&*source, Batch::Record, block)?);
+        }
+        let schema = Arc::new(fb_to_schema(schema));
+        Ok(Self::new(source, limits, schema, Places::Listed(places.into_iter())))
     }
-    let size = number(size).ok_or_else(|| wrong(source, "says nothing of its footer"))?;
-    let start = tail.checked_sub(size).filter(|start| *start >= HEAD_LEN);
-    let start = start.ok_or_else(|| wrong(source, "has a footer that is longer than the file"))?;
-    let footer = read(source, start, size)?;
-    let footer = root_as_footer(&footer).map_err(|_| wrong(source, "has a footer that cannot be read"))?;
-    let blocks =
-        footer.dictionaries().into_iter().flatten().chain(footer.recordBatches().into_iter().flatten());
-    for block in blocks {
-        let parts = (
-            u64::try_from(block.offset()),
-            u64::try_from(block.metaDataLength()),
-            u64::try_from(block.bodyLength()),
-        );
-        let (Ok(offset), Ok(head), Ok(body)) = parts else {
-            return Err(wrong(source, "has a block of a negative length"));
-        };
-        let end = offset.checked_add(head).and_then(|end| end.checked_add(body));
-        if end.is_none_or(|end| end > len) {
-            return Err(wrong(source, "has a block that is longer than the file"));
+
+    /// Opens a stream: its first message is the schema.
+    pub(crate) fn of_stream(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+        let first = next_message(&*source, 0)?.ok_or_else(|| wrong(&*source, "is an empty stream"))?;
+        let message = first.message(&*source)?;
+        let schema = message.header_as_schema();
+        let schema = schema.ok_or_else(|| wrong(&*source, "does not start with a schema"))?;
+        let schema = Arc::new(fb_to_schema(schema));
+        let next = first.body_start.checked_add(first.body_len);
+        Ok(Self::new(source, limits, schema, Places::Next(next)))
+    }
+
+    fn new(source: Arc<dyn ByteSource>, limits: Limits, schema: SchemaRef, places: Places) -> Self {
+        Self { source, limits, schema, places, dictionaries: HashMap::new(), counts: [0; 2] }
+    }
+
+    /// The columns.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>, Error> {
+        loop {
+            let (head, kind) = match &mut self.places {
+                Places::Listed(places) => match places.next() {
+                    Some(place) => (listed_message(&*self.source, &place)?, Some(place.kind)),
+                    None => return Ok(None),
+                },
+                Places::Next(at) => {
+                    let Some(head) = at.take().map(|at| next_message(&*self.source, at)).transpose()? else {
+                        return Ok(None);
+                    };
+                    let Some(head) = head else { return Ok(None) };
+                    *at = head.body_start.checked_add(head.body_len);
+                    (head, None)
+                }
+            };
+            if let Some(batch) = self.decode(&head, kind)? {
+                return Ok(Some(batch));
+            }
         }
     }
-    Ok(())
+
+    /// The rows of a message; none if it is a dictionary, which is kept.
+    fn decode(&mut self, head: &Head, wanted: Option<Batch>) -> Result<Option<RecordBatch>, Error> {
+        let source = &*self.source;
+        let message = head.message(source)?;
+        let name = source.name();
+        let (kind, data, dictionary) = match message.header_type() {
+            MessageHeader::RecordBatch => (Batch::Record, message.header_as_record_batch(), None),
+            MessageHeader::DictionaryBatch => {
+                let dictionary = message.header_as_dictionary_batch();
+                (Batch::Dictionary, dictionary.and_then(|dictionary| dictionary.data()), dictionary)
+            }
+            _ => return Err(wrong(source, "has a message that is no batch where one has to be")),
+        };
+        if wanted.is_some_and(|wanted| wanted != kind) {
+            return Err(wrong(source, "has a batch of another kind than its footer says"));
+        }
+        let data = data.ok_or_else(|| wrong(source, "has a batch without a header"))?;
+        let index = self.counts[kind as usize];
+        self.counts[kind as usize] += 1;
+        let span = head.body_span(source)?;
+        // A copy: what was checked must not change while it is used.
+        let mut body = MutableBuffer::from_len_zeroed(in_memory(source, span.len())?);
+        source.read_into(span.start(), &mut body).map_err(|error| unread(source, error))?;
+        let body = Buffer::from(body);
+        check::batch(&data, &body, self.limits).map_err(|flaw| flaw.at(name, kind, index, span))?;
+        let version = message.version();
+        let in_arrow = |error| from_arrow(name, error);
+        if let Some(dictionary) = dictionary {
+            let dictionaries = &mut self.dictionaries;
+            read_dictionary(&body, dictionary, &self.schema, dictionaries, &version).map_err(in_arrow)?;
+            return Ok(None);
+        }
+        let schema = Arc::clone(&self.schema);
+        let batch = read_record_batch(&body, data, schema, &self.dictionaries, None, &version);
+        batch.map(Some).map_err(in_arrow)
+    }
 }
 
-/// The end of a message that starts somewhere; none at the end of the stream.
-fn check_message(source: &dyn ByteSource, at: u64) -> Result<Option<u64>, Error> {
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+/// The head of a message, and where its body is.
+struct Head {
+    bytes: bytes::Bytes,
+    body_start: u64,
+    body_len: u64,
+}
+
+impl Head {
+    fn message(&self, source: &dyn ByteSource) -> Result<Message<'_>, Error> {
+        root_as_message(&self.bytes).map_err(|_| wrong(source, "has a message that cannot be read"))
+    }
+
+    fn body_span(&self, source: &dyn ByteSource) -> Result<Span, Error> {
+        let span = Span::at(self.body_start, self.body_len).filter(|span| span.end() <= source.len());
+        span.ok_or_else(|| wrong(source, "has a message whose body is longer than the file"))
+    }
+}
+
+/// A block of the end of a file, inside of the file.
+fn place(source: &dyn ByteSource, kind: Batch, block: &Block) -> Result<Place, Error> {
+    let parts = (
+        u64::try_from(block.offset()),
+        u64::try_from(block.metaDataLength()),
+        u64::try_from(block.bodyLength()),
+    );
+    let (Ok(at), Ok(head), Ok(body)) = parts else {
+        return Err(wrong(source, "has a block of a negative length"));
+    };
+    let end = at.checked_add(head).and_then(|end| end.checked_add(body));
+    if end.is_none_or(|end| end > source.len()) {
+        return Err(wrong(source, "has a block that is longer than the file"));
+    }
+    Ok(Place { kind, at, head, body })
+}
+
+fn listed_message(source: &dyn ByteSource, place: &Place) -> Result<Head, Error> {
+    let bytes = read(source, place.at, place.head)?;
+    let start = if bytes.starts_with(&CONTINUATION) { 8 } else { 4 };
+    if bytes.len() <= start {
+        return Err(wrong(source, "has a block without a message"));
+    }
+    Ok(Head { bytes: bytes.slice(start..), body_start: place.at + place.head, body_len: place.body })
+}
+
+/// The message that starts somewhere; none at the end of the stream.
+fn next_message(source: &dyn ByteSource, at: u64) -> Result<Option<Head>, Error> {
     let left = source.len().saturating_sub(at);
-    if left < 8 {
+    if left == 0 {
         return Ok(None);
     }
-    let head = read(source, at, 8)?;
+    let head = read(source, at, left.min(8))?;
     // Old streams have no mark before the length.
-    let (size, start) = if head[..4] == CONTINUATION { (&head[4..], at + 8) } else { (&head[..4], at + 4) };
-    let size = number(size).ok_or_else(|| wrong(source, "has a message of a negative length"))?;
+    let (size, start) = match head.strip_prefix(&CONTINUATION) {
+        Some(size) => (size, at + 8),
+        None => (head.get(..4).unwrap_or(&[]), at + 4),
+    };
+    let size = size.try_into().ok().map(i32::from_le_bytes);
+    let size = size.ok_or_else(|| wrong(source, "ends in the middle of a message"))?;
+    let size = u64::try_from(size).map_err(|_| wrong(source, "has a message of a negative length"))?;
     if size == 0 {
         return Ok(None);
     }
-    let body = start.checked_add(size).filter(|end| *end <= source.len());
-    let body = body.ok_or_else(|| wrong(source, "has a message that is longer than the file"))?;
-    let message = read(source, start, size)?;
-    let message =
-        root_as_message(&message).map_err(|_| wrong(source, "has a message that cannot be read"))?;
-    let len = u64::try_from(message.bodyLength()).ok();
-    let end = len.and_then(|len| body.checked_add(len)).filter(|end| *end <= source.len());
-    end.map(Some).ok_or_else(|| wrong(source, "has a message whose body is longer than the file"))
+    let body_start = start.checked_add(size).filter(|end| *end <= source.len());
+    let body_start = body_start.ok_or_else(|| wrong(source, "has a message that is longer than the file"))?;
+    let mut head = Head { bytes: read(source, start, size)?, body_start, body_len: 0 };
+    let len = head.message(source)?.bodyLength();
+    head.body_len = u64::try_from(len).map_err(|_| wrong(source, "has a message of a negative length"))?;
+    head.body_span(source)?;
+    Ok(Some(head))
 }
 
 fn number(bytes: &[u8]) -> Option<u64> {
@@ -87,9 +243,17 @@ fn number(bytes: &[u8]) -> Option<u64> {
     u64::try_from(i32::from_le_bytes(bytes)).ok()
 }
 
+fn in_memory(source: &dyn ByteSource, len: u64) -> Result<usize, Error> {
+    usize::try_from(len).map_err(|_| wrong(source, "has a message that is longer than memory"))
+}
+
 fn read(source: &dyn ByteSource, start: u64, len: u64) -> Result<bytes::Bytes, Error> {
     let span = Span::at(start, len).ok_or_else(|| wrong(source, "has a part that lies nowhere"))?;
-    source.read_at(span).map_err(|error| Error::Source { name: Arc::clone(source.name()), error })
+    source.read_at(span).map_err(|error| unread(source, error))
+}
+
+fn unread(source: &dyn ByteSource, error: tercet_core::SourceError) -> Error {
+    Error::Source { name: Arc::clone(source.name()), error }
 }
 
 fn wrong(source: &dyn ByteSource, told: &str) -> Error {

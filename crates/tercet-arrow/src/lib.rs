@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A [`Table`] knows the columns on both sides. Values keep every bit: types that a `.tatami` file does not have (dates, decimals, times
-//! of other units, bytes of fixed length) are kept in one that holds them exactly, and a note in the footer of the file brings
-//! them back. What cannot be kept is refused by name before anything is written.
+//! of other units, bytes of fixed length, dictionaries) are kept in one that holds them exactly, and a note in the footer of the
+//! file brings them back, with what Arrow keeps beside columns and tables. What cannot be kept is refused by name before
+//! anything is written.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,12 +34,16 @@
 //! | [`mod@write`] | rows as Parquet and Arrow files |
 //! | [`note`] | types that come back by a note |
 
+mod dictionary;
 pub mod error;
 mod from_arrow;
+mod guard;
 mod half;
 mod ipc;
+mod kind;
 pub mod note;
 pub mod options;
+mod parquet_file;
 pub mod read;
 mod source;
 pub mod table;
@@ -46,7 +51,7 @@ mod texts;
 mod to_arrow;
 pub mod write;
 
-pub use error::{Error, Refused, Why};
+pub use error::{Batch, Error, Refused, Why};
 pub use options::{Options, Roles, Timestamps};
 pub use read::{Format, Rows, batches, detect};
 pub use table::{Table, Texts};

@@ -1,21 +1,104 @@
-//! Types that `.tatami` does not have, as texts in the footer of a file.
+//! What `.tatami` does not have, as texts in the footer of a file.
 //!
 //! The values of such columns are kept in a type that holds them exactly: a date as the number of its day, a decimal as its
-//! digits. A note under the key `arrow.type:COLUMN` says what they are, so that the way back gives the same type.
+//! digits. Notes say what they are, so that the way back gives the same type:
+//!
+//! | key | text |
+//! |---|---|
+//! | `arrow.type:COLUMN` | its type: `date32`, `timestamp[ms, UTC]`, `dictionary[int8]`, `fixed_list[2, date32]` |
+//! | `arrow.metadata:COLUMN` | what Arrow keeps beside the column, its extension type among it, as a JSON object |
+//! | `arrow.element:COLUMN` | the same for the elements of its lists |
+//! | `arrow.metadata` | the same for the table |
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// The start of the keys.
-const KEY: &str = "arrow.type:";
+use crate::kind::Metadata;
 
-/// The key of the note about a column.
-pub(crate) fn key(column: &str) -> String {
-    format!("{KEY}{column}")
+/// The key of what Arrow keeps beside a table.
+pub(crate) const METADATA: &str = "arrow.metadata";
+
+/// The starts of the keys about columns.
+const KEYS: [&str; 3] = ["arrow.type:", "arrow.metadata:", "arrow.element:"];
+
+/// The key of the note about the type of a column.
+pub(crate) fn type_key(column: &str) -> String {
+    format!("{}{column}", KEYS[0])
+}
+
+/// The key of what Arrow keeps beside a column.
+pub(crate) fn metadata_key(column: &str) -> String {
+    format!("{}{column}", KEYS[1])
+}
+
+/// The key of what Arrow keeps beside the elements of lists.
+pub(crate) fn element_key(column: &str) -> String {
+    format!("{}{column}", KEYS[2])
 }
 
 /// The column that a key is about.
 pub fn column_of(key: &str) -> Option<&str> {
-    key.strip_prefix(KEY)
+    KEYS.iter().find_map(|start| key.strip_prefix(start))
+}
+
+/// The text of what Arrow keeps beside something; none where it is nothing.
+pub(crate) fn metadata(kept: &Metadata) -> Option<String> {
+    if kept.is_empty() { None } else { serde_json::to_string(kept).ok() }
+}
+
+/// What Arrow keeps, of a text.
+pub(crate) fn parse_metadata(text: &str) -> Option<Metadata> {
+    serde_json::from_str(text).ok()
+}
+
+/// The types that number the values of dictionaries.
+const NUMBERS: [(&str, DataType); 8] = [
+    ("int8", DataType::Int8),
+    ("int16", DataType::Int16),
+    ("int32", DataType::Int32),
+    ("int64", DataType::Int64),
+    ("uint8", DataType::UInt8),
+    ("uint16", DataType::UInt16),
+    ("uint32", DataType::UInt32),
+    ("uint64", DataType::UInt64),
+];
+
+/// The text of values that are told by their number; `value` is the text of their type, where it needs one.
+pub(crate) fn dictionary(is_ordered: bool, key: &DataType, value: Option<&str>) -> Option<String> {
+    let head = if is_ordered { "ordered_dictionary" } else { "dictionary" };
+    let (key, _) = NUMBERS.iter().find(|(_, known)| known == key)?;
+    Some(match value {
+        Some(value) => format!("{head}[{key}, {value}]"),
+        None => format!("{head}[{key}]"),
+    })
+}
+
+/// The parts of such a text.
+pub(crate) fn parse_dictionary(text: &str) -> Option<(bool, DataType, Option<&str>)> {
+    let (is_ordered, rest) = match text.strip_prefix("ordered_") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (key, value) = parts(rest.strip_prefix("dictionary[")?.strip_suffix(']')?);
+    let (_, key) = NUMBERS.into_iter().find(|(known, _)| *known == key)?;
+    Some((is_ordered, key, value))
+}
+
+/// The text of lists that all have the same length.
+pub(crate) fn fixed_list(len: i32, element: Option<&str>) -> String {
+    match element {
+        Some(element) => format!("fixed_list[{len}, {element}]"),
+        None => format!("fixed_list[{len}]"),
+    }
+}
+
+/// The parts of such a text.
+pub(crate) fn parse_fixed_list(text: &str) -> Option<(i32, Option<&str>)> {
+    let (len, element) = parts(text.strip_prefix("fixed_list[")?.strip_suffix(']')?);
+    Some((len.parse().ok().filter(|len| *len > 0)?, element))
+}
+
+fn parts(inside: &str) -> (&str, Option<&str>) {
+    inside.split_once(", ").map_or((inside, None), |(first, rest)| (first, Some(rest)))
 }
 
 fn unit_name(unit: TimeUnit) -> &'static str {
@@ -94,6 +177,28 @@ pub(crate) fn parse(text: &str) -> Option<DataType> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_dictionaries_and_what_is_beside_them_come_back() {
+        let text = dictionary(true, &DataType::UInt16, Some("timestamp[ms, UTC]")).unwrap();
+        assert_eq!(text, "ordered_dictionary[uint16, timestamp[ms, UTC]]");
+        assert_eq!(parse_dictionary(&text), Some((true, DataType::UInt16, Some("timestamp[ms, UTC]"))));
+        let whole = fixed_list(3, Some(&text));
+        assert_eq!(parse_fixed_list(&whole), Some((3, Some(text.as_str()))));
+        assert_eq!(parse_fixed_list("fixed_list[2]"), Some((2, None)));
+        for wrong in ["fixed_list[0]", "fixed_list[-1]", "fixed_list[x]", "fixed_list[2", "list[2]"] {
+            assert_eq!(parse_fixed_list(wrong), None, "{wrong}");
+        }
+        for wrong in ["dictionary[float32]", "dictionary[]", "dictionary", "unordered_dictionary[int8]"] {
+            assert_eq!(parse_dictionary(wrong), None, "{wrong}");
+        }
+        let kept = Metadata::from([("a".to_owned(), "\"\n".to_owned()), ("ä".to_owned(), String::new())]);
+        assert_eq!(metadata(&kept).and_then(|text| parse_metadata(&text)), Some(kept));
+        assert_eq!(metadata(&Metadata::new()), None);
+        assert_eq!(parse_metadata("[1]"), None);
+        assert_eq!(column_of("arrow.metadata:a:b"), Some("a:b"));
+        assert_eq!(column_of(METADATA), None);
+    }
 
     #[test]
     fn types_come_back_from_their_texts() {

@@ -1,5 +1,6 @@
 //! How a table is carried over.
 
+use tercet_core::Limits;
 use tercet_tatami::{Field, Type};
 
 use crate::error::Error;
@@ -17,6 +18,8 @@ pub struct Options {
     /// The columns that are read, whatever their order; names that are not there are passed over, as are the types of
     /// columns that are not named. None reads all.
     pub columns: Option<Vec<String>>,
+    /// How much a file may make the reader allocate.
+    pub limits: Limits,
 }
 
 impl Options {
@@ -46,6 +49,12 @@ impl Options {
     /// Sets whether lists are refused.
     pub fn with_interop(mut self, interop: bool) -> Self {
         self.interop = interop;
+        self
+    }
+
+    /// Sets how much a file may make the reader allocate.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 }

@@ -1,29 +1,28 @@
 //! Parquet and Arrow files as rows.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
-use parquet::basic::Type as Physical;
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array as _, RecordBatch};
+use arrow_buffer::ArrowNativeType as _;
+use arrow_schema::DataType;
 use tercet_core::{ByteSource, Class, Span};
 use tercet_tatami::{Column, Scan};
 
-use crate::error::{Error, Refused, from_arrow, from_parquet};
-use crate::ipc;
+use crate::error::{Error, from_arrow};
+use crate::guard::caught;
+use crate::ipc::Batches;
 use crate::options::Options;
-use crate::source::Reading;
+use crate::parquet_file;
 use crate::table::{Table, Texts, chosen};
 
 /// Rows of a batch, unless they are large.
-const BATCH_ROWS: usize = 65_536;
+pub(crate) const BATCH_ROWS: usize = 65_536;
 /// Bytes of a batch, unless one row has more.
-const BATCH_BYTES: u64 = 16 << 20;
+pub(crate) const BATCH_BYTES: u64 = 16 << 20;
+
+/// Elements of lists of a batch, unless one row has more.
+const BATCH_ELEMENTS: usize = 1 << 22;
 
 /// What a file of a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +51,12 @@ pub fn detect(head: &[u8]) -> Option<Format> {
 /// The rows of a file, batch by batch.
 pub struct Rows {
     table: Table,
-    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>,
     /// What is left of a batch that is too large to be handed over at once.
     left: Option<RecordBatch>,
     batch_most: Option<usize>,
     total: Option<u64>,
+    warnings: Vec<String>,
     row: u64,
     failed: bool,
 }
@@ -77,22 +77,31 @@ impl Rows {
     ) -> Result<Self, Error> {
         let name = Arc::clone(source.name());
         // The libraries are careful, but not made for bytes that somebody built to hurt.
-        let opened = catch_unwind(AssertUnwindSafe(|| match format {
-            Format::Parquet => parquet(&name, source, options, batch_rows),
-            Format::ArrowFile => arrow_file(&name, &source, options),
-            Format::ArrowStream => arrow_stream(&name, &source, options),
-        }));
-        let mut rows = opened.unwrap_or_else(|_| Err(broken(&name)))?;
+        let opened = caught(|| match format {
+            Format::Parquet => parquet_file::open(&name, source, options, batch_rows),
+            Format::ArrowFile => arrow(&name, Batches::of_file(source, options.limits)?, options),
+            Format::ArrowStream => arrow(&name, Batches::of_stream(source, options.limits)?, options),
+        });
+        let mut rows = opened.unwrap_or_else(|| Err(broken(&name)))?;
         rows.batch_most = batch_rows;
         Ok(rows)
     }
 
-    fn new(
+    pub(crate) fn new(
         table: Table,
-        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+        batches: impl Iterator<Item = Result<RecordBatch, Error>> + Send + 'static,
     ) -> Self {
         let batches = Box::new(batches);
-        Self { table, batches, left: None, batch_most: None, total: None, row: 0, failed: false }
+        Self {
+            table,
+            batches,
+            left: None,
+            batch_most: None,
+            total: None,
+            warnings: Vec::new(),
+            row: 0,
+            failed: false,
+        }
     }
 
     /// The columns.
@@ -105,16 +114,25 @@ impl Rows {
         self.total
     }
 
+    pub(crate) fn set_total(&mut self, rows: u64) {
+        self.total = Some(rows);
+    }
+
+    /// What is not as it should be, but does not keep the rows from being read.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub(crate) fn warn(&mut self, told: Option<String>) {
+        self.warnings.extend(told);
+    }
+
     fn read(&mut self) -> Option<Result<RecordBatch, Error>> {
         if let Some(batch) = self.left.take() {
             return Some(Ok(batch));
         }
         let name = self.table.name();
-        match catch_unwind(AssertUnwindSafe(|| self.batches.next())) {
-            Ok(Some(batch)) => Some(batch.map_err(|error| from_arrow(name, error))),
-            Ok(None) => None,
-            Err(_) => Some(Err(broken(name))),
-        }
+        caught(|| self.batches.next()).unwrap_or_else(|| Some(Err(broken(name))))
     }
 
     /// The first rows of a batch; the others are kept for later.
@@ -123,7 +141,7 @@ impl Rows {
         let bytes = batch.get_array_memory_size() as u64;
         let per_row = (bytes / (rows as u64).max(1)).max(1);
         let by_bytes = usize::try_from(BATCH_BYTES / per_row).unwrap_or(usize::MAX).clamp(1, BATCH_ROWS);
-        let most = self.batch_most.unwrap_or(by_bytes).max(1);
+        let most = shared_elements(&batch, self.batch_most.unwrap_or(by_bytes)).max(1);
         if rows <= most {
             return batch;
         }
@@ -153,111 +171,40 @@ impl Iterator for Rows {
     }
 }
 
+/// Rows whose lists have not too many elements together, at most as many as are asked for. Lists that are views may share
+/// elements, so that few bytes can tell more of them than fit into memory.
+fn shared_elements(batch: &RecordBatch, most: usize) -> usize {
+    fn within(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
+        let mut sum = 0_usize;
+        sizes.take(most).take_while(|size| (sum = sum.saturating_add(*size), sum <= BATCH_ELEMENTS).1).count()
+    }
+    batch.columns().iter().fold(most, |most, array| match array.data_type() {
+        DataType::ListView(_) => {
+            within(array.as_list_view::<i32>().value_sizes().iter().map(|size| size.as_usize()), most)
+        }
+        DataType::LargeListView(_) => {
+            within(array.as_list_view::<i64>().value_sizes().iter().map(|size| size.as_usize()), most)
+        }
+        _ => most,
+    })
+}
+
 fn broken(name: &Arc<str>) -> Error {
     let told = "the file breaks the rules of its format in a way that stopped the reader".to_owned();
     Error::Format { name: Arc::clone(name), class: Class::Malformed, told }
 }
 
-fn parquet(
-    name: &Arc<str>,
-    source: Arc<dyn ByteSource>,
-    options: &Options,
-    batch_rows: Option<usize>,
-) -> Result<Rows, Error> {
-    let wrong = |error| from_parquet(name, error);
-    let reading = Reading::new(source);
-    let plain = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = match ArrowReaderMetadata::load(&reading, ArrowReaderOptions::new()) {
-        Ok(metadata) => metadata,
-        // What the file says about Arrow beside its own types may be wrong; then its own types count.
-        Err(error) => ArrowReaderMetadata::load(&reading, plain()).map_err(|_| wrong(error))?,
+fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<Rows, Error> {
+    let Some(chosen) = chosen(batches.schema(), options) else {
+        let table = Table::from_arrow(name, batches.schema(), options)?;
+        return Ok(Rows::new(table, batches));
     };
-    let mut refused: Vec<Refused> = Vec::new();
-    for column in metadata.parquet_schema().columns() {
-        let root = column.path().parts().first().cloned().unwrap_or_default();
-        if column.physical_type() == Physical::INT96 && !refused.iter().any(|known| known.column == root) {
-            refused.push(Refused { column: root, kind: "INT96".to_owned() });
-        }
-    }
-    let chosen = chosen(metadata.schema(), options);
-    let table = match &chosen {
-        Some(chosen) => {
-            let schema = metadata.schema().project(chosen).map_err(|error| from_arrow(name, error))?;
-            refused.retain(|refused| schema.index_of(&refused.column).is_ok());
-            Table::from_arrow_refusing(name, &schema, options, refused)?
-        }
-        None => Table::from_arrow_refusing(name, metadata.schema(), options, refused)?,
-    };
-    let hinted = ArrowReaderOptions::new().with_schema(hinted(metadata.schema()));
-    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), hinted).unwrap_or(metadata);
-    let groups = metadata.metadata().row_groups();
-    let rows: u64 = groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
-    let bytes: u64 = groups.iter().map(|group| u64::try_from(group.total_byte_size()).unwrap_or(0)).sum();
-    let by_bytes = usize::try_from(BATCH_BYTES / (bytes / rows.max(1)).max(1)).unwrap_or(usize::MAX);
-    let batch_rows = batch_rows.unwrap_or(by_bytes.clamp(1, BATCH_ROWS));
-    let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reading, metadata);
-    if let Some(chosen) = chosen {
-        let mask = ProjectionMask::roots(builder.parquet_schema(), chosen);
-        builder = builder.with_projection(mask);
-    }
-    let reader = builder.with_batch_size(batch_rows).build().map_err(wrong)?;
-    let mut out = Rows::new(table, reader);
-    out.total = Some(rows);
-    Ok(out)
-}
-
-/// The same columns with texts as views, which share the bytes of pages, and lists that can have any number of elements.
-fn hinted(schema: &ArrowSchema) -> SchemaRef {
-    let fields: Vec<FieldRef> = schema.fields().iter().map(|field| hinted_field(field)).collect();
-    Arc::new(ArrowSchema::new_with_metadata(fields, schema.metadata().clone()))
-}
-
-fn hinted_field(field: &ArrowField) -> FieldRef {
-    Arc::new(field.clone().with_data_type(hinted_type(field.data_type())))
-}
-
-fn hinted_type(kind: &DataType) -> DataType {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        DataType::Dictionary(_, values) => hinted_type(values),
-        DataType::List(element) | DataType::LargeList(element) => DataType::LargeList(hinted_field(element)),
-        other => other.clone(),
-    }
-}
-
-fn arrow_file(name: &Arc<str>, source: &Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
-    ipc::check_file(source)?;
-    let open = |columns| {
-        let reader = FileReader::try_new_buffered(Reading::new(Arc::clone(source)), columns);
-        reader.map_err(|error| from_arrow(name, error))
-    };
-    let reader = open(None)?;
-    match chosen(&reader.schema(), options) {
-        Some(chosen) => {
-            // The schema of a reader is that of the file, whatever it reads of it.
-            let schema = reader.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
-            Ok(Rows::new(Table::from_arrow(name, &schema, options)?, open(Some(chosen))?))
-        }
-        None => Ok(Rows::new(Table::from_arrow(name, &reader.schema(), options)?, reader)),
-    }
-}
-
-fn arrow_stream(name: &Arc<str>, source: &Arc<dyn ByteSource>, options: &Options) -> Result<Rows, Error> {
-    ipc::check_stream(source)?;
-    let open = |columns| {
-        let reader = StreamReader::try_new_buffered(Reading::new(Arc::clone(source)), columns);
-        reader.map_err(|error| from_arrow(name, error))
-    };
-    let reader = open(None)?;
-    match chosen(&reader.schema(), options) {
-        Some(chosen) => {
-            // The schema of a reader is that of the file, whatever it reads of it.
-            let schema = reader.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
-            Ok(Rows::new(Table::from_arrow(name, &schema, options)?, open(Some(chosen))?))
-        }
-        None => Ok(Rows::new(Table::from_arrow(name, &reader.schema(), options)?, reader)),
-    }
+    let schema = batches.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
+    let table = Table::from_arrow(name, &schema, options)?;
+    let of_file = Arc::clone(name);
+    let project =
+        move |batch: RecordBatch| batch.project(&chosen).map_err(|error| from_arrow(&of_file, error));
+    Ok(Rows::new(table, batches.map(move |batch| batch.and_then(&project))))
 }
 
 /// The answer of a scan as Arrow batches, none of them larger than some megabytes unless one row is.

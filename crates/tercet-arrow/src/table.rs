@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef, TimeUnit};
-use tercet_tatami::{Column, Field, File, Schema, Type};
+use arrow_schema::{FieldRef, Schema as ArrowSchema, SchemaRef};
+use tercet_tatami::{Column, Field, File, Schema};
 
 mod project;
 
 pub(crate) use project::chosen;
 
+use crate::dictionary::Dictionary;
 use crate::error::{Error, Refused};
 use crate::from_arrow::{self, Reading};
+use crate::kind::{Kind, Metadata, kept, natural, refusal};
 use crate::note;
 use crate::options::Options;
 use crate::to_arrow;
@@ -31,8 +33,9 @@ pub enum Texts {
 pub struct Table {
     name: Arc<str>,
     schema: Schema,
-    /// For each column what its values, or the elements of its lists, are in Arrow.
-    kinds: Vec<DataType>,
+    /// For each column what it is in Arrow.
+    kinds: Vec<Kind>,
+    metadata: Metadata,
     reading: Reading,
 }
 
@@ -69,7 +72,9 @@ impl Table {
         }
         options.roles.apply(&mut fields)?;
         let reading = Reading { timestamps: options.timestamps };
-        Self::new(name, fields, kinds, reading)
+        let mut table = Self::new(name, fields, kinds, reading)?;
+        table.metadata = schema.metadata().clone().into_iter().collect();
+        Ok(table)
     }
 
     /// The columns of a `.tatami` file at some positions; its notes say what they were in Arrow.
@@ -80,9 +85,8 @@ impl Table {
             let field = file.schema().fields().get(*column);
             fields.extend(field.cloned());
         }
-        Self::noted(file.name(), fields, |column| {
-            let key = note::key(column);
-            notes.iter().find(|(found, _)| *found == key).map(|(_, text)| text.as_str())
+        Self::noted(file.name(), fields, |key| {
+            notes.iter().find(|(found, _)| found == key).map(|(_, text)| text.as_str())
         })
     }
 
@@ -96,34 +100,30 @@ impl Table {
         fields: Vec<Field>,
         note_of: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<Self, Error> {
+        let metadata = |key: &str| note_of(key).and_then(note::parse_metadata).unwrap_or_default();
         let mut kinds = Vec::with_capacity(fields.len());
         for field in &fields {
-            let kind = match note_of(&field.name) {
-                None => natural(field.scalar()),
-                Some(text) => {
-                    note::parse(text).filter(|kind| holds(field.scalar(), kind)).ok_or_else(|| {
-                        Error::Note {
-                            name: Arc::clone(name),
-                            column: field.name.to_string(),
-                            kind: field.scalar(),
-                            note: text.to_owned(),
-                        }
-                    })?
-                }
+            let mut kind = match note_of(&note::type_key(&field.name)) {
+                None => Kind::of(natural(field.scalar())),
+                Some(text) => Kind::noted(text, field).ok_or_else(|| Error::Note {
+                    name: Arc::clone(name),
+                    column: field.name.to_string(),
+                    kind: field.scalar(),
+                    note: text.to_owned(),
+                })?,
             };
+            kind.metadata = metadata(&note::metadata_key(&field.name));
+            kind.element_metadata = metadata(&note::element_key(&field.name));
             kinds.push(kind);
         }
-        Self::new(name, fields, kinds, Reading::default())
+        let mut table = Self::new(name, fields, kinds, Reading::default())?;
+        table.metadata = metadata(note::METADATA);
+        Ok(table)
     }
 
-    fn new(
-        name: &Arc<str>,
-        fields: Vec<Field>,
-        kinds: Vec<DataType>,
-        reading: Reading,
-    ) -> Result<Self, Error> {
+    fn new(name: &Arc<str>, fields: Vec<Field>, kinds: Vec<Kind>, reading: Reading) -> Result<Self, Error> {
         let schema = Schema::new(fields).map_err(|error| Error::Schema { name: Arc::clone(name), error })?;
-        Ok(Self { name: Arc::clone(name), schema, kinds, reading })
+        Ok(Self { name: Arc::clone(name), schema, kinds, metadata: Metadata::new(), reading })
     }
 
     /// The name of the file that the table is from.
@@ -145,29 +145,25 @@ impl Table {
 
     /// What the footer of a file has to say so that the types come back.
     pub fn notes(&self) -> Vec<(String, String)> {
-        let columns = self.schema.fields().iter().zip(&self.kinds);
-        let noted = columns.filter(|(field, kind)| natural(field.scalar()) != **kind && !self.is_raw(kind));
-        noted.filter_map(|(field, kind)| Some((note::key(&field.name), note::text(kind)?))).collect()
-    }
-
-    /// Whether the numbers of a column are kept in a unit that the file does not tell.
-    fn is_raw(&self, kind: &DataType) -> bool {
-        matches!(kind, DataType::Timestamp(unit, _) if *unit != TimeUnit::Microsecond)
-            && self.reading.timestamps == crate::Timestamps::Raw
+        let mut notes = Vec::new();
+        for (field, kind) in self.schema.fields().iter().zip(&self.kinds) {
+            notes.extend(kind.note(field).map(|text| (note::type_key(&field.name), text)));
+            let kept = [
+                (note::metadata_key(&field.name), &kind.metadata),
+                (note::element_key(&field.name), &kind.element_metadata),
+            ];
+            notes.extend(kept.into_iter().filter_map(|(key, kept)| Some((key, note::metadata(kept)?))));
+        }
+        notes.extend(note::metadata(&self.metadata).map(|text| (note::METADATA.to_owned(), text)));
+        notes
     }
 
     /// The columns in Arrow.
     pub fn arrow_schema(&self, texts: Texts) -> SchemaRef {
         let fields = self.schema.fields().iter().zip(&self.kinds);
-        let fields: Vec<FieldRef> = fields
-            .map(|(field, kind)| {
-                let kind = if self.is_raw(kind) { natural(Type::TimestampMicros) } else { kind.clone() };
-                let scalar = laid_out(kind, texts);
-                let whole = if field.kind == Type::List { listed(scalar) } else { scalar };
-                Arc::new(ArrowField::new(&*field.name, whole, field.nullable))
-            })
-            .collect();
-        Arc::new(ArrowSchema::new(fields))
+        let fields: Vec<FieldRef> = fields.map(|(field, kind)| kind.field(field, texts)).collect();
+        let metadata = self.metadata.clone().into_iter().collect();
+        Arc::new(ArrowSchema::new_with_metadata(fields, metadata))
     }
 
     /// The rows of an Arrow batch; `first_row` is the number of the first, for messages.
@@ -193,9 +189,23 @@ impl Table {
         columns: Vec<Column>,
         first_row: u64,
     ) -> Result<RecordBatch, Error> {
+        let mut dictionaries = vec![Dictionary::default(); columns.len()];
+        self.batch_with(schema, columns, first_row, &mut dictionaries)
+    }
+
+    /// The same with dictionaries that go on from batch to batch.
+    pub(crate) fn batch_with(
+        &self,
+        schema: &SchemaRef,
+        columns: Vec<Column>,
+        first_row: u64,
+        dictionaries: &mut [Dictionary],
+    ) -> Result<RecordBatch, Error> {
         let mut arrays = Vec::with_capacity(columns.len());
-        for ((field, arrow), column) in self.schema.fields().iter().zip(schema.fields()).zip(columns) {
-            let array = to_arrow::array(column, arrow.data_type()).map_err(|(row, why)| Error::Value {
+        let fields = self.schema.fields().iter().zip(schema.fields());
+        for ((field, arrow), (column, dictionary)) in fields.zip(columns.into_iter().zip(dictionaries)) {
+            let array = to_arrow::array(column, arrow.data_type(), dictionary);
+            let array = array.map_err(|(row, why)| Error::Value {
                 name: Arc::clone(&self.name),
                 column: field.name.to_string(),
                 row: first_row + row as u64,
@@ -206,124 +216,4 @@ impl Table {
         RecordBatch::try_new(Arc::clone(schema), arrays)
             .map_err(|error| crate::error::from_arrow(&self.name, error))
     }
-}
-
-/// A column of an Arrow table in a file, and what its values or elements are.
-fn kept(field: &ArrowField, options: &Options) -> Option<(Field, DataType)> {
-    let element = match field.data_type() {
-        DataType::List(element)
-        | DataType::LargeList(element)
-        | DataType::FixedSizeList(element, _)
-        | DataType::ListView(element)
-        | DataType::LargeListView(element) => Some(element),
-        _ => None,
-    };
-    let (mut out, kind) = match element {
-        Some(_) if options.interop => return None,
-        Some(element) => {
-            let (stored, kind) = stored(element.data_type())?;
-            (Field::list(field.name().as_str(), stored), kind)
-        }
-        None => {
-            let (stored, kind) = stored(field.data_type())?;
-            (Field::new(field.name().as_str(), stored), kind)
-        }
-    };
-    if field.is_nullable() || kind == DataType::Null {
-        out = out.with_nulls();
-    }
-    Some((out, kind))
-}
-
-fn refusal(field: &ArrowField) -> Refused {
-    const CHARS: usize = 100;
-    let whole = field.data_type().to_string();
-    let mut kind: String = whole.chars().take(CHARS).collect();
-    if kind.len() < whole.len() {
-        kind.push('…');
-    }
-    Refused { column: field.name().clone(), kind }
-}
-
-/// The type that keeps values of an Arrow type exactly, and that type without its packing.
-fn stored(kind: &DataType) -> Option<(Type, DataType)> {
-    let stored = match kind {
-        DataType::Dictionary(_, values) => return stored(values),
-        DataType::Boolean => Type::Bool,
-        DataType::Int8 => Type::Int8,
-        DataType::Int16 => Type::Int16,
-        DataType::Int32
-        | DataType::Date32
-        | DataType::Time32(TimeUnit::Second | TimeUnit::Millisecond)
-        | DataType::Decimal32(..)
-        | DataType::Decimal128(..=9, _)
-        | DataType::Decimal256(..=9, _)
-        | DataType::Null => Type::Int32,
-        // What fits into 64 bits can be compared as a number.
-        DataType::Int64
-        | DataType::Date64
-        | DataType::Time64(TimeUnit::Microsecond | TimeUnit::Nanosecond)
-        | DataType::Duration(_)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..=18, _)
-        | DataType::Decimal256(..=18, _) => Type::Int64,
-        DataType::UInt8 => Type::UInt8,
-        DataType::UInt16 => Type::UInt16,
-        DataType::UInt32 => Type::UInt32,
-        DataType::UInt64 => Type::UInt64,
-        DataType::Float16 | DataType::Float32 => Type::Float32,
-        DataType::Float64 => Type::Float64,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-            return Some((Type::String, DataType::Utf8View));
-        }
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-            return Some((Type::Bytes, DataType::BinaryView));
-        }
-        DataType::FixedSizeBinary(1..) | DataType::Decimal128(..) | DataType::Decimal256(..) => Type::Bytes,
-        DataType::Timestamp(..) => Type::TimestampMicros,
-        _ => return None,
-    };
-    Some((stored, kind.clone()))
-}
-
-/// Whether a column of a type can hold values of an Arrow type.
-fn holds(column: Type, kind: &DataType) -> bool {
-    match stored(kind) {
-        Some((Type::String | Type::Bytes, _)) if column == Type::BlobRef => true,
-        Some((stored, _)) => stored == column,
-        None => false,
-    }
-}
-
-/// What a column is in Arrow when nothing else is noted.
-fn natural(kind: Type) -> DataType {
-    match kind {
-        Type::Bool => DataType::Boolean,
-        Type::Int8 => DataType::Int8,
-        Type::Int16 => DataType::Int16,
-        Type::Int32 => DataType::Int32,
-        Type::Int64 => DataType::Int64,
-        Type::UInt8 => DataType::UInt8,
-        Type::UInt16 => DataType::UInt16,
-        Type::UInt32 => DataType::UInt32,
-        Type::UInt64 => DataType::UInt64,
-        Type::Float32 => DataType::Float32,
-        Type::Float64 => DataType::Float64,
-        Type::String => DataType::Utf8View,
-        Type::Bytes | Type::BlobRef | Type::List => DataType::BinaryView,
-        Type::TimestampMicros => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-    }
-}
-
-fn laid_out(kind: DataType, texts: Texts) -> DataType {
-    match (kind, texts) {
-        (DataType::Utf8View, Texts::Large) => DataType::LargeUtf8,
-        (DataType::BinaryView, Texts::Large) => DataType::LargeBinary,
-        (kind, _) => kind,
-    }
-}
-
-/// Lists have offsets of 64 bits: no batch has too many elements.
-fn listed(element: DataType) -> DataType {
-    DataType::LargeList(Arc::new(ArrowField::new("element", element, true)))
 }

@@ -10,17 +10,25 @@ use arrow_array::types::{
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{ArrayRef, BooleanArray, LargeListArray, NullArray, PrimitiveArray};
+use arrow_array::{ArrayRef, BooleanArray, FixedSizeListArray, LargeListArray, NullArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
-use arrow_schema::{DataType, TimeUnit};
-use tercet_tatami::{Bitmap, Column, Strings, Values};
+use arrow_schema::{DataType, FieldRef, TimeUnit};
+use tercet_tatami::{Bitmap, Column, Lists, Strings, Values};
 
+use crate::dictionary::Dictionary;
 use crate::error::Why;
 use crate::from_arrow::Refusal;
 use crate::{half, texts};
 
-/// The rows of a column as an array of a type that fits them.
-pub(crate) fn array(column: Column, kind: &DataType) -> Result<ArrayRef, Refusal> {
+/// The rows of a column as an array of a type that fits them; a dictionary that is asked for goes on with the values it has.
+pub(crate) fn array(
+    column: Column,
+    kind: &DataType,
+    dictionary: &mut Dictionary,
+) -> Result<ArrayRef, Refusal> {
+    if let DataType::Dictionary(key, value) = kind {
+        return dictionary.coded(&column, key, value);
+    }
     let rows = column.len();
     let nulls = nulls(column.validity.as_ref());
     let fixed = Fixed { kind, nulls };
@@ -52,7 +60,7 @@ pub(crate) fn array(column: Column, kind: &DataType) -> Result<ArrayRef, Refusal
         (Values::Float64(values), _) => Ok(fixed.made::<Float64Type>(values)),
         (Values::Bytes(strings), kind) => bytes(strings, kind, fixed.nulls),
         (Values::List(lists), DataType::LargeList(field)) => {
-            let elements = array(lists.elements, field.data_type());
+            let elements = array(lists.elements, field.data_type(), dictionary);
             let elements = elements.map_err(|(at, why)| {
                 let row = lists.ends.iter().position(|end| at < usize::try_from(*end).unwrap_or(usize::MAX));
                 (row.unwrap_or(0), why)
@@ -62,10 +70,47 @@ pub(crate) fn array(column: Column, kind: &DataType) -> Result<ArrayRef, Refusal
             let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
             Ok(Arc::new(LargeListArray::new(Arc::clone(field), offsets, elements, fixed.nulls)))
         }
+        (Values::List(lists), DataType::FixedSizeList(field, len)) => {
+            fixed_lists(*lists, field, *len, fixed.nulls, dictionary)
+        }
         (Values::List(_), kind) => {
             Err((0, Why::Digits { value: "a list".to_owned(), kind: kind.to_string() }))
         }
     }
+}
+
+/// Lists that all have the same length. Those that are null take the room of others all the same.
+fn fixed_lists(
+    lists: Lists,
+    field: &FieldRef,
+    len: i32,
+    nulls: Option<NullBuffer>,
+    dictionary: &mut Dictionary,
+) -> Result<ArrayRef, Refusal> {
+    let rows = lists.ends.len();
+    let expected = usize::try_from(len).unwrap_or(0);
+    let mut wanted = Vec::with_capacity(rows.saturating_mul(expected));
+    for row in 0..rows {
+        let range = lists.range(row);
+        if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            wanted.extend(std::iter::repeat_n(0, expected));
+        } else if range.len() == expected {
+            wanted.extend(range);
+        } else {
+            return Err((row, Why::Elements { found: range.len(), expected }));
+        }
+    }
+    let elements = if lists.elements.is_empty() {
+        let mut values = lists.elements.values;
+        values.push_zeros(wanted.len());
+        Column::new(values)
+    } else {
+        lists.elements.gather(&wanted)
+    };
+    let elements = array(elements, field.data_type(), dictionary);
+    let elements = elements.map_err(|(at, why)| (at.checked_div(expected).unwrap_or(0), why))?;
+    let array = FixedSizeListArray::try_new(Arc::clone(field), len, elements, nulls);
+    Ok(Arc::new(array.map_err(|_| (0, Why::Elements { found: 0, expected }))?))
 }
 
 fn nulls(validity: Option<&Bitmap>) -> Option<NullBuffer> {

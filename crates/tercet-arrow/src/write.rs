@@ -3,17 +3,23 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use tercet_core::Class;
 use tercet_tatami::{Column, Values};
 
-use crate::error::Error;
+use crate::dictionary::Dictionary;
+use crate::error::{Error, Why};
+use crate::from_arrow::Refusal;
+use crate::kind::plain;
+use crate::parquet_file::types;
 use crate::read::Format;
 use crate::table::{Table, Texts};
 
@@ -24,13 +30,36 @@ const GROUP_BYTES: usize = 128 << 20;
 /// Bytes of texts in one column that are written together.
 const PIECE_BYTES: u64 = 64 << 20;
 
+/// Bytes of batches that wait until the dictionaries of an Arrow file are complete: many programs read no file that adds to them.
+const HELD_BYTES: usize = 64 << 20;
+
 /// A file of a table that is being written.
 pub struct Sink<W: Write + Send> {
     name: Arc<str>,
     table: Table,
     schema: SchemaRef,
     writer: Kind<W>,
+    dictionaries: Vec<Dictionary>,
+    held: Option<Held>,
+    /// For each column what Parquet wants of its values.
+    changes: Vec<Option<Change>>,
     rows: u64,
+}
+
+/// Batches that wait.
+#[derive(Default)]
+struct Held {
+    batches: Vec<RecordBatch>,
+    bytes: usize,
+}
+
+/// What becomes of values on the way to Parquet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// Times of day in seconds are told in milliseconds.
+    Millis,
+    /// Days in milliseconds are told as days, so they must be some.
+    Days,
 }
 
 enum Kind<W: Write + Send> {
@@ -59,23 +88,33 @@ impl<W: Write + Send> Sink<W> {
     /// Starts a file; `name` is what messages call it.
     pub fn new(format: Format, name: &Arc<str>, table: &Table, out: W) -> Result<Self, Error> {
         let mut schema = table.arrow_schema(Texts::Large);
+        let mut changes = vec![None; schema.fields().len()];
         let writer = match format {
             Format::Parquet => {
-                schema = without_seconds(&schema);
-                let options = ArrowWriterOptions::new().with_properties(properties());
+                changes = schema.fields().iter().map(|field| change(field.data_type())).collect();
+                schema = types::told(&schema);
+                let descriptor = types::descriptor(&schema).map_err(|error| of_parquet(name, error))?;
+                let options = ArrowWriterOptions::new().with_properties(properties(&schema));
+                let options = options.with_parquet_schema(descriptor);
                 let writer = ArrowWriter::try_new_with_options(out, Arc::clone(&schema), options);
                 Kind::Parquet(Box::new(writer.map_err(|error| of_parquet(name, error))?))
             }
             Format::ArrowFile => {
-                let writer = FileWriter::try_new(out, &schema).map_err(|error| of_arrow(name, error))?;
-                Kind::File(Box::new(writer))
+                // A file may add to a dictionary, but not replace it.
+                let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+                let writer = FileWriter::try_new_with_options(out, &schema, options);
+                Kind::File(Box::new(writer.map_err(|error| of_arrow(name, error))?))
             }
             Format::ArrowStream => {
                 let writer = StreamWriter::try_new(out, &schema).map_err(|error| of_arrow(name, error))?;
                 Kind::Stream(Box::new(writer))
             }
         };
-        Ok(Self { name: Arc::clone(name), table: table.clone(), schema, writer, rows: 0 })
+        let dictionaries = vec![Dictionary::default(); schema.fields().len()];
+        let waits = format == Format::ArrowFile && schema.fields().iter().any(|field| is_coded(field));
+        let held = waits.then(Held::default);
+        let (name, table) = (Arc::clone(name), table.clone());
+        Ok(Self { name, table, schema, writer, dictionaries, held, changes, rows: 0 })
     }
 
     /// Adds rows: one column for each of the table. Rows with many bytes are written a few at a time: texts that share their
@@ -95,18 +134,75 @@ impl<W: Write + Send> Sink<W> {
         Ok(())
     }
 
-    fn push_piece(&mut self, columns: Vec<Column>) -> Result<(), Error> {
-        let batch = self.table.batch(&self.schema, columns, self.rows)?;
+    fn push_piece(&mut self, mut columns: Vec<Column>) -> Result<(), Error> {
+        for (index, change) in self.changes.iter().enumerate() {
+            let (Some(change), Some(column)) = (change, columns.get_mut(index)) else { continue };
+            changed(column, *change).map_err(|(row, why)| self.refused(index, row, why))?;
+        }
+        if matches!(self.writer, Kind::File(_)) || !self.schema.fields().iter().any(|field| is_coded(field)) {
+            let batch = self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries)?;
+            return self.write(&batch);
+        }
+        self.push_replacing(columns)
+    }
+
+    /// Rows whose dictionaries may start anew: with those of batches before as long as their numbers suffice.
+    fn push_replacing(&mut self, columns: Vec<Column>) -> Result<(), Error> {
+        let rows = columns.first().map_or(0, Column::len);
+        let kept = columns.clone();
+        match self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries) {
+            Err(Error::Value { why: Why::Distinct { .. }, .. }) => {}
+            made => return self.write(&made?),
+        }
+        self.dictionaries.fill(Dictionary::default());
+        match self.table.batch_with(&self.schema, kept.clone(), self.rows, &mut self.dictionaries) {
+            Err(Error::Value { why: Why::Distinct { .. }, .. }) if rows > 1 => {
+                let part = |from, to| kept.iter().map(|column| column.part(from, to)).collect();
+                let (first, second) = (part(0, rows / 2), part(rows / 2, rows));
+                drop(kept);
+                self.dictionaries.fill(Dictionary::default());
+                self.push_replacing(first)?;
+                self.push_replacing(second)
+            }
+            made => self.write(&made?),
+        }
+    }
+
+    fn refused(&self, index: usize, row: usize, why: Why) -> Error {
+        let column = self.schema.fields().get(index).map_or_else(String::new, |field| field.name().clone());
+        Error::Value { name: Arc::clone(self.table.name()), column, row: self.rows + row as u64, why }
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         self.rows += batch.num_rows() as u64;
+        let Some(held) = &mut self.held else { return self.write_now(batch) };
+        held.bytes = held.bytes.saturating_add(batch.get_array_memory_size());
+        held.batches.push(batch.clone());
+        if held.bytes > HELD_BYTES { self.release() } else { Ok(()) }
+    }
+
+    /// Writes the batches that wait, each with the values that the dictionaries have by now.
+    fn release(&mut self) -> Result<(), Error> {
+        for batch in self.held.take().unwrap_or_default().batches {
+            let columns = batch.columns().iter().zip(&self.dictionaries);
+            let columns = columns.map(|(array, dictionary)| dictionary.completed(array)).collect();
+            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+            self.write_now(&batch.map_err(|error| of_arrow(&self.name, error))?)?;
+        }
+        Ok(())
+    }
+
+    fn write_now(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         match &mut self.writer {
-            Kind::Parquet(writer) => writer.write(&batch).map_err(|error| of_parquet(&self.name, error)),
-            Kind::File(writer) => writer.write(&batch).map_err(|error| of_arrow(&self.name, error)),
-            Kind::Stream(writer) => writer.write(&batch).map_err(|error| of_arrow(&self.name, error)),
+            Kind::Parquet(writer) => writer.write(batch).map_err(|error| of_parquet(&self.name, error)),
+            Kind::File(writer) => writer.write(batch).map_err(|error| of_arrow(&self.name, error)),
+            Kind::Stream(writer) => writer.write(batch).map_err(|error| of_arrow(&self.name, error)),
         }
     }
 
     /// Completes the file.
-    pub fn finish(self) -> Result<Written<W>, Error> {
+    pub fn finish(mut self) -> Result<Written<W>, Error> {
+        self.release()?;
         let Self { name, writer, rows, .. } = self;
         let output = match writer {
             Kind::Parquet(writer) => writer.into_inner().map_err(|error| of_parquet(&name, error))?,
@@ -117,21 +213,53 @@ impl<W: Write + Send> Sink<W> {
     }
 }
 
-/// Parquet tells times in milliseconds, microseconds and nanoseconds only; as seconds they would be plain numbers to most readers.
-fn without_seconds(schema: &SchemaRef) -> SchemaRef {
-    fn told(kind: &DataType) -> DataType {
-        match kind {
-            DataType::Timestamp(TimeUnit::Second, zone) => {
-                DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
-            }
-            DataType::LargeList(element) => DataType::LargeList(field(element)),
-            other => other.clone(),
+/// Whether values, or elements of lists, are told by their number.
+fn is_coded(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::Dictionary(..) => true,
+        DataType::LargeList(element) | DataType::FixedSizeList(element, _) => is_coded(element),
+        _ => false,
+    }
+}
+
+/// What Parquet wants of values of a type.
+fn change(kind: &DataType) -> Option<Change> {
+    match plain(kind) {
+        DataType::Time32(TimeUnit::Second) => Some(Change::Millis),
+        DataType::Date64 => Some(Change::Days),
+        DataType::LargeList(element) | DataType::FixedSizeList(element, _) => change(element.data_type()),
+        _ => None,
+    }
+}
+
+/// Changes the values of a column, or of the elements of its lists.
+fn changed(column: &mut Column, change: Change) -> Result<(), Refusal> {
+    const DAY: i64 = 86_400_000;
+    match (&mut column.values, change) {
+        (Values::List(lists), _) => {
+            let done = changed(&mut lists.elements, change);
+            done.map_err(|(at, why)| {
+                let row = lists.ends.iter().position(|end| (at as u64) < *end);
+                (row.unwrap_or(0), why)
+            })
         }
+        (Values::Int32(values), Change::Millis) => {
+            for (row, value) in values.iter_mut().enumerate() {
+                let seconds = i64::from(*value);
+                *value =
+                    value.checked_mul(1000).ok_or((row, Why::TimeRange { value: seconds, unit: "s" }))?;
+            }
+            Ok(())
+        }
+        (Values::Int64(values), Change::Days) => {
+            let is_day = |millis: i64| millis % DAY == 0 && i32::try_from(millis / DAY).is_ok();
+            match values.iter().position(|millis| !is_day(*millis)) {
+                Some(row) => Err((row, Why::NotADay { millis: values[row] })),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
     }
-    fn field(field: &Field) -> FieldRef {
-        Arc::new(field.clone().with_data_type(told(field.data_type())))
-    }
-    Arc::new(Schema::new(schema.fields().iter().map(|each| field(each)).collect::<Vec<_>>()))
 }
 
 /// Bytes of texts that a column has, each counted where it is used.
@@ -143,8 +271,14 @@ fn text_bytes(values: &Values) -> u64 {
     }
 }
 
-fn properties() -> WriterProperties {
+fn properties(schema: &SchemaRef) -> WriterProperties {
+    // What is kept beside the table is for readers without Arrow too.
+    let mut pairs: Vec<KeyValue> =
+        schema.metadata().iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+    pairs.sort_by(|a, b| a.key.cmp(&b.key));
     WriterProperties::builder()
+        .set_coerce_types(true)
+        .set_key_value_metadata(Some(pairs).filter(|pairs| !pairs.is_empty()))
         .set_created_by(concat!("tercet ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
@@ -168,5 +302,54 @@ fn of_arrow(name: &Arc<str>, error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => Error::Write { name, error },
         error => Error::Format { name, class: Class::Unsupported, told: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use arrow_array::cast::AsArray as _;
+    use arrow_array::types::Int8Type;
+    use arrow_ipc::reader::FileReader;
+    use arrow_schema::Schema;
+    use tercet_tatami::Strings;
+
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn batches_that_wait_and_those_that_do_not_tell_the_same() {
+        let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+        let schema = Schema::new(vec![Field::new("coded", kind, false)]);
+        let table = Table::from_arrow(&"coded".into(), &schema, &Options::new()).unwrap();
+        let batches = [["a", "b"], ["b", "c"], ["a", "d"]];
+        for waits in [true, false] {
+            let mut sink = Sink::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).unwrap();
+            sink.held = sink.held.filter(|_| waits);
+            for batch in batches {
+                let mut strings = Strings::new();
+                for text in batch {
+                    strings.push(text.as_bytes());
+                }
+                sink.push(vec![Column::new(Values::Bytes(strings))]).unwrap();
+            }
+            let written = sink.finish().unwrap();
+            assert_eq!(written.rows, 6);
+            for (batch, expected) in
+                FileReader::try_new(Cursor::new(written.output), None).unwrap().zip(batches)
+            {
+                let batch = batch.unwrap();
+                let coded = batch.column(0).as_dictionary::<Int8Type>();
+                let values = coded.values().as_string::<i64>();
+                let texts: Vec<&str> = coded
+                    .keys()
+                    .values()
+                    .iter()
+                    .map(|key| values.value(usize::try_from(*key).unwrap()))
+                    .collect();
+                assert_eq!(texts, expected, "{waits}");
+            }
+        }
     }
 }

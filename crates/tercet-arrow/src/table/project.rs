@@ -7,15 +7,13 @@ use tercet_tatami::Schema;
 
 use super::Table;
 use crate::error::Error;
-use crate::note;
 use crate::options::Options;
 
 impl Table {
     /// Columns with notes, each under the key of its column, as they stand in a footer.
     pub fn of_noted(name: &Arc<str>, schema: &Schema, notes: &[(String, String)]) -> Result<Self, Error> {
-        Self::noted(name, schema.fields().to_vec(), |column| {
-            let key = note::key(column);
-            notes.iter().find(|(found, _)| *found == key).map(|(_, text)| text.as_str())
+        Self::noted(name, schema.fields().to_vec(), |key| {
+            notes.iter().find(|(found, _)| found == key).map(|(_, text)| text.as_str())
         })
     }
 
@@ -26,7 +24,9 @@ impl Table {
             fields.extend(self.schema.fields().get(*position).cloned());
             kinds.extend(self.kinds.get(*position).cloned());
         }
-        Self::new(&self.name, fields, kinds, self.reading)
+        let mut table = Self::new(&self.name, fields, kinds, self.reading)?;
+        table.metadata = self.metadata.clone();
+        Ok(table)
     }
 }
 

@@ -33,7 +33,7 @@ Examples:
   tatami convert crawl.tatami - --to arrow-stream | other-program
 
 Types that .tatami does not have (dates, times of day, decimals, times that are not in microseconds, bytes of fixed \
-length) are kept exactly in one that it has; a note in the file brings them back. Columns that cannot be kept are all \
+length, dictionaries) are kept exactly in one that it has; a note in the file brings them back. Columns that cannot be kept are all \
 named before anything is written.
 
 In a file made of Parquet or Arrow, names decide where nothing is said: markdown, body and html are stored apart, \

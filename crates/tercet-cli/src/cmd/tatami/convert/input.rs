@@ -18,7 +18,7 @@ use crate::cmd::tatami::create::schema::Declared;
 use crate::cmd::tatami::create::table::TextTable;
 use crate::cmd::tatami::open::open as open_file;
 use crate::failure::Failure;
-use crate::ui::{Bar, Ui};
+use crate::ui::{Bar, Ui, WARN, paint};
 
 /// Rows of a batch of the reference implementation, after which alone it ends row groups.
 const INTEROP_BATCH_ROWS: usize = 4096;
@@ -59,7 +59,7 @@ pub(super) fn open(
     source: Arc<dyn ByteSource>,
     format: Format,
     asked: &Asked<'_>,
-    out: &Ui,
+    out: &mut Ui,
 ) -> Result<Open, Failure> {
     let is_text = matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
     if asked.declared.is_some() && !is_text {
@@ -79,6 +79,10 @@ pub(super) fn open(
             .with_columns(only);
         let batch = asked.batch.or(asked.interop.then_some(INTEROP_BATCH_ROWS));
         let rows = Rows::open(source, format, &options, batch).map_err(|error| explained(error, asked))?;
+        for told in rows.warnings() {
+            let name = escape::name(rows.table().name());
+            out.note(format_args!("{} {name}: {told}", paint(WARN, "warning:")))?;
+        }
         let all = rows.table().clone();
         let (table, choice) = Choice::of(&all, &all.notes(), asked)?;
         let pairs = table.notes();
@@ -130,8 +134,7 @@ fn read_names(asked: &Asked<'_>) -> Result<Option<Vec<String>>, Failure> {
 /// Types that are refused, with what to do about them.
 fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
     let arrow::Error::Types { name, columns } = &error else { return error.into() };
-    let is_list =
-        |kind: &str| ["List", "LargeList", "FixedSizeList"].iter().any(|head| kind.starts_with(head));
+    let is_list = |kind: &str| kind.starts_with("list of ");
     if asked.interop && columns.iter().all(|refused| is_list(&refused.kind)) {
         let told: Vec<String> =
             columns.iter().map(|refused| format!("`{}`", escape::name(&refused.column))).collect();

@@ -1,0 +1,263 @@
+//! What a column is in Arrow, beside the type that keeps it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, TimeUnit};
+use tercet_tatami::{Field, Type};
+
+use crate::error::Refused;
+use crate::note;
+use crate::options::{Options, Timestamps};
+use crate::table::Texts;
+
+/// Texts under keys, which Arrow keeps beside columns and tables.
+pub(crate) type Metadata = BTreeMap<String, String>;
+
+/// What a column is in Arrow.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kind {
+    /// What its values, or the elements of its lists, are; without their packing.
+    pub(crate) value: DataType,
+    /// Whether the order of its dictionary means something.
+    pub(crate) is_ordered: bool,
+    /// The number of elements that all its lists have.
+    pub(crate) len: Option<i32>,
+    pub(crate) metadata: Metadata,
+    pub(crate) element_metadata: Metadata,
+}
+
+impl Kind {
+    /// A kind of which nothing is known but its values.
+    pub(crate) fn of(value: DataType) -> Self {
+        let (metadata, element_metadata) = (Metadata::new(), Metadata::new());
+        Self { value, is_ordered: false, len: None, metadata, element_metadata }
+    }
+
+    /// The note that brings it back; none where the type of the column says it all.
+    pub(crate) fn note(&self, column: &Field) -> Option<String> {
+        let natural = natural(column.scalar());
+        let plain = |value: &DataType| if *value == natural { None } else { note::text(value) };
+        let value = match &self.value {
+            DataType::Dictionary(key, value) => {
+                note::dictionary(self.is_ordered, key, plain(value).as_deref())
+            }
+            value => plain(value),
+        };
+        match self.len {
+            Some(len) => Some(note::fixed_list(len, value.as_deref())),
+            None => value,
+        }
+    }
+
+    /// What a note says of a column, if the column can be that.
+    pub(crate) fn noted(text: &str, column: &Field) -> Option<Self> {
+        let natural = natural(column.scalar());
+        let (len, text) = match note::parse_fixed_list(text) {
+            Some((len, rest)) => (Some(len), rest),
+            None => (None, Some(text)),
+        };
+        if len.is_some() && column.kind != Type::List {
+            return None;
+        }
+        let (is_ordered, value) = match text.map(|text| (note::parse_dictionary(text), text)) {
+            None => (false, natural),
+            Some((Some((is_ordered, key, value)), _)) => {
+                let value = value.map_or(Some(natural), note::parse)?;
+                (is_ordered, DataType::Dictionary(Box::new(key), Box::new(value)))
+            }
+            Some((None, text)) => (false, note::parse(text)?),
+        };
+        holds(column.scalar(), &value).then_some(Self { is_ordered, len, ..Self::of(value) })
+    }
+
+    /// The column in Arrow.
+    pub(crate) fn field(&self, column: &Field, texts: Texts) -> FieldRef {
+        let value = laid_out(&self.value, texts);
+        let ordered = |field: ArrowField| field.with_dict_is_ordered(self.is_ordered);
+        let whole = if column.kind == Type::List {
+            let element = ordered(ArrowField::new("element", value, true));
+            let element =
+                Arc::new(element.with_metadata(self.element_metadata.clone().into_iter().collect()));
+            match self.len {
+                Some(len) => DataType::FixedSizeList(element, len),
+                // Offsets have 64 bits: no batch has too many elements.
+                None => DataType::LargeList(element),
+            }
+        } else {
+            value
+        };
+        let field = ordered(ArrowField::new(&*column.name, whole, column.nullable));
+        Arc::new(field.with_metadata(self.metadata.clone().into_iter().collect()))
+    }
+}
+
+/// A column of an Arrow table in a file, and what it is.
+pub(crate) fn kept(field: &ArrowField, options: &Options) -> Option<(Field, Kind)> {
+    let element = match field.data_type() {
+        DataType::FixedSizeList(_, ..0) => return None,
+        DataType::List(element)
+        | DataType::LargeList(element)
+        | DataType::FixedSizeList(element, _)
+        | DataType::ListView(element)
+        | DataType::LargeListView(element) => Some(element),
+        _ => None,
+    };
+    let inner = element.map_or(field, |element| element);
+    let (stored, mut value) = stored(inner.data_type())?;
+    if options.timestamps == Timestamps::Raw
+        && matches!(plain(&value), DataType::Timestamp(unit, _) if *unit != TimeUnit::Microsecond)
+    {
+        // The numbers are kept in a unit that the file does not tell.
+        value = natural(Type::TimestampMicros);
+    }
+    let mut kind = Kind::of(value);
+    kind.is_ordered = inner.dict_is_ordered().unwrap_or(false);
+    kind.metadata = field.metadata().clone().into_iter().collect();
+    let mut out = match element {
+        Some(_) if options.interop => return None,
+        Some(element) => {
+            kind.element_metadata = element.metadata().clone().into_iter().collect();
+            Field::list(field.name().as_str(), stored)
+        }
+        None => Field::new(field.name().as_str(), stored),
+    };
+    // Lists without elements take no room that would tell their number.
+    if let DataType::FixedSizeList(_, len @ 1..) = field.data_type() {
+        kind.len = Some(*len);
+    }
+    if field.is_nullable() || kind.value == DataType::Null {
+        out = out.with_nulls();
+    }
+    Some((out, kind))
+}
+
+/// A column that has no place, for messages.
+pub(crate) fn refusal(field: &ArrowField) -> Refused {
+    const CHARS: usize = 100;
+    let whole = told(field.data_type());
+    let mut kind: String = whole.chars().take(CHARS).collect();
+    if kind.len() < whole.len() {
+        kind.push('…');
+    }
+    Refused { column: field.name().clone(), kind }
+}
+
+/// A type in words.
+fn told(kind: &DataType) -> String {
+    match kind {
+        DataType::Struct(fields) => {
+            let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+            format!("struct of {}", names.join(", "))
+        }
+        DataType::List(element)
+        | DataType::LargeList(element)
+        | DataType::ListView(element)
+        | DataType::LargeListView(element) => format!("list of {}", told(element.data_type())),
+        DataType::FixedSizeList(element, len) => format!("list of {len} {}", told(element.data_type())),
+        DataType::Map(..) => "map".to_owned(),
+        DataType::Union(..) => "union".to_owned(),
+        DataType::Interval(_) => "interval".to_owned(),
+        DataType::RunEndEncoded(_, values) => format!("runs of {}", told(values.data_type())),
+        DataType::Dictionary(_, values) => format!("dictionary of {}", told(values)),
+        DataType::Boolean => "bool".to_owned(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytes".to_owned(),
+        // The names of numbers are the same in small letters.
+        kind => note::text(kind).unwrap_or_else(|| kind.to_string().to_lowercase()),
+    }
+}
+
+/// What values are when they are not told by their number.
+pub(crate) fn plain(kind: &DataType) -> &DataType {
+    match kind {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    }
+}
+
+/// The type that keeps values of an Arrow type exactly, and that type without its packing.
+fn stored(kind: &DataType) -> Option<(Type, DataType)> {
+    let stored = match kind {
+        DataType::Dictionary(key, values) => {
+            let (stored, values) = stored(values)?;
+            let is_coded = matches!(values, DataType::Dictionary(..) | DataType::Null);
+            let coded = || DataType::Dictionary(key.clone(), Box::new(values.clone()));
+            return Some((stored, if is_coded { values } else { coded() }));
+        }
+        DataType::Boolean => Type::Bool,
+        DataType::Int8 => Type::Int8,
+        DataType::Int16 => Type::Int16,
+        DataType::Int32
+        | DataType::Date32
+        | DataType::Time32(TimeUnit::Second | TimeUnit::Millisecond)
+        | DataType::Decimal32(..)
+        | DataType::Decimal128(..=9, _)
+        | DataType::Decimal256(..=9, _)
+        | DataType::Null => Type::Int32,
+        // What fits into 64 bits can be compared as a number.
+        DataType::Int64
+        | DataType::Date64
+        | DataType::Time64(TimeUnit::Microsecond | TimeUnit::Nanosecond)
+        | DataType::Duration(_)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..=18, _)
+        | DataType::Decimal256(..=18, _) => Type::Int64,
+        DataType::UInt8 => Type::UInt8,
+        DataType::UInt16 => Type::UInt16,
+        DataType::UInt32 => Type::UInt32,
+        DataType::UInt64 => Type::UInt64,
+        DataType::Float16 | DataType::Float32 => Type::Float32,
+        DataType::Float64 => Type::Float64,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            return Some((Type::String, DataType::Utf8View));
+        }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            return Some((Type::Bytes, DataType::BinaryView));
+        }
+        DataType::FixedSizeBinary(1..) | DataType::Decimal128(..) | DataType::Decimal256(..) => Type::Bytes,
+        DataType::Timestamp(..) => Type::TimestampMicros,
+        _ => return None,
+    };
+    Some((stored, kind.clone()))
+}
+
+/// Whether a column of a type can hold values of an Arrow type.
+fn holds(column: Type, kind: &DataType) -> bool {
+    match stored(kind) {
+        Some((Type::String | Type::Bytes, _)) if column == Type::BlobRef => true,
+        Some((stored, _)) => stored == column,
+        None => false,
+    }
+}
+
+/// What a column is in Arrow when nothing else is noted.
+pub(crate) fn natural(kind: Type) -> DataType {
+    match kind {
+        Type::Bool => DataType::Boolean,
+        Type::Int8 => DataType::Int8,
+        Type::Int16 => DataType::Int16,
+        Type::Int32 => DataType::Int32,
+        Type::Int64 => DataType::Int64,
+        Type::UInt8 => DataType::UInt8,
+        Type::UInt16 => DataType::UInt16,
+        Type::UInt32 => DataType::UInt32,
+        Type::UInt64 => DataType::UInt64,
+        Type::Float32 => DataType::Float32,
+        Type::Float64 => DataType::Float64,
+        Type::String => DataType::Utf8View,
+        Type::Bytes | Type::BlobRef | Type::List => DataType::BinaryView,
+        Type::TimestampMicros => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+    }
+}
+
+fn laid_out(kind: &DataType, texts: Texts) -> DataType {
+    match (kind, texts) {
+        (DataType::Utf8View, Texts::Large) => DataType::LargeUtf8,
+        (DataType::BinaryView, Texts::Large) => DataType::LargeBinary,
+        // Few programs know dictionaries of views.
+        (DataType::Dictionary(key, values), _) => {
+            DataType::Dictionary(key.clone(), Box::new(laid_out(values, Texts::Large)))
+        }
+        (kind, _) => kind.clone(),
+    }
+}

@@ -1,0 +1,177 @@
+//! Parquet files. What they say of themselves is checked before the library allocates on its word.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::basic::Type as Physical;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use tercet_core::{ByteSource, Class, Span};
+
+use crate::error::{Error, Refused, from_arrow, from_parquet};
+use crate::guard::caught;
+use crate::options::Options;
+use crate::read::{BATCH_BYTES, BATCH_ROWS, Rows};
+use crate::source::Reading;
+use crate::table::{Table, chosen};
+
+mod pages;
+mod thrift;
+pub(crate) mod types;
+
+use pages::{Checked, Groups};
+use thrift::{Item, Stop, walk};
+
+/// The length of the metadata and the magic.
+const TAIL_LEN: u64 = 8;
+/// Values of a fixed length that need not be shorter than their file.
+const FREE_WIDTH: u64 = 1 << 16;
+
+/// Opens a file.
+pub(crate) fn open(
+    name: &Arc<str>,
+    source: Arc<dyn ByteSource>,
+    options: &Options,
+    batch_rows: Option<usize>,
+) -> Result<Rows, Error> {
+    check_metadata(&*source)?;
+    let wrong = |error| from_parquet(name, error);
+    let reading = Reading::new(source);
+    let (metadata, warning) = load(&reading).map_err(wrong)?;
+    let mut refused: Vec<Refused> = Vec::new();
+    for column in metadata.parquet_schema().columns() {
+        let root = column.path().parts().first().cloned().unwrap_or_default();
+        if column.physical_type() == Physical::INT96 && !refused.iter().any(|known| known.column == root) {
+            refused.push(Refused { column: root, kind: "INT96".to_owned() });
+        }
+    }
+    let fields = types::complete(metadata.schema().fields(), metadata.metadata());
+    let schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
+    let chosen = chosen(&schema, options);
+    let mask = || match &chosen {
+        Some(chosen) => ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied()),
+        None => ProjectionMask::all(),
+    };
+    let schema = match &chosen {
+        Some(chosen) => schema.project(chosen).map_err(|error| from_arrow(name, error))?,
+        None => schema,
+    };
+    refused.retain(|refused| schema.index_of(&refused.column).is_ok());
+    let table = Table::from_arrow_refusing(name, &schema, options, refused)?;
+    let levels = |hint: &Fields| parquet_to_arrow_field_levels(metadata.parquet_schema(), mask(), Some(hint));
+    let levels = levels(&hinted(&fields)).or_else(|_| levels(&fields)).map_err(wrong)?;
+    let groups = Groups { reader: Arc::new(Checked(reading)), metadata: Arc::clone(metadata.metadata()) };
+    let rows = total_rows(&groups.metadata);
+    let batch_rows = fitting_rows(&groups.metadata, rows, batch_rows);
+    let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None);
+    let of_file = Arc::clone(name);
+    let batches = reader.map_err(wrong)?.map(move |batch| batch.map_err(|error| from_arrow(&of_file, error)));
+    let mut out = Rows::new(table, batches);
+    out.set_total(rows);
+    out.warn(warning);
+    Ok(out)
+}
+
+/// The metadata. What the file says about Arrow beside its own types may be damaged; then its own types count, and a warning
+/// says so.
+fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), ParquetError> {
+    let said = caught(|| ArrowReaderMetadata::load(reading, ArrowReaderOptions::new()));
+    let error = match said {
+        Some(Ok(metadata)) => return Ok((metadata, None)),
+        Some(Err(error)) => Some(error),
+        None => None,
+    };
+    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    match (ArrowReaderMetadata::load(reading, plain), error) {
+        (Ok(metadata), _) => {
+            let told = "its types of Arrow (`ARROW:schema`) cannot be read: those of Parquet are used";
+            Ok((metadata, Some(told.to_owned())))
+        }
+        (Err(_), Some(error)) | (Err(error), None) => Err(error),
+    }
+}
+
+/// Goes over the end of a file: all that it lists has to be in it.
+fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
+    let wrong =
+        |told: String| Err(Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, told });
+    let read = |span: Option<Span>| match span {
+        Some(span) => source
+            .read_at(span)
+            .map(Some)
+            .map_err(|error| Error::Source { name: Arc::clone(source.name()), error }),
+        None => Ok(None),
+    };
+    let tail = source.len().checked_sub(TAIL_LEN);
+    let Some(bytes) = read(tail.and_then(|start| Span::at(start, TAIL_LEN)))? else {
+        return wrong("is too short for a Parquet file".to_owned());
+    };
+    let (Some(tail), Some((len, b"PAR1"))) = (tail, bytes.split_first_chunk::<4>()) else {
+        // Something else, or encrypted: the library has words for it.
+        return Ok(());
+    };
+    let len = u64::from(u32::from_le_bytes(*len));
+    let Some(bytes) = read(tail.checked_sub(len).and_then(|start| Span::at(start, len)))? else {
+        return wrong(format!("says {len} bytes of metadata, but has {} bytes", source.len()));
+    };
+    let (mut nodes, widest) = (0, source.len().max(FREE_WIDTH));
+    let walked = walk(&bytes, &mut |path, item| match (path, item) {
+        ([2], Item::List(count)) => {
+            nodes = count;
+            Ok(())
+        }
+        // The children of a group, and the length of values that all have the same.
+        ([2, 5], Item::Number(count)) if u64::try_from(count).is_ok_and(|count| count > nodes) => {
+            Err(format!("a group of {count} columns in a schema of {nodes}"))
+        }
+        ([2, 2], Item::Number(width)) if u64::try_from(width).is_ok_and(|width| width > widest) => {
+            Err(format!("values of {width} bytes in a file of {}", source.len()))
+        }
+        _ => Ok(()),
+    });
+    match walked {
+        Ok(_) => Ok(()),
+        Err(Stop::Short) => wrong("has metadata that says more than is there".to_owned()),
+        Err(Stop::Wrong(told)) => wrong(format!("has metadata with {told}")),
+    }
+}
+
+fn total_rows(metadata: &ParquetMetaData) -> u64 {
+    let rows = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+    rows.fold(0, u64::saturating_add)
+}
+
+/// Rows of a batch: as many as are asked for, or as take some megabytes. Values of a fixed length take it even where they are null.
+fn fitting_rows(metadata: &ParquetMetaData, rows: u64, asked: Option<usize>) -> usize {
+    let within = |per_row: u64| usize::try_from(BATCH_BYTES / per_row.max(1)).unwrap_or(usize::MAX).max(1);
+    let bytes = metadata.row_groups().iter().map(|group| u64::try_from(group.total_byte_size()).unwrap_or(0));
+    let bytes = bytes.fold(0, u64::saturating_add);
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let fixed = columns.iter().filter(|column| column.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY);
+    let fixed = fixed.map(|column| u64::try_from(column.type_length()).unwrap_or(0));
+    let fixed = within(fixed.fold(0, u64::saturating_add));
+    let usual = within(bytes / rows.max(1)).min(BATCH_ROWS);
+    let all = usize::try_from(rows).unwrap_or(usize::MAX).max(1);
+    asked.unwrap_or(usual).max(1).min(fixed).min(all)
+}
+
+/// The same columns with texts as views, which share the bytes of pages, and lists that can have any number of elements.
+fn hinted(fields: &Fields) -> Fields {
+    fields.iter().map(|field| hinted_field(field)).collect()
+}
+
+fn hinted_field(field: &ArrowField) -> FieldRef {
+    Arc::new(field.clone().with_data_type(hinted_type(field.data_type())))
+}
+
+fn hinted_type(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Dictionary(_, values) => hinted_type(values),
+        DataType::List(element) | DataType::LargeList(element) => DataType::LargeList(hinted_field(element)),
+        other => other.clone(),
+    }
+}
