@@ -329,7 +329,7 @@ fn bytes_that_cannot_be_read_are_not_taken_for_damage() {
             let inner = Memory::new("failing", bytes.clone());
             let source = Arc::new(Failing { inner, left: AtomicUsize::new(left) });
             let rows = Rows::open(source, format, &Options::new(), None);
-            match rows.and_then(|rows| rows.collect::<Result<Vec<_>, _>>()) {
+            match rows.and_then(Iterator::collect::<Result<Vec<_>, _>>) {
                 Ok(_) => break,
                 Err(error) => assert!(matches!(error, Error::Source { .. }), "{format:?}, {left}: {error}"),
             }
