@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
     ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray};
+use arrow_array::{
+    Array as _, ArrayRef, DictionaryArray, FixedSizeListArray, LargeListArray, PrimitiveArray,
+};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use tercet_tatami::{Column, Values};
@@ -45,6 +48,26 @@ impl Dictionary {
         }
     }
 
+    /// The same rows with all the values that there are by now.
+    pub(crate) fn completed(&self, array: &ArrayRef) -> ArrayRef {
+        let Some(values) = &self.array else { return Arc::clone(array) };
+        match array.data_type() {
+            DataType::Dictionary(..) => array.as_any_dictionary().with_values(Arc::clone(values)),
+            DataType::LargeList(field) => {
+                let lists = array.as_list::<i64>();
+                let elements = self.completed(lists.values());
+                let nulls = lists.nulls().cloned();
+                Arc::new(LargeListArray::new(Arc::clone(field), lists.offsets().clone(), elements, nulls))
+            }
+            DataType::FixedSizeList(field, len) => {
+                let lists = array.as_fixed_size_list();
+                let elements = self.completed(lists.values());
+                Arc::new(FixedSizeListArray::new(Arc::clone(field), *len, elements, lists.nulls().cloned()))
+            }
+            _ => Arc::clone(array),
+        }
+    }
+
     fn numbered<K: ArrowDictionaryKeyType>(
         &mut self,
         column: &Column,
@@ -60,14 +83,12 @@ impl Dictionary {
             bytes.clear();
             push_bytes(&column.values, row, &mut bytes);
             let next = self.numbers.len();
-            let number = match self.numbers.get(bytes.as_slice()) {
-                Some(number) => *number,
-                None => {
-                    self.numbers.insert(bytes.as_slice().into(), next);
-                    new.push(row);
-                    next
-                }
-            };
+            let known = self.numbers.get(bytes.as_slice()).copied();
+            let number = known.unwrap_or_else(|| {
+                self.numbers.insert(bytes.as_slice().into(), next);
+                new.push(row);
+                next
+            });
             let Some(key) = K::Native::from_usize(number) else {
                 return Err((row, Why::Distinct { most: number, key: K::DATA_TYPE.to_string() }));
             };

@@ -31,8 +31,6 @@ pub(crate) struct Batches {
     schema: SchemaRef,
     places: Places,
     dictionaries: HashMap<i64, ArrayRef>,
-    /// The columns that are read; none if all are.
-    chosen: Option<Vec<usize>>,
     /// Batches of both kinds so far, for messages.
     counts: [u64; 2],
 }
@@ -93,15 +91,10 @@ impl Batches {
     }
 
     fn new(source: Arc<dyn ByteSource>, limits: Limits, schema: SchemaRef, places: Places) -> Self {
-        Self { source, limits, schema, places, dictionaries: HashMap::new(), chosen: None, counts: [0; 2] }
+        Self { source, limits, schema, places, dictionaries: HashMap::new(), counts: [0; 2] }
     }
 
-    /// Reads only some columns.
-    pub(crate) fn choose(&mut self, columns: Vec<usize>) {
-        self.chosen = Some(columns);
-    }
-
-    /// The columns, whether they are read or not.
+    /// The columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -155,19 +148,14 @@ impl Batches {
         check::batch(&data, &body, self.limits).map_err(|flaw| flaw.at(name, kind, index, span))?;
         let version = message.version();
         let in_arrow = |error| from_arrow(name, error);
-        match dictionary {
-            Some(dictionary) => {
-                read_dictionary(&body, dictionary, &self.schema, &mut self.dictionaries, &version)
-                    .map_err(in_arrow)?;
-                Ok(None)
-            }
-            None => {
-                let schema = Arc::clone(&self.schema);
-                read_record_batch(&body, data, schema, &self.dictionaries, self.chosen.as_deref(), &version)
-                    .map(Some)
-                    .map_err(in_arrow)
-            }
+        if let Some(dictionary) = dictionary {
+            let dictionaries = &mut self.dictionaries;
+            read_dictionary(&body, dictionary, &self.schema, dictionaries, &version).map_err(in_arrow)?;
+            return Ok(None);
         }
+        let schema = Arc::clone(&self.schema);
+        let batch = read_record_batch(&body, data, schema, &self.dictionaries, None, &version);
+        batch.map(Some).map_err(in_arrow)
     }
 }
 

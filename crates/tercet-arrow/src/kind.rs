@@ -135,12 +135,36 @@ pub(crate) fn kept(field: &ArrowField, options: &Options) -> Option<(Field, Kind
 /// A column that has no place, for messages.
 pub(crate) fn refusal(field: &ArrowField) -> Refused {
     const CHARS: usize = 100;
-    let whole = field.data_type().to_string();
+    let whole = told(field.data_type());
     let mut kind: String = whole.chars().take(CHARS).collect();
     if kind.len() < whole.len() {
         kind.push('…');
     }
     Refused { column: field.name().clone(), kind }
+}
+
+/// A type in words.
+fn told(kind: &DataType) -> String {
+    match kind {
+        DataType::Struct(fields) => {
+            let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+            format!("struct of {}", names.join(", "))
+        }
+        DataType::List(element)
+        | DataType::LargeList(element)
+        | DataType::ListView(element)
+        | DataType::LargeListView(element) => format!("list of {}", told(element.data_type())),
+        DataType::FixedSizeList(element, len) => format!("list of {len} {}", told(element.data_type())),
+        DataType::Map(..) => "map".to_owned(),
+        DataType::Union(..) => "union".to_owned(),
+        DataType::Interval(_) => "interval".to_owned(),
+        DataType::RunEndEncoded(_, values) => format!("runs of {}", told(values.data_type())),
+        DataType::Dictionary(_, values) => format!("dictionary of {}", told(values)),
+        DataType::Boolean => "bool".to_owned(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytes".to_owned(),
+        // The names of numbers are the same in small letters.
+        kind => note::text(kind).unwrap_or_else(|| kind.to_string().to_lowercase()),
+    }
 }
 
 /// What values are when they are not told by their number.

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A [`Table`] knows the columns on both sides. Values keep every bit: types that a `.tatami` file does not have (dates, decimals, times
-//! of other units, bytes of fixed length) are kept in one that holds them exactly, and a note in the footer of the file brings
-//! them back. What cannot be kept is refused by name before anything is written.
+//! of other units, bytes of fixed length, dictionaries) are kept in one that holds them exactly, and a note in the footer of the
+//! file brings them back, with what Arrow keeps beside columns and tables. What cannot be kept is refused by name before
+//! anything is written.
 //!
 //! ```
 //! use std::sync::Arc;

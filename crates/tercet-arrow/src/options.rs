@@ -15,11 +15,11 @@ pub struct Options {
     pub timestamps: Timestamps,
     /// Whether the file is for other readers of the format, which know no lists.
     pub interop: bool,
-    /// How much a file may make the reader allocate.
-    pub limits: Limits,
     /// The columns that are read, whatever their order; names that are not there are passed over, as are the types of
     /// columns that are not named. None reads all.
     pub columns: Option<Vec<String>>,
+    /// How much a file may make the reader allocate.
+    pub limits: Limits,
 }
 
 impl Options {

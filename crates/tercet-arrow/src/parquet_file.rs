@@ -6,7 +6,6 @@ use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as Ar
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::basic::Type as Physical;
-use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use tercet_core::{ByteSource, Class, Span};
 
@@ -37,9 +36,10 @@ pub(crate) fn open(
     batch_rows: Option<usize>,
 ) -> Result<Rows, Error> {
     check_metadata(&*source)?;
-    let wrong = |error| from_parquet(name, error);
     let reading = Reading::new(source);
-    let (metadata, warning) = load(&reading).map_err(wrong)?;
+    let below = reading.clone();
+    let wrong = |error| below.failure().unwrap_or_else(|| from_parquet(name, error));
+    let (metadata, warning) = load(&reading)?;
     let mut refused: Vec<Refused> = Vec::new();
     for column in metadata.parquet_schema().columns() {
         let root = column.path().parts().first().cloned().unwrap_or_default();
@@ -48,23 +48,32 @@ pub(crate) fn open(
         }
     }
     let fields = types::complete(metadata.schema().fields(), metadata.metadata());
-    let mut schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
-    let mut mask = ProjectionMask::all();
-    if let Some(chosen) = chosen(&schema, options) {
-        schema = schema.project(&chosen).map_err(|error| from_arrow(name, error))?;
-        refused.retain(|refused| schema.index_of(&refused.column).is_ok());
-        mask = ProjectionMask::roots(metadata.parquet_schema(), chosen);
-    }
+    let schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
+    let chosen = chosen(&schema, options);
+    let mask = || match &chosen {
+        Some(chosen) => ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied()),
+        None => ProjectionMask::all(),
+    };
+    let schema = match &chosen {
+        Some(chosen) => schema.project(chosen).map_err(|error| from_arrow(name, error))?,
+        None => schema,
+    };
+    refused.retain(|refused| schema.index_of(&refused.column).is_ok());
     let table = Table::from_arrow_refusing(name, &schema, options, refused)?;
-    let levels =
-        |hint: &Fields| parquet_to_arrow_field_levels(metadata.parquet_schema(), mask.clone(), Some(hint));
+    let levels = |hint: &Fields| parquet_to_arrow_field_levels(metadata.parquet_schema(), mask(), Some(hint));
     let levels = levels(&hinted(&fields)).or_else(|_| levels(&fields)).map_err(wrong)?;
-    let groups = Groups { reader: Arc::new(Checked(reading)), metadata: Arc::clone(metadata.metadata()) };
+    let groups = Groups {
+        reader: Arc::new(Checked { reading, most: options.limits.chunk_bytes }),
+        metadata: Arc::clone(metadata.metadata()),
+    };
     let rows = total_rows(&groups.metadata);
     let batch_rows = fitting_rows(&groups.metadata, rows, batch_rows);
     let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None);
+    let reader = reader.map_err(wrong)?;
     let of_file = Arc::clone(name);
-    let batches = reader.map_err(wrong)?.map(move |batch| batch.map_err(|error| from_arrow(&of_file, error)));
+    let batches = reader.map(move |batch| {
+        batch.map_err(|error| below.failure().unwrap_or_else(|| from_arrow(&of_file, error)))
+    });
     let mut out = Rows::new(table, batches);
     out.set_total(rows);
     out.warn(warning);
@@ -73,20 +82,23 @@ pub(crate) fn open(
 
 /// The metadata. What the file says about Arrow beside its own types may be damaged; then its own types count, and a warning
 /// says so.
-fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), ParquetError> {
-    let said = caught(|| ArrowReaderMetadata::load(reading, ArrowReaderOptions::new()));
-    let error = match said {
+fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), Error> {
+    let wrong = |error| from_parquet(reading.name(), error);
+    let error = match caught(|| ArrowReaderMetadata::load(reading, ArrowReaderOptions::new())) {
         Some(Ok(metadata)) => return Ok((metadata, None)),
-        Some(Err(error)) => Some(error),
+        Some(Err(error)) => Some(wrong(error)),
         None => None,
     };
+    if let Some(failure) = reading.failure() {
+        return Err(failure);
+    }
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    match (ArrowReaderMetadata::load(reading, plain), error) {
-        (Ok(metadata), _) => {
+    match ArrowReaderMetadata::load(reading, plain) {
+        Ok(metadata) => {
             let told = "its types of Arrow (`ARROW:schema`) cannot be read: those of Parquet are used";
             Ok((metadata, Some(told.to_owned())))
         }
-        (Err(_), Some(error)) | (Err(error), None) => Err(error),
+        Err(again) => Err(error.unwrap_or_else(|| wrong(again))),
     }
 }
 

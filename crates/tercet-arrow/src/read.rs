@@ -194,15 +194,17 @@ fn broken(name: &Arc<str>) -> Error {
     Error::Format { name: Arc::clone(name), class: Class::Malformed, told }
 }
 
-fn arrow(name: &Arc<str>, mut batches: Batches, options: &Options) -> Result<Rows, Error> {
+fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<Rows, Error> {
     let Some(chosen) = chosen(batches.schema(), options) else {
         let table = Table::from_arrow(name, batches.schema(), options)?;
         return Ok(Rows::new(table, batches));
     };
     let schema = batches.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
     let table = Table::from_arrow(name, &schema, options)?;
-    batches.choose(chosen);
-    Ok(Rows::new(table, batches))
+    let of_file = Arc::clone(name);
+    let project =
+        move |batch: RecordBatch| batch.project(&chosen).map_err(|error| from_arrow(&of_file, error));
+    Ok(Rows::new(table, batches.map(move |batch| batch.and_then(&project))))
 }
 
 /// The answer of a scan as Arrow batches, none of them larger than some megabytes unless one row is.

@@ -1,23 +1,48 @@
 //! Bytes of this workspace in the hands of the Arrow libraries.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use tercet_core::{ByteSource, Span};
+use tercet_core::{ByteSource, SourceError, Span};
+
+use crate::error::Error;
 
 /// A source that is read from a place on.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     source: Arc<dyn ByteSource>,
     at: u64,
+    /// What went wrong below the library, which keeps no more than its words.
+    failure: Arc<Mutex<Option<Error>>>,
 }
 
 impl Reading {
     pub(crate) fn new(source: Arc<dyn ByteSource>) -> Self {
-        Self { source, at: 0 }
+        Self { source, at: 0, failure: Arc::default() }
+    }
+
+    /// The name of the source.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        self.source.name()
+    }
+
+    /// Remembers what went wrong.
+    pub(crate) fn fail(&self, error: Error) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// What went wrong, once.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn unread(&self, error: SourceError) -> String {
+        let told = error.to_string();
+        self.fail(Error::Source { name: Arc::clone(self.name()), error });
+        told
     }
 }
 
@@ -26,7 +51,8 @@ impl Read for Reading {
         let left = self.source.len().saturating_sub(self.at);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(into.len());
         if len > 0 {
-            self.source.read_into(self.at, &mut into[..len]).map_err(io::Error::other)?;
+            let read = self.source.read_into(self.at, &mut into[..len]);
+            read.map_err(|error| io::Error::other(self.unread(error)))?;
             self.at += len as u64;
         }
         Ok(len)
@@ -56,13 +82,13 @@ impl ChunkReader for Reading {
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         // Few bytes ahead: what is read this way are headers, in front of pages that are read in one piece.
-        Ok(io::BufReader::with_capacity(1 << 12, Self { source: Arc::clone(&self.source), at: start }))
+        Ok(io::BufReader::with_capacity(1 << 12, Self { at: start, ..self.clone() }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let span = Span::at(start, length as u64).filter(|span| span.end() <= self.source.len()).ok_or_else(
             || ParquetError::EOF(format!("{length} bytes at {start} lie behind the end of the file")),
         )?;
-        self.source.read_at(span).map_err(|error| ParquetError::External(Box::new(error)))
+        self.source.read_at(span).map_err(|error| ParquetError::General(self.unread(error)))
     }
 }

@@ -30,6 +30,9 @@ const GROUP_BYTES: usize = 128 << 20;
 /// Bytes of texts in one column that are written together.
 const PIECE_BYTES: u64 = 64 << 20;
 
+/// Bytes of batches that wait until the dictionaries of an Arrow file are complete: many programs read no file that adds to them.
+const HELD_BYTES: usize = 64 << 20;
+
 /// A file of a table that is being written.
 pub struct Sink<W: Write + Send> {
     name: Arc<str>,
@@ -37,9 +40,17 @@ pub struct Sink<W: Write + Send> {
     schema: SchemaRef,
     writer: Kind<W>,
     dictionaries: Vec<Dictionary>,
+    held: Option<Held>,
     /// For each column what Parquet wants of its values.
     changes: Vec<Option<Change>>,
     rows: u64,
+}
+
+/// Batches that wait.
+#[derive(Default)]
+struct Held {
+    batches: Vec<RecordBatch>,
+    bytes: usize,
 }
 
 /// What becomes of values on the way to Parquet.
@@ -100,8 +111,10 @@ impl<W: Write + Send> Sink<W> {
             }
         };
         let dictionaries = vec![Dictionary::default(); schema.fields().len()];
+        let waits = format == Format::ArrowFile && schema.fields().iter().any(|field| is_coded(field));
+        let held = waits.then(Held::default);
         let (name, table) = (Arc::clone(name), table.clone());
-        Ok(Self { name, table, schema, writer, dictionaries, changes, rows: 0 })
+        Ok(Self { name, table, schema, writer, dictionaries, held, changes, rows: 0 })
     }
 
     /// Adds rows: one column for each of the table. Rows with many bytes are written a few at a time: texts that share their
@@ -162,6 +175,24 @@ impl<W: Write + Send> Sink<W> {
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         self.rows += batch.num_rows() as u64;
+        let Some(held) = &mut self.held else { return self.write_now(batch) };
+        held.bytes = held.bytes.saturating_add(batch.get_array_memory_size());
+        held.batches.push(batch.clone());
+        if held.bytes > HELD_BYTES { self.release() } else { Ok(()) }
+    }
+
+    /// Writes the batches that wait, each with the values that the dictionaries have by now.
+    fn release(&mut self) -> Result<(), Error> {
+        for batch in self.held.take().unwrap_or_default().batches {
+            let columns = batch.columns().iter().zip(&self.dictionaries);
+            let columns = columns.map(|(array, dictionary)| dictionary.completed(array)).collect();
+            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+            self.write_now(&batch.map_err(|error| of_arrow(&self.name, error))?)?;
+        }
+        Ok(())
+    }
+
+    fn write_now(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         match &mut self.writer {
             Kind::Parquet(writer) => writer.write(batch).map_err(|error| of_parquet(&self.name, error)),
             Kind::File(writer) => writer.write(batch).map_err(|error| of_arrow(&self.name, error)),
@@ -170,7 +201,8 @@ impl<W: Write + Send> Sink<W> {
     }
 
     /// Completes the file.
-    pub fn finish(self) -> Result<Written<W>, Error> {
+    pub fn finish(mut self) -> Result<Written<W>, Error> {
+        self.release()?;
         let Self { name, writer, rows, .. } = self;
         let output = match writer {
             Kind::Parquet(writer) => writer.into_inner().map_err(|error| of_parquet(&name, error))?,
@@ -270,5 +302,54 @@ fn of_arrow(name: &Arc<str>, error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => Error::Write { name, error },
         error => Error::Format { name, class: Class::Unsupported, told: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use arrow_array::cast::AsArray as _;
+    use arrow_array::types::Int8Type;
+    use arrow_ipc::reader::FileReader;
+    use arrow_schema::Schema;
+    use tercet_tatami::Strings;
+
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn batches_that_wait_and_those_that_do_not_tell_the_same() {
+        let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+        let schema = Schema::new(vec![Field::new("coded", kind, false)]);
+        let table = Table::from_arrow(&"coded".into(), &schema, &Options::new()).unwrap();
+        let batches = [["a", "b"], ["b", "c"], ["a", "d"]];
+        for waits in [true, false] {
+            let mut sink = Sink::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).unwrap();
+            sink.held = sink.held.filter(|_| waits);
+            for batch in batches {
+                let mut strings = Strings::new();
+                for text in batch {
+                    strings.push(text.as_bytes());
+                }
+                sink.push(vec![Column::new(Values::Bytes(strings))]).unwrap();
+            }
+            let written = sink.finish().unwrap();
+            assert_eq!(written.rows, 6);
+            for (batch, expected) in
+                FileReader::try_new(Cursor::new(written.output), None).unwrap().zip(batches)
+            {
+                let batch = batch.unwrap();
+                let coded = batch.column(0).as_dictionary::<Int8Type>();
+                let values = coded.values().as_string::<i64>();
+                let texts: Vec<&str> = coded
+                    .keys()
+                    .values()
+                    .iter()
+                    .map(|key| values.value(usize::try_from(*key).unwrap()))
+                    .collect();
+                assert_eq!(texts, expected, "{waits}");
+            }
+        }
     }
 }

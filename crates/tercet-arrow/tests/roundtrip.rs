@@ -270,6 +270,8 @@ fn what_has_no_place_is_named_column_by_column() {
     let Error::Types { columns, .. } = &error else { panic!("{error}") };
     let names: Vec<&str> = columns.iter().map(|refused| refused.column.as_str()).collect();
     assert_eq!(names, ["point", "nested", "span", "nothing"]);
+    let is_words = |kind: &str| !kind.contains(['(', ')', '{', '"']);
+    assert!(columns.iter().all(|refused| is_words(&refused.kind)), "{columns:?}");
     let interop = Options::new().with_interop(true);
     let Err(Error::Types { columns, .. }) = Table::from_arrow(&"odd".into(), &schema, &interop) else {
         panic!("lists are refused for others")

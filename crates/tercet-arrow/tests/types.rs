@@ -153,7 +153,7 @@ fn dictionaries_grow_and_start_anew() {
     // Batches of 100 values each, more together than eight bits can tell apart.
     let batch = |from: usize| {
         let values: StringArray = (from..from + 100).map(|value| Some(format!("value {value}"))).collect();
-        let keys = Int8Array::from_iter((0..100).chain(0..100).map(|key| (key % 7 != 3).then_some(key)));
+        let keys = (0..100).chain(0..100).map(|key| (key % 7 != 3).then_some(key)).collect::<Int8Array>();
         let coded = DictionaryArray::<Int8Type>::try_new(keys, Arc::new(values)).unwrap();
         RecordBatch::try_from_iter_with_nullable([("coded", Arc::new(coded) as ArrayRef, true)]).unwrap()
     };

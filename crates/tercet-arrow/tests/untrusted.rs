@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_array::builder::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringDictionaryBuilder};
 use arrow_array::types::Int8Type;
@@ -20,7 +22,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use tercet_arrow::{Error, Format, Options, Rows};
 use tercet_core::source::Memory;
-use tercet_core::{Class, Diagnose as _, Limits};
+use tercet_core::{ByteSource, Class, Diagnose as _, Limits, SourceError, Span};
 use tercet_testkit::alloc::{CountingAlloc, measure};
 use tercet_testkit::damage;
 
@@ -214,6 +216,12 @@ fn limits_bound_what_a_batch_becomes() {
     };
     assert_eq!(opened(10_000).unwrap().len(), 1);
     assert_eq!(opened(800).unwrap_err().class(), Class::Limit);
+    let bytes = parquet(&compressible(), |set| set.set_dictionary_enabled(false));
+    let options = Options::new().with_limits(Limits::small().with_chunk_bytes(300));
+    let source = Arc::new(Memory::new("limited", bytes));
+    let mut rows = Rows::open(source, Format::Parquet, &options, None).unwrap();
+    let error = rows.next().unwrap().unwrap_err();
+    assert_eq!(error.class(), Class::Limit, "{error}");
 }
 
 #[test]
@@ -284,4 +292,49 @@ fn damaged_types_of_arrow_give_way_to_those_of_parquet() {
         ["its types of Arrow (`ARROW:schema`) cannot be read: those of Parquet are used"]
     );
     assert!(opened(bytes).unwrap().warnings().is_empty());
+}
+
+/// A source that gives so many pieces and no more.
+#[derive(Debug)]
+struct Failing {
+    inner: Memory,
+    left: AtomicUsize,
+}
+
+impl ByteSource for Failing {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn read_at(&self, span: Span) -> Result<bytes::Bytes, SourceError> {
+        let left = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        let error = || std::io::Error::other("the disk is gone");
+        left.map_err(|_| SourceError::Read { span, error: error() })?;
+        self.inner.read_at(span)
+    }
+}
+
+#[test]
+fn bytes_that_cannot_be_read_are_not_taken_for_damage() {
+    let table = compressible();
+    for (bytes, format) in [
+        (parquet(&table, |set| set), Format::Parquet),
+        (ipc(&table, Format::ArrowFile, None), Format::ArrowFile),
+        (ipc(&table, Format::ArrowStream, None), Format::ArrowStream),
+    ] {
+        let mut failures = 0;
+        for left in 0.. {
+            let inner = Memory::new("failing", bytes.clone());
+            let source = Arc::new(Failing { inner, left: AtomicUsize::new(left) });
+            let rows = Rows::open(source, format, &Options::new(), None);
+            match rows.and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+                Ok(_) => break,
+                Err(error) => assert!(matches!(error, Error::Source { .. }), "{format:?}, {left}: {error}"),
+            }
+            failures += 1;
+        }
+        assert!(failures > 2, "{format:?}: {failures}");
+    }
 }

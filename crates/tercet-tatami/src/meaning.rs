@@ -7,8 +7,8 @@
 mod form;
 mod wide;
 
-pub use form::Stored;
-pub(crate) use form::{Place, is_number};
+pub(crate) use form::Place;
+pub use form::{Stored, is_number};
 pub(crate) use wide::Wide;
 
 use std::fmt;
@@ -91,8 +91,8 @@ impl Meaning {
             let fits = (1..=most).contains(&precision) && i16::from(scale) <= i16::from(precision);
             let stored = match precision {
                 _ if least == Type::Int64 => Type::Int64,
-                ..=9 => Type::Int32,
-                ..=18 => Type::Int64,
+                0..=9 => Type::Int32,
+                10..=18 => Type::Int64,
                 _ => Type::Bytes,
             };
             fits.then_some((Self::Decimal { precision, scale, width }, stored))
@@ -126,7 +126,7 @@ impl Meaning {
     pub fn of(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
         let is_about = |key: &str| key.strip_prefix(KEY) == Some(&field.name);
         let (_, note) = pairs.iter().find(|(key, _)| is_about(key))?;
-        let (meaning, stored) = Self::of_note(note)?;
+        let (meaning, stored) = Self::of_note(unwrapped(note))?;
         let kind = field.scalar();
         let apart = kind == Type::BlobRef && matches!(stored, Type::String | Type::Bytes);
         (stored == kind || apart).then_some(meaning)
@@ -163,6 +163,15 @@ impl Meaning {
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Decimal { .. })
     }
+}
+
+/// The type of values that a note tells inside of how they are laid out: `fixed_list[2, date32]`, `dictionary[int8, date32]`.
+fn unwrapped(note: &str) -> &str {
+    let inside = ["fixed_list[", "dictionary[", "ordered_dictionary["].iter().find_map(|head| {
+        let inside = note.strip_prefix(head)?.strip_suffix(']')?;
+        inside.split_once(", ").map(|(_, value)| value)
+    });
+    inside.map_or(note, unwrapped)
 }
 
 impl fmt::Display for Meaning {
@@ -212,5 +221,9 @@ mod tests {
         assert_eq!(Meaning::of(&Field::list("a", Type::Int32), &pairs), Some(Meaning::Days));
         assert_eq!(Meaning::of(&Field::new("a", Type::Int64), &pairs), None);
         assert_eq!(Meaning::of(&Field::new("b", Type::Int32), &pairs), None);
+        for note in ["fixed_list[2, date32]", "fixed_list[2, ordered_dictionary[int8, date32]]"] {
+            let pairs = vec![("arrow.type:a".to_owned(), note.to_owned())];
+            assert_eq!(Meaning::of(&Field::list("a", Type::Int32), &pairs), Some(Meaning::Days), "{note}");
+        }
     }
 }

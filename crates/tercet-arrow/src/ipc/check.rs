@@ -91,8 +91,8 @@ pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Resu
         }
     }
     let variadic = data.variadicBufferCounts().into_iter().flatten();
-    let variadic = variadic.map(|count| u64::try_from(count).ok());
-    if variadic.fold(Some(0_u64), |sum, count| sum?.checked_add(count?)).is_none_or(|sum| sum > count) {
+    let sum = |sum: u64, count: i64| sum.checked_add(u64::try_from(count).ok()?);
+    if variadic.into_iter().try_fold(0_u64, sum).is_none_or(|sum| sum > count) {
         return Err(Flaw::of_batch(format!("says more buffers of texts than the {count} that it has")));
     }
     Ok(())

@@ -11,8 +11,10 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
+use tercet_core::Class;
 
 use super::thrift::{Item, Stop, varint, walk};
+use crate::error::Error;
 use crate::source::Reading;
 
 /// Bytes of a head that are read at first, and at most.
@@ -68,9 +70,9 @@ impl Iterator for Chunks {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let pages = SerializedPageReader::new(Arc::clone(&self.reader), chunk, rows, None);
         let leaf = chunk.column_descr();
-        Some(pages.map(|pages| {
+        Some(pages.map(|inner| {
             let levels = [leaf.max_rep_level(), leaf.max_def_level()];
-            Box::new(Pages { pages, levels, most: chunk.num_values() }) as Box<dyn PageReader>
+            Box::new(Pages { inner, levels, most: chunk.num_values() }) as Box<dyn PageReader>
         }))
     }
 }
@@ -78,7 +80,7 @@ impl Iterator for Chunks {
 impl PageIterator for Chunks {}
 
 struct Pages {
-    pages: SerializedPageReader<Checked>,
+    inner: SerializedPageReader<Checked>,
     /// The highest levels of repetition and definition.
     levels: [i16; 2],
     /// Values of the whole chunk.
@@ -95,7 +97,7 @@ impl Iterator for Pages {
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.pages.get_next_page()?;
+        let page = self.inner.get_next_page()?;
         if let Some(page) = &page {
             check(page, self.levels, self.most).map_err(ParquetError::General)?;
         }
@@ -103,15 +105,15 @@ impl PageReader for Pages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.pages.peek_next_page()
+        self.inner.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.pages.skip_next_page()
+        self.inner.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
-        self.pages.at_record_boundary()
+        self.inner.at_record_boundary()
     }
 }
 
@@ -204,11 +206,15 @@ fn lengths(bytes: &[u8], most: u32) -> std::result::Result<&[u8], String> {
 }
 
 /// A source whose heads of pages are looked at before they are read.
-pub(super) struct Checked(pub(super) Reading);
+pub(super) struct Checked {
+    pub(super) reading: Reading,
+    /// Bytes that a page may have when it is unpacked.
+    pub(super) most: u64,
+}
 
 impl Length for Checked {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.reading.len()
     }
 }
 
@@ -216,17 +222,18 @@ impl ChunkReader for Checked {
     type T = Head;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(Head { reading: self.0.clone(), start, bytes: None })
+        Ok(Head { reading: self.reading.clone(), most: self.most, start, bytes: None })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        self.0.get_bytes(start, length)
+        self.reading.get_bytes(start, length)
     }
 }
 
 /// The head of a page. It is fetched when it is read: the library asks for some that it does not read.
 pub(super) struct Head {
     reading: Reading,
+    most: u64,
     start: u64,
     bytes: Option<io::Cursor<Bytes>>,
 }
@@ -235,14 +242,14 @@ impl Read for Head {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let bytes = match &mut self.bytes {
             Some(bytes) => bytes,
-            none => none.insert(io::Cursor::new(head(&self.reading, self.start)?)),
+            none => none.insert(io::Cursor::new(head(&self.reading, self.start, self.most)?)),
         };
         bytes.read(into)
     }
 }
 
 /// The bytes of the head that starts somewhere.
-fn head(reading: &Reading, start: u64) -> io::Result<Bytes> {
+fn head(reading: &Reading, start: u64, most: u64) -> io::Result<Bytes> {
     let left = reading.len().saturating_sub(start);
     let mut len = HEAD_LEN.min(left);
     loop {
@@ -264,6 +271,12 @@ fn head(reading: &Reading, start: u64) -> io::Result<Bytes> {
         match walked {
             Ok(_) if plain > packed.saturating_mul(RATIO).max(FREE_BYTES) => {
                 return wrong(format!("says {plain} bytes when it is unpacked, but the page has {packed}"));
+            }
+            Ok(_) if u64::try_from(plain).is_ok_and(|plain| plain > most) => {
+                let told = format!("the page at {start} takes {plain} bytes, but the limit is {most}");
+                let name = Arc::clone(reading.name());
+                reading.fail(Error::Format { name, class: Class::Limit, told: told.clone() });
+                return Err(io::Error::other(told));
             }
             Ok(end) => return Ok(bytes.slice(..end)),
             Err(Stop::Wrong(told)) => return wrong(format!("has {told}")),
@@ -299,7 +312,7 @@ mod tests {
         let read = |bytes: &[u8]| {
             let reading = Reading::new(Arc::new(Memory::new("page", bytes.to_vec())));
             let mut out = Vec::new();
-            Checked(reading).get_read(0).unwrap().read_to_end(&mut out).map(|_| out)
+            Checked { reading, most: 1 << 40 }.get_read(0).unwrap().read_to_end(&mut out).map(|_| out)
         };
         // A page of 8 bytes, 100 when they are unpacked; what is behind the head is not its.
         assert_eq!(read(&[0x15, 0, 0x15, 0xc8, 1, 0x15, 16, 0, 9]).unwrap().len(), 8);

@@ -21,14 +21,14 @@ pub(super) enum Stop {
     Wrong(String),
 }
 
+/// Who looks at what a walk comes across, each with the numbers of the fields that lead to it.
+type Seen<'s> = dyn FnMut(&[i16], Item) -> Result<(), String> + 's;
+
 /// Structs in structs, beyond which nobody goes.
 const DEPTH: usize = 32;
 
-/// Walks over a struct and answers its length. `seen` gets every number and list with the numbers of the fields that lead to it.
-pub(super) fn walk(
-    bytes: &[u8],
-    seen: &mut dyn FnMut(&[i16], Item) -> Result<(), String>,
-) -> Result<usize, Stop> {
+/// Walks over a struct and answers its length. `seen` gets every number and list.
+pub(super) fn walk(bytes: &[u8], seen: &mut Seen<'_>) -> Result<usize, Stop> {
     let mut walk = Walk { left: bytes, path: Vec::new(), seen };
     walk.fields()?;
     Ok(bytes.len() - walk.left.len())
@@ -37,7 +37,7 @@ pub(super) fn walk(
 struct Walk<'a, 's> {
     left: &'a [u8],
     path: Vec<i16>,
-    seen: &'s mut dyn FnMut(&[i16], Item) -> Result<(), String>,
+    seen: &'s mut Seen<'s>,
 }
 
 impl Walk<'_, '_> {
@@ -143,7 +143,9 @@ pub(super) fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), Stop> {
 mod tests {
     use super::*;
 
-    fn seen(bytes: &[u8]) -> (Result<usize, Stop>, Vec<(Vec<i16>, Item)>) {
+    type All = Vec<(Vec<i16>, Item)>;
+
+    fn seen(bytes: &[u8]) -> (Result<usize, Stop>, All) {
         let mut all = Vec::new();
         let end = walk(bytes, &mut |path, item| {
             all.push((path.to_vec(), item));

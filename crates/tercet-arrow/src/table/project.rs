@@ -25,7 +25,7 @@ impl Table {
             kinds.extend(self.kinds.get(*position).cloned());
         }
         let mut table = Self::new(&self.name, fields, kinds, self.reading)?;
-        table.metadata.clone_from(&self.metadata);
+        table.metadata = self.metadata.clone();
         Ok(table)
     }
 }

@@ -213,15 +213,12 @@ pub(crate) fn table(rows: &[Bits]) -> RecordBatch {
     let mut fixed = FixedSizeBinaryBuilder::new(3);
     let mut uuid = FixedSizeBinaryBuilder::new(16);
     for row in rows {
-        match row {
-            Some(bits) => {
-                fixed.append_value(&bits.to_le_bytes()[..3]).unwrap();
-                uuid.append_value([bits.to_le_bytes(), bits.to_be_bytes()].concat()).unwrap();
-            }
-            None => {
-                fixed.append_null();
-                uuid.append_null();
-            }
+        if let Some(bits) = row {
+            fixed.append_value(&bits.to_le_bytes()[..3]).unwrap();
+            uuid.append_value([bits.to_le_bytes(), bits.to_be_bytes()].concat()).unwrap();
+        } else {
+            fixed.append_null();
+            uuid.append_null();
         }
     }
     let mut columns: Vec<(&str, ArrayRef)> = vec![

@@ -79,6 +79,9 @@ fn cat_prints_what_notes_tell() {
     folder.ok("convert a.tatami sorted.tatami --sort-key id");
     assert_eq!(first("lookup sorted.tatami 2 --columns price"), r#"{"price":-0.05}"#);
     assert_eq!(first("lookup sorted.tatami 2 --columns price --stored"), r#"{"price":-5}"#);
+    folder.ran(&["convert", "a.tatami", "days.tatami", "--where", "id = 1", "--sort-key", "day"]);
+    assert_eq!(first("lookup days.tatami 2020-01-01 --columns id"), r#"{"id":1}"#);
+    assert_eq!(first("lookup days.tatami 18262 --columns id"), r#"{"id":1}"#);
     let ran = folder.run("convert a.tatami x.parquet --stored");
     assert_eq!(ran.code, 8, "{}", ran.err);
 }

@@ -72,7 +72,7 @@ impl Random {
             2 => f64::MAX,
             3 if any => f64::NAN,
             4 if any => f64::NEG_INFINITY,
-            5 => self.number() as f64,
+            5 => f64::from(self.number() as i32),
             _ => Some(f64::from_bits(self.next())).filter(|value| value.is_finite()).unwrap_or(0.1 + 0.2),
         }
     }
@@ -110,9 +110,9 @@ impl Random {
             "decimal64[18, 18]" => {
                 Values::Int64(count.map(|_| self.number() % 1_000_000_000_000_000_000).collect())
             }
-            "uint8" => Values::UInt8(count.map(|_| self.number() as u8).collect()),
-            "uint16" => Values::UInt16(count.map(|_| self.number() as u16).collect()),
-            "uint32" => Values::UInt32(count.map(|_| self.number() as u32).collect()),
+            "uint8" => Values::UInt8(count.map(|_| self.number().cast_unsigned() as u8).collect()),
+            "uint16" => Values::UInt16(count.map(|_| self.number().cast_unsigned() as u16).collect()),
+            "uint32" => Values::UInt32(count.map(|_| self.number().cast_unsigned() as u32).collect()),
             "uint64" => Values::UInt64(count.map(|_| self.number().cast_unsigned()).collect()),
             "float32" => Values::Float32(count.map(|_| self.float32(any)).collect()),
             "float64" => Values::Float64(count.map(|_| self.float(any)).collect()),

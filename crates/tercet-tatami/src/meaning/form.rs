@@ -146,7 +146,7 @@ fn among(count: i128, per_unit: i64) -> Place {
 }
 
 /// Whether a text is a number as JSON writes them.
-pub(crate) fn is_number(text: &str) -> bool {
+pub fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -316,6 +316,18 @@ mod tests {
         }
         assert!(!meaning.write(Stored::Bytes(b"short"), &mut Vec::new()));
         assert_eq!(meaning.read(Type::Bytes, &"9".repeat(29)), None, "too many digits");
+    }
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        for text in ["0", "-0", "1", "-12", "0.5", "1e5", "1E-5", "10.25e+3"] {
+            assert!(is_number(text), "{text}");
+        }
+        for text in
+            ["", "-", "01", "+1", ".5", "1.", "1e", "1e+", "0x1", "1_000", "NaN", "inf", " 1", "--1", "١"]
+        {
+            assert!(!is_number(text), "{text}");
+        }
     }
 
     #[test]

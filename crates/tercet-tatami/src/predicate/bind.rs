@@ -150,26 +150,24 @@ impl<'a> Binder<'a> {
         }
         // Values of the stored type are compared as they are stored.
         let is_exact = |literal: &Literal| matches!(literal, Literal::Exact(_));
-        match meaning.filter(|_| !test.literals().into_iter().any(is_exact)) {
-            Some(meaning) => {
-                let mut at = 0;
-                let test = test.try_map(|literal| {
-                    self.part = Part::Value(at);
-                    at += 1;
-                    meant::place(field, meaning, literal)
-                })?;
-                Ok(meant::bound(column, field, meaning, test))
-            }
-            None => {
-                let mut at = 0;
-                let test = test.try_map(|literal| {
-                    self.part = Part::Value(at);
-                    at += 1;
-                    typed(field, literal)
-                })?;
-                Ok(Predicate::Test { column, test })
-            }
-        }
+        let meaning = meaning.filter(|_| !test.literals().into_iter().any(is_exact));
+        let mut at = 0;
+        let mut next = || {
+            self.part = Part::Value(at);
+            at += 1;
+        };
+        let Some(meaning) = meaning else {
+            let test = test.try_map(|literal| {
+                next();
+                typed(field, literal)
+            })?;
+            return Ok(Predicate::Test { column, test });
+        };
+        let test = test.try_map(|literal| {
+            next();
+            meant::place(field, meaning, literal)
+        })?;
+        Ok(meant::bound(column, field, meaning, test))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which columns are meant.
 
 use tercet::core::escape;
-use tercet::tatami::{Field, File, Meaning, Schema};
+use tercet::tatami::{Field, File, Meaning};
 
 use super::names;
 use crate::failure::Failure;
@@ -40,7 +40,11 @@ impl Columns {
 
 /// The positions of columns in a schema, of which a file has all that it was asked for.
 #[cfg(feature = "arrow")]
-pub(super) fn positions(file: &str, schema: &Schema, names: &[String]) -> Result<Vec<usize>, Failure> {
+pub(super) fn positions(
+    file: &str,
+    schema: &tercet::tatami::Schema,
+    names: &[String],
+) -> Result<Vec<usize>, Failure> {
     let position = |name: &String| {
         let missing =
             || Failure::request(format!("{}: has no column `{}`", escape::name(file), escape::name(name)));

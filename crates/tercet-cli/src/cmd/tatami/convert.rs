@@ -33,7 +33,7 @@ Examples:
   tatami convert crawl.tatami - --to arrow-stream | other-program
 
 Types that .tatami does not have (dates, times of day, decimals, times that are not in microseconds, bytes of fixed \
-length) are kept exactly in one that it has; a note in the file brings them back. Columns that cannot be kept are all \
+length, dictionaries) are kept exactly in one that it has; a note in the file brings them back. Columns that cannot be kept are all \
 named before anything is written.
 
 In a file made of Parquet or Arrow, names decide where nothing is said: markdown, body and html are stored apart, \
@@ -41,7 +41,6 @@ doc_id, url and digest get bloom filters. An empty list switches that off: --blo
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
     /// The table: a file, an address, or `-` for standard input
     #[arg(value_name = "IN")]
@@ -108,7 +107,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     {
         return Err(Failure::request(format!("`{option}` is for outputs that are .tatami files")));
     }
-    if args.stored && to.in_arrow().is_some() || args.stored && to == Format::Tatami {
+    if args.stored && (to == Format::Tatami || to.in_arrow().is_some()) {
         return Err(Failure::request("`--stored` is for outputs that are CSV or JSONL"));
     }
     let source = args.making.input(&args.from).source()?;

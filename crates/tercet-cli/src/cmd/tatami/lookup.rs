@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tercet::core::escape;
-use tercet::tatami::{Access, Collection, File, Found, OpenOptions};
+use tercet::tatami::{Access, Collection, File, Found, OpenOptions, Scalar};
 
 use super::cat::warn;
 use super::columns::{AsStored, Columns};
@@ -97,8 +97,20 @@ fn find(args: &Args) -> Result<Answer, Failure> {
     }
     let file = open_to_print(args.input.source()?)?;
     args.columns.of(&file)?;
-    let found = file.lookup(&file.parse_key(&args.key)?)?;
+    let found = file.lookup(&key(&file, &args.key)?)?;
     Ok(Answer { name: file.name().to_string(), place: found.map(|place| (file, place)) })
+}
+
+/// The key that a text means: a date or a decimal where a note says that keys are some.
+fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
+    let meant = file.schema().sort_key().and_then(|column| {
+        let meaning = file.meanings().get(column).copied().flatten()?;
+        meaning.read(file.schema().fields().get(column)?.kind, text)
+    });
+    match meant {
+        Some(key) => Ok(key),
+        None => Ok(file.parse_key(text)?),
+    }
 }
 
 fn told<'a>(args: &'a Args, file: &'a str, place: Option<Found>, values: Option<Box<RawValue>>) -> Told<'a> {

@@ -10,7 +10,7 @@ pub(super) fn split(text: &str, separator: char, brackets: bool) -> Vec<&str> {
             '`' if is_quoted || text[start..at].trim().is_empty() => is_quoted = !is_quoted,
             // Two of them are one of the name.
             '`' if text[..at].ends_with('`') && text[start..].trim_start().starts_with('`') => {
-                is_quoted = true
+                is_quoted = true;
             }
             _ if is_quoted => {}
             '[' if brackets => depth += 1,

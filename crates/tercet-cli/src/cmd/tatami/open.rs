@@ -18,8 +18,9 @@ pub(super) fn open_to_print(source: Arc<dyn ByteSource>) -> Result<File, Failure
 }
 
 /// Opens a file; what is none is told by what it is instead, where its first bytes say so.
-fn opened(source: Arc<dyn ByteSource>, options: OpenOptions) -> Result<File, Failure> {
-    let error = match File::from_source(Arc::clone(&source), options) {
+fn opened(bytes: Arc<dyn ByteSource>, options: OpenOptions) -> Result<File, Failure> {
+    let source = Arc::clone(&bytes);
+    let error = match File::from_source(bytes, options) {
         Ok(file) => return Ok(file),
         Err(error) => error,
     };

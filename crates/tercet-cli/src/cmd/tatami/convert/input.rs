@@ -70,19 +70,13 @@ pub(super) fn open(
     let read = Arc::new(AtomicU64::new(0));
     let source: Arc<dyn ByteSource> = Arc::new(Watched { source, read: Arc::clone(&read) });
     let roles = if asked.into_tatami { asked.roles.of_table()? } else { arrow::Roles::none() };
+    let only = read_names(asked)?;
     if let Some(format) = format.in_arrow() {
-        let names = asked.columns.names()?;
-        let condition = asked.condition.condition().map(Condition::parsed).transpose()?;
-        let read_names = names.clone().map(|mut names| {
-            let tested = condition.iter().flat_map(|condition| condition.expr().columns());
-            names.extend(tested.map(str::to_owned));
-            names
-        });
         let options = Options::new()
             .with_roles(roles)
             .with_timestamps(asked.timestamps)
             .with_interop(asked.interop)
-            .with_columns(read_names);
+            .with_columns(only);
         let batch = asked.batch.or(asked.interop.then_some(INTEROP_BATCH_ROWS));
         let rows = Rows::open(source, format, &options, batch).map_err(|error| explained(error, asked))?;
         for told in rows.warnings() {
@@ -96,7 +90,7 @@ pub(super) fn open(
     }
     if is_text {
         let name = Arc::clone(source.name());
-        let text = TextTable::open(source, format.delimiter(), asked.declared, out)?;
+        let text = TextTable::open(source, format.delimiter(), asked.declared, only, out)?;
         let mut fields = text.fields();
         roles.apply_said(&mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
@@ -128,11 +122,19 @@ pub(super) fn open(
     Ok(Open { table, rows: Kind::Tatami(Box::new(scan.batches())), choice, read, pairs })
 }
 
+/// The columns that have to be read: those that are asked for, and those of the condition; none if all are.
+fn read_names(asked: &Asked<'_>) -> Result<Option<Vec<String>>, Failure> {
+    let Some(mut names) = asked.columns.names()? else { return Ok(None) };
+    if let Some(condition) = asked.condition.condition() {
+        names.extend(condition.parsed()?.expr().columns().into_iter().map(str::to_owned));
+    }
+    Ok(Some(names))
+}
+
 /// Types that are refused, with what to do about them.
 fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
     let arrow::Error::Types { name, columns } = &error else { return error.into() };
-    let is_list =
-        |kind: &str| ["List", "LargeList", "FixedSizeList"].iter().any(|head| kind.starts_with(head));
+    let is_list = |kind: &str| kind.starts_with("list of ");
     if asked.interop && columns.iter().all(|refused| is_list(&refused.kind)) {
         let told: Vec<String> =
             columns.iter().map(|refused| format!("`{}`", escape::name(&refused.column))).collect();

@@ -81,12 +81,17 @@ impl Rows {
     }
 
     /// Adds the row of an object.
-    pub(super) fn object(&mut self, text: &str, line: u64) -> Result<(), Refused> {
+    pub(super) fn object(
+        &mut self,
+        text: &str,
+        line: u64,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), Refused> {
         self.row += 1;
         self.lines.push(line);
         let (mut expected, mut found) = (0, 0);
         let Self { builders, by_name, last, row, .. } = self;
-        json::object::<Refused>(text, |key, token| {
+        json::object::<Refused>(text, is_wanted, |key, token| {
             // Most inputs have their names in the same order in every row.
             let column = match builders.get(expected).filter(|builder| builder.name() == key) {
                 Some(_) => expected,

@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tercet::core::escape;
+use tercet::tatami::meaning::is_number;
 use tercet::tatami::{Bitmap, Column, Field, Lists, Meaning, Scalar, Strings, Type, Values};
 
-use super::infer::is_number;
 use super::json;
 use super::token::Token;
 

@@ -14,9 +14,10 @@ pub(super) struct Wrong {
     pub(super) why: &'static str,
 }
 
-/// Hands over every key of an object with its value.
+/// Hands over every key of an object with its value. What stands at keys that are not wanted may be nested.
 pub(super) fn object<'a, E: From<Wrong>>(
     line: &'a str,
+    is_wanted: impl Fn(&str) -> bool,
     mut each: impl FnMut(Cow<'a, str>, Token<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut reader = Reader { text: line, at: 0 };
@@ -36,8 +37,12 @@ pub(super) fn object<'a, E: From<Wrong>>(
             if !reader.took(b':') {
                 return Err(reader.wrong("`:` is expected").into());
             }
-            let value = reader.value(true)?;
-            each(key, value)?;
+            if is_wanted(&key) {
+                let value = reader.value(true)?;
+                each(key, value)?;
+            } else {
+                reader.skip(0)?;
+            }
             reader.space();
             if reader.took(b',') {
                 continue;
@@ -116,6 +121,47 @@ impl<'a> Reader<'a> {
             Some(b'[') => Err(self.wrong("lists of lists cannot be stored")),
             Some(b'{') => Err(self.wrong("objects in objects cannot be stored")),
             _ => Err(self.wrong("a value is expected")),
+        }
+    }
+
+    /// Passes over any value.
+    fn skip(&mut self, depth: usize) -> Result<(), Wrong> {
+        /// Deeper values are refused: each level takes from the stack.
+        const DEEPEST: usize = 128;
+        self.space();
+        let close = match self.peek() {
+            Some(b'[') => b']',
+            Some(b'{') => b'}',
+            _ => return self.value(false).map(drop),
+        };
+        if depth == DEEPEST {
+            return Err(self.wrong("values stand too deep in one another"));
+        }
+        self.at += 1;
+        self.space();
+        if self.took(close) {
+            return Ok(());
+        }
+        loop {
+            if close == b'}' {
+                self.space();
+                if self.peek() != Some(b'"') {
+                    return Err(self.wrong("a name in quotes is expected"));
+                }
+                self.string()?;
+                self.space();
+                if !self.took(b':') {
+                    return Err(self.wrong("`:` is expected"));
+                }
+            }
+            self.skip(depth + 1)?;
+            self.space();
+            if self.took(close) {
+                return Ok(());
+            }
+            if !self.took(b',') {
+                return Err(self.wrong("`,` or the end of the value is expected"));
+            }
         }
     }
 
@@ -266,10 +312,14 @@ mod tests {
             }
         }
         let mut all = Map::new();
-        object::<Wrong>(line, |key, token| {
-            all.insert(key.into_owned(), value(token));
-            Ok(())
-        })?;
+        object::<Wrong>(
+            line,
+            |_| true,
+            |key, token| {
+                all.insert(key.into_owned(), value(token));
+                Ok(())
+            },
+        )?;
         Ok(Value::Object(all))
     }
 
@@ -347,5 +397,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_wanted_may_be_nested() {
+        let seen = |line: &str| {
+            let mut keys = Vec::new();
+            object::<Wrong>(
+                line,
+                |key| key == "a",
+                |key, _| {
+                    keys.push(key.into_owned());
+                    Ok(())
+                },
+            )
+            .map(|()| keys)
+        };
+        for line in [
+            r#"{"x":{"y":[[1],{"z":null}],"":"}"},"a":1}"#,
+            r#"{"a":1,"x":[ ] , "y" : { } }"#,
+            r#"{"x":"]","a":[1]}"#,
+        ] {
+            assert_eq!(seen(line).unwrap(), ["a"], "{line}");
+        }
+        for line in [
+            r#"{"x":{"y"},"a":1}"#,
+            r#"{"x":[1,],"a":1}"#,
+            r#"{"x":{,},"a":1}"#,
+            r#"{"x":[1}"#,
+            r#"{"x":tru}"#,
+        ] {
+            assert!(serde_json::from_str::<Value>(line).is_err() && seen(line).is_err(), "{line}");
+        }
+        assert!(seen(&format!("{{\"x\":{}}}", "[".repeat(100_000))).is_err());
     }
 }

@@ -87,7 +87,7 @@ impl Text {
             let failure = Failure::request("`--delimiter`, `--no-header` and `--null` are for CSV");
             return Err(failure.with_hint("tell that the input is CSV: `--format csv`"));
         }
-        Ok(Form::Jsonl)
+        Ok(Form::Jsonl { only: None })
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Roles {
 }
 
 /// The names of lists that were given.
-fn list(given: &Option<Vec<String>>) -> Result<Option<Vec<String>>, Failure> {
+fn list(given: Option<&Vec<String>>) -> Result<Option<Vec<String>>, Failure> {
     let Some(given) = given else { return Ok(None) };
     let mut all = Vec::new();
     for text in given {
@@ -56,14 +56,15 @@ impl Roles {
     #[cfg(feature = "arrow")]
     pub(in crate::cmd::tatami) fn of_table(&self) -> Result<tercet::arrow::Roles, Failure> {
         let mut roles = tercet::arrow::Roles::by_name();
-        (roles.blob, roles.bloom, roles.dict) = (list(&self.blob)?, list(&self.bloom)?, list(&self.dict)?);
+        (roles.blob, roles.bloom, roles.dict) =
+            (list(self.blob.as_ref())?, list(self.bloom.as_ref())?, list(self.dict.as_ref())?);
         roles.sort_key.clone_from(&self.sort_key);
         Ok(roles)
     }
 
     /// The columns with their roles.
     pub(super) fn apply(&self, mut fields: Vec<Field>) -> Result<Schema, Failure> {
-        for name in &list(&self.blob)?.unwrap_or_default() {
+        for name in &list(self.blob.as_ref())?.unwrap_or_default() {
             let field = named(&mut fields, name, "--blob")?;
             if !matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef) {
                 let (name, kind) = (escape::name(name), field.kind);
@@ -74,10 +75,10 @@ impl Roles {
             field.kind = Type::BlobRef;
             field.blob_separated = true;
         }
-        for name in &list(&self.bloom)?.unwrap_or_default() {
+        for name in &list(self.bloom.as_ref())?.unwrap_or_default() {
             named(&mut fields, name, "--bloom")?.bloom = true;
         }
-        for name in &list(&self.dict)?.unwrap_or_default() {
+        for name in &list(self.dict.as_ref())?.unwrap_or_default() {
             named(&mut fields, name, "--dict")?.dictionary_hint = true;
         }
         if let Some(name) = &self.sort_key {

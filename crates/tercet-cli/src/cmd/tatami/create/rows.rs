@@ -19,7 +19,10 @@ use crate::ui::Bar;
 /// How an input is written.
 #[derive(Clone, Debug)]
 pub(super) enum Form {
-    Jsonl,
+    Jsonl {
+        /// The names that are looked at; none looks at all.
+        only: Option<Vec<String>>,
+    },
     Csv {
         delimiter: u8,
         /// The first record has the names.
@@ -29,27 +32,41 @@ pub(super) enum Form {
     },
 }
 
+impl Form {
+    /// Whether a name is looked at.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        match self {
+            Self::Jsonl { only: Some(only) } => only.iter().any(|known| known == name),
+            _ => true,
+        }
+    }
+}
+
 /// Finds the columns of an input by looking at all of it.
 pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Field>, Failure> {
     let mut inference = Inference::default();
     let class = Class::Request;
     match form {
-        Form::Jsonl => {
+        Form::Jsonl { .. } => {
             // Where each column was last seen, to notice a name that comes twice.
             let mut last: Vec<u64> = Vec::new();
             each_line(lines, bar, |text, line| {
-                json::object::<Refused>(text, |key, token| {
-                    if key.is_empty() {
-                        return Err(Refused::Row("a column has no name".to_owned()));
-                    }
-                    let column = inference.column(&key);
-                    last.resize(last.len().max(column + 1), 0);
-                    if std::mem::replace(&mut last[column], line) == line {
-                        return Err(in_column(&key, "is there twice"));
-                    }
-                    inference.see(column, &token, line);
-                    Ok(())
-                })?;
+                json::object::<Refused>(
+                    text,
+                    |key| form.wants(key),
+                    |key, token| {
+                        if key.is_empty() {
+                            return Err(Refused::Row("a column has no name".to_owned()));
+                        }
+                        let column = inference.column(&key);
+                        last.resize(last.len().max(column + 1), 0);
+                        if std::mem::replace(&mut last[column], line) == line {
+                            return Err(in_column(&key, "is there twice"));
+                        }
+                        inference.see(column, &token, line);
+                        Ok(())
+                    },
+                )?;
                 inference.end_row();
                 Ok(())
             })?;
@@ -99,8 +116,8 @@ pub(super) fn read(
 ) -> Result<(), Failure> {
     let mut rows = Rows::new(fields);
     match form {
-        Form::Jsonl => each_line(lines, bar, |text, line| {
-            rows.object(text, line)?;
+        Form::Jsonl { .. } => each_line(lines, bar, |text, line| {
+            rows.object(text, line, |key| form.wants(key))?;
             rows.hand_over_if_full(&mut each)
         })?,
         Form::Csv { nulls, .. } => {

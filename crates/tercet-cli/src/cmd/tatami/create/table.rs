@@ -23,19 +23,22 @@ pub(in crate::cmd::tatami) struct TextTable {
 }
 
 impl TextTable {
-    /// Opens CSV, if there is a delimiter, or JSONL. Columns that are not declared are found by looking at everything.
+    /// Opens CSV, if there is a delimiter, or JSONL, of which only some columns may be looked at. Columns that are not declared
+    /// are found by looking at everything.
     pub(in crate::cmd::tatami) fn open(
         source: Arc<dyn ByteSource>,
         delimiter: Option<u8>,
         declared: Option<&Declared>,
+        only: Option<Vec<String>>,
         out: &Ui,
     ) -> Result<Self, Failure> {
         let form = match delimiter {
             Some(delimiter) => Form::Csv { delimiter, has_header: true, nulls: Vec::new() },
-            None => Form::Jsonl,
+            None => Form::Jsonl { only },
         };
         let fields = if let Some(declared) = declared {
-            declared.fields()
+            let is_there = |field: &Field| form.wants(&field.name);
+            declared.fields().into_iter().filter(is_there).collect()
         } else {
             let bar = out.bar("looking", source.len());
             rows::infer(&mut Lines::of(Arc::clone(&source)), &form, &bar)?
