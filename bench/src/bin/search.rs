@@ -146,12 +146,17 @@ fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> 
     let four: Questions = (0..200)
         .map(|_| (0..4).map(|_| frequent[random.below(frequent.len())].1.clone()).collect())
         .collect();
-    vec![
+    let mut all = vec![
         ("1 word", some(1, &mut random)),
         ("2 words", some(2, &mut random)),
         ("3 words", some(3, &mut random)),
         ("4 frequent words", four),
-    ]
+    ];
+    // For a look at one kind alone.
+    if let Some(kind) = option("--kind") {
+        all.retain(|(name, _)| name.starts_with(&kind));
+    }
+    all
 }
 
 /// The three sides take turns over all questions; each question counts with its median.

@@ -15,6 +15,7 @@ pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod explain;
+mod folder;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod inspect;

@@ -127,3 +127,61 @@ fn a_file_that_was_written_anew_must_be_added_again() {
     assert_eq!(folder.ok("lookup days 120 --columns day").out, "{\"day\":\"new\"}\n");
     assert!(folder.ok("collection list days").out.contains("rows:       101\n"));
 }
+
+#[test]
+fn all_files_of_a_collection_are_asked() {
+    let folder = days();
+    let rows = folder.ok("cat days").out;
+    assert_eq!(rows.lines().count(), 150);
+    assert_eq!(rows.lines().last().unwrap(), r#"{"key":249,"day":"wed"}"#);
+    let words =
+        ["cat", "days", "--columns", "day,key", "--where", "key >= 148 and key < 202", "--limit", "3"];
+    assert_eq!(
+        folder.ran(&words).out,
+        "{\"day\":\"tue\",\"key\":148}\n{\"day\":\"tue\",\"key\":149}\n{\"day\":\"wed\",\"key\":200}\n"
+    );
+    assert_eq!(folder.ok("count days").out, "150\n");
+    assert_eq!(folder.ran(&["count", "days", "--where", "key > 110"]).out, "89\n");
+    let told: Value =
+        serde_json::from_str(&folder.ran(&["count", "days", "-w", "key<10", "--json"]).out).unwrap();
+    assert_eq!((told["rows"].as_u64(), told["count"].as_u64()), (Some(150), Some(10)));
+    // Files that cannot hold a row are not even opened: this one could not be.
+    std::fs::write(folder.path("days/wed.tatami"), b"gone").unwrap();
+    assert_eq!(folder.ran(&["count", "days", "--where", "key < 110"]).out, "60\n");
+    let explained = folder.ran(&["explain", "days", "--where", "key < 10"]).out;
+    assert!(explained.starts_with("3 files, 2 left out by the manifest\nmon.tatami:\n"), "{explained}");
+    let told = folder.ran(&["explain", "days", "--where", "key < 10", "--json"]).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((told["files_pruned"].as_u64(), &told["members"][0]["file"]), (Some(2), &"mon.tatami".into()));
+    assert_ne!(folder.run("cat days").code, 0);
+    // What is wrong is told with a mark.
+    let wrong = folder.ran(&["count", "days", "--where", "kez = 1"]);
+    assert_eq!(wrong.code, 8);
+    assert!(wrong.err.contains("^^^"), "{}", wrong.err);
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    for words in ["cat empty", "count empty", "lookup empty 1"] {
+        let refused = folder.run(words);
+        assert!(refused.code == 8 && refused.err.contains("a folder without a manifest"), "{}", refused.err);
+    }
+}
+
+/// A number that is cents in one file and mills in another is no number of both.
+#[cfg(feature = "arrow")]
+#[test]
+fn files_whose_columns_mean_something_else_are_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("c")).unwrap();
+    folder.write("a.csv", "price\n1.25\n");
+    folder.ok("convert a.csv c/a.tatami --schema price:decimal128[9,2]");
+    folder.ok("convert a.csv c/b.tatami --schema price:decimal128[9,3]");
+    folder.ok("collection add c c/a.tatami");
+    assert_eq!(folder.ok("cat c").out, "{\"price\":1.25}\n");
+    folder.ok("collection add c c/b.tatami");
+    let refused = folder.run("cat c");
+    assert_ne!(refused.code, 0);
+    assert!(
+        refused.err.contains("b.tatami") && refused.err.contains("means something else"),
+        "{}",
+        refused.err
+    );
+}

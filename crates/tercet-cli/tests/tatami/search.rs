@@ -167,3 +167,52 @@ fn what_cannot_be_is_refused() {
     assert!(other.code == 8 && other.err.contains("is no search segment"), "{}", other.err);
     assert_ne!(folder.run("index docs -o docs.tatami").code, 0, "a file that is there is not replaced");
 }
+
+#[cfg(feature = "arrow")]
+#[test]
+fn rows_of_parquet_are_documents() {
+    let folder = Folder::new();
+    let rows = "{\"id\":7,\"url\":\"u/1\",\"title\":\"Foxes\",\"body\":\"one red fox\",\"n\":1.5}\n\
+        {\"id\":8,\"url\":\"u/2\",\"title\":null,\"body\":\"two dogs\",\"n\":null}\n";
+    folder.write("d.jsonl", rows);
+    folder.ok("convert d.jsonl d.parquet");
+    folder.ok("index d.parquet -o p.tatami");
+    folder.ok("index d.jsonl -o j.tatami");
+    assert_eq!(folder.read("p.tatami"), folder.read("j.tatami"));
+    let (_, found) = hits(&folder, &["p.tatami", "fox"]);
+    assert_eq!((&found[0]["doc_id"], &found[0]["title"]), (&"7".into(), &"Foxes".into()));
+    folder.ok("index d.parquet -o n.tatami --body-field title --id-field url");
+    let (_, found) = hits(&folder, &["n.tatami", "foxes"]);
+    assert_eq!(found[0]["doc_id"], "u/1");
+    for (words, says) in [
+        ("index d.parquet -o x.tatami --body-field nothing", "has no column `nothing`"),
+        (
+            "index d.parquet -o x.tatami --url-field n --id-field title",
+            "row 1: has neither an identity nor `n`",
+        ),
+        ("index d.jsonl -o x.tatami --format parquet", "d.jsonl"),
+    ] {
+        let refused = folder.run(words);
+        assert!(refused.code > 1 && refused.err.contains(says), "{words}: {}", refused.err);
+        assert!(!folder.names().contains(&"x.tatami".to_owned()));
+    }
+}
+
+/// Rows of deleted documents stay in the file, and nobody is left in doubt about it.
+#[test]
+fn deleted_documents_are_mentioned() {
+    let folder = folder();
+    folder.ok("index docs -o docs.tatami");
+    assert_eq!(folder.ok("count docs.tatami").err, "");
+    let id =
+        folder.ok("cat docs.tatami --columns doc_id --limit 1").out.split('"').nth(3).unwrap().to_owned();
+    folder.ok(&format!("delete docs.tatami --id {id}"));
+    for words in ["count docs.tatami", "cat docs.tatami --columns url"] {
+        let said = folder.ok(words);
+        assert!(said.err.contains("docs.tatami: 1 row is of deleted documents"), "{words}: {}", said.err);
+    }
+    let told: Value = serde_json::from_str(&folder.ok("count docs.tatami --json").out).unwrap();
+    assert_eq!((told["count"].as_u64(), told["deleted"].as_u64()), (Some(3), Some(1)));
+    let wrong = said(folder.command().args(["delete", "docs.tatami", "--where", "nothing = 1"]));
+    assert!(wrong.code == 8 && wrong.err.contains("^^^^^^^"), "{}", wrong.err);
+}

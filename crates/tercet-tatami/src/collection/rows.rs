@@ -6,6 +6,7 @@ use super::{Collection, Member};
 use crate::fault::{Error, Fault};
 use crate::file::File;
 use crate::lookup::Found;
+use crate::meaning::Meaning;
 use crate::predicate::{Expr, Predicate, Summary};
 use crate::scalar::Scalar;
 use crate::scan::{Batch, Batches, Scan};
@@ -170,7 +171,9 @@ impl CollectionScan<'_> {
     /// The rows that fulfil the condition: the members by path, the rows of each in order.
     pub fn batches(&self) -> Result<CollectionBatches, Error> {
         let members = self.members()?;
-        let schema = self.collection.schema()?;
+        let first = self.collection.members().first();
+        let first = first.map(|member| self.collection.open_member(member)).transpose()?;
+        let schema = first.as_ref().map(|file| Arc::clone(file.schema()));
         let names: Vec<String> = match (&self.columns, &schema) {
             (Some(names), _) => names.clone(),
             (None, Some(schema)) => schema.fields().iter().map(|field| field.name.to_string()).collect(),
@@ -190,6 +193,7 @@ impl CollectionScan<'_> {
             condition: self.condition.clone(),
             batch_rows: self.batch_rows,
             schema,
+            meanings: first.map(|file| file.meanings()).unwrap_or_default(),
             names,
             members: members.into_iter(),
             current: None,
@@ -214,6 +218,7 @@ pub struct CollectionBatches {
     condition: Option<Expr>,
     batch_rows: u64,
     schema: Option<Arc<Schema>>,
+    meanings: Vec<Option<Meaning>>,
     names: Vec<String>,
     members: std::vec::IntoIter<Member>,
     current: Option<(Arc<str>, Batches)>,
@@ -247,7 +252,7 @@ impl CollectionBatches {
         }
     }
 
-    /// Columns of one name have one type in all members.
+    /// Columns of one name have one type and one meaning in all members.
     fn check(&self, file: &File) -> Result<(), Error> {
         let (Some(schema), Some(first)) = (&self.schema, self.collection.members().first()) else {
             return Ok(());
@@ -266,6 +271,11 @@ impl CollectionBatches {
                     one.0,
                     other.0
                 );
+                return Err(file.error(Fault::Unlike { other: first.path.as_str().into(), why: why.into() }));
+            }
+            let meant = |schema: &Schema, all: &[Option<Meaning>]| all.get(schema.index_of(name)?).copied();
+            if meant(schema, &self.meanings) != meant(file.schema(), &file.meanings()) {
+                let why = format!("column `{}` means something else there", tercet_core::escape::name(name));
                 return Err(file.error(Fault::Unlike { other: first.path.as_str().into(), why: why.into() }));
             }
         }

@@ -27,6 +27,8 @@ struct Search<'c, 'a> {
     /// All scores must exceed this, or reach it before there are k.
     seed: f32,
     scored: u64,
+    /// What bounds are multiplied with: see [`widened`].
+    slack: f64,
     /// What each word adds to the document at hand.
     parts: Vec<f32>,
     /// Scores of the documents of a window, and which of them there are.
@@ -46,11 +48,12 @@ pub(super) fn best(
     // What k documents reach by one word they reach by all; but only if none of them is left out.
     let reached = cursors.iter().map(|cursor| if allowed.is_none() { cursor.reached_by(k) } else { 0.0 });
     let seed = reached.fold(seed, f32::max);
-    let mut search = Search { cursors, allowed, top: Top::new(k), seed, scored: 0, parts, sums, bits };
+    let slack = widened(1.0, cursors.len());
+    let mut search = Search { cursors, allowed, top: Top::new(k), seed, scored: 0, slack, parts, sums, bits };
     if search.cursors.len() == 1 {
-        search.alone()?
+        search.alone()?;
     } else {
-        search.run()?
+        search.run()?;
     }
     Ok((search.top.into_sorted(), search.scored))
 }
@@ -59,7 +62,7 @@ impl Search<'_, '_> {
     /// Whether no document with a bound like this can be among the best.
     #[inline]
     fn hopeless(&self, bound: f64) -> bool {
-        let bound = widened(bound, self.cursors.len());
+        let bound = bound * self.slack;
         bound < f64::from(self.seed) || self.top.is_full() && bound <= f64::from(self.top.threshold())
     }
 
@@ -175,7 +178,9 @@ impl Search<'_, '_> {
             rest += f64::from(bounds[aside].0);
             aside += 1;
         }
-        let (aside, telling) = bounds.split_at(aside);
+        let (aside, telling) = bounds.split_at_mut(aside);
+        // Added in the order of the query, scores are those of the format, to the bit.
+        telling.sort_unstable_by_key(|(_, index)| *index);
         match telling {
             [] => Ok(()),
             [(_, only)] => self.one(start, end, *only, aside, rest),
@@ -206,7 +211,7 @@ impl Search<'_, '_> {
             {
                 continue;
             }
-            self.look(*document, &[(0.0, only)], aside, rest)?;
+            self.look(*document, *score, &[(0.0, only)], aside, rest)?;
         }
         Ok(())
     }
@@ -233,18 +238,24 @@ impl Search<'_, '_> {
                 bits[at / 64] |= 1 << (at % 64);
             }
         }
+        let mut cut = self.cut(rest);
         for (word, bits) in bits[..len.div_ceil(64)].iter_mut().enumerate() {
             let mut left = std::mem::take(bits);
             while left != 0 {
                 let at = word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let sum = std::mem::take(&mut sums[at]);
-                if self.is_hopeless_now(sum, rest) {
+                if sum <= cut || self.is_hopeless_now(sum, rest) {
                     continue;
                 }
                 let document = start + u32::try_from(at).unwrap_or(0);
                 if self.allowed.is_none_or(|mask| mask.get(document as usize)) {
-                    self.look(document, telling, aside, rest)?;
+                    if aside.is_empty() {
+                        self.offer(document, sum);
+                    } else {
+                        self.look(document, sum, telling, aside, rest)?;
+                    }
+                    cut = self.cut(rest);
                 }
             }
         }
@@ -260,38 +271,45 @@ impl Search<'_, '_> {
     /// A score that a document must exceed if other words add at most `rest`; rounded down, so that it is a first sieve only.
     fn cut(&self, rest: f64) -> f32 {
         let least = if self.top.is_full() { self.top.threshold().max(self.seed) } else { self.seed };
-        let narrowed = f64::from(least) * 2.0 - widened(f64::from(least), self.cursors.len());
+        let narrowed = f64::from(least) * (2.0 - self.slack);
         #[expect(clippy::cast_possible_truncation, reason = "made smaller by more than the rounding")]
         let cut = (narrowed - rest) as f32;
         if cut > 0.0 { cut * (1.0 - 2.0 * f32::EPSILON) } else { -1.0 }
     }
 
-    /// Computes the score of a document as the format says, unless it turns out that it cannot matter.
+    /// Computes the score of a document as the format says, unless it turns out that it cannot matter. The words that tell of
+    /// it add `sum`.
     fn look(
         &mut self,
         document: u32,
+        sum: f32,
         telling: &[(f32, usize)],
         aside: &[(f32, usize)],
         mut rest: f64,
     ) -> Result<(), Fault> {
         self.parts.fill(0.0);
-        let mut sum = 0.0;
-        for (_, index) in telling {
-            if self.cursors[*index].find(document)? {
-                let score = self.cursors[*index].score()?;
-                self.parts[*index] = score;
-                sum += f64::from(score);
-            }
-        }
+        let mut all = f64::from(sum);
         for (bound, index) in aside.iter().rev() {
-            if self.hopeless(sum + rest) {
+            if self.hopeless(all + rest) {
                 return Ok(());
             }
             rest -= f64::from(*bound);
             if self.cursors[*index].find(document)? {
                 let score = self.cursors[*index].score()?;
                 self.parts[*index] = score;
-                sum += f64::from(score);
+                all += f64::from(score);
+            }
+        }
+        if self.hopeless(all) {
+            return Ok(());
+        }
+        if let [(_, only)] = telling {
+            self.parts[*only] = sum;
+        } else {
+            for (_, index) in telling {
+                if self.cursors[*index].find(document)? {
+                    self.parts[*index] = self.cursors[*index].score()?;
+                }
             }
         }
         let score = self.parts.iter().fold(0.0f32, |sum, part| sum + part);

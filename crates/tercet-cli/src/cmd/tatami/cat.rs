@@ -1,9 +1,10 @@
 //! `tatami cat`: rows as JSON.
 
-use tercet::tatami::{Column, Expr, File};
+use tercet::tatami::{Collection, Column, Expr, File};
 
 use super::columns::{AsStored, Columns};
 use super::condition::Where;
+use super::folder::{self, note_deleted};
 use super::odd::warning;
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
@@ -22,6 +23,7 @@ Examples:
   tatami cat crawl.tatami --columns url,status     some columns, in this order
   tatami cat crawl.tatami --limit 5 | jq .url
   tatami cat crawl.tatami --where 'status = 404 or url prefix \"https://a\"'
+  tatami cat crawl                                 the rows of all files of a collection
 
 Conditions compare columns with values: = != < <= > >=, in (1, 2), between 1 and 2, prefix \"text\", contains for \
 lists, is null, joined with and, or, not and parentheses. A comparison with null is neither true nor false.
@@ -47,14 +49,44 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(collection) = folder::collection(&args.input)? {
+        return print_all(&collection, args, out);
+    }
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.of(&file)?;
     let limit = if args.limit == 0 { u64::MAX } else { args.limit };
     let writer = RowWriter::new(args.values.shown(&file, &columns));
-    match args.condition.of(&file)? {
+    let outcome = match args.condition.of(&file)? {
         Some(condition) => print_where(&file, &columns, &condition, limit, writer, out),
         None => print(&file, &columns, limit, writer, out),
+    }?;
+    note_deleted(&file, out)?;
+    Ok(outcome)
+}
+
+/// Prints the rows of all members of a collection.
+fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let Some(first) = folder::first_of(collection)? else { return Ok(Outcome::Done) };
+    let columns = args.columns.of(&first)?;
+    let mut writer = RowWriter::new(args.values.shown(&first, &columns));
+    let scan = folder::question(collection, &first, &args.columns, &args.condition)?;
+    let mut left = if args.limit == 0 { u64::MAX } else { args.limit };
+    for batch in scan.with_batch_rows(batch_rows(&first, &columns)).batches()? {
+        if is_interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let batch = batch?.batch;
+        let rows = batch.rows.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        for text in pieces(&mut writer, &batch.columns, rows) {
+            out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
+        }
+        left -= rows as u64;
+        if left == 0 {
+            break;
+        }
     }
+    warn(&folder::name(&args.input.path), &writer, out)?;
+    Ok(Outcome::Done)
 }
 
 /// Prints the first rows that fulfil a condition.
@@ -82,7 +114,7 @@ fn print_where(
             break;
         }
     }
-    warn(file, &writer, out)?;
+    warn(file.name(), &writer, out)?;
     Ok(Outcome::Done)
 }
 
@@ -106,7 +138,7 @@ pub(super) fn print(
             out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
         }
     }
-    warn(file, &writer, out)?;
+    warn(file.name(), &writer, out)?;
     Ok(Outcome::Done)
 }
 
@@ -116,12 +148,12 @@ pub(super) fn batch_rows(file: &File, columns: &[usize]) -> u64 {
 }
 
 /// Tells on standard error about values that were not printed as they are.
-pub(super) fn warn(file: &File, writer: &RowWriter, out: &mut Ui) -> Result<(), Failure> {
+pub(super) fn warn(name: &str, writer: &RowWriter, out: &mut Ui) -> Result<(), Failure> {
     let not_finite = "NaN and infinities are printed as null";
     let not_utf8 = "text that is not valid UTF-8 is printed with \\ufffd for each wrong byte";
     let warnings = [
-        warning(file.name(), writer, not_finite, |odd| odd.not_finite),
-        warning(file.name(), writer, not_utf8, |odd| odd.not_utf8),
+        warning(name, writer, not_finite, |odd| odd.not_finite),
+        warning(name, writer, not_utf8, |odd| odd.not_utf8),
     ];
     warnings.into_iter().flatten().try_for_each(|warning| out.note(warning))
 }

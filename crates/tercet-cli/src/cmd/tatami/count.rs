@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
+use super::columns::Columns;
 use super::condition::Where;
+use super::folder::{self, deleted_rows, note_deleted};
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -13,6 +15,7 @@ Examples:
   tatami count crawl.tatami
   tatami count crawl.tatami --where 'status >= 400'
   tatami count crawl.tatami --where 'url prefix \"https://a\" and not (lang in (\"de\", \"fr\"))'
+  tatami count crawl --where 'status >= 400'          in all files of a collection
 
 What zones, filters, bounds of pages and dictionaries answer is not read; `tatami explain` says how much that is.";
 
@@ -34,19 +37,38 @@ struct Told<'a> {
     file: &'a str,
     rows: u64,
     count: u64,
+    /// Rows of a segment whose documents were deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<u64>,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(collection) = folder::collection(&args.input)? {
+        let first = folder::first_of(&collection)?;
+        let asked = |first| folder::question(&collection, first, &Columns::default(), &args.condition);
+        let count = first.as_ref().map(asked).transpose()?.map_or(Ok(0), |scan| scan.count())?;
+        let file = &folder::name(&args.input.path);
+        return tell(args, &Told { file, rows: collection.rows(), count, deleted: None }, out);
+    }
     let file = open_to_print(args.input.source()?)?;
     let mut scan = file.scan();
     if let Some(condition) = args.condition.of(&file)? {
         scan = scan.filter(&condition)?;
     }
     let count = scan.count()?;
+    let deleted = Some(deleted_rows(&file)?).filter(|deleted| *deleted > 0);
+    tell(args, &Told { file: file.name(), rows: file.rows(), count, deleted }, out)?;
+    if !args.json {
+        note_deleted(&file, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn tell(args: &Args, told: &Told<'_>, out: &mut Ui) -> Result<Outcome, Failure> {
     if args.json {
-        out.json(&Told { file: file.name(), rows: file.rows(), count })?;
+        out.json(told)?;
     } else {
-        out.line(count)?;
+        out.line(told.count)?;
     }
     Ok(Outcome::Done)
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tatami::predicate::Expr;
 use tercet::tatami::search::{Deleted, Doomed, delete};
+use tercet::tatami::{Access, File, OpenOptions};
 
+use super::condition::Condition;
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::ui::{Ui, WARN, paint};
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     id: Vec<String>,
     /// Documents that fulfil a condition on the columns
     #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["id", "ids_from"])]
-    condition: Option<String>,
+    condition: Option<Condition>,
     /// A file with an identity on each line; `-` reads standard input
     #[arg(long, value_name = "PATH")]
     ids_from: Option<PathBuf>,
@@ -56,8 +57,9 @@ struct Told<'a> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_on_disk(&args.file, "delete from")?;
     let deleted = match &args.condition {
-        Some(text) => {
-            let condition = Expr::parse(text).map_err(|error| Failure::request(error.to_string()))?;
+        Some(condition) => {
+            let options = OpenOptions::new().with_access(Access::Pread);
+            let condition = condition.of(&File::open_with(&args.file, options)?)?;
             delete(&args.file, &Doomed::Where(&condition))?
         }
         None => delete(&args.file, &Doomed::Ids(&identities(args)?))?,

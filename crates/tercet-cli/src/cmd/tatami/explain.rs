@@ -1,10 +1,13 @@
 //! `tatami explain`: what a condition lets a reader leave out.
 
 use serde::Serialize;
+use tercet::core::escape;
 use tercet::tatami::scan::{By, Explain, GroupExplain};
+use tercet::tatami::{Collection, File};
 
 use super::columns::Columns;
 use super::condition::Condition;
+use super::folder;
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -15,6 +18,7 @@ Examples:
   tatami explain crawl.tatami --where 'status = 404'
   tatami explain crawl.tatami --where 'url = \"https://example.org/\"' --groups
   tatami explain crawl.tatami --where 'status = 404' --json
+  tatami explain crawl --where 'status = 404'            which files of a collection are opened at all
 
 Footer, filters, page headers, bounds and dictionaries are read, but no values.";
 
@@ -44,22 +48,74 @@ struct Told<'a> {
     explained: &'a Explain,
 }
 
+/// What `--json` prints of a collection.
+#[derive(Serialize)]
+struct ToldOfAll {
+    file: String,
+    files: usize,
+    /// Files that the manifest alone leaves out.
+    files_pruned: usize,
+    members: Vec<ToldOfOne>,
+}
+
+#[derive(Serialize)]
+struct ToldOfOne {
+    file: String,
+    #[serde(flatten)]
+    explained: Explain,
+}
+
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(collection) = folder::collection(&args.input)? {
+        return explain_all(&collection, args, out);
+    }
     let file = open_to_print(args.input.source()?)?;
-    let columns = args.columns.of(&file)?;
-    let condition = args.condition.of(&file)?;
-    let explained = file.scan().column_positions(&columns)?.filter(&condition)?.explain()?;
+    let explained = explain(&file, args)?;
     if args.json {
         out.json(&Told { file: file.name(), explained: &explained })?;
         return Ok(Outcome::Done);
     }
-    out.line(&explained)?;
-    if args.groups {
+    show(&explained, args.groups, out)?;
+    Ok(Outcome::Done)
+}
+
+fn explain(file: &File, args: &Args) -> Result<Explain, Failure> {
+    let columns = args.columns.of(file)?;
+    let condition = args.condition.of(file)?;
+    Ok(file.scan().column_positions(&columns)?.filter(&condition)?.explain()?)
+}
+
+fn explain_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut members = Vec::new();
+    if let Some(first) = folder::first_of(collection)? {
+        for member in collection.prune(&args.condition.of(&first)?)? {
+            let explained = explain(&collection.open_member(member)?, args)?;
+            members.push(ToldOfOne { file: member.path.clone(), explained });
+        }
+    }
+    let files = collection.members().len();
+    let files_pruned = files - members.len();
+    if args.json {
+        out.json(&ToldOfAll { file: folder::name(&args.input.path), files, files_pruned, members })?;
+        return Ok(Outcome::Done);
+    }
+    let plural = if files == 1 { "" } else { "s" };
+    out.line(format_args!("{files} file{plural}, {files_pruned} left out by the manifest"))?;
+    for ToldOfOne { file, explained } in &members {
+        out.line(format_args!("{}:", escape::name(file)))?;
+        show(explained, args.groups, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn show(explained: &Explain, groups: bool, out: &mut Ui) -> Result<(), Failure> {
+    out.line(explained)?;
+    if groups {
         for group in &explained.detail {
             out.line(told(group))?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 fn told(group: &GroupExplain) -> String {

@@ -17,6 +17,8 @@ mod files;
 mod html;
 mod jsonl;
 mod markdown;
+#[cfg(feature = "arrow")]
+mod parquet;
 mod trec;
 
 use files::{Kind, Source};
@@ -27,12 +29,13 @@ Examples:
   tatami index notes.md page.html -o few.tatami --url-prefix https://example.org/
   tatami index crawl.jsonl -o crawl.tatami --snippet-only
   tatami index articles.jsonl -o articles.tatami --url-field link --body-field text
+  tatami index pages.parquet -o pages.tatami --body-field markdown
 
-The kind of a file is known by its name: .txt, .md, .html, .jsonl and .trec, or is told with --format. Of a folder \
+The kind of a file is known by its name: .txt, .md, .html, .jsonl, .trec and .parquet, or is told with --format. Of a folder \
 all such files are taken, in the order of their names.
 
 The address of a document is the path of its file within the folder, behind --url-prefix. Its identity is the \
-SHA-256 of the address, unless a line of JSONL or a document of TREC has its own.";
+SHA-256 of the address, unless a line of JSONL, a row of Parquet or a document of TREC has its own.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -157,6 +160,8 @@ impl Args {
         match wave {
             [source] if source.kind == Kind::Jsonl => jsonl::read(source, &self.names, bar, add),
             [source] if source.kind == Kind::Trec => trec::read(source, bar, add),
+            #[cfg(feature = "arrow")]
+            [source] if source.kind == Kind::Parquet => parquet::read(source, &self.names, bar, add),
             wave => {
                 let pages: Vec<Page> = wave
                     .par_iter()

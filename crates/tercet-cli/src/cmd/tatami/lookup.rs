@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tercet::core::escape;
-use tercet::tatami::{Access, Collection, File, Found, OpenOptions, Scalar};
+use tercet::tatami::{File, Found, Scalar};
 
 use super::cat::warn;
 use super::columns::{AsStored, Columns};
+use super::folder;
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         text.push(b'\n');
         out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
     }
-    warn(&file, &writer, out)?;
+    warn(file.name(), &writer, out)?;
     Ok(Outcome::Done)
 }
 
@@ -88,11 +89,9 @@ struct Answer {
 }
 
 fn find(args: &Args) -> Result<Answer, Failure> {
-    if args.input.is_on_disk() && args.input.path.is_dir() {
-        let options = OpenOptions::new().with_access(Access::Pread).with_invalid_utf8(true);
-        let collection = Collection::open_with(&args.input.path, options)?;
+    if let Some(collection) = folder::collection(&args.input)? {
         let found = collection.lookup(&collection.parse_key(&args.key)?)?;
-        let name = args.input.path.to_string_lossy().into_owned();
+        let name = folder::name(&args.input.path);
         return Ok(Answer { name, place: found.found.map(|(_, file, place)| (file, place)) });
     }
     let file = open_to_print(args.input.source()?)?;

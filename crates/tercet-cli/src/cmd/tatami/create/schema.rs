@@ -92,9 +92,12 @@ fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
     if let Some(kind) = Type::from_name(name) {
         return Ok((kind, None));
     }
-    let (_, kind) = Meaning::of_note(name)
+    // A note has one space behind each comma; nobody else needs to.
+    let parts: Vec<&str> = name.split(',').map(str::trim).collect();
+    let note = parts.join(", ");
+    let (_, kind) = Meaning::of_note(&note)
         .ok_or_else(|| format!("there is no type `{}`; types are {}", escape::name(name), known()))?;
-    Ok((kind, Some(name.to_owned())))
+    Ok((kind, Some(note)))
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ pub(super) enum Kind {
     Jsonl,
     /// Documents between <DOC> and </DOC>
     Trec,
+    /// A document in each row
+    #[cfg(feature = "arrow")]
+    Parquet,
 }
 
 impl Kind {
@@ -38,13 +41,15 @@ impl Kind {
             "html" | "htm" | "xhtml" => Some(Self::Html),
             "jsonl" | "ndjson" => Some(Self::Jsonl),
             "trec" | "sgml" => Some(Self::Trec),
+            #[cfg(feature = "arrow")]
+            "parquet" => Some(Self::Parquet),
             _ => None,
         }
     }
 
     /// Whether a file holds many documents, which are read one after the other.
     const fn is_stream(self) -> bool {
-        matches!(self, Self::Jsonl | Self::Trec)
+        !matches!(self, Self::Text | Self::Markdown | Self::Html)
     }
 }
 

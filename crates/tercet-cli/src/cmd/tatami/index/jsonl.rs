@@ -10,10 +10,14 @@ use crate::failure::Failure;
 use crate::ui::Bar;
 use tercet::core::Progress as _;
 
+/// What identities and texts are called where nothing is said.
+const IDS: [&str; 2] = ["doc_id", "id"];
+const BODIES: [&str; 3] = ["body", "text", "contents"];
+
 /// What the fields of a document are called.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_field_names, reason = "the options are called so")]
-#[command(next_help_heading = "Fields of JSONL")]
+#[command(next_help_heading = "Fields of JSONL, columns of Parquet")]
 pub(super) struct Names {
     /// The identity; without it `doc_id` or `id`, if there is one
     #[arg(long, value_name = "NAME")]
@@ -60,21 +64,35 @@ pub(super) fn read(
         }
         let object: Map<String, Value> =
             serde_json::from_slice(&line).map_err(|error| wrong(&format!("is no JSON object: {error}")))?;
-        add(&names.page(&object).map_err(|why| wrong(&why))?)?;
+        let page = names.page(|name| text_of(object.get(name), name));
+        add(&page.map_err(|why| wrong(&why))?)?;
     }
     Ok(())
 }
 
+/// The text of a field, if there is one.
+fn text_of(value: Option<&Value>, name: &str) -> Result<Option<String>, String> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(_) => Err(format!("`{}` is no text", tercet::core::escape::name(name))),
+    }
+}
+
 impl Names {
-    fn page(&self, object: &Map<String, Value>) -> Result<Page, String> {
-        let one = |name: &str| -> Result<Option<String>, String> {
-            match object.get(name) {
-                None | Some(Value::Null) => Ok(None),
-                Some(Value::String(text)) => Ok(Some(text.clone())),
-                Some(Value::Number(number)) => Ok(Some(number.to_string())),
-                Some(_) => Err(format!("`{}` is no text", tercet::core::escape::name(name))),
-            }
-        };
+    /// The fields that are looked for, and those of them that were named by the user.
+    #[cfg(feature = "arrow")]
+    pub(super) fn all(&self) -> (Vec<String>, Vec<&str>) {
+        let said: Vec<&str> =
+            [&self.id_field, &self.body_field].into_iter().flatten().map(String::as_str).collect();
+        let usual = [&self.url_field, &self.title_field, &self.anchor_field].map(String::as_str);
+        let others = IDS.into_iter().chain(BODIES).chain(usual).chain(said.iter().copied());
+        (others.map(str::to_owned).collect(), said)
+    }
+
+    /// The document whose fields `one` tells.
+    pub(super) fn page(&self, one: impl Fn(&str) -> Result<Option<String>, String>) -> Result<Page, String> {
         let first = |said: Option<&String>, others: &[&str]| -> Result<Option<String>, String> {
             if let Some(name) = said {
                 return one(name);
@@ -82,10 +100,10 @@ impl Names {
             others.iter().find_map(|name| one(name).transpose()).transpose()
         };
         let page = Page {
-            id: first(self.id_field.as_ref(), &["doc_id", "id"])?,
+            id: first(self.id_field.as_ref(), &IDS)?,
             url: one(&self.url_field)?.unwrap_or_default(),
             title: one(&self.title_field)?.unwrap_or_default(),
-            body: first(self.body_field.as_ref(), &["body", "text", "contents"])?.unwrap_or_default(),
+            body: first(self.body_field.as_ref(), &BODIES)?.unwrap_or_default(),
             anchor: one(&self.anchor_field)?.unwrap_or_default(),
         };
         if page.id.is_none() && page.url.is_empty() {

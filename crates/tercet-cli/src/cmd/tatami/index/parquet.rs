@@ -1,0 +1,70 @@
+//! A document in each row of a table.
+
+use std::collections::HashMap;
+
+use tercet::arrow::{Format, Options, Roles, Rows};
+use tercet::core::{Progress as _, escape};
+use tercet::tatami::{Column, Scalar, Type};
+
+use super::Page;
+use super::files::Source;
+use super::jsonl::Names;
+use crate::failure::Failure;
+use crate::ui::Bar;
+
+/// Reads the documents of a Parquet file. Columns that have no part in them may have any type.
+pub(super) fn read(
+    source: &Source,
+    names: &Names,
+    bar: &Bar,
+    add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (wanted, said) = names.all();
+    let options = Options::new().with_roles(Roles::none()).with_columns(Some(wanted));
+    let rows = Rows::open(crate::input::open(&source.path)?, Format::Parquet, &options, None)?;
+    let name = crate::output::shown(&source.path);
+    let total = rows.total().unwrap_or(0).max(1);
+    let places: HashMap<String, usize> = rows
+        .table()
+        .schema()
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(at, field)| (field.name.to_string(), at))
+        .collect();
+    if let Some(missing) = said.into_iter().find(|said| !places.contains_key(*said)) {
+        return Err(Failure::request(format!("{name}: has no column `{}`", escape::name(missing))));
+    }
+    for field in rows.table().schema().fields() {
+        if matches!(field.kind, Type::List | Type::Bool) {
+            return Err(Failure::request(format!(
+                "{name}: column `{}` is no text",
+                escape::name(&field.name)
+            )));
+        }
+    }
+    let mut number = 0u64;
+    for columns in rows {
+        let columns = columns?;
+        let count = columns.first().map_or(0, Column::len);
+        for row in 0..count {
+            let page = names.page(|name| Ok(places.get(name).and_then(|at| text(&columns[*at], row))));
+            let page = page.map_err(|why| Failure::request(format!("{name}: row {number}: {why}")))?;
+            add(&page)?;
+            number += 1;
+        }
+        bar.advance(source.bytes.saturating_mul(count as u64) / total);
+    }
+    Ok(())
+}
+
+/// A value as text; none if it is null.
+fn text(column: &Column, row: usize) -> Option<String> {
+    match column.scalar(row)? {
+        Scalar::Bytes(bytes) => Some(
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        ),
+        other => Some(other.to_string()),
+    }
+}
