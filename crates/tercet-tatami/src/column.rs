@@ -231,6 +231,22 @@ impl Values {
 }
 
 impl Column {
+    /// The column without its rows, to be filled again; memory of plain values is kept.
+    pub(crate) fn emptied(mut self) -> Self {
+        each_values!(
+            &mut self.values,
+            fixed(v) => v.clear(),
+            bool(v) => v.clear(),
+            bytes(v) => *v = Strings::new(),
+            list(v) => {
+                v.ends.clear();
+                v.elements = std::mem::take(&mut v.elements).emptied();
+            },
+        );
+        self.validity = None;
+        self
+    }
+
     /// No rows, of the type of a field.
     pub fn empty(field: &Field) -> Self {
         Self { values: Values::empty(field), validity: None }

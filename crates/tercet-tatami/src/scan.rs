@@ -146,7 +146,7 @@ impl Scan {
             .into_par_iter()
             .map(|group| {
                 let plan = GroupPlan::make(inner, predicate, group)?;
-                Ok(filter::select(inner, predicate, &plan)?.count())
+                filter::count(inner, predicate, &plan)
             })
             .try_reduce(|| 0, |a, b| Ok::<u64, Fault>(a + b))
             .map_err(|fault| self.file.error(fault))

@@ -24,10 +24,6 @@ impl Selected {
         out
     }
 
-    pub(super) fn count(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
-    }
-
     fn push(&mut self, range: Range<u64>) {
         match self.ranges.last_mut() {
             _ if range.is_empty() => {}
@@ -44,27 +40,58 @@ impl Selected {
     }
 }
 
+/// Rows on their way: those that are all taken, or those of a stretch from its start on.
+enum Taken {
+    All(Range<u64>),
+    Some(u64, Mask),
+}
+
 /// Decides the rows that the plan leaves open by their values.
 pub(super) fn select(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<Selected, Fault> {
     let mut out = Selected { group: plan.group, ranges: Vec::new() };
+    walk(inner, predicate, plan, &mut |taken| match taken {
+        Taken::All(rows) => out.push(rows),
+        Taken::Some(start, mask) => out.push_mask(start, &mask),
+    })?;
+    Ok(out)
+}
+
+/// How many rows that are.
+pub(super) fn count(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<u64, Fault> {
+    let mut sum = 0;
+    walk(inner, predicate, plan, &mut |taken| {
+        sum += match taken {
+            Taken::All(rows) => rows.end - rows.start,
+            Taken::Some(_, mask) => mask.count() as u64,
+        };
+    })?;
+    Ok(sum)
+}
+
+fn walk(
+    inner: &Inner,
+    predicate: &Predicate,
+    plan: &GroupPlan,
+    each: &mut dyn FnMut(Taken),
+) -> Result<(), Fault> {
     let pages = Pages::new(2 * predicate.columns().len());
     for segment in &plan.segments {
         match segment.verdict {
             Verdict::Never(_) => {}
-            Verdict::Always => out.push(segment.rows.clone()),
+            Verdict::Always => each(Taken::All(segment.rows.clone())),
             Verdict::Maybe => {
                 // Pieces of the size of a page: the columns of a piece stay in the cache.
                 let mut at = segment.rows.start;
                 while at < segment.rows.end {
                     let end = next_edge(inner, predicate, plan.group, at)?.min(segment.rows.end);
                     let mask = decide(inner, predicate, plan.group, at..end, &pages)?;
-                    out.push_mask(at, &mask);
+                    each(Taken::Some(at, mask));
                     at = end;
                 }
             }
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Where the first page of a tested column ends behind a row.

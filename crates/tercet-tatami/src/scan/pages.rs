@@ -45,13 +45,19 @@ impl Pages {
         let place = (group, column, page);
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let table = inner.page_table(group, column)?;
-        let mut rows = Column::empty(inner.field(column));
+        // The memory of the page that makes room is used again, if nobody looks at it any more: it would come back from the
+        // system page by page.
+        let oldest = {
+            let mut kept = lock();
+            let full = kept.len() >= self.most;
+            full.then(|| kept.pop_front()).flatten()
+        };
+        let again =
+            oldest.filter(|oldest| oldest.place.1 == column).and_then(|oldest| Arc::into_inner(oldest.rows));
+        let mut rows = again.map_or_else(|| Column::empty(inner.field(column)), Column::emptied);
         inner.decode_page(group, column, page, &table, &mut rows)?;
         let rows = Arc::new(rows);
         let mut kept = lock();
-        if kept.len() >= self.most {
-            kept.pop_front();
-        }
         kept.push_back(Kept { place, rows: Arc::clone(&rows) });
         Ok(rows)
     }
