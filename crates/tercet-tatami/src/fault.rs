@@ -294,6 +294,15 @@ pub enum OptionsError {
         /// The codec.
         codec: Codec,
     },
+    /// A sort key whose order is not that of its bytes.
+    #[error(
+        "column `{}` cannot be the sort key: decimals of more than 18 digits are bytes, which are in another order",
+        escape::name(name)
+    )]
+    SortedDecimals {
+        /// The column.
+        name: Box<str>,
+    },
 }
 
 impl From<CodecError> for Fault {

@@ -45,6 +45,7 @@ use tercet_core::publish::{PublishError, Staged};
 
 use crate::column::Column;
 use crate::fault::{Fault, OptionsError};
+use crate::meaning::Meaning;
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::search::inverted::Inverted;
 use crate::wire::footer;
@@ -281,6 +282,14 @@ fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), Fault> 
         Codec::Lz4 if options.is_native() => {}
         codec @ Codec::Lz4 => return Err(OptionsError::CodecInterop { codec }.into()),
         codec => return Err(OptionsError::Codec { codec }.into()),
+    }
+    let meanings = Meaning::all(schema.fields(), &options.metadata);
+    if let Some(key) = schema.sort_key()
+        && let (Some(Some(Meaning::Decimal { .. })), Some(field)) =
+            (meanings.get(key), schema.fields().get(key))
+        && field.kind == Type::Bytes
+    {
+        return Err(OptionsError::SortedDecimals { name: (*field.name).into() }.into());
     }
     let list = schema.fields().iter().find(|field| field.kind == Type::List);
     if let Some(field) = list.filter(|_| !options.is_native()) {

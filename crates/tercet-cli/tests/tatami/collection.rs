@@ -174,14 +174,49 @@ fn files_whose_columns_mean_something_else_are_refused() {
     folder.write("a.csv", "price\n1.25\n");
     folder.ok("convert a.csv c/a.tatami --schema price:decimal128[9,2]");
     folder.ok("convert a.csv c/b.tatami --schema price:decimal128[9,3]");
+    folder.ok("convert a.csv c/d.tatami --schema price:decimal128[9,2]");
     folder.ok("collection add c c/a.tatami");
     assert_eq!(folder.ok("cat c").out, "{\"price\":1.25}\n");
-    folder.ok("collection add c c/b.tatami");
-    let refused = folder.run("cat c");
-    assert_ne!(refused.code, 0);
-    assert!(
-        refused.err.contains("b.tatami") && refused.err.contains("means something else"),
-        "{}",
-        refused.err
-    );
+    let unlike = |said: &crate::Said| {
+        assert_eq!(said.code, 8, "{}", said.err);
+        assert!(said.err.contains("b.tatami") && said.err.contains("means something else"), "{}", said.err);
+    };
+    unlike(&folder.run("collection add c c/b.tatami"));
+    unlike(&folder.run("merge c/a.tatami c/b.tatami -o m.tatami"));
+    folder.ok("collection add c c/d.tatami");
+    assert_eq!(folder.ok("count c --where price=1.25").out, "2\n");
+    folder.ok("merge c/a.tatami c/d.tatami -o m.tatami");
+    assert_eq!(folder.ok("cat m.tatami").out, "{\"price\":1.25}\n{\"price\":1.25}\n");
+    // A file that others put into the manifest is noticed when it is opened.
+    std::fs::copy(folder.path("c/b.tatami"), folder.path("b.tatami")).unwrap();
+    std::fs::create_dir(folder.path("e")).unwrap();
+    std::fs::rename(folder.path("b.tatami"), folder.path("e/b.tatami")).unwrap();
+    folder.ok("collection add e e/b.tatami");
+    let (one, other) = (folder.read("c/tatami.manifest"), folder.read("e/tatami.manifest"));
+    folder.write("c/tatami.manifest", [&one[..], &other[5..]].concat());
+    for words in ["cat c", "count c --where price>=0"] {
+        unlike(&folder.run(words));
+    }
+}
+
+/// What is passed over of a manifest is told by whoever reads it.
+#[test]
+fn a_torn_manifest_is_mentioned_by_all() {
+    let folder = days();
+    let bytes = folder.read("days/tatami.manifest");
+    for words in [
+        "count days",
+        "cat days --limit 1",
+        "lookup days 1",
+        "explain days --where key=1",
+        "collection tier days mon.tatami 1",
+    ] {
+        folder.write("days/tatami.manifest", &bytes[..bytes.len() - 3]);
+        let said = folder.ok(words);
+        assert!(said.err.contains("are no whole record and are passed over"), "{words}: {}", said.err);
+    }
+    for words in ["collection list nothing", "collection compact nothing"] {
+        let missing = folder.run(words);
+        assert!(missing.code == 3 && missing.err.contains("cannot open nothing"), "{}", missing.err);
+    }
 }

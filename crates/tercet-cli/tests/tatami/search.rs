@@ -216,3 +216,30 @@ fn deleted_documents_are_mentioned() {
     let wrong = said(folder.command().args(["delete", "docs.tatami", "--where", "nothing = 1"]));
     assert!(wrong.code == 8 && wrong.err.contains("^^^^^^^"), "{}", wrong.err);
 }
+
+/// The best k are the first of the best k + 1, whatever is as good as the last of them.
+#[test]
+fn equal_scores_of_a_folder_come_by_identity() {
+    let folder = Folder::new();
+    for place in ["tie", "same"] {
+        std::fs::create_dir(folder.path(place)).unwrap();
+    }
+    let line = |id: &str, url: &str, text: &str| format!(r#"{{"id":"{id}","url":"{url}","text":"{text}"}}"#);
+    let ids: Vec<String> = (0..40).rev().map(|number| format!("d{number:02}")).collect();
+    folder.write("t.jsonl", ids.iter().map(|id| line(id, "", "hello") + "\n").collect::<String>());
+    folder.ok("index t.jsonl -o tie/1.tatami");
+    for k in [1, 2, 3, 7, 40, 50] {
+        let (_, found) = hits(&folder, &["tie", "hello", "-k", &k.to_string()]);
+        let told: Vec<&str> = found.iter().map(|hit| hit["doc_id"].as_str().unwrap()).collect();
+        let expected: Vec<&str> = ids.iter().rev().take(k).map(String::as_str).collect();
+        assert_eq!(told, expected, "{k}");
+    }
+    // One identity may be there many times.
+    let mut lines: Vec<String> = (0..8).map(|n| line("same", &format!("u{n}"), "hello hello")).collect();
+    lines.extend((0..3).map(|n| line(&format!("x{n}"), "", "hello")));
+    folder.write("s.jsonl", lines.join("\n"));
+    folder.ok("index s.jsonl -o same/1.tatami");
+    for (k, count) in [(1, 1), (2, 2), (3, 3), (4, 4), (10, 4)] {
+        assert_eq!(hits(&folder, &["same", "hello", "-k", &k.to_string()]).1.len(), count, "{k}");
+    }
+}

@@ -10,6 +10,7 @@ use tercet_core::publish::{Exclusive, Operation, PublishError, Staged};
 
 use super::log::{self, HEADER_LEN, Oddity, Record, Replay};
 use super::member::is_inside;
+use super::rows::check_alike;
 use super::{Collection, Member};
 use crate::fault::{Error, Fault};
 use crate::file::File;
@@ -17,6 +18,11 @@ use crate::file::File;
 /// How long a writer waits for another one. An edit takes as long as a sync of the disk does.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// Whether notes say what some columns mean.
+fn is_noted(file: &File) -> bool {
+    file.meanings().iter().any(Option::is_some)
+}
 
 /// What a compaction did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +47,21 @@ impl Collection {
             let file = File::open_with(path, self.options)?;
             members.push((Member::describe(&relative, &file), file));
         }
+        let options = self.options;
         self.edit(|replay, root| {
             let mut records = Vec::new();
+            // What a number means is not in the manifest, which is asked first: it has to be the same everywhere.
+            let others =
+                replay.members.iter().filter(|old| members.iter().all(|(new, _)| new.path != old.path));
+            let mut paths = others.filter_map(|old| old.location(root));
+            let first = paths.find_map(|path| File::open_with(path, options).ok());
+            for (_, file) in &members {
+                let first = first.as_ref().or(members.first().map(|(_, file)| file));
+                if let Some(first) = first.filter(|first| is_noted(first) || is_noted(file)) {
+                    let names: Vec<&str> = file.schema().fields().iter().map(|field| &*field.name).collect();
+                    check_alike(first, file, &names)?;
+                }
+            }
             for (member, file) in &members {
                 for old in &replay.members {
                     if old.id == member.id && old.path != member.path {

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::path::Path;
+use std::sync::Arc;
 
 use tercet_core::{Progress, Sink};
 
@@ -47,7 +48,8 @@ impl Collection {
             return Err(self.error(Fault::NoSuchMember { path: "".into() }));
         };
         let schema = (**first.schema()).clone();
-        let writer = Writer::create_on(std::sync::Arc::clone(&self.disk), output, schema, options)?;
+        let options = with_common(options, &files);
+        let writer = Writer::create_on(Arc::clone(&self.disk), output, schema, options)?;
         merge_into(&files, writer, progress).map_err(|error| match error {
             MergeError::Input(error) => error,
             MergeError::Output(fault) => named(fault),
@@ -70,6 +72,7 @@ pub fn merge_files<S: Sink>(
         return Err(Error::new("merge".into(), Fault::NoSuchMember { path: "".into() }));
     };
     let schema = (**first.schema()).clone();
+    let options = with_common(options, files);
     let writer = Writer::create(sink, schema, options).map_err(|fault| first.error(fault))?;
     merge_into(files, writer, progress).map_err(|error| match error {
         MergeError::Input(error) => error,
@@ -117,7 +120,19 @@ fn merge_into<S: Sink>(
     writer.finish().map_err(MergeError::Output)
 }
 
-/// Columns must be the same, in the same order.
+/// Adds the keys and values of the footers that all files have, but for those of the format itself.
+fn with_common(mut options: WriterOptions, files: &[File]) -> WriterOptions {
+    let Some((first, others)) = files.split_first() else { return options };
+    for pair in &first.footer().pairs {
+        let is_common = others.iter().all(|other| other.footer().pairs.contains(pair));
+        if is_common && !pair.0.starts_with("tatami.") && !options.metadata.contains(pair) {
+            options.metadata.push(pair.clone());
+        }
+    }
+    options
+}
+
+/// Columns must be the same, in the same order, and mean the same.
 fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error> {
     let fields = file.schema().fields();
     let same = |one: &Field, other: &Field| {
@@ -126,11 +141,12 @@ fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error
                 == (other.kind, other.element, other.nullable, other.sort_key)
     };
     let alike = fields.len() == schema.len() && fields.iter().zip(schema.fields()).all(|(a, b)| same(a, b));
+    let Some(first) = files.first() else { return Ok(()) };
     if alike {
-        return Ok(());
+        let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+        return super::rows::check_alike(first, file, &names);
     }
-    let other = files.first().map_or("", |first| &**first.name()).into();
-    Err(file.error(Fault::Unlike { other, why: "the columns differ".into() }))
+    Err(file.error(Fault::Unlike { other: (**first.name()).into(), why: "the columns differ".into() }))
 }
 
 /// A file that is being read.

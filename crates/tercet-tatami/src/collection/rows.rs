@@ -6,7 +6,6 @@ use super::{Collection, Member};
 use crate::fault::{Error, Fault};
 use crate::file::File;
 use crate::lookup::Found;
-use crate::meaning::Meaning;
 use crate::predicate::{Expr, Predicate, Summary};
 use crate::scalar::Scalar;
 use crate::scan::{Batch, Batches, Scan};
@@ -161,8 +160,11 @@ impl CollectionScan<'_> {
     /// How many rows fulfil the condition.
     pub fn count(&self) -> Result<u64, Error> {
         let mut sum = 0u64;
+        let tested: Vec<&str> = self.condition.iter().flat_map(Expr::columns).collect();
+        let mut first = None;
         for member in self.members()? {
             let file = self.collection.open_member(&member)?;
+            check_alike(first.get_or_insert_with(|| file.clone()), &file, &tested)?;
             sum = sum.saturating_add(self.of(&file, &[])?.count()?);
         }
         Ok(sum)
@@ -192,8 +194,7 @@ impl CollectionScan<'_> {
             collection: self.collection.clone(),
             condition: self.condition.clone(),
             batch_rows: self.batch_rows,
-            schema,
-            meanings: first.map(|file| file.meanings()).unwrap_or_default(),
+            first,
             names,
             members: members.into_iter(),
             current: None,
@@ -217,8 +218,7 @@ pub struct CollectionBatches {
     collection: Collection,
     condition: Option<Expr>,
     batch_rows: u64,
-    schema: Option<Arc<Schema>>,
-    meanings: Vec<Option<Meaning>>,
+    first: Option<File>,
     names: Vec<String>,
     members: std::vec::IntoIter<Member>,
     current: Option<(Arc<str>, Batches)>,
@@ -233,7 +233,7 @@ impl CollectionBatches {
 
     /// The columns of the first member.
     pub fn schema(&self) -> Option<&Arc<Schema>> {
-        self.schema.as_ref()
+        self.first.as_ref().map(File::schema)
     }
 
     fn advance(&mut self) -> Result<Option<MemberBatch>, Error> {
@@ -252,35 +252,35 @@ impl CollectionBatches {
         }
     }
 
-    /// Columns of one name have one type and one meaning in all members.
     fn check(&self, file: &File) -> Result<(), Error> {
-        let (Some(schema), Some(first)) = (&self.schema, self.collection.members().first()) else {
-            return Ok(());
-        };
-        for name in &self.names {
-            let of = |schema: &Schema| {
-                let field = &schema.fields()[schema.index_of(name)?];
-                Some((field.kind, field.element))
-            };
-            if let (Some(one), Some(other)) = (of(schema), of(file.schema()))
-                && one != other
-            {
-                let why = format!(
-                    "column `{}` is {} there and {} here",
-                    tercet_core::escape::name(name),
-                    one.0,
-                    other.0
-                );
-                return Err(file.error(Fault::Unlike { other: first.path.as_str().into(), why: why.into() }));
-            }
-            let meant = |schema: &Schema, all: &[Option<Meaning>]| all.get(schema.index_of(name)?).copied();
-            if meant(schema, &self.meanings) != meant(file.schema(), &file.meanings()) {
-                let why = format!("column `{}` means something else there", tercet_core::escape::name(name));
-                return Err(file.error(Fault::Unlike { other: first.path.as_str().into(), why: why.into() }));
-            }
+        match &self.first {
+            Some(first) => check_alike(first, file, &self.names),
+            None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// Columns of one name have one type and one meaning in all members.
+pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N]) -> Result<(), Error> {
+    let (there, here) = (first.schema(), file.schema());
+    let meant = (first.meanings(), file.meanings());
+    for name in names {
+        let (Some(one), Some(other)) = (there.index_of(name.as_ref()), here.index_of(name.as_ref())) else {
+            continue;
+        };
+        let of = |schema: &Schema, at: usize| (schema.fields()[at].kind, schema.fields()[at].element);
+        let (one_kind, other_kind) = (of(there, one), of(here, other));
+        let name = tercet_core::escape::name(name.as_ref());
+        let why = if one_kind != other_kind {
+            format!("column `{name}` is {} there and {} here", one_kind.0, other_kind.0)
+        } else if meant.0.get(one) != meant.1.get(other) {
+            format!("column `{name}` means something else there")
+        } else {
+            continue;
+        };
+        return Err(file.error(Fault::Unlike { other: (**first.name()).into(), why: why.into() }));
+    }
+    Ok(())
 }
 
 impl Iterator for CollectionBatches {

@@ -2,15 +2,16 @@
 
 use std::io::Write as _;
 
+use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::fmt::temporal::Pieces;
 
 use super::{Meaning, Unit, Wide};
 use crate::scalar::Scalar;
 use crate::schema::Type;
 
 const MILLIS_OF_DAY: i64 = 86_400_000;
+const MICROS_OF_DAY: i64 = 86_400_000_000;
 const NANOS_OF_DAY: i64 = 86_400_000_000_000;
 /// Numbers with more zeros than this at their end are larger than any decimal.
 const ZEROS: i64 = 100;
@@ -63,10 +64,8 @@ impl Meaning {
                 duration(count, unit, out);
                 return true;
             }
-            (Self::Instant, Stored::Number(micros)) => instant(micros).map(|time| time.to_string()),
-            (Self::Clock, Stored::Number(micros)) => {
-                instant(micros).map(|time| TimeZone::UTC.to_datetime(time).to_string())
-            }
+            (Self::Instant, Stored::Number(micros)) => return write_instant(micros, "Z", out),
+            (Self::Clock, Stored::Number(micros)) => return write_instant(micros, "", out),
             _ => None,
         };
         text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
@@ -114,7 +113,8 @@ impl Meaning {
             Self::MillisOfDays => Some(among(i128::from(read_day(text)?) * i128::from(MILLIS_OF_DAY), 1)),
             Self::Time(unit) => {
                 let is_time = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
-                let time: Time = text.bytes().all(is_time).then(|| text.parse().ok())??;
+                let time: Time =
+                    (text.bytes().all(is_time) && !is_leap(text)).then(|| text.parse().ok())??;
                 let nanos = time.duration_since(Time::midnight()).as_nanos();
                 Some(among(nanos, unit.nanos()))
             }
@@ -125,18 +125,34 @@ impl Meaning {
                 Some(among(duration.as_nanos(), unit.nanos()))
             }
             Self::Instant => {
-                let time: Timestamp = text.parse().ok()?;
-                Some(among(time.as_nanosecond(), Unit::Micros.nanos()))
+                let pieces = (!is_leap(text)).then(|| Pieces::parse(text).ok())??;
+                let offset = i128::from(pieces.to_numeric_offset()?.seconds());
+                let nanos =
+                    nanos_of(pieces.date(), pieces.time()?)? - offset * i128::from(Unit::Seconds.nanos());
+                Some(among(nanos, Unit::Micros.nanos()))
             }
             Self::Clock => {
                 // An offset would be left out silently.
                 let (_, clock) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
-                let time: DateTime = (!clock.contains(['-', '+', '['])).then(|| text.parse().ok())??;
-                let time = TimeZone::UTC.to_timestamp(time).ok()?;
-                Some(among(time.as_nanosecond(), Unit::Micros.nanos()))
+                let is_plain = !clock.contains(['-', '+', '[']) && !is_leap(text);
+                let time: DateTime = is_plain.then(|| text.parse().ok())??;
+                Some(among(nanos_of(time.date(), time.time())?, Unit::Micros.nanos()))
             }
         }
     }
+}
+
+/// Nanoseconds since 1970.
+fn nanos_of(date: Date, time: Time) -> Option<i128> {
+    let days = i128::from(EPOCH.until(date).ok()?.get_days());
+    Some(days * i128::from(NANOS_OF_DAY) + time.duration_since(Time::midnight()).as_nanos())
+}
+
+/// Whether a time has a second 60, which the library takes for the one before.
+fn is_leap(text: &str) -> bool {
+    let clock = text.split_once(['T', 't', ' ']).map_or(text, |(_, clock)| clock);
+    let mut digits = clock.bytes().filter(u8::is_ascii_digit).skip(4);
+    digits.next() == Some(b'6') && digits.next() == Some(b'0')
 }
 
 /// Where so many of a finer unit lie among whole units.
@@ -299,8 +315,24 @@ fn duration(count: i64, unit: Unit, out: &mut Vec<u8>) {
     out.push(b'S');
 }
 
-fn instant(micros: i64) -> Option<Timestamp> {
-    Timestamp::from_microsecond(micros).ok()
+/// Appends a time of a day; none is appended outside of the calendar.
+fn write_instant(micros: i64, zone: &str, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    if !write_day(micros.div_euclid(MICROS_OF_DAY), out) {
+        return false;
+    }
+    let micros = micros.rem_euclid(MICROS_OF_DAY);
+    let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "T{hours:02}:{minutes:02}:{seconds:02}");
+    if micros > 0 {
+        let _ = write!(out, ".{micros:06}");
+        let trimmed = out[start..].iter().rev().take_while(|byte| **byte == b'0').count();
+        out.truncate(out.len() - trimmed);
+    }
+    out.extend_from_slice(zone.as_bytes());
+    true
 }
 
 #[cfg(test)]
@@ -335,6 +367,8 @@ mod tests {
             (Meaning::Duration(Unit::Seconds), i64::MIN, "-PT9223372036854775808S"),
             (Meaning::Instant, 1_577_836_800_500_000, "2020-01-01T00:00:00.5Z"),
             (Meaning::Clock, 1_577_836_800_000_000, "2020-01-01T00:00:00"),
+            (Meaning::Clock, -1, "1969-12-31T23:59:59.999999"),
+            (Meaning::Instant, 253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
         ] {
             assert_eq!(shown(meaning, value).as_deref(), Some(expected));
             if value != i64::MIN {
@@ -421,6 +455,13 @@ mod tests {
         assert_eq!(Meaning::Instant.place("1970-01-01T00:00:00.0000015Z"), after(1));
         assert_eq!(Meaning::Instant.place("1970-01-01T00:00:00"), None);
         assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01"), at(1_000_000));
+        assert_eq!(Meaning::Instant.place("1970-01-01T02:00:01+02:00"), at(1_000_000));
+        assert_eq!(Meaning::Instant.place("9999-12-31T23:59:59.999999Z"), at(253_402_300_799_999_999));
+        for leap in ["2016-12-31T23:59:60Z", "2016-12-31T235960Z", "2016-12-31 23:59:60.5Z"] {
+            assert_eq!(Meaning::Instant.place(leap), None, "{leap}");
+        }
+        assert_eq!(Meaning::Clock.place("2016-12-31T23:59:60"), None);
+        assert_eq!(Meaning::Time(Unit::Seconds).place("12:00:60"), None);
         assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01+02:00"), None);
         assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01Z"), None);
         assert_eq!(Meaning::Time(Unit::Seconds).place("00:00:01.5"), after(1));

@@ -150,7 +150,16 @@ impl<'a> Binder<'a> {
         }
         // Values of the stored type are compared as they are stored.
         let is_exact = |literal: &Literal| matches!(literal, Literal::Exact(_));
-        let meaning = meaning.filter(|_| !test.literals().into_iter().any(is_exact));
+        let exact = test.literals().into_iter().position(is_exact);
+        let is_order =
+            matches!(test, Test::Lt(_) | Test::Le(_) | Test::Gt(_) | Test::Ge(_) | Test::Between(..));
+        if let (Some(at), Some(meaning)) = (exact, meaning.filter(|_| is_text && is_order)) {
+            // The order of the bytes of numbers is not that of the numbers.
+            self.part = Part::Value(at);
+            let value = test.literals()[at].shown();
+            return Err(BindError::Meaning { column: field.name.to_string(), meaning, value });
+        }
+        let meaning = meaning.filter(|_| exact.is_none());
         let mut at = 0;
         let mut next = || {
             self.part = Part::Value(at);

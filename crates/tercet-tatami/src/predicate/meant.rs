@@ -10,7 +10,17 @@ use crate::schema::{Field, Type};
 
 /// A literal among stored values.
 #[derive(Clone, Debug)]
-pub(super) struct Bound {
+pub(super) enum Bound {
+    /// At a value, or behind it and before the next.
+    Near(Near),
+    /// Before all that the column can hold.
+    BeforeAll,
+    /// Behind all that the column can hold.
+    BehindAll,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Near {
     value: Scalar,
     /// It is this value; otherwise it lies behind it and before the next.
     is_at: bool,
@@ -19,22 +29,28 @@ pub(super) struct Bound {
 
 /// Finds a literal among the values of a column, or of its elements.
 pub(super) fn place(field: &Field, meaning: Meaning, literal: &Literal) -> Result<Bound, BindError> {
-    let place = match literal {
-        Literal::Number(text) => meaning.place(text),
-        // In quotes a number is one of decimals only: a year is no day.
-        Literal::Text(text) if meaning.is_number() || !is_number(text) => meaning.place(text),
-        _ => None,
-    };
-    let found = place.and_then(|place| {
-        let (number, is_at) = match place {
-            Place::At(number) => (number, true),
-            Place::After(number) => (number, false),
-        };
-        let value = meaning.stored(field.scalar(), number)?;
-        Some(Bound { value, is_at, is_negative: number.is_negative() })
-    });
     let column = || field.name.to_string();
-    found.ok_or_else(|| BindError::Meaning { column: column(), meaning, value: literal.shown() })
+    let refused = || BindError::Meaning { column: column(), meaning, value: literal.shown() };
+    let text = match literal {
+        Literal::Number(text) => text,
+        // In quotes a number is one of decimals only: a year is no day.
+        Literal::Text(text) if meaning.is_number() || !is_number(text) => text,
+        _ => return Err(refused()),
+    };
+    let beyond = |is_negative| if is_negative { Bound::BeforeAll } else { Bound::BehindAll };
+    let (number, is_at) = match meaning.place(text) {
+        Some(Place::At(number)) => (number, true),
+        Some(Place::After(number)) => (number, false),
+        // No decimal has so many digits.
+        None if meaning.is_number() && is_number(text) => return Ok(beyond(text.starts_with('-'))),
+        None => return Err(refused()),
+    };
+    let is_negative = number.is_negative();
+    Ok(match meaning.stored(field.scalar(), number) {
+        Some(value) => Bound::Near(Near { value, is_at, is_negative }),
+        None if meaning.is_number() => beyond(is_negative),
+        None => return Err(refused()),
+    })
 }
 
 /// The test as one of stored values.
@@ -45,26 +61,27 @@ pub(super) fn bound(column: usize, field: &Field, meaning: Meaning, test: Test<B
     };
     let column = Column { column, width };
     match test {
-        Test::Eq(bound) if bound.is_at => column.leaf(Test::Eq(bound.value)),
-        Test::Ne(bound) if bound.is_at => column.leaf(Test::Ne(bound.value)),
-        Test::Contains(bound) if bound.is_at => column.leaf(Test::Contains(bound.value)),
-        // Equal to one of nothing: false, and neither where a row is null.
-        Test::Eq(_) | Test::Contains(_) => column.leaf(Test::In(Vec::new())),
-        Test::Ne(_) => Predicate::Not(Box::new(column.leaf(Test::In(Vec::new())))),
-        Test::Lt(bound) if bound.is_at => column.below(bound, Test::Lt),
-        Test::Lt(bound) | Test::Le(bound) => column.below(bound, Test::Le),
-        Test::Ge(bound) if bound.is_at => column.above(bound, Test::Ge),
-        Test::Ge(bound) | Test::Gt(bound) => column.above(bound, Test::Gt),
-        Test::Between(low, high) if width.is_none() && low.is_at => {
+        Test::Eq(Bound::Near(near)) if near.is_at => column.leaf(Test::Eq(near.value)),
+        Test::Ne(Bound::Near(near)) if near.is_at => column.leaf(Test::Ne(near.value)),
+        Test::Contains(Bound::Near(near)) if near.is_at => column.leaf(Test::Contains(near.value)),
+        Test::Eq(_) | Test::Contains(_) => column.none(),
+        Test::Ne(_) => column.all(),
+        Test::Lt(bound) => column.before(bound, Test::Lt),
+        Test::Le(bound) => column.before(bound, Test::Le),
+        Test::Gt(bound) => column.behind(bound, Test::Gt),
+        Test::Ge(bound) => column.behind(bound, Test::Ge),
+        Test::Between(Bound::Near(low), Bound::Near(high)) if width.is_none() && low.is_at => {
             column.leaf(Test::Between(low.value, high.value))
         }
         Test::Between(low, high) => {
-            let least: fn(Scalar) -> Test<Scalar> = if low.is_at { Test::Ge } else { Test::Gt };
-            Predicate::And(vec![column.above(low, least), column.below(high, Test::Le)])
+            Predicate::And(vec![column.behind(low, Test::Ge), column.before(high, Test::Le)])
         }
         Test::In(bounds) => {
-            let there = bounds.into_iter().filter(|bound| bound.is_at);
-            column.leaf(Test::In(there.map(|bound| bound.value).collect()))
+            let there = bounds.into_iter().filter_map(|bound| match bound {
+                Bound::Near(near) if near.is_at => Some(near.value),
+                _ => None,
+            });
+            column.leaf(Test::In(there.collect()))
         }
         // Neither asks for values that mean something.
         Test::Prefix(_) | Test::IsNull => column.leaf(Test::IsNull),
@@ -91,22 +108,43 @@ impl Column {
         Some(Scalar::Bytes(bytes))
     }
 
-    /// Values before a bound.
-    fn below(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
-        let leaf = self.leaf(test(bound.value));
+    /// Equal to one of nothing: false, and neither where a row is null.
+    fn none(self) -> Predicate {
+        self.leaf(Test::In(Vec::new()))
+    }
+
+    fn all(self) -> Predicate {
+        Predicate::Not(Box::new(self.none()))
+    }
+
+    /// Values before a bound: those at it, too, if the test says so or if it lies behind its value.
+    fn before(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
+        let near = match bound {
+            Bound::Near(near) => near,
+            Bound::BeforeAll => return self.none(),
+            Bound::BehindAll => return self.all(),
+        };
+        let test = if near.is_at { test } else { Test::Le };
+        let leaf = self.leaf(test(near.value));
         match self.negatives().map(|first| self.leaf(Test::Ge(first))) {
             None => leaf,
-            Some(negative) if bound.is_negative => Predicate::And(vec![negative, leaf]),
+            Some(negative) if near.is_negative => Predicate::And(vec![negative, leaf]),
             Some(negative) => Predicate::Or(vec![negative, leaf]),
         }
     }
 
-    /// Values behind a bound.
-    fn above(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
-        let leaf = self.leaf(test(bound.value));
+    /// Values behind a bound: those at it, too, if the test says so and it does not lie behind its value.
+    fn behind(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
+        let near = match bound {
+            Bound::Near(near) => near,
+            Bound::BeforeAll => return self.all(),
+            Bound::BehindAll => return self.none(),
+        };
+        let test = if near.is_at { test } else { Test::Gt };
+        let leaf = self.leaf(test(near.value));
         match self.negatives().map(|first| self.leaf(Test::Lt(first))) {
             None => leaf,
-            Some(positive) if bound.is_negative => Predicate::Or(vec![positive, leaf]),
+            Some(positive) if near.is_negative => Predicate::Or(vec![positive, leaf]),
             Some(positive) => Predicate::And(vec![positive, leaf]),
         }
     }
@@ -168,7 +206,31 @@ mod tests {
             assert_eq!(taken(Type::Bytes, broad, values, &condition), expected, "{condition}");
         }
         let values = || Values::Int64(numbers.clone());
-        assert_eq!(taken(Type::Int64, narrow, values(), "x in (0.1, 0.15, \"-2.5\")"), [0, 26]);
+        assert_eq!(taken(Type::Int64, narrow, values(), "x in (0.1, 0.15, \"-2.5\", 1e300)"), [0, 26]);
+        // Behind or before all that a column can hold.
+        let all: Vec<usize> = (0..last).collect();
+        for far in ["9223372036854775807", "1e70", "1e400"] {
+            for (condition, expected) in [
+                (format!("x < {far}"), &all[..]),
+                (format!("x >= -{far}"), &all),
+                (format!("x != {far}"), &all),
+                (format!("x between -{far} and {far}"), &all),
+                (format!("not x > {far}"), &all),
+                (format!("x > {far}"), &[]),
+                (format!("x <= -{far}"), &[]),
+                (format!("x = -{far}"), &[]),
+                (format!("x between 0 and -{far}"), &[]),
+            ] {
+                assert_eq!(taken(Type::Int64, narrow, values(), &condition), expected, "{condition}");
+                let values = Values::Bytes(wide.iter().collect());
+                assert_eq!(taken(Type::Bytes, broad, values, &condition), expected, "{condition}");
+            }
+        }
+        // Bytes of numbers are not in the order of the numbers.
+        let schema = Schema::new(vec![Field::new("x", Type::Bytes)]).unwrap();
+        let bound = |text: &str| Expr::parse(text).unwrap().bind_meaning(&schema, &[Some(broad)]);
+        assert!(bound("x < x'00'").is_err() && bound("x between x'00' and x'01'").is_err());
+        assert!(bound("x = x'00000000000000000000000000000001'").is_ok());
     }
 
     #[test]
@@ -187,7 +249,6 @@ mod tests {
             (Meaning::Days, "x prefix \"2020\""),
             (Meaning::Days, "x = true"),
             (Meaning::Days, "x = 99999999999"),
-            (Meaning::Decimal { precision: 9, scale: 2, width: 4 }, "x < 1e400"),
             (Meaning::Decimal { precision: 9, scale: 2, width: 4 }, "x < \"abc\""),
         ] {
             let bound = Expr::parse(condition).unwrap().bind_meaning(&schema, &[Some(meaning)]);

@@ -124,12 +124,15 @@ impl<'a> Cluster<'a> {
         self.documents
     }
 
-    /// The best `k` documents for the words of a text.
+    /// The best `k` documents for the words of a text, as the format says: each segment tells 2k of its documents, so that of
+    /// many equal ones those of low numbers are taken, and many with one identity leave room for fewer others.
     pub fn search(&self, text: &str, k: usize) -> Result<(Vec<ManyHit>, ManyStats), Error> {
-        self.find(&Query::of_words(text), &SearchOptions::new(k), None)
+        self.find_in(&Query::of_words(text), &SearchOptions::new(k), None, false)
     }
 
     /// The best documents for a question; with `filters`, only the documents that those of each segment hold.
+    ///
+    /// Of equal ones those with the smallest identities are taken, wherever they are.
     ///
     /// With another ranking than that of the format no segment is left out. Lengths are compared with the mean of all
     /// segments.
@@ -138,6 +141,16 @@ impl<'a> Cluster<'a> {
         query: &Query,
         options: &SearchOptions<'_>,
         filters: Option<&[Mask]>,
+    ) -> Result<(Vec<ManyHit>, ManyStats), Error> {
+        self.find_in(query, options, filters, true)
+    }
+
+    fn find_in(
+        &self,
+        query: &Query,
+        options: &SearchOptions<'_>,
+        filters: Option<&[Mask]>,
+        all_equal: bool,
     ) -> Result<(Vec<ManyHit>, ManyStats), Error> {
         let k = options.k;
         let words: Vec<&str> = query.words().collect();
@@ -170,10 +183,20 @@ impl<'a> Cluster<'a> {
             options.k = k.saturating_mul(2);
             options.filter = filters.and_then(|filters| filters.get(at));
             options.norms = norms.and_then(|norms| norms.get(at));
-            let found = segment.find(query, &options)?;
-            stats.add(&found.stats);
-            for hit in named(at, segment, &found.hits)? {
-                best.push(hit);
+            loop {
+                let found = segment.find(query, &options)?;
+                stats.add(&found.stats);
+                let is_cut = found.hits.len() == options.k;
+                let last = found.hits.last().map_or(0.0, |hit| hit.score);
+                for hit in named(at, segment, &found.hits)? {
+                    best.push(hit);
+                }
+                // Behind the cut may be documents that are as good as the last of the best, and have smaller identities, or
+                // others of which one identity took all places.
+                if !all_equal || !is_cut || last < best.threshold() {
+                    break;
+                }
+                options.k = options.k.saturating_mul(4);
             }
             stats.visited += 1;
         }

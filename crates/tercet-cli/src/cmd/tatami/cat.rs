@@ -4,7 +4,7 @@ use tercet::tatami::{Collection, Column, Expr, File};
 
 use super::columns::{AsStored, Columns};
 use super::condition::Where;
-use super::folder::{self, note_deleted};
+use super::folder::{self, deleted_rows, note_deleted};
 use super::odd::warning;
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(collection) = folder::collection(&args.input)? {
+    if let Some(collection) = folder::collection(&args.input, out)? {
         return print_all(&collection, args, out);
     }
     let file = open_to_print(args.input.source()?)?;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         Some(condition) => print_where(&file, &columns, &condition, limit, writer, out),
         None => print(&file, &columns, limit, writer, out),
     }?;
-    note_deleted(&file, out)?;
+    note_deleted(file.name(), deleted_rows(&file)?, out)?;
     Ok(outcome)
 }
 
@@ -71,7 +71,8 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
     let mut writer = RowWriter::new(args.values.shown(&first, &columns));
     let scan = folder::question(collection, &first, &args.columns, &args.condition)?;
     let mut left = if args.limit == 0 { u64::MAX } else { args.limit };
-    for batch in scan.with_batch_rows(batch_rows(&first, &columns)).batches()? {
+    let scan = scan.with_batch_rows(batch_rows(&first, &columns));
+    for batch in scan.batches()? {
         if is_interrupted() {
             return Err(Failure::Interrupted);
         }
@@ -85,7 +86,9 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
             break;
         }
     }
-    warn(&folder::name(&args.input.path), &writer, out)?;
+    let name = folder::name(&args.input.path);
+    warn(&name, &writer, out)?;
+    note_deleted(&name, folder::deleted_in_all(&scan, collection)?, out)?;
     Ok(Outcome::Done)
 }
 

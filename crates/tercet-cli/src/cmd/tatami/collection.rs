@@ -1,6 +1,6 @@
 //! `tatami collection`: many files as one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -10,6 +10,7 @@ use tercet::tatami::collection::{Compacted, Member, Oddity};
 
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
+use crate::output::shown;
 use crate::ui::{Ui, WARN, paint};
 
 const EXAMPLES: &str = "\
@@ -87,8 +88,19 @@ struct Folder {
 
 impl Folder {
     fn open(&self) -> Result<Collection, Failure> {
-        must_be_on_disk(&self.folder, "keep a collection in")?;
+        self.check()?;
         Ok(Collection::open(&self.folder)?)
+    }
+
+    /// Refuses what is no folder: a collection that is not there would look like an empty one.
+    fn check(&self) -> Result<(), Failure> {
+        must_be_on_disk(&self.folder, "keep a collection in")?;
+        let found = std::fs::metadata(&self.folder);
+        let meta = found.map_err(|error| Failure::io(&format!("cannot open {}", self.shown()), &error))?;
+        if meta.is_dir() {
+            return Ok(());
+        }
+        Err(Failure::request(format!("{}: is no folder", self.shown())))
     }
 
     fn shown(&self) -> String {
@@ -135,12 +147,16 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         Verb::Add { folder, files } => add(folder, files, out)?,
         Verb::List { folder, json } => list(folder, *json, out)?,
         Verb::Remove { folder, files } => {
-            for member in folder.open()?.remove(files)? {
+            let mut collection = folder.open()?;
+            warn(&folder.folder, &collection.replay().odd, out)?;
+            for member in collection.remove(files)? {
                 out.line(format_args!("removed {}", escape::name(&member.path)))?;
             }
         }
         Verb::Tier { folder, file, tier } => {
-            let member = folder.open()?.set_tier(file, *tier)?;
+            let mut collection = folder.open()?;
+            warn(&folder.folder, &collection.replay().odd, out)?;
+            let member = collection.set_tier(file, *tier)?;
             out.line(format_args!("{} is in tier {tier}", escape::name(&member.path)))?;
         }
         Verb::Compact { folder, salvage } => compact(folder, *salvage, out)?,
@@ -151,7 +167,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 /// Each file by itself: what was added before one that fails stays.
 fn add(folder: &Folder, files: &[PathBuf], out: &mut Ui) -> Result<(), Failure> {
     let mut collection = folder.open()?;
-    warn(folder, &collection.replay().odd, out)?;
+    warn(&folder.folder, &collection.replay().odd, out)?;
     for file in files {
         let added = collection.add(&[file])?;
         for member in added {
@@ -195,21 +211,21 @@ fn list(folder: &Folder, json: bool, out: &mut Ui) -> Result<(), Failure> {
             out.line(format_args!("  {:24}   zone summary on: {}", "", columns.join(", ")))?;
         }
     }
-    warn(folder, &replay.odd, out)
+    warn(&folder.folder, &replay.odd, out)
 }
 
 fn compact(folder: &Folder, salvage: bool, out: &mut Ui) -> Result<(), Failure> {
-    must_be_on_disk(&folder.folder, "keep a collection in")?;
+    folder.check()?;
     // A damaged manifest cannot be opened: what is in it is found when it is salvaged.
     let mut collection = if salvage { Collection::unread(&folder.folder) } else { folder.open()? };
     let Compacted { live, odd, .. } = collection.compact(salvage)?;
-    warn(folder, &odd, out)?;
+    warn(&folder.folder, &odd, out)?;
     out.line(format_args!("compacted manifest at {} ({live} live members)", folder.shown()))
 }
 
 /// Tells on standard error what was passed over.
-fn warn(folder: &Folder, odd: &[Oddity], out: &mut Ui) -> Result<(), Failure> {
-    let (warning, name) = (paint(WARN, "warning:"), folder.shown());
+pub(super) fn warn(folder: &Path, odd: &[Oddity], out: &mut Ui) -> Result<(), Failure> {
+    let (warning, name) = (paint(WARN, "warning:"), shown(folder));
     for odd in odd {
         let told = match odd {
             Oddity::TornTail { offset, bytes } => format!(

@@ -43,12 +43,15 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(collection) = folder::collection(&args.input)? {
-        let first = folder::first_of(&collection)?;
-        let asked = |first| folder::question(&collection, first, &Columns::default(), &args.condition);
-        let count = first.as_ref().map(asked).transpose()?.map_or(Ok(0), |scan| scan.count())?;
-        let file = &folder::name(&args.input.path);
-        return tell(args, &Told { file, rows: collection.rows(), count, deleted: None }, out);
+    if let Some(collection) = folder::collection(&args.input, out)? {
+        let file = folder::name(&args.input.path);
+        let (mut count, mut deleted) = (0, 0);
+        if let Some(first) = folder::first_of(&collection)? {
+            let scan = folder::question(&collection, &first, &Columns::default(), &args.condition)?;
+            count = scan.count()?;
+            deleted = folder::deleted_in_all(&scan, &collection)?;
+        }
+        return tell(args, &file, collection.rows(), count, deleted, out);
     }
     let file = open_to_print(args.input.source()?)?;
     let mut scan = file.scan();
@@ -56,19 +59,22 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         scan = scan.filter(&condition)?;
     }
     let count = scan.count()?;
-    let deleted = Some(deleted_rows(&file)?).filter(|deleted| *deleted > 0);
-    tell(args, &Told { file: file.name(), rows: file.rows(), count, deleted }, out)?;
-    if !args.json {
-        note_deleted(&file, out)?;
-    }
-    Ok(Outcome::Done)
+    tell(args, file.name(), file.rows(), count, deleted_rows(&file)?, out)
 }
 
-fn tell(args: &Args, told: &Told<'_>, out: &mut Ui) -> Result<Outcome, Failure> {
+fn tell(
+    args: &Args,
+    file: &str,
+    rows: u64,
+    count: u64,
+    deleted: u64,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
     if args.json {
-        out.json(told)?;
+        out.json(&Told { file, rows, count, deleted: Some(deleted).filter(|deleted| *deleted > 0) })?;
     } else {
-        out.line(told.count)?;
+        out.line(count)?;
+        note_deleted(file, deleted, out)?;
     }
     Ok(Outcome::Done)
 }

@@ -66,7 +66,7 @@ struct ToldOfOne {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(collection) = folder::collection(&args.input)? {
+    if let Some(collection) = folder::collection(&args.input, out)? {
         return explain_all(&collection, args, out);
     }
     let file = open_to_print(args.input.source()?)?;

@@ -14,13 +14,14 @@ use crate::output::shown;
 use crate::ui::Ui;
 
 /// The collection that an input names; none if it is a file.
-pub(super) fn collection(input: &Input) -> Result<Option<Collection>, Failure> {
+pub(super) fn collection(input: &Input, out: &mut Ui) -> Result<Option<Collection>, Failure> {
     if !input.is_on_disk() || !input.path.is_dir() {
         return Ok(None);
     }
     let options = OpenOptions::new().with_access(Access::Pread).with_invalid_utf8(true);
     let collection = Collection::open_with(&input.path, options)?;
     if collection.manifest_path().exists() {
+        super::collection::warn(&input.path, &collection.replay().odd, out)?;
         return Ok(Some(collection));
     }
     Err(Failure::request(format!("{}: is a folder without a manifest", shown(&input.path)))
@@ -58,16 +59,21 @@ pub(super) fn deleted_rows(file: &File) -> Result<u64, Failure> {
 }
 
 /// Says that rows of deleted documents are among those that are told.
-pub(super) fn note_deleted(file: &File, out: &mut Ui) -> Result<(), Failure> {
-    match deleted_rows(file)? {
-        0 => Ok(()),
-        count => {
-            let (name, rows) = (escape::name(file.name()), if count == 1 { "row is" } else { "rows are" });
-            out.note(format_args!(
-                "{name}: {count} {rows} of deleted documents, which `tatami merge` leaves out"
-            ))
-        }
+pub(super) fn note_deleted(name: &str, count: u64, out: &mut Ui) -> Result<(), Failure> {
+    if count == 0 {
+        return Ok(());
     }
+    let (name, rows) = (escape::name(name), if count == 1 { "row is" } else { "rows are" });
+    out.note(format_args!("{name}: {count} {rows} of deleted documents, which `tatami merge` leaves out"))
+}
+
+/// Rows of deleted documents in the files that are asked.
+pub(super) fn deleted_in_all(scan: &CollectionScan<'_>, collection: &Collection) -> Result<u64, Failure> {
+    let mut sum = 0;
+    for member in scan.members()? {
+        sum += deleted_rows(&collection.open_member(&member)?)?;
+    }
+    Ok(sum)
 }
 
 /// The name of a folder as it is told.

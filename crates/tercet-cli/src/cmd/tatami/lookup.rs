@@ -58,7 +58,7 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let found = find(args)?;
+    let found = find(args, out)?;
     let Some((file, place)) = found.place else {
         if args.json {
             out.json(&told(args, &found.name, None, None))?;
@@ -88,9 +88,16 @@ struct Answer {
     place: Option<(File, Found)>,
 }
 
-fn find(args: &Args) -> Result<Answer, Failure> {
-    if let Some(collection) = folder::collection(&args.input)? {
+fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
+    if let Some(collection) = folder::collection(&args.input, out)? {
         let found = collection.lookup(&collection.parse_key(&args.key)?)?;
+        let unsorted = collection.members().iter().filter(|member| member.sort_column.is_empty()).count();
+        if found.found.is_none() && unsorted > 0 {
+            let plural = if unsorted == 1 { "file has" } else { "files have" };
+            out.note(format_args!(
+                "{unsorted} {plural} no sort key and can only be asked with `cat --where`"
+            ))?;
+        }
         let name = folder::name(&args.input.path);
         return Ok(Answer { name, place: found.found.map(|(_, file, place)| (file, place)) });
     }

@@ -22,7 +22,7 @@ Examples:
   tatami merge --policy crawl                              which segments of a folder are worth merging
 
 Deleted documents are left out. Rows of files with a sort key come in its order. With `--dedup`, of several documents with \
-one identity the last is kept: that of the last file.";
+one identity the last is kept: that of the last file in which it is not deleted.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -129,20 +129,22 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     let mut left_out = String::new();
-    for (count, what) in [(told.deleted, "deleted"), (told.duplicates, "duplicate")] {
+    for (count, what) in [(told.deleted, "deleted"), (told.duplicates, "duplicates")] {
         if let Some(count) = count.filter(|count| *count > 0) {
             // Writing to a String cannot fail.
             let _ = write!(left_out, ", {count} {what} left out");
         }
     }
     let (name, rows, bytes) = (shown(output), told.rows, human_size(told.bytes));
-    out.line(format_args!("{name}: {rows} rows of {} files{left_out}, {bytes}", files.len()))?;
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let (row, file) = (plural(rows), plural(files.len() as u64));
+    out.line(format_args!("{name}: {rows} row{row} of {} file{file}{left_out}, {bytes}", files.len()))?;
     Ok(Outcome::Done)
 }
 
 /// Says what the policy would merge.
 fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
-    let segments = segments_of(folder)?;
+    let segments = segments_of(folder, out)?;
     let sizes: Vec<SegmentSize> = segments
         .iter()
         .map(|segment| SegmentSize { documents: segment.documents(), live: segment.live_documents() })
@@ -169,12 +171,16 @@ fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 /// The segments of a collection, or of a folder without a manifest: its `.tatami` files, by name.
-pub(super) fn segments_of(folder: &Path) -> Result<Vec<Segment>, Failure> {
+pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, Failure> {
     must_be_on_disk(folder, "look into")?;
     let options = OpenOptions::new().with_access(Access::Pread);
     let collection = Collection::open_with(folder, options)?;
     let mut files = Vec::new();
     if collection.manifest_path().exists() {
+        super::collection::warn(folder, &collection.replay().odd, out)?;
+        if collection.members().is_empty() {
+            out.note(format_args!("{}: the manifest lists no files", shown(folder)))?;
+        }
         for member in collection.members() {
             files.push(collection.open_member(member)?);
         }

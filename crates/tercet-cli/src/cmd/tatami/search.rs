@@ -16,6 +16,9 @@ use crate::ui::{DIM, HEADING, Ui, paint};
 /// How words that were found are shown on a terminal.
 const FOUND: Style = Style::new().bold();
 
+/// Characters of a word that are shown.
+const SHOWN_CHARS: usize = 60;
+
 const EXAMPLES: &str = "\
 Examples:
   tatami search docs.tatami 'memory safety'
@@ -68,7 +71,7 @@ pub(crate) struct Args {
 enum Ranking {
     /// As the format says: BM25 with b = 0, the length of a document does not matter
     Format,
-    /// BM25 with k1 = 1.2 and b = 0.75; a word that is written twice counts once
+    /// BM25 with k1 = 1.2 and b = 0.75; a word that stands twice side by side counts once
     Bm25,
 }
 
@@ -95,7 +98,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     // The format counts a word as often as it is written.
     let query = if args.rank == Ranking::Bm25 { query.once() } else { query };
-    let searched = Searched::open(&args.input)?;
+    let searched = Searched::open(&args.input, out)?;
     let rank = match args.rank {
         Ranking::Format => Rank::Format,
         Ranking::Bm25 => Rank::Bm25,
@@ -124,7 +127,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     show(&told, args.explain, out)?;
     for word in query.words() {
         if !searched.holds(word)? {
-            out.note(format_args!("no document holds `{}`", escape::name(word)))?;
+            let shown: String = word.chars().take(SHOWN_CHARS).collect();
+            let dots = if shown.len() < word.len() { "…" } else { "" };
+            out.note(format_args!("no document holds `{}{dots}`", escape::name(&shown)))?;
         }
     }
     Ok(outcome)

@@ -91,11 +91,13 @@ impl Parser<'_> {
     fn group(&mut self) -> Result<Group, QueryError> {
         let start = self.at;
         let mut group = Group::default();
+        // Whether something stood before, even if there was no word in it.
+        let mut any = false;
         loop {
             let at = self.at;
             match self.next() {
                 Next::End | Next::Close => break,
-                Next::Or if group.parts.is_empty() => {
+                Next::Or if !any => {
                     return Err(QueryError::new(self.at, "`OR` has nothing before it"));
                 }
                 Next::And => return Err(QueryError::new(self.at, "`AND` has nothing before it")),
@@ -106,7 +108,10 @@ impl Parser<'_> {
                         return Err(QueryError::new(or, "`OR` has nothing behind it"));
                     }
                 }
-                Next::Other => self.clause(&mut group)?,
+                Next::Other => {
+                    self.clause(&mut group)?;
+                    any = true;
+                }
             }
             debug_assert!(self.at > at, "the parser stands still");
         }
@@ -157,6 +162,9 @@ impl Parser<'_> {
         }
         let part_at = self.at;
         let rest = self.rest();
+        if sign != Sign::May && rest.starts_with(['+', '-']) {
+            return Err(QueryError::new(part_at, "a second sign stands behind a sign"));
+        }
         let parts = if rest.starts_with('"') {
             self.phrase()?.into_iter().collect()
         } else if rest.starts_with('(') {

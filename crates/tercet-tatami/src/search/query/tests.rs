@@ -45,6 +45,8 @@ fn questions_are_read_as_they_are_told() {
         ("a\"b c\"d(e)f", "a \"b c\" d (e) f"),
         ("( )", "()"),
         ("!!!", ""),
+        ("!!! OR a", "a"),
+        ("\"\" OR a", "a"),
     ];
     for (text, expected) in cases {
         assert_eq!(shown(text), expected, "{text}");
@@ -65,6 +67,8 @@ fn what_is_wrong_is_pointed_at() {
         ("a -", "2: `-` has nothing behind it"),
         ("a + b", "2: `+` has nothing behind it"),
         ("a NOT", "2: `NOT` has nothing behind it"),
+        ("+-a b", "1: a second sign stands behind a sign"),
+        ("a NOT -b", "6: a second sign stands behind a sign"),
         ("-a", "0: there is no word that a document should hold"),
         ("a (-b)", "3: there is no word that a document should hold"),
     ];

@@ -15,6 +15,7 @@ use crate::cmd::tatami::merge::segments_of;
 use crate::cmd::tatami::open::open_to_print;
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::ui::Ui;
 
 /// Segments that are searched.
 pub(super) enum Searched {
@@ -81,9 +82,9 @@ pub(super) struct Answer {
 }
 
 impl Searched {
-    pub(super) fn open(input: &Input) -> Result<Self, Failure> {
+    pub(super) fn open(input: &Input, out: &mut Ui) -> Result<Self, Failure> {
         if input.is_on_disk() && input.path.is_dir() {
-            return Ok(Self::All(segments_of(&input.path)?));
+            return Ok(Self::All(segments_of(&input.path, out)?));
         }
         let file = open_to_print(input.source()?)?;
         let Some(segment) = file.segment()? else {
