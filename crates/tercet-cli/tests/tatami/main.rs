@@ -8,6 +8,7 @@ mod collection;
 mod convert;
 mod create;
 mod damage;
+mod documents;
 mod doors;
 #[path = "../support/folder.rs"]
 mod folder;
