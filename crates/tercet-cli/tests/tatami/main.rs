@@ -10,6 +10,7 @@ mod create;
 mod damage;
 mod documents;
 mod doors;
+mod exact;
 #[path = "../support/folder.rs"]
 mod folder;
 mod golden;
