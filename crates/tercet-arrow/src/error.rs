@@ -23,6 +23,22 @@ pub enum Error {
         /// Each column.
         columns: Vec<Refused>,
     },
+    /// Columns whose types the format of the output does not have; all of them.
+    #[error("{}: Parquet has no type for {}", escape::name(name), Each(columns))]
+    NotInParquet {
+        /// The file to make.
+        name: Arc<str>,
+        /// Each column.
+        columns: Vec<Refused>,
+    },
+    /// Not one of the columns that were asked for.
+    #[error("{}: has none of the columns that were asked for", escape::name(name))]
+    NoColumns {
+        /// The file.
+        name: Arc<str>,
+        /// The columns that it has.
+        columns: Vec<String>,
+    },
     /// Columns that cannot stand together.
     #[error("{}: {error}", escape::name(name))]
     Schema {
@@ -222,7 +238,14 @@ struct Listed<'a>(&'a [Refused]);
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.0.len() == 1 { "a type that has" } else { "types that have" };
-        write!(f, "has {what} no place in a .tatami file: ")?;
+        write!(f, "has {what} no place in a .tatami file: {}", Each(self.0))
+    }
+}
+
+struct Each<'a>(&'a [Refused]);
+
+impl fmt::Display for Each<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, Refused { column, kind }) in self.0.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };
             write!(f, "{comma}`{}` ({})", escape::name(column), escape::name(kind))?;
@@ -234,8 +257,8 @@ impl fmt::Display for Listed<'_> {
 impl Diagnose for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Types { .. } => Class::Unsupported,
-            Self::Schema { .. } | Self::Role { .. } => Class::Request,
+            Self::Types { .. } | Self::NotInParquet { .. } => Class::Unsupported,
+            Self::NoColumns { .. } | Self::Schema { .. } | Self::Role { .. } => Class::Request,
             Self::Value { why, .. } => match why {
                 Why::NotUtf8 | Why::Null | Why::Digits { .. } => Class::Malformed,
                 _ => Class::Request,
@@ -260,6 +283,7 @@ impl Diagnose for Error {
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Types { .. } => Some("leave these columns out when the table is made".into()),
+            Self::NotInParquet { .. } => Some("`--columns` takes the others; Arrow has such types".into()),
             Self::Value { why: Why::FinerThanMicros { .. }, .. } => Some(
                 "`--floor-timestamps` cuts times to microseconds, `--raw-timestamps` copies the numbers"
                     .into(),
@@ -282,7 +306,7 @@ pub(crate) fn from_parquet(name: &Arc<str>, error: ParquetError) -> Error {
     match error {
         ParquetError::External(error) => external(name, error),
         ParquetError::NYI(told) => Error::Format { name, class: Class::Unsupported, told },
-        error => Error::Format { name, class: Class::Malformed, told: plain(&error.to_string()) },
+        error => other(name, &error.to_string()),
     }
 }
 
@@ -296,7 +320,7 @@ pub(crate) fn from_arrow(name: &Arc<str>, error: ArrowError) -> Error {
             Err(_) => Error::Format { name, class: Class::Malformed, told },
         },
         ArrowError::NotYetImplemented(told) => Error::Format { name, class: Class::Unsupported, told },
-        error => Error::Format { name, class: Class::Malformed, told: plain(&error.to_string()) },
+        error => other(name, &error.to_string()),
     }
 }
 
@@ -311,7 +335,19 @@ fn external(name: Arc<str>, error: Box<dyn StdError + Send + Sync>) -> Error {
     };
     match error.downcast::<ArrowError>() {
         Ok(error) => from_arrow(&name, *error),
-        Err(error) => Error::Format { name, class: Class::Malformed, told: plain(&error.to_string()) },
+        Err(error) => other(name, &error.to_string()),
+    }
+}
+
+/// An error of which there are only words.
+fn other(name: Arc<str>, told: &str) -> Error {
+    let told = plain(told);
+    match told.strip_prefix("Disabled feature at compile time: ") {
+        Some(codec) => {
+            let told = format!("is compressed with {codec}, which is not supported");
+            Error::Format { name, class: Class::Unsupported, told }
+        }
+        None => Error::Format { name, class: Class::Malformed, told },
     }
 }
 
@@ -323,4 +359,21 @@ fn plain(told: &str) -> String {
         }
     }
     told.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_codec_that_is_not_there_is_named() {
+        let told = "Disabled feature at compile time: brotli".to_owned();
+        for error in [
+            from_parquet(&"a".into(), ParquetError::General(told.clone())),
+            from_arrow(&"a".into(), ParquetError::General(told).into()),
+        ] {
+            assert_eq!(error.to_string(), "a: is compressed with brotli, which is not supported");
+            assert_eq!(error.class(), Class::Unsupported);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer};
@@ -33,6 +34,8 @@ pub(crate) struct Batches {
     dictionaries: HashMap<i64, ArrayRef>,
     /// Batches of both kinds so far, for messages.
     counts: [u64; 2],
+    /// Whether a stream ended without its mark.
+    is_cut: Arc<AtomicBool>,
 }
 
 /// Where messages are.
@@ -91,7 +94,20 @@ impl Batches {
     }
 
     fn new(source: Arc<dyn ByteSource>, limits: Limits, schema: SchemaRef, places: Places) -> Self {
-        Self { source, limits, schema, places, dictionaries: HashMap::new(), counts: [0; 2] }
+        Self {
+            source,
+            limits,
+            schema,
+            places,
+            dictionaries: HashMap::new(),
+            counts: [0; 2],
+            is_cut: Arc::default(),
+        }
+    }
+
+    /// Whether a stream ended without the mark of its end, once everything is read.
+    pub(crate) fn is_cut(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_cut)
     }
 
     /// The columns.
@@ -107,10 +123,11 @@ impl Batches {
                     None => return Ok(None),
                 },
                 Places::Next(at) => {
-                    let Some(head) = at.take().map(|at| next_message(&*self.source, at)).transpose()? else {
-                        return Ok(None);
-                    };
-                    let Some(head) = head else { return Ok(None) };
+                    let Some(start) = at.take() else { return Ok(None) };
+                    if start >= self.source.len() {
+                        self.is_cut.store(true, Ordering::Relaxed);
+                    }
+                    let Some(head) = next_message(&*self.source, start)? else { return Ok(None) };
                     *at = head.body_start.checked_add(head.body_len);
                     (head, None)
                 }

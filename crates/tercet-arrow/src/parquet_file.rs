@@ -14,7 +14,7 @@ use crate::guard::caught;
 use crate::options::Options;
 use crate::read::{BATCH_BYTES, BATCH_ROWS, Rows};
 use crate::source::Reading;
-use crate::table::{Table, chosen};
+use crate::table::{Table, chosen, names_of};
 
 mod pages;
 mod thrift;
@@ -49,7 +49,8 @@ pub(crate) fn open(
     }
     let fields = types::complete(metadata.schema().fields(), metadata.metadata());
     let schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
-    let chosen = chosen(&schema, options);
+    let names = names_of(&schema);
+    let chosen = chosen(name, &schema, options)?;
     let mask = || match &chosen {
         Some(chosen) => ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied()),
         None => ProjectionMask::all(),
@@ -74,7 +75,7 @@ pub(crate) fn open(
     let batches = reader.map(move |batch| {
         batch.map_err(|error| below.failure().unwrap_or_else(|| from_arrow(&of_file, error)))
     });
-    let mut out = Rows::new(table, batches);
+    let mut out = Rows::new(table, names, batches);
     out.set_total(rows);
     out.warn(warning);
     Ok(out)

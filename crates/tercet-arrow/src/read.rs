@@ -1,6 +1,7 @@
 //! Parquet and Arrow files as rows.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, RecordBatch};
@@ -14,7 +15,7 @@ use crate::guard::caught;
 use crate::ipc::Batches;
 use crate::options::Options;
 use crate::parquet_file;
-use crate::table::{Table, Texts, chosen};
+use crate::table::{Table, Texts, chosen, names_of};
 
 /// Rows of a batch, unless they are large.
 pub(crate) const BATCH_ROWS: usize = 65_536;
@@ -57,6 +58,10 @@ pub struct Rows {
     batch_most: Option<usize>,
     total: Option<u64>,
     warnings: Vec<String>,
+    /// All columns of the file, also those that are not read.
+    names: Vec<String>,
+    /// Whether a stream ended without saying so.
+    is_cut: Option<Arc<AtomicBool>>,
     row: u64,
     failed: bool,
 }
@@ -89,6 +94,7 @@ impl Rows {
 
     pub(crate) fn new(
         table: Table,
+        names: Vec<String>,
         batches: impl Iterator<Item = Result<RecordBatch, Error>> + Send + 'static,
     ) -> Self {
         let batches = Box::new(batches);
@@ -99,6 +105,8 @@ impl Rows {
             batch_most: None,
             total: None,
             warnings: Vec::new(),
+            names,
+            is_cut: None,
             row: 0,
             failed: false,
         }
@@ -107,6 +115,16 @@ impl Rows {
     /// The columns.
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// The names of all columns of the file, also of those that are not read.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether this is a stream whose end was reached without the mark that it is the end.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut.as_ref().is_some_and(|is_cut| is_cut.load(Ordering::Relaxed))
     }
 
     /// The number of rows, where the file tells it in advance.
@@ -195,16 +213,21 @@ fn broken(name: &Arc<str>) -> Error {
 }
 
 fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<Rows, Error> {
-    let Some(chosen) = chosen(batches.schema(), options) else {
+    let names = names_of(batches.schema());
+    let is_cut = batches.is_cut();
+    let mut rows = if let Some(chosen) = chosen(name, batches.schema(), options)? {
+        let schema = batches.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
+        let table = Table::from_arrow(name, &schema, options)?;
+        let of_file = Arc::clone(name);
+        let project =
+            move |batch: RecordBatch| batch.project(&chosen).map_err(|error| from_arrow(&of_file, error));
+        Rows::new(table, names, batches.map(move |batch| batch.and_then(&project)))
+    } else {
         let table = Table::from_arrow(name, batches.schema(), options)?;
-        return Ok(Rows::new(table, batches));
+        Rows::new(table, names, batches)
     };
-    let schema = batches.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
-    let table = Table::from_arrow(name, &schema, options)?;
-    let of_file = Arc::clone(name);
-    let project =
-        move |batch: RecordBatch| batch.project(&chosen).map_err(|error| from_arrow(&of_file, error));
-    Ok(Rows::new(table, batches.map(move |batch| batch.and_then(&project))))
+    rows.is_cut = Some(is_cut);
+    Ok(rows)
 }
 
 /// The answer of a scan as Arrow batches, none of them larger than some megabytes unless one row is.

@@ -8,7 +8,7 @@ use tercet_tatami::{Column, Field, File, Schema};
 
 mod project;
 
-pub(crate) use project::chosen;
+pub(crate) use project::{chosen, names_of};
 
 use crate::dictionary::Dictionary;
 use crate::error::{Error, Refused};

@@ -16,9 +16,9 @@ use tercet_core::Class;
 use tercet_tatami::{Column, Values};
 
 use crate::dictionary::Dictionary;
-use crate::error::{Error, Why};
+use crate::error::{Error, Refused, Why};
 use crate::from_arrow::Refusal;
-use crate::kind::plain;
+use crate::kind::{plain, refusal};
 use crate::parquet_file::types;
 use crate::read::Format;
 use crate::table::{Table, Texts};
@@ -91,6 +91,15 @@ impl<W: Write + Send> Sink<W> {
         let mut changes = vec![None; schema.fields().len()];
         let writer = match format {
             Format::Parquet => {
+                let refused: Vec<Refused> = schema
+                    .fields()
+                    .iter()
+                    .filter(|field| !is_in_parquet(field.data_type()))
+                    .map(|field| refusal(field))
+                    .collect();
+                if !refused.is_empty() {
+                    return Err(Error::NotInParquet { name: Arc::clone(name), columns: refused });
+                }
                 changes = schema.fields().iter().map(|field| change(field.data_type())).collect();
                 schema = types::told(&schema);
                 let descriptor = types::descriptor(&schema).map_err(|error| of_parquet(name, error))?;
@@ -286,6 +295,23 @@ fn properties(schema: &SchemaRef) -> WriterProperties {
         .build()
 }
 
+/// Whether Parquet can tell a type: its decimals have no digits left out before the point.
+fn is_in_parquet(kind: &DataType) -> bool {
+    match kind {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => *scale >= 0,
+        DataType::List(element)
+        | DataType::LargeList(element)
+        | DataType::ListView(element)
+        | DataType::LargeListView(element)
+        | DataType::FixedSizeList(element, _) => is_in_parquet(element.data_type()),
+        DataType::Dictionary(_, values) => is_in_parquet(values),
+        _ => true,
+    }
+}
+
 fn of_parquet(name: &Arc<str>, error: ParquetError) -> Error {
     let name = Arc::clone(name);
     match error {
@@ -317,6 +343,18 @@ mod tests {
 
     use super::*;
     use crate::options::Options;
+
+    #[test]
+    fn what_parquet_cannot_tell_is_named() {
+        let list = DataType::List(Arc::new(Field::new("item", DataType::Decimal128(4, -1), true)));
+        let fields = [("a", DataType::Decimal128(5, -2)), ("b", DataType::Int8), ("c", list)];
+        let schema: Vec<Field> = fields.map(|(name, kind)| Field::new(name, kind, true)).into();
+        let table = Table::from_arrow(&"in".into(), &Schema::new(schema), &Options::new()).unwrap();
+        let error = Sink::new(Format::Parquet, &"out".into(), &table, Vec::new()).unwrap_err();
+        let Error::NotInParquet { columns, .. } = &error else { panic!("{error}") };
+        assert_eq!(columns.iter().map(|refused| &*refused.column).collect::<Vec<_>>(), ["a", "c"]);
+        assert!(Sink::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).is_ok());
+    }
 
     #[test]
     fn batches_that_wait_and_those_that_do_not_tell_the_same() {

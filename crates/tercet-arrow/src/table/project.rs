@@ -31,8 +31,21 @@ impl Table {
 }
 
 /// The positions of the columns that are to be read, in the order of the file; none if all are.
-pub(crate) fn chosen(schema: &ArrowSchema, options: &Options) -> Option<Vec<usize>> {
-    let names = options.columns.as_ref()?;
+pub(crate) fn chosen(
+    name: &Arc<str>,
+    schema: &ArrowSchema,
+    options: &Options,
+) -> Result<Option<Vec<usize>>, Error> {
+    let Some(names) = &options.columns else { return Ok(None) };
     let is_chosen = |position: &usize| names.iter().any(|name| name == schema.field(*position).name());
-    Some((0..schema.fields().len()).filter(is_chosen).collect())
+    let chosen: Vec<usize> = (0..schema.fields().len()).filter(is_chosen).collect();
+    if chosen.is_empty() && !schema.fields().is_empty() {
+        return Err(Error::NoColumns { name: Arc::clone(name), columns: names_of(schema) });
+    }
+    Ok(Some(chosen))
+}
+
+/// The names of all columns.
+pub(crate) fn names_of(schema: &ArrowSchema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
 }

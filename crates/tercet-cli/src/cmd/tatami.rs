@@ -70,7 +70,7 @@ pub(crate) enum Verb {
     Create(create::Args),
     /// Make a search segment of documents
     ///
-    /// Text, Markdown, web pages, JSONL and TREC. Memory does not grow with the documents, and the file appears when it is
+    /// Text, Markdown, web pages, JSONL, Parquet and TREC. Memory does not grow with the documents, and the file appears when it is
     /// complete; until then nothing changes.
     Index(index::Args),
     /// Search the documents of a segment

@@ -8,7 +8,9 @@ mod collection;
 mod convert;
 mod create;
 mod damage;
+mod documents;
 mod doors;
+mod exact;
 #[path = "../support/folder.rs"]
 mod folder;
 mod golden;

@@ -66,7 +66,8 @@ fn rows_are_refused_with_their_line() {
             8,
             "a.jsonl: line 1: column `k`: `?` is no base64, in which bytes are written",
         ),
-        ("", "", 8, "a.jsonl: no row says what the columns are"),
+        ("", "", 8, "a.jsonl: is empty"),
+        ("\n", "", 8, "a.jsonl: no row says what the columns are"),
         (
             "{\"k\":[1]}\n",
             "--profile interop",

@@ -145,7 +145,7 @@ fn what_cannot_be_is_refused() {
     folder.write("none.jsonl", "{\"title\":\"t\"}\n");
     folder.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
     for (words, says) in [
-        ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2: is no JSON object"),
+        ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: is no JSON object"),
         ("index none.jsonl -o x.tatami", "none.jsonl: line 1: has neither an identity nor `url`"),
         ("index open.trec -o x.tatami", "open.trec: line 1: the document has no end"),
         ("index missing -o x.tatami", "cannot read missing"),
@@ -186,10 +186,7 @@ fn rows_of_parquet_are_documents() {
     assert_eq!(found[0]["doc_id"], "u/1");
     for (words, says) in [
         ("index d.parquet -o x.tatami --body-field nothing", "has no column `nothing`"),
-        (
-            "index d.parquet -o x.tatami --url-field n --id-field title",
-            "row 1: has neither an identity nor `n`",
-        ),
+        ("index d.parquet -o x.tatami --url-field n --id-field title", "row 1: has neither `title` nor `n`"),
         ("index d.jsonl -o x.tatami --format parquet", "d.jsonl"),
     ] {
         let refused = folder.run(words);

@@ -132,6 +132,8 @@ impl Random {
                 count.for_each(|_| strings.push(&self.decimal(32)));
                 Values::Bytes(strings)
             }
+            // Only whole milliseconds are such times.
+            "timestamp[ms, UTC]" => Values::Int64(count.map(|_| self.number() / 1000 * 1000).collect()),
             _ => Values::Int64(count.map(|_| self.number()).collect()),
         }
     }

@@ -38,19 +38,37 @@ impl Columns {
     }
 }
 
-/// The positions of columns in a schema, of which a file has all that it was asked for.
+/// The positions of columns in a schema, of which a file has all that it was asked for; `all` is what the file has.
 #[cfg(feature = "arrow")]
 pub(super) fn positions(
     file: &str,
     schema: &tercet::tatami::Schema,
     names: &[String],
+    all: impl FnOnce() -> Vec<String>,
 ) -> Result<Vec<usize>, Failure> {
-    let position = |name: &String| {
-        let missing =
-            || Failure::request(format!("{}: has no column `{}`", escape::name(file), escape::name(name)));
-        schema.index_of(name).ok_or_else(missing)
-    };
-    names.iter().map(position).collect()
+    match names.iter().find(|name| schema.index_of(name).is_none()) {
+        Some(missing) => Err(no_column(file, missing, &all())),
+        None => Ok(names.iter().filter_map(|name| schema.index_of(name)).collect()),
+    }
+}
+
+/// A column that was asked for and is not there.
+#[cfg(feature = "arrow")]
+pub(super) fn no_column(file: &str, name: &str, all: &[String]) -> Failure {
+    let said = format!("{}: has no column `{}`", escape::name(file), escape::name(name));
+    Failure::request(said).with_hint(listed(all))
+}
+
+/// Some of the columns that there are.
+#[cfg(feature = "arrow")]
+pub(super) fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let mut told: Vec<String> =
+        names.iter().take(SHOWN).map(|name| format!("`{}`", escape::name(name))).collect();
+    if names.len() > SHOWN {
+        told.push("…".to_owned());
+    }
+    format!("columns: {}", told.join(", "))
 }
 
 /// The values of a column as they are printed.

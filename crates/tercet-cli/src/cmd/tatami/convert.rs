@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());
     let bar = out.bar("converting", input_bytes);
     let (sender, receiver) = sync_channel::<Vec<Column>>(2);
-    let counts = std::thread::scope(|scope| {
+    let (filled, cut) = std::thread::scope(|scope| {
         let bar = &bar;
         let reading = scope.spawn(move || {
             table.read(bar, |columns| {
@@ -140,15 +140,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let written = target.fill(receiver);
         let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
         match (written, read) {
-            (Ok(filled), Ok(())) => Ok(filled),
+            (Ok(filled), Ok(cut)) => Ok((filled, cut)),
             // Half a table is none: what was written so far is thrown away.
             (Ok(_), Err(failure)) | (Err(failure), _) => Err(failure),
         }
-    })?
-    .finish(out)?;
+    })?;
+    let counts = filled.finish(out)?;
     drop(bar);
     let Counts { rows, bytes: output_bytes, odd } = counts;
-    for warning in odd {
+    for warning in cut.into_iter().chain(odd) {
         out.note(warning)?;
     }
     let told = Told {

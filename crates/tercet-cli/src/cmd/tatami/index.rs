@@ -96,6 +96,40 @@ struct Told {
     files_skipped: u64,
 }
 
+/// What is not as one would expect it, but keeps nothing from being read.
+#[derive(Debug, Default)]
+struct Odd {
+    /// Files with bytes that are not UTF-8.
+    not_utf8: u64,
+    /// Files whose documents have no text, and how many they are.
+    no_text: Vec<(String, u64)>,
+}
+
+impl Odd {
+    fn no_text(&mut self, source: &Source, documents: u64) {
+        if documents > 0 {
+            self.no_text.push((crate::output::shown(&source.path), documents));
+        }
+    }
+
+    fn tell(&self, out: &mut Ui) -> Result<(), Failure> {
+        for (name, documents) in &self.no_text {
+            let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };
+            out.note(format_args!(
+                "{documents} document{plural} of {name} {have} no text: no field is called body, text or contents \
+                 (`--body-field` names it)"
+            ))?;
+        }
+        match self.not_utf8 {
+            0 => Ok(()),
+            1 => out.note("1 file has bytes that are not UTF-8: they are not searched"),
+            count => {
+                out.note(format_args!("{count} files have bytes that are not UTF-8: they are not searched"))
+            }
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if let Some(threads) = args.threads {
         // Only the first pool counts; in tests, which share a process, that is the one of the first test.
@@ -119,8 +153,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         document.doc_id = page.id.as_deref();
         builder.add(&document).map_err(|fault| named(&path, fault))
     };
+    let mut odd = Odd::default();
     for wave in files::waves(&sources) {
-        args.read(wave, &bar, &mut add)?;
+        args.read(wave, &bar, &mut add, &mut odd)?;
     }
     let Built { written, terms, .. } = builder.finish().map_err(|fault| named(&path, fault))?;
     drop(bar);
@@ -133,6 +168,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         files_skipped,
     };
     show(&told, args.json, out)?;
+    odd.tell(out)?;
     Ok(Outcome::Done)
 }
 
@@ -154,26 +190,34 @@ impl Args {
         wave: &[Source],
         bar: &Bar,
         add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
+        odd: &mut Odd,
     ) -> Result<(), Failure> {
         use rayon::prelude::*;
 
         match wave {
-            [source] if source.kind == Kind::Jsonl => jsonl::read(source, &self.names, bar, add),
-            [source] if source.kind == Kind::Trec => trec::read(source, bar, add),
+            [source] if source.kind == Kind::Jsonl => {
+                odd.no_text(source, jsonl::read(source, &self.names, bar, add)?);
+            }
+            [source] if source.kind == Kind::Trec => {
+                odd.not_utf8 += u64::from(!trec::read(source, bar, add)?);
+            }
             #[cfg(feature = "arrow")]
-            [source] if source.kind == Kind::Parquet => parquet::read(source, &self.names, bar, add),
+            [source] if source.kind == Kind::Parquet => {
+                odd.no_text(source, parquet::read(source, &self.names, bar, add)?);
+            }
             wave => {
-                let pages: Vec<Page> = wave
+                let pages: Vec<(Page, bool)> = wave
                     .par_iter()
                     .map(|source| files::page(source, &self.url_prefix))
                     .collect::<Result<_, _>>()?;
-                for (page, source) in pages.iter().zip(wave) {
+                for ((page, is_utf8), source) in pages.iter().zip(wave) {
+                    odd.not_utf8 += u64::from(!is_utf8);
                     add(page)?;
                     bar.advance(source.bytes);
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 }
 

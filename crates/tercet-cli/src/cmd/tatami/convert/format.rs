@@ -102,6 +102,9 @@ impl Format {
         if let Some(text @ (Self::Csv | Self::Tsv | Self::Jsonl)) = Self::by_name(path) {
             return Ok(text);
         }
+        if source.len() == 0 {
+            return Err(Failure::request(format!("{}: is empty", escape::name(source.name()))));
+        }
         let start = source.read_at(Span::first(source.len().min(4096)));
         let start = start.map_err(|error| Failure::source(source.name(), error))?;
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);

@@ -11,7 +11,7 @@ use tercet::tatami::scan::Batches;
 use tercet::tatami::{Column, Meaning, Schema, Values};
 
 use super::format::Format;
-use crate::cmd::tatami::columns::{Columns, positions};
+use crate::cmd::tatami::columns::{Columns, listed, no_column, positions};
 use crate::cmd::tatami::condition::{Condition, Where};
 use crate::cmd::tatami::create::roles::Roles;
 use crate::cmd::tatami::create::schema::Declared;
@@ -84,18 +84,26 @@ pub(super) fn open(
             out.note(format_args!("{} {name}: {told}", paint(WARN, "warning:")))?;
         }
         let all = rows.table().clone();
-        let (table, choice) = Choice::of(&all, &all.notes(), asked)?;
+        let names = || rows.names().to_vec();
+        let (table, choice) = Choice::of(&all, &all.notes(), asked, &names)?;
         let pairs = table.notes();
         return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), choice, read, pairs });
     }
     if is_text {
         let name = Arc::clone(source.name());
         let text = TextTable::open(source, format.delimiter(), asked.declared, only, out)?;
+        // Told with an error only, which is what counts.
+        let names = || text.names(&out.bar("looking", 0)).unwrap_or_default();
         let mut fields = text.fields();
+        if fields.is_empty() {
+            let asked = asked.columns.names()?.unwrap_or_default();
+            let missing = asked.first().map_or("", String::as_str);
+            return Err(no_column(&name, missing, &names()));
+        }
         roles.apply_said(&mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
         let all = Table::of_noted(&name, &schema, &text.notes())?;
-        let (table, choice) = Choice::of(&all, &text.notes(), asked)?;
+        let (table, choice) = Choice::of(&all, &text.notes(), asked, &names)?;
         let pairs = table.notes();
         return Ok(Open { table, rows: Kind::Text(Box::new(text), schema), choice, read, pairs });
     }
@@ -133,6 +141,12 @@ fn read_names(asked: &Asked<'_>) -> Result<Option<Vec<String>>, Failure> {
 
 /// Types that are refused, with what to do about them.
 fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
+    if let arrow::Error::NoColumns { name, columns } = &error
+        && let Ok(Some(names)) = asked.columns.names()
+        && let Some(missing) = names.first()
+    {
+        return no_column(name, missing, columns);
+    }
     let arrow::Error::Types { name, columns } = &error else { return error.into() };
     let is_list = |kind: &str| kind.starts_with("list of ");
     if asked.interop && columns.iter().all(|refused| is_list(&refused.kind)) {
@@ -160,12 +174,12 @@ impl Open {
         &self.pairs
     }
 
-    /// Hands over all rows.
+    /// Hands over all rows; tells what was odd about them.
     pub(super) fn read(
         self,
         bar: &Bar,
         mut hand_over: impl FnMut(Vec<Column>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<String>, Failure> {
         let choice = self.choice;
         let mut each = |columns| choice.taken(columns).map_or(Ok(()), &mut hand_over);
         let mut told = 0;
@@ -176,10 +190,15 @@ impl Open {
             if bar.is_cancelled() { Err(Failure::Interrupted) } else { Ok(()) }
         };
         match self.rows {
-            Kind::Arrow(rows) => {
-                for columns in *rows {
+            Kind::Arrow(mut rows) => {
+                for columns in rows.by_ref() {
                     go_on()?;
                     each(columns?)?;
+                }
+                if rows.is_cut() {
+                    let (name, warning) = (escape::name(rows.table().name()), paint(WARN, "warning:"));
+                    let why = "the stream has no end mark: it may be cut, and rows may be missing";
+                    return Ok(Some(format!("{warning} {name}: {why}")));
                 }
             }
             Kind::Tatami(batches) => {
@@ -190,7 +209,7 @@ impl Open {
             }
             Kind::Text(text, schema) => text.read(&schema, bar, each)?,
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -204,16 +223,29 @@ struct Choice {
 
 impl Choice {
     /// What is asked of a table, and the table of it.
-    fn of(all: &Table, notes: &[(String, String)], asked: &Asked<'_>) -> Result<(Table, Self), Failure> {
+    fn of(
+        all: &Table,
+        notes: &[(String, String)],
+        asked: &Asked<'_>,
+        in_file: &dyn Fn() -> Vec<String>,
+    ) -> Result<(Table, Self), Failure> {
         let meanings = Meaning::all(all.schema().fields(), notes);
         let bind = |condition: &Condition| {
-            condition.bound(&condition.parsed()?, all.name(), all.schema(), &meanings)
+            let parsed = condition.parsed()?;
+            condition.bound(&parsed, all.name(), all.schema(), &meanings).map_err(|failure| {
+                let is_there = |name: &&str| all.schema().index_of(name).is_some();
+                if parsed.expr().columns().iter().all(is_there) {
+                    return failure;
+                }
+                // The file has more columns than are read.
+                failure.with_hint(listed(&in_file()))
+            })
         };
         let condition = asked.condition.condition().map(bind).transpose()?;
         let Some(names) = asked.columns.names()? else {
             return Ok((all.clone(), Self { condition, columns: None }));
         };
-        let columns = positions(all.name(), all.schema(), &names)?;
+        let columns = positions(all.name(), all.schema(), &names, in_file)?;
         Ok((all.project(&columns)?, Self { condition, columns: Some(columns) }))
     }
 

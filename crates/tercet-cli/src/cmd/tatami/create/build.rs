@@ -18,12 +18,18 @@ pub(super) enum Reading {
     Base64,
     /// As what a note says: a date, a time, a decimal.
     Meant(Meaning),
+    /// As a time whose numbers are of a unit with so many nanoseconds; microseconds are stored.
+    Stamp(Meaning, i64),
 }
 
 impl Reading {
     /// How text is read into columns that were declared like this, wherever their values are stored.
     pub(super) fn all(fields: &[Field], notes: &[(String, String)]) -> Vec<Self> {
-        fields.iter().map(|field| Self::of(field, Meaning::of(field, notes))).collect()
+        let one = |field: &Field| match (Self::of(field, Meaning::of(field, notes)), unit(field, notes)) {
+            (Self::Meant(meaning), Some(nanos)) => Self::Stamp(meaning, nanos),
+            (reading, _) => reading,
+        };
+        fields.iter().map(one).collect()
     }
 
     fn of(field: &Field, meaning: Option<Meaning>) -> Self {
@@ -33,6 +39,20 @@ impl Reading {
             (Type::Bytes | Type::BlobRef, None) => Self::Base64,
             _ => Self::Plain,
         }
+    }
+}
+
+/// The nanoseconds of the unit of a time, if a note tells one.
+fn unit(field: &Field, notes: &[(String, String)]) -> Option<i64> {
+    let key = Meaning::key(&field.name);
+    let (_, note) = notes.iter().find(|(found, _)| *found == key)?;
+    let inside = note.strip_prefix("timestamp[")?.strip_suffix(']')?;
+    match inside.split(',').next()? {
+        "s" => Some(1_000_000_000),
+        "ms" => Some(1_000_000),
+        "us" => Some(1_000),
+        "ns" => Some(1),
+        _ => None,
     }
 }
 
@@ -107,10 +127,14 @@ impl Builder {
 
 /// Adds a value, which is zero or nothing for null, and tells about how many bytes it takes.
 fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
-    if let Reading::Meant(meaning) = reading
-        && !matches!(values, Values::List(_))
-    {
-        return meant(values, kind, meaning, &token);
+    match (reading, &mut *values) {
+        (_, Values::List(_)) => {}
+        (Reading::Meant(meaning), values) => return meant(values, kind, meaning, &token),
+        (Reading::Stamp(meaning, unit), Values::Int64(v)) => {
+            v.push(stamp(kind, meaning, unit, &token)?);
+            return Ok(8);
+        }
+        _ => {}
     }
     match values {
         Values::Bool(v) => v.push(match token {
@@ -158,6 +182,42 @@ fn meant(values: &mut Values, kind: Type, meaning: Meaning, token: &Token<'_>) -
         _ => return Err(wrong()),
     }
     Ok(8)
+}
+
+/// Microseconds since 1970: a number of a unit, or a time that is not more exact than it.
+fn stamp(kind: Type, meaning: Meaning, unit: i64, token: &Token<'_>) -> Result<i64, String> {
+    let text: &str = match token {
+        Token::Null => return Ok(0),
+        Token::Number(text) | Token::Loose(text) => text,
+        Token::Text(text) => text,
+        token => return Err(format!("{} is not {meaning}", shown(token))),
+    };
+    let wrong = || format!("{} is not {meaning} that it can hold, like {}", shown(token), meaning.example());
+    if is_number(text) {
+        let number: i64 = text.parse().map_err(|_| wrong())?;
+        let nanos = i128::from(number) * i128::from(unit);
+        if nanos % 1000 != 0 {
+            return Err(format!("{} is more exact than microseconds", shown(token)));
+        }
+        // Times that no calendar tells are printed as they are stored; no number of a larger unit is as large.
+        let is_stored = || jiff::Timestamp::from_microsecond(number).is_err() && is_whole(number, unit);
+        return match i64::try_from(nanos / 1000) {
+            Ok(micros) => Ok(micros),
+            Err(_) if is_stored() => Ok(number),
+            Err(_) => Err(wrong()),
+        };
+    }
+    let Some(Scalar::Int64(micros)) = meaning.read(kind, text) else { return Err(wrong()) };
+    if !is_whole(micros, unit) {
+        let name = if unit > 1_000_000 { "seconds" } else { "milliseconds" };
+        return Err(format!("{} is more exact than {name}", shown(token)));
+    }
+    Ok(micros)
+}
+
+/// Whether microseconds are a whole number of units of so many nanoseconds.
+fn is_whole(micros: i64, unit: i64) -> bool {
+    i128::from(micros) * 1000 % i128::from(unit) == 0
 }
 
 fn list(lists: &mut Lists, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
@@ -244,7 +304,7 @@ fn text(strings: &mut Strings, kind: Type, reading: Reading, token: &Token<'_>) 
         return Err("has 4 GiB or more, which no page holds".into());
     }
     match reading {
-        Reading::Plain | Reading::Meant(_) => strings.push(text.as_bytes()),
+        Reading::Plain | Reading::Meant(_) | Reading::Stamp(..) => strings.push(text.as_bytes()),
         Reading::Base64 => {
             let bytes = STANDARD
                 .decode(text)
@@ -306,6 +366,34 @@ mod tests {
         assert!(one(Type::Bytes, Token::Text("AAE".into())).is_err());
         assert!(one(Type::Bool, Token::Loose("yes")).is_err());
         assert!(one(Type::Int8, Token::Null).is_err());
+    }
+
+    #[test]
+    fn times_are_read_in_their_unit() {
+        let field = Field::new("t", Type::TimestampMicros);
+        let one = |note: &str, text: &'static str| {
+            let notes = [(Meaning::key("t"), note.to_owned())];
+            let reading = Reading::all(std::slice::from_ref(&field), &notes)[0];
+            let mut builder = Builder::new(field.clone(), reading);
+            builder.push(Token::Loose(text)).map(|()| builder.take().values)
+        };
+        let micros = |value| Ok(Values::Int64(vec![value]));
+        assert_eq!(one("timestamp[s]", "-2"), micros(-2_000_000));
+        assert_eq!(one("timestamp[ms, UTC]", "2"), micros(2_000));
+        assert_eq!(one("timestamp[us]", "2"), micros(2));
+        assert_eq!(one("timestamp[s]", "9223372036854000000"), micros(9_223_372_036_854_000_000));
+        assert_eq!(one("timestamp[ns]", "2000"), micros(2));
+        assert_eq!(one("timestamp[s]", "1970-01-01T00:00:01"), micros(1_000_000));
+        assert_eq!(one("timestamp[ns]", "1970-01-01T00:00:00.000001"), micros(1));
+        for (note, text) in [
+            ("timestamp[ns]", "2001"),
+            ("timestamp[s]", "9223372036855"),
+            ("timestamp[s]", "1.5"),
+            ("timestamp[s]", "1970-01-01T00:00:01.5"),
+            ("timestamp[ms]", "1970-01-01T00:00:01.0005"),
+        ] {
+            assert!(one(note, text).is_err(), "{note} {text}");
+        }
     }
 
     #[test]

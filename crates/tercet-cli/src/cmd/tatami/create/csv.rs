@@ -22,6 +22,12 @@ impl Record {
         self.fields.len()
     }
 
+    /// Whether a byte stands in a field that is not in quotes.
+    pub(super) fn has_bare(&self, byte: u8) -> bool {
+        let bare = self.fields.iter().filter(|field| !field.is_quoted);
+        bare.into_iter().any(|field| self.text[field.start..field.end].contains(&byte))
+    }
+
     /// A field and whether it stood in quotes.
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], bool)> {
         let field = self.fields.get(index)?;

@@ -35,6 +35,8 @@ struct Seen {
     above_at: Option<u64>,
     /// A whole number that no float holds exactly.
     inexact_at: Option<u64>,
+    /// A number with a point or an exponent that no float holds exactly.
+    rounded_at: Option<u64>,
     /// A whole number that no type holds.
     huge_at: Option<u64>,
     element: Option<Box<Seen>>,
@@ -43,6 +45,36 @@ struct Seen {
 /// Sets the line of the first of a kind.
 fn note(slot: &mut Option<u64>, line: u64) {
     slot.get_or_insert(line);
+}
+
+/// Whether a float tells other digits than a number was written with.
+fn is_rounded(text: &str) -> bool {
+    // Up to fifteen digits come back from every float that is not tiny.
+    const SHORT: usize = 16;
+    if text.len() <= SHORT && !text.contains(['e', 'E']) {
+        return false;
+    }
+    let Ok(value) = text.parse::<f64>() else { return true };
+    let told = if value.is_finite() { digits(ryu::Buffer::new().format_finite(value)) } else { None };
+    told.is_none() || told != digits(text)
+}
+
+/// The digits of a number without zeros around them, and the power of ten of the last one.
+fn digits(text: &str) -> Option<(String, i64)> {
+    let (mantissa, power) = match text.split_once(['e', 'E']) {
+        Some((mantissa, power)) => (mantissa, Some(power)),
+        None => (text, None),
+    };
+    let (whole, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{}{behind}", whole.trim_start_matches('-'));
+    let kept = all.trim_end_matches('0');
+    let bare = kept.trim_start_matches('0');
+    if bare.is_empty() {
+        return Some((String::new(), 0));
+    }
+    let power: i64 = power.map_or(Some(0), |power| power.parse().ok())?;
+    let (left_out, behind) = (i64::try_from(all.len() - kept.len()).ok()?, i64::try_from(behind.len()).ok()?);
+    Some((bare.to_owned(), power.checked_add(left_out)?.checked_sub(behind)?))
 }
 
 impl Inference {
@@ -107,6 +139,9 @@ impl Seen {
     /// A number as JSON writes them.
     fn number(&mut self, text: &str, line: u64) {
         if text.contains(['.', 'e', 'E']) || text == "-0" {
+            if is_rounded(text) {
+                note(&mut self.rounded_at, line);
+            }
             return note(&mut self.float_at, line);
         }
         note(&mut self.int_at, line);
@@ -167,6 +202,9 @@ impl Seen {
         }
         if let Some(line) = self.huge_at {
             return Err(format!("line {line} has a whole number that no integer type holds"));
+        }
+        if let Some(line) = self.rounded_at {
+            return Err(format!("line {line} has a number of which float64 would lose digits"));
         }
         if self.float_at.is_some() {
             return match self.inexact_at {
@@ -229,6 +267,8 @@ mod tests {
             &[number("18446744073709551616")],
             &[number("-9223372036854775809")],
             &[number("9007199254740993"), number("0.5")],
+            &[number("12345678901234567.89")],
+            &[number("1"), number("1e400")],
             &[number("1"), Token::Text("1".into())],
             &[Token::Bool(true), number("1")],
         ] {
@@ -277,5 +317,39 @@ mod tests {
         assert_eq!(kind(&["1", "true"]), Type::String);
         assert_eq!(kind(&["18446744073709551616"]), Type::String);
         assert_eq!(kind(&["9007199254740993", "0.5"]), Type::String);
+        assert_eq!(kind(&["1.5", "1.000000000000000000001"]), Type::String);
+    }
+
+    #[test]
+    fn floats_keep_all_digits() {
+        for exact in [
+            "0.1",
+            "-0.30000000000000004",
+            "100000000000000000000.0",
+            "1e22",
+            "1E+5",
+            "1.50e-7",
+            "5e-324",
+            "1.7976931348623157e308",
+            "0e99999999999999999999",
+            "-0.00000000000000000000",
+            "0.000000000000000000001",
+            "123456789012345.6",
+        ] {
+            assert!(!is_rounded(exact), "{exact}");
+        }
+        for rounded in [
+            "12345678901234567.89",
+            "1.000000000000000000001",
+            "1e-400",
+            "1e400",
+            "-1e400",
+            "1e99999999999999999999",
+            "1e-99999999999999999999",
+            "9007199254740993.0",
+            "1.23e-323",
+        ] {
+            assert!(is_rounded(rounded), "{rounded}");
+        }
     }
 }

@@ -96,7 +96,12 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
             inference = inference.or_text();
         }
     }
-    if inference.is_empty() {
+    if lines.bytes() == 0 {
+        let failure = Failure::new(class, format!("{}: is empty", lines.name()));
+        return Err(failure.with_hint("tell its columns: `--schema name:type,…`"));
+    }
+    // None of the columns that are looked at: whoever asks for them says which are missing.
+    if inference.is_empty() && !matches!(form, Form::Jsonl { only: Some(_) }) {
         let failure = Failure::new(class, format!("{}: no row says what the columns are", lines.name()));
         return Err(failure.with_hint("tell them: `--schema name:type,…`"));
     }
@@ -104,6 +109,25 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
         let failure = Failure::new(class, format!("{}: {why}", lines.name()));
         failure.with_hint("tell the columns: `--schema name:type,…`")
     })
+}
+
+/// The names of all columns of JSONL, also of those that are not looked at.
+#[cfg(feature = "arrow")]
+pub(super) fn all_names(lines: &mut Lines, bar: &Bar) -> Result<Vec<String>, Failure> {
+    let (mut names, mut seen) = (Vec::new(), HashSet::new());
+    each_line(lines, bar, |text, _| {
+        let note = std::cell::RefCell::new((&mut names, &mut seen));
+        let is_wanted = |key: &str| {
+            let (names, seen) = &mut *note.borrow_mut();
+            if !seen.contains(key) {
+                seen.insert(key.to_owned());
+                names.push(key.to_owned());
+            }
+            false
+        };
+        Ok(json::object::<Refused>(text, is_wanted, |_, _| Ok(()))?)
+    })?;
+    Ok(names)
 }
 
 /// Reads an input into batches of the columns of these fields.
@@ -200,6 +224,7 @@ fn each_record(
     }
     let (mut record, mut state, mut start) = (Record::default(), State::Done, 0);
     let mut told = lines.bytes();
+    let mut is_first = true;
     loop {
         let number = lines.number() + 1;
         let Some(line) = lines.next()? else { break };
@@ -211,6 +236,12 @@ fn each_record(
         state = added.map_err(|why| lines.refused(Class::Malformed, number, why))?;
         if state == State::Open {
             continue;
+        }
+        if is_first && !record.has_bare(b'\r') {
+            is_first = false;
+        } else if is_first {
+            let why = "the lines end with CR alone: they have to end with LF or CR LF";
+            return Err(lines.refused(Class::Malformed, start, why));
         }
         let is_blank = record.len() == 1 && record.get(0).is_some_and(|field| field == (&[], false));
         match &header {
@@ -260,7 +291,9 @@ fn names(record: &Record) -> Result<Vec<String>, Stopped> {
     let mut names: Vec<String> = Vec::with_capacity(record.len());
     let mut seen = HashSet::with_capacity(record.len());
     for index in 0..record.len() {
-        let (name, _) = field(record, index, "of a name")?;
+        let (bytes, _) = record.get(index).unwrap_or_default();
+        let name = simdutf8::basic::from_utf8(bytes)
+            .map_err(|_| Refused::Row(format!("the name of column {} is not UTF-8 text", index + 1)))?;
         if name.is_empty() {
             return Err(Refused::Row(format!("column {} has no name", index + 1)).into());
         }

@@ -17,6 +17,8 @@ use crate::ui::{Bar, Ui};
 pub(in crate::cmd::tatami) struct TextTable {
     source: Arc<dyn ByteSource>,
     form: Form,
+    /// All columns are known, also those that are not looked at.
+    declared: Option<Vec<String>>,
     fields: Vec<Field>,
     /// What the footer has to say of columns whose types the format does not have.
     notes: Vec<(String, String)>,
@@ -44,7 +46,19 @@ impl TextTable {
             rows::infer(&mut Lines::of(Arc::clone(&source)), &form, &bar)?
         };
         let notes = declared.map_or_else(Vec::new, |declared| declared.notes().to_vec());
-        Ok(Self { source, form, fields, notes })
+        let declared = declared.map(|all| all.fields().iter().map(|field| field.name.to_string()).collect());
+        Ok(Self { source, form, declared, fields, notes })
+    }
+
+    /// The names of all columns of the input. JSONL is read once more for them.
+    pub(in crate::cmd::tatami) fn names(&self, bar: &Bar) -> Result<Vec<String>, Failure> {
+        match (&self.declared, &self.form) {
+            (Some(declared), _) => Ok(declared.clone()),
+            (None, Form::Jsonl { only: Some(_) }) => {
+                rows::all_names(&mut Lines::of(Arc::clone(&self.source)), bar)
+            }
+            (None, _) => Ok(self.fields.iter().map(|field| field.name.to_string()).collect()),
+        }
     }
 
     /// Keys and values for the footer.

@@ -65,6 +65,12 @@ impl Lines {
         }
         self.number += 1;
         self.bytes += read as u64;
+        if self.number == 1
+            && let Some((what, hint)) = not_text(&self.line)
+        {
+            let failure = Failure::new(Class::Malformed, format!("{}: {what}", self.name));
+            return Err(failure.with_hint(hint));
+        }
         // What some programs put in front of UTF-8 is no part of it.
         if self.number == 1 && self.line.starts_with(b"\xef\xbb\xbf") {
             self.line.drain(..3);
@@ -89,4 +95,21 @@ impl Lines {
     pub(super) fn refused(&self, class: Class, line: u64, why: &str) -> Failure {
         Failure::new(class, format!("{}: line {line}: {why}", self.name))
     }
+}
+
+/// What bytes are that are known to be no text, and what to do with them.
+fn not_text(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    const UNPACK: &str =
+        "unpack it first: the rows are read from standard input with `-` in the place of the file";
+    const CONVERT: &str = "`tatami convert` reads it, without `--from-format`";
+    Some(match start {
+        [0x1f, 0x8b, ..] => ("is compressed with gzip, not text", UNPACK),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => ("is compressed with zstd, not text", UNPACK),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => ("is text in UTF-16, not UTF-8", "save it as UTF-8"),
+        [b'P', b'K', 3, 4, ..] => ("is a ZIP archive, not text", UNPACK),
+        [b'P', b'A', b'R', b'1', ..] => ("is a Parquet file, not text", CONVERT),
+        [b'A', b'R', b'R', b'O', b'W', b'1', 0, ..] => ("is an Arrow file, not text", CONVERT),
+        [b'T', b'A', b'T', b'1', ..] => ("is a .tatami file, not text", CONVERT),
+        _ => return None,
+    })
 }

@@ -137,8 +137,8 @@ pub(super) fn waves(sources: &[Source]) -> impl Iterator<Item = &[Source]> {
     })
 }
 
-/// The document of a file that holds one.
-pub(super) fn page(source: &Source, prefix: &str) -> Result<Page, Failure> {
+/// The document of a file that holds one, and whether the file was UTF-8.
+pub(super) fn page(source: &Source, prefix: &str) -> Result<(Page, bool), Failure> {
     let file = open(source)?;
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refused(&source.path, &error))?;
@@ -146,8 +146,10 @@ pub(super) fn page(source: &Source, prefix: &str) -> Result<Page, Failure> {
         let name = crate::output::shown(&source.path);
         return Err(Failure::request(format!("{name}: a document of more than 1 GiB")));
     }
-    let text = String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    let (text, is_utf8) = match String::from_utf8(bytes) {
+        Ok(text) => (text, true),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
+    };
     let file_name = source.name.rsplit('/').next().unwrap_or(&source.name).to_owned();
     let (title, body) = match source.kind {
         Kind::Html => {
@@ -158,7 +160,8 @@ pub(super) fn page(source: &Source, prefix: &str) -> Result<Page, Failure> {
         _ => (String::new(), text),
     };
     let title = if title.is_empty() { file_name } else { title };
-    Ok(Page { id: None, url: format!("{prefix}{}", source.name), title, body, anchor: String::new() })
+    let url = format!("{prefix}{}", source.name);
+    Ok((Page { id: None, url, title, body, anchor: String::new() }, is_utf8))
 }
 
 /// Opens a file to be read from its start to its end.

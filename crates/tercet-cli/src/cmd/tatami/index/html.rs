@@ -41,6 +41,8 @@ struct State {
     /// Within a title.
     title: bool,
     has_title: bool,
+    /// How many pictures are open: their titles are not that of the page.
+    pictures: u32,
     /// Within something whose text is not for readers.
     hidden: Option<Hidden>,
 }
@@ -87,21 +89,36 @@ impl State {
         let starts = tag.kind == TagKind::StartTag;
         match &*tag.name {
             "script" if starts => {
+                self.gap();
                 self.hidden = Some(Hidden::Script);
                 return TokenSinkResult::RawData(RawKind::ScriptData);
             }
             "style" | "noframes" | "iframe" | "noembed" if starts => {
+                self.gap();
                 self.hidden = Some(Hidden::Style);
                 return TokenSinkResult::RawData(RawKind::Rawtext);
             }
             "script" | "style" | "noframes" | "iframe" | "noembed" => self.hidden = None,
-            // Pictures have titles, too: the first is that of the page.
-            "title" if starts && !self.has_title => {
+            "svg" => {
+                match starts {
+                    true if !tag.self_closing => self.pictures += 1,
+                    true => {}
+                    false => self.pictures = self.pictures.saturating_sub(1),
+                }
+                self.gap();
+            }
+            "title" if starts && !self.has_title && self.pictures == 0 => {
                 (self.title, self.has_title) = (true, true);
                 return TokenSinkResult::RawData(RawKind::Rcdata);
             }
-            "title" => self.title = false,
-            "textarea" if starts => return TokenSinkResult::RawData(RawKind::Rcdata),
+            "title" => {
+                self.title = false;
+                self.gap();
+            }
+            "textarea" if starts => {
+                self.gap();
+                return TokenSinkResult::RawData(RawKind::Rcdata);
+            }
             name if INLINE.binary_search(&name).is_err() => self.gap(),
             _ => {}
         }
@@ -132,6 +149,21 @@ mod tests {
         assert_eq!(found.title, "A & B c");
         let words: Vec<&str> = found.text.split_whitespace().collect();
         assert_eq!(words, ["Head", "Onetwo", "é!", "x", "y", "picture", "end"]);
+    }
+
+    #[test]
+    fn what_is_hidden_parts_words() {
+        for hidden in ["script", "style", "svg", "textarea", "iframe"] {
+            let found = strip(&format!("one<{hidden}></{hidden}>two"));
+            assert_eq!(found.text.split_whitespace().collect::<Vec<_>>(), ["one", "two"], "{hidden}");
+        }
+    }
+
+    #[test]
+    fn pictures_do_not_name_the_page() {
+        let found = strip("<svg/><svg><title>picture</title></svg><title>page</title>text");
+        assert_eq!(found.title, "page");
+        assert_eq!(found.text.split_whitespace().collect::<Vec<_>>(), ["picture", "text"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tercet::arrow::{Format, Options, Roles, Rows};
+use tercet::arrow::{Error, Format, Options, Roles, Rows};
 use tercet::core::{Progress as _, escape};
 use tercet::tatami::{Column, Scalar, Type};
 
@@ -12,17 +12,25 @@ use super::jsonl::Names;
 use crate::failure::Failure;
 use crate::ui::Bar;
 
-/// Reads the documents of a Parquet file. Columns that have no part in them may have any type.
+/// Reads the documents of a Parquet file; tells how many of them have no text because no column is called like one. Columns that have no part in them may have any type.
 pub(super) fn read(
     source: &Source,
     names: &Names,
     bar: &Bar,
     add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let (wanted, said) = names.all();
-    let options = Options::new().with_roles(Roles::none()).with_columns(Some(wanted));
-    let rows = Rows::open(crate::input::open(&source.path)?, Format::Parquet, &options, None)?;
+) -> Result<u64, Failure> {
+    let options = Options::new().with_roles(Roles::none()).with_columns(Some(names.all()));
     let name = crate::output::shown(&source.path);
+    let missing =
+        |column: &str| Failure::request(format!("{name}: has no column `{}`", escape::name(column)));
+    let rows = Rows::open(crate::input::open(&source.path)?, Format::Parquet, &options, None);
+    let rows = rows.map_err(|error| match &error {
+        Error::NoColumns { .. } => match names.said().first() {
+            Some(said) => missing(said),
+            None => Failure::request(format!("{name}: {}", names.nameless())),
+        },
+        _ => error.into(),
+    })?;
     let total = rows.total().unwrap_or(0).max(1);
     let places: HashMap<String, usize> = rows
         .table()
@@ -32,9 +40,10 @@ pub(super) fn read(
         .enumerate()
         .map(|(at, field)| (field.name.to_string(), at))
         .collect();
-    if let Some(missing) = said.into_iter().find(|said| !places.contains_key(*said)) {
-        return Err(Failure::request(format!("{name}: has no column `{}`", escape::name(missing))));
+    if let Some(said) = names.said().into_iter().find(|said| !places.contains_key(*said)) {
+        return Err(missing(said));
     }
+    let has_body = names.has_body(|name| places.contains_key(name));
     for field in rows.table().schema().fields() {
         if matches!(field.kind, Type::List | Type::Bool) {
             return Err(Failure::request(format!(
@@ -55,7 +64,7 @@ pub(super) fn read(
         }
         bar.advance(source.bytes.saturating_mul(count as u64) / total);
     }
-    Ok(())
+    Ok(if has_body { 0 } else { number })
 }
 
 /// A value as text; none if it is null.

@@ -1,6 +1,6 @@
 //! Documents as text collections keep them: between `<DOC>` and `</DOC>`, named in `<DOCNO>`.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 
 use super::files::{MOST_BYTES, Source, open, refused};
 use super::{Page, html};
@@ -8,58 +8,204 @@ use crate::failure::Failure;
 use crate::ui::Bar;
 use tercet::core::Progress as _;
 
-/// Reads the documents of a file.
+/// Reads the documents of a file; tells whether all of it was UTF-8.
 pub(super) fn read(
     source: &Source,
     bar: &Bar,
     add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut lines = BufReader::with_capacity(1 << 18, open(source)?);
-    let (mut line, mut text) = (Vec::new(), Vec::new());
-    let (mut inside, mut started) = (false, 0);
-    for number in 1u64.. {
-        line.clear();
-        let mut limited = lines.by_ref().take(MOST_BYTES);
-        let len = limited.read_until(b'\n', &mut line).map_err(|error| refused(&source.path, &error))?;
-        let wrong = |number: u64, why: &str| {
-            Failure::request(format!("{}: line {number}: {why}", crate::output::shown(&source.path)))
+) -> Result<bool, Failure> {
+    let mut input = BufReader::with_capacity(1 << 18, open(source)?);
+    let mut scanner = Scanner::default();
+    let mut is_utf8 = true;
+    loop {
+        let chunk = input.fill_buf().map_err(|error| refused(&source.path, &error))?;
+        let len = chunk.len();
+        let mut each = |text: &[u8], line: u64| {
+            is_utf8 &= simdutf8::basic::from_utf8(text).is_ok();
+            let page = page(&String::from_utf8_lossy(text));
+            add(&page.ok_or_else(|| Stopped::Wrong(line, "the document has no <DOCNO>"))?)
+                .map_err(Stopped::Failed)
         };
+        let scanned = if len == 0 { scanner.end() } else { scanner.feed(chunk, &mut each) };
+        scanned.map_err(|stopped| stopped.told(source))?;
         if len == 0 {
-            return if inside { Err(wrong(started, "the document has no end")) } else { Ok(()) };
+            return Ok(is_utf8);
         }
+        input.consume(len);
         bar.advance(len as u64);
-        match line.trim_ascii() {
-            b"<DOC>" => {
-                (inside, started) = (true, number);
-                text.clear();
+    }
+}
+
+enum Stopped {
+    /// A line, and what is wrong there.
+    Wrong(u64, &'static str),
+    Failed(Failure),
+}
+
+impl Stopped {
+    fn told(self, source: &Source) -> Failure {
+        match self {
+            Self::Wrong(line, why) => {
+                Failure::request(format!("{}: line {line}: {why}", crate::output::shown(&source.path)))
             }
-            b"</DOC>" if inside => {
-                inside = false;
-                let page = page(&String::from_utf8_lossy(&text));
-                add(&page.ok_or_else(|| wrong(started, "the document has no <DOCNO>"))?)?;
-            }
-            _ if inside => {
-                if (text.len() + len) as u64 > MOST_BYTES {
-                    return Err(wrong(started, "a document of more than 1 GiB"));
-                }
-                text.extend_from_slice(&line);
-            }
-            _ => {}
+            Self::Failed(failure) => failure,
         }
     }
-    Ok(())
+}
+
+const NO_END: &str = "the document has no end";
+const NO_DOCUMENT: &str = "no document: `<DOC>` was expected";
+
+/// Finds documents in bytes that come in pieces, wherever their tags stand.
+#[derive(Default)]
+struct Scanner {
+    /// Bytes that are still needed: of the document that is open, or of a tag that is not complete.
+    bytes: Vec<u8>,
+    /// How far they were looked at.
+    at: usize,
+    /// How far their lines were counted, and how many there were.
+    counted: usize,
+    breaks: u64,
+    /// The line of the document that is open.
+    open: Option<u64>,
+    documents: u64,
+    is_started: bool,
+}
+
+/// What stands at a `<`.
+enum Seen {
+    Other,
+    /// Nobody knows before there are more bytes.
+    Short,
+    /// `<DOC>`, and its bytes.
+    Start(usize),
+    /// `</DOC>`, and its bytes.
+    End(usize),
+}
+
+impl Scanner {
+    fn feed(
+        &mut self,
+        chunk: &[u8],
+        each: &mut dyn FnMut(&[u8], u64) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        self.bytes.extend_from_slice(chunk);
+        if !self.is_started {
+            if self.bytes.len() < 3 {
+                return Ok(());
+            }
+            self.is_started = true;
+            // What some programs put in front of UTF-8 is no part of it.
+            if self.bytes.starts_with(b"\xef\xbb\xbf") {
+                self.bytes.drain(..3);
+            }
+        }
+        // Where the document that is open starts.
+        let mut from = 0;
+        while let Some(found) = self.next_tag()? {
+            match (self.open, seen(&self.bytes[found..])) {
+                (_, Seen::Short) => {
+                    self.at = found;
+                    break;
+                }
+                (None, Seen::Start(len)) => {
+                    self.open = Some(self.line_of(found));
+                    (self.at, from) = (found + len, found + len);
+                }
+                (None, _) => return Err(Stopped::Wrong(self.line_of(found), NO_DOCUMENT)),
+                (Some(line), Seen::Start(_)) => return Err(Stopped::Wrong(line, NO_END)),
+                (Some(line), Seen::End(len)) => {
+                    each(&self.bytes[from..found], line)?;
+                    self.open = None;
+                    self.documents += 1;
+                    self.at = found + len;
+                }
+                (Some(_), Seen::Other) => self.at = found + 1,
+            }
+        }
+        self.line_of(self.at);
+        let done = if self.open.is_some() { from } else { self.at };
+        self.bytes.drain(..done);
+        (self.at, self.counted) = (self.at - done, self.counted - done);
+        if self.bytes.len() as u64 > MOST_BYTES {
+            let line = self.open.unwrap_or(self.breaks + 1);
+            return Err(Stopped::Wrong(line, "a document of more than 1 GiB"));
+        }
+        Ok(())
+    }
+
+    /// Where the next `<` stands; between documents there is nothing else.
+    fn next_tag(&mut self) -> Result<Option<usize>, Stopped> {
+        let rest = &self.bytes[self.at..];
+        let found = if self.open.is_some() {
+            rest.iter().position(|byte| *byte == b'<')
+        } else {
+            rest.iter().position(|byte| !byte.is_ascii_whitespace())
+        };
+        let Some(found) = found.map(|found| self.at + found) else {
+            self.at = self.bytes.len();
+            return Ok(None);
+        };
+        if self.bytes[found] != b'<' {
+            return Err(Stopped::Wrong(self.line_of(found), NO_DOCUMENT));
+        }
+        Ok(Some(found))
+    }
+
+    /// The line of a byte, from 1; never of one before the last that was asked for.
+    fn line_of(&mut self, at: usize) -> u64 {
+        if at > self.counted {
+            let breaks = self.bytes[self.counted..at].iter().filter(|byte| **byte == b'\n').count();
+            self.breaks += breaks as u64;
+            self.counted = at;
+        }
+        self.breaks + 1
+    }
+
+    /// Nothing comes any more.
+    fn end(&mut self) -> Result<(), Stopped> {
+        if let Some(line) = self.open {
+            return Err(Stopped::Wrong(line, NO_END));
+        }
+        // An empty file has no documents; one of blanks should have had some.
+        let is_blank = self.documents == 0 && (self.breaks > 0 || self.counted > 0 || self.is_started);
+        if is_blank || !self.bytes.is_empty() {
+            return Err(Stopped::Wrong(self.breaks + 1, NO_DOCUMENT));
+        }
+        Ok(())
+    }
+}
+
+fn seen(bytes: &[u8]) -> Seen {
+    let is_end = bytes.get(1) == Some(&b'/');
+    let name = &bytes[1 + usize::from(is_end)..];
+    let len = name.len().min(3);
+    if !name[..len].eq_ignore_ascii_case(&b"doc"[..len]) {
+        return Seen::Other;
+    }
+    match name.get(3) {
+        None => return Seen::Short,
+        Some(b'>' | b'/') => {}
+        Some(byte) if byte.is_ascii_whitespace() => {}
+        Some(_) => return Seen::Other,
+    }
+    match bytes.iter().position(|byte| *byte == b'>') {
+        None => Seen::Short,
+        Some(at) if is_end => Seen::End(at + 1),
+        Some(at) => Seen::Start(at + 1),
+    }
 }
 
 fn page(text: &str) -> Option<Page> {
-    let (before, rest) = text.split_once("<DOCNO>")?;
-    let (number, behind) = rest.split_once("</DOCNO>")?;
+    let (number, whole) = inside(text, "docno")?;
+    let (before, behind) = (&text[..whole.start], &text[whole.end..]);
+    let id = Some(number.trim()).filter(|id| !id.is_empty())?.to_owned();
     let mut stripped = html::strip(&format!("{before}\n{behind}"));
     if stripped.title.is_empty()
-        && let Some(title) = ["HEADLINE", "HEAD"].iter().find_map(|name| inside(text, name))
+        && let Some((title, _)) = ["headline", "head"].iter().find_map(|name| inside(text, name))
     {
         stripped.title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     }
-    let id = number.trim().to_owned();
     Some(Page {
         id: Some(id),
         url: String::new(),
@@ -69,10 +215,16 @@ fn page(text: &str) -> Option<Page> {
     })
 }
 
-/// What stands between the tags of a name.
-fn inside<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(&format!("<{name}>"))?;
-    Some(rest.split_once(&format!("</{name}>"))?.0)
+/// What stands between the tags of a name, and where it stands with them.
+fn inside<'a>(text: &'a str, name: &str) -> Option<(&'a str, std::ops::Range<usize>)> {
+    let find = |tag: &str, from: usize| {
+        let mut places = text.as_bytes()[from..].windows(tag.len());
+        Some(from + places.position(|part| part.eq_ignore_ascii_case(tag.as_bytes()))?)
+    };
+    let (start, end) = (format!("<{name}>"), format!("</{name}>"));
+    let from = find(&start, 0)?;
+    let to = find(&end, from + start.len())?;
+    Some((&text[from + start.len()..to], from..to + end.len()))
 }
 
 #[cfg(test)]
@@ -87,5 +239,55 @@ mod tests {
         let words: Vec<&str> = found.body.split_whitespace().collect();
         assert_eq!(words, ["On", "memories", "one", "&", "two"]);
         assert_eq!(page("<TEXT>no number</TEXT>"), None);
+        assert_eq!(page("<DOCNO> </DOCNO>"), None);
+    }
+
+    /// The documents with their lines, or the line of what is wrong, whatever the pieces.
+    fn found(text: &str) -> Result<Vec<(String, u64)>, (u64, &'static str)> {
+        let scan = |piece: usize| {
+            let (mut scanner, mut all) = (Scanner::default(), Vec::new());
+            let mut each = |text: &[u8], line| {
+                all.push((String::from_utf8_lossy(text).into_owned(), line));
+                Ok(())
+            };
+            let fed = text.as_bytes().chunks(piece).try_for_each(|chunk| scanner.feed(chunk, &mut each));
+            match fed.and_then(|()| scanner.end()) {
+                Ok(()) => Ok(all),
+                Err(Stopped::Wrong(line, why)) => Err((line, why)),
+                Err(Stopped::Failed(_)) => unreachable!(),
+            }
+        };
+        let whole = scan(1 << 20);
+        for piece in 1..9 {
+            assert_eq!(scan(piece), whole, "{text} in pieces of {piece}");
+        }
+        whole
+    }
+
+    #[test]
+    fn documents_are_found_wherever_their_tags_stand() {
+        let text =
+            "\u{feff}\n<DOC>\na\n</DOC><doc id=\"x\n\">b<DOCNO>2</DOCNO></doc >\n\n <DOC>c</TEXT></DOC>";
+        let all = [("\na\n", 2), ("b<DOCNO>2</DOCNO>", 4), ("c</TEXT>", 7)];
+        assert_eq!(found(text).unwrap(), all.map(|(text, line)| (text.to_owned(), line)));
+        assert_eq!(found(""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        assert_eq!(found("\n<DOC>\n<DOC>a</DOC>"), Err((2, NO_END)));
+        assert_eq!(found("\n<DOC>\n"), Err((2, NO_END)));
+        assert_eq!(found("<DOC>a</DO"), Err((1, NO_END)));
+        for (text, line) in [
+            ("<DOC>a</DOC>\nb", 2),
+            ("text", 1),
+            ("\n\n", 3),
+            ("</DOC>", 1),
+            ("<DOC>a</DOC><DO", 1),
+            ("a", 1),
+            ("<DOCS>", 1),
+        ] {
+            assert_eq!(found(text), Err((line, NO_DOCUMENT)), "{text}");
+        }
     }
 }
