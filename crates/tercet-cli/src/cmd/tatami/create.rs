@@ -25,7 +25,7 @@ mod rows;
 pub(super) mod schema;
 #[cfg(feature = "arrow")]
 pub(super) mod table;
-mod text;
+pub(super) mod text;
 mod token;
 
 use assemble::Batch;

@@ -168,8 +168,7 @@ impl Scanner {
             return Err(Stopped::Wrong(line, NO_END));
         }
         // An empty file has no documents; one of blanks should have had some.
-        let is_blank = self.documents == 0 && (self.breaks > 0 || self.counted > 0 || self.is_started);
-        if is_blank || !self.bytes.is_empty() {
+        if (self.is_started && self.documents == 0) || !self.bytes.is_empty() {
             return Err(Stopped::Wrong(self.breaks + 1, NO_DOCUMENT));
         }
         Ok(())
@@ -281,7 +280,7 @@ mod tests {
         for (text, line) in [
             ("<DOC>a</DOC>\nb", 2),
             ("text", 1),
-            ("\n\n", 3),
+            ("\n\n\n", 4),
             ("</DOC>", 1),
             ("<DOC>a</DOC><DO", 1),
             ("a", 1),
