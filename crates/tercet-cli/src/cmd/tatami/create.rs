@@ -23,6 +23,7 @@ pub(super) mod options;
 pub(super) mod roles;
 mod rows;
 pub(super) mod schema;
+mod stamp;
 #[cfg(feature = "arrow")]
 pub(super) mod table;
 pub(super) mod text;

@@ -103,7 +103,7 @@ impl Format {
         if let Some(text @ (Self::Csv | Self::Tsv | Self::Jsonl)) = Self::by_name(path) {
             return Ok(text);
         }
-        if source.len() == 0 {
+        if source.is_empty() {
             return Err(Failure::request(format!("{}: is empty", escape::name(source.name()))));
         }
         let start = source.read_at(Span::first(source.len().min(4096)));
