@@ -72,6 +72,9 @@ fn columns_that_are_not_there_are_named_with_those_that_are() {
         let said = folder.ran(&words);
         assert!(said.code == 8 && said.err.contains("columns: `a`, `b`"), "{format}: {}", said.err);
     }
+    folder.write("packed", b"\x1f\x8b\x08\0");
+    let said = folder.run("convert packed out.csv");
+    assert!(said.code == 7 && said.err.contains("packed: is compressed with gzip"), "{}", said.err);
     folder.write("empty", "");
     let said = folder.run("convert empty out.csv");
     assert!(said.err.contains("empty: is empty"), "{}", said.err);

@@ -56,7 +56,8 @@ pub(super) fn positions(
 #[cfg(feature = "arrow")]
 pub(super) fn no_column(file: &str, name: &str, all: &[String]) -> Failure {
     let said = format!("{}: has no column `{}`", escape::name(file), escape::name(name));
-    Failure::request(said).with_hint(listed(all))
+    let failure = Failure::request(said);
+    if all.is_empty() { failure } else { failure.with_hint(listed(all)) }
 }
 
 /// Some of the columns that there are.

@@ -23,9 +23,10 @@ pub(super) mod options;
 pub(super) mod roles;
 mod rows;
 pub(super) mod schema;
+mod stamp;
 #[cfg(feature = "arrow")]
 pub(super) mod table;
-mod text;
+pub(super) mod text;
 mod token;
 
 use assemble::Batch;

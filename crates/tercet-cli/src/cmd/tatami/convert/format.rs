@@ -7,6 +7,7 @@ use serde::Serialize;
 use tercet::arrow::{self, read};
 use tercet::core::{ByteSource, Class, Span, escape};
 
+use crate::cmd::tatami::create::text::not_text;
 use crate::failure::Failure;
 
 /// The formats of tables.
@@ -102,11 +103,15 @@ impl Format {
         if let Some(text @ (Self::Csv | Self::Tsv | Self::Jsonl)) = Self::by_name(path) {
             return Ok(text);
         }
-        if source.len() == 0 {
+        if source.is_empty() {
             return Err(Failure::request(format!("{}: is empty", escape::name(source.name()))));
         }
         let start = source.read_at(Span::first(source.len().min(4096)));
         let start = start.map_err(|error| Failure::source(source.name(), error))?;
+        if let Some((what, hint)) = not_text(&start) {
+            let said = format!("{}: {what}", escape::name(source.name()));
+            return Err(Failure::new(Class::Unsupported, said).with_hint(hint));
+        }
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
         let is_text =
             !start.is_empty() && !start.iter().any(|byte| *byte < 0x20 && !byte.is_ascii_whitespace());

@@ -68,7 +68,7 @@ impl Lines {
         if self.number == 1
             && let Some((what, hint)) = not_text(&self.line)
         {
-            let failure = Failure::new(Class::Malformed, format!("{}: {what}", self.name));
+            let failure = Failure::new(Class::Unsupported, format!("{}: {what}", self.name));
             return Err(failure.with_hint(hint));
         }
         // What some programs put in front of UTF-8 is no part of it.
@@ -98,7 +98,7 @@ impl Lines {
 }
 
 /// What bytes are that are known to be no text, and what to do with them.
-fn not_text(start: &[u8]) -> Option<(&'static str, &'static str)> {
+pub(in crate::cmd::tatami) fn not_text(start: &[u8]) -> Option<(&'static str, &'static str)> {
     const UNPACK: &str =
         "unpack it first: the rows are read from standard input with `-` in the place of the file";
     const CONVERT: &str = "`tatami convert` reads it, without `--from-format`";

