@@ -55,9 +55,21 @@ fn is_rounded(text: &str) -> bool {
         return false;
     }
     let Ok(value) = text.parse::<f64>() else { return true };
-    let told = if value.is_finite() { digits(ryu::Buffer::new().format_finite(value)) } else { None };
-    told.is_none() || told != digits(text)
+    if !value.is_finite() {
+        return true;
+    }
+    let wanted = digits(text);
+    if wanted.is_none() || digits(ryu::Buffer::new().format_finite(value)) == wanted {
+        return wanted.is_none();
+    }
+    // Programs that write more digits than are needed (`%.17g`) write those of the float.
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let written = mantissa.trim_start_matches(['-', '0', '.']).bytes().filter(u8::is_ascii_digit).count();
+    written > MOST_DIGITS || digits(&format!("{value:.*e}", written.saturating_sub(1))) != wanted
 }
+
+/// Digits that are compared with all those of a float.
+const MOST_DIGITS: usize = 64;
 
 /// The digits of a number without zeros around them, and the power of ten of the last one.
 fn digits(text: &str) -> Option<(String, i64)> {
@@ -335,6 +347,9 @@ mod tests {
             "-0.00000000000000000000",
             "0.000000000000000000001",
             "123456789012345.6",
+            "0.10000000000000001",
+            "1.000000000000000055511151231257827e-01",
+            "2.99792458000000000e+08",
         ] {
             assert!(!is_rounded(exact), "{exact}");
         }
