@@ -43,6 +43,7 @@ impl Where {
     }
 
     /// The condition as it was written, if there is one.
+    #[cfg(feature = "arrow")]
     pub(super) fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
     }
