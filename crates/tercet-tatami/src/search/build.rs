@@ -45,7 +45,8 @@ use merge::Runs;
 const BLOCK_BYTES: usize = 2 << 20;
 /// Documents of such a piece, at most.
 const BLOCK_DOCUMENTS: usize = 1 << 16;
-/// Pieces that are worked on at a time.
+/// Pieces that are worked on at a time, for each thread, and at most: their texts and words are in memory.
+const THREAD_BLOCKS: usize = 3;
 const WAVE_BLOCKS: usize = 16;
 
 /// What a segment keeps of its documents.
@@ -264,7 +265,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         self.documents += 1;
         if block.bytes >= BLOCK_BYTES || block.ids.len() >= BLOCK_DOCUMENTS {
             self.full.push(std::mem::take(&mut self.open));
-            if self.full.len() >= WAVE_BLOCKS {
+            if self.full.len() >= (THREAD_BLOCKS * rayon::current_num_threads()).min(WAVE_BLOCKS) {
                 self.wave()?;
             }
         }
