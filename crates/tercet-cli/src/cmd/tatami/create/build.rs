@@ -235,13 +235,15 @@ fn time(token: &Token<'_>) -> Result<i64, String> {
         Token::Loose(text) if !is_number(text) => text,
         token => return integer(token, Type::TimestampMicros),
     };
-    let time: jiff::Timestamp = text.parse().map_err(|_| {
-        format!("{} is no time like 2024-06-21T12:00:00Z, nor microseconds since 1970", shown(token))
-    })?;
-    if time.as_nanosecond() % 1000 != 0 {
-        return Err(format!("{} is more exact than microseconds", shown(token)));
+    // In quotes a number is no time.
+    let read = (!is_number(text)).then(|| Meaning::Instant.read(Type::TimestampMicros, text)).flatten();
+    match read {
+        Some(Scalar::Int64(micros)) => Ok(micros),
+        _ => Err(format!(
+            "{} is no time like 2024-06-21T12:00:00Z in whole microseconds, nor microseconds since 1970",
+            shown(token)
+        )),
     }
-    Ok(time.as_microsecond())
 }
 
 fn text(strings: &mut Strings, kind: Type, reading: Reading, token: &Token<'_>) -> Result<usize, String> {
@@ -312,6 +314,10 @@ mod tests {
         assert_eq!(time, Ok(Values::Int64(vec![1_500_000])));
         assert!(one(Type::TimestampMicros, Token::Text("1970-01-01T00:00:00.0000001Z".into())).is_err());
         assert!(one(Type::TimestampMicros, Token::Text("yesterday".into())).is_err());
+        assert!(one(Type::TimestampMicros, Token::Text("2016-12-31T12:00:60Z".into())).is_err());
+        assert!(one(Type::TimestampMicros, Token::Text("1".into())).is_err());
+        let last = one(Type::TimestampMicros, Token::Text("9999-12-31T23:59:59Z".into()));
+        assert_eq!(last, Ok(Values::Int64(vec![253_402_300_799_000_000])));
         let bytes = one(Type::Bytes, Token::Text("AAE=".into())).unwrap();
         assert_eq!(bytes, Values::Bytes([[0u8, 1]].iter().collect()));
         assert!(one(Type::Bytes, Token::Text("AAE".into())).is_err());
