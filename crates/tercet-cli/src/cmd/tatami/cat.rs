@@ -77,18 +77,14 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
             return Err(Failure::Interrupted);
         }
         let batch = batch?.batch;
-        let rows = batch.rows.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        for text in pieces(&mut writer, &batch.columns, rows) {
-            out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
-        }
-        left -= rows as u64;
+        left -= put(&mut writer, &batch.columns, batch.rows.len(), left, out)?;
         if left == 0 {
             break;
         }
     }
     let name = folder::name(&args.input.path);
     warn(&name, &writer, out)?;
-    note_deleted(&name, folder::deleted_in_all(&scan, collection)?, out)?;
+    note_deleted(&name, folder::deleted_in_all(&scan, collection, &first)?, out)?;
     Ok(Outcome::Done)
 }
 
@@ -108,11 +104,7 @@ fn print_where(
             return Err(Failure::Interrupted);
         }
         let batch = batch?;
-        let rows = batch.rows.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        for text in pieces(&mut writer, &batch.columns, rows) {
-            out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
-        }
-        left -= rows as u64;
+        left -= put(&mut writer, &batch.columns, batch.rows.len(), left, out)?;
         if left == 0 {
             break;
         }
@@ -136,13 +128,25 @@ pub(super) fn print(
             return Err(Failure::Interrupted);
         }
         let batch = batch?;
-        let rows = batch.first().map_or(0, Column::len);
-        for text in pieces(&mut writer, &batch, rows) {
-            out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
-        }
+        put(&mut writer, &batch, batch.first().map_or(0, Column::len), u64::MAX, out)?;
     }
     warn(file.name(), &writer, out)?;
     Ok(Outcome::Done)
+}
+
+/// Prints the rows of a batch, at most so many, and says how many they were.
+fn put(
+    writer: &mut RowWriter,
+    columns: &[Column],
+    rows: usize,
+    most: u64,
+    out: &mut Ui,
+) -> Result<u64, Failure> {
+    let rows = rows.min(usize::try_from(most).unwrap_or(usize::MAX));
+    for text in pieces(writer, columns, rows) {
+        out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
+    }
+    Ok(rows as u64)
 }
 
 /// How many rows are printed at a time.

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         if let Some(first) = folder::first_of(&collection)? {
             let scan = folder::question(&collection, &first, &Columns::default(), &args.condition)?;
             count = scan.count()?;
-            deleted = folder::deleted_in_all(&scan, &collection)?;
+            deleted = folder::deleted_in_all(&scan, &collection, &first)?;
         }
         return tell(args, &file, collection.rows(), count, deleted, out);
     }

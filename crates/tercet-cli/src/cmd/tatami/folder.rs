@@ -67,10 +67,15 @@ pub(super) fn note_deleted(name: &str, count: u64, out: &mut Ui) -> Result<(), F
     out.note(format_args!("{name}: {count} {rows} of deleted documents, which `tatami merge` leaves out"))
 }
 
-/// Rows of deleted documents in the files that are asked.
-pub(super) fn deleted_in_all(scan: &CollectionScan<'_>, collection: &Collection) -> Result<u64, Failure> {
+/// Rows of deleted documents in the files that are asked. Where the first is no segment, none is, and none is opened again.
+pub(super) fn deleted_in_all(
+    scan: &CollectionScan<'_>,
+    collection: &Collection,
+    first: &File,
+) -> Result<u64, Failure> {
     let mut sum = 0;
-    for member in scan.members()? {
+    let members = if first.footer().inverted.is_some() { scan.members()? } else { Vec::new() };
+    for member in members {
         sum += deleted_rows(&collection.open_member(&member)?)?;
     }
     Ok(sum)
