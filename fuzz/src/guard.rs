@@ -17,7 +17,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How an input went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ErrorKind {
     /// The target panicked; the message is on stderr.
     Panic,
     /// The target did not come back in time.
@@ -35,7 +35,7 @@ pub struct Crash {
     /// The target that failed.
     pub target: &'static str,
     /// What happened.
-    pub fault: Fault,
+    pub fault: ErrorKind,
     /// Where the input was saved.
     pub path: PathBuf,
 }
@@ -44,9 +44,9 @@ impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.fault {
-            Fault::Panic => write!(f, "{} panics on {path}", self.target),
-            Fault::Hang => write!(f, "{} hangs on {path}", self.target),
-            Fault::Memory { bytes } => write!(f, "{} allocates {bytes} bytes on {path}", self.target),
+            ErrorKind::Panic => write!(f, "{} panics on {path}", self.target),
+            ErrorKind::Hang => write!(f, "{} hangs on {path}", self.target),
+            ErrorKind::Memory { bytes } => write!(f, "{} allocates {bytes} bytes on {path}", self.target),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Guard {
                 let hung = lock(&running).take_if(|run| run.since.elapsed() > patience);
                 if let Some(run) = hung {
                     let path = save(&folder, run.target, &run.input);
-                    on_hang(&Crash { target: run.target, fault: Fault::Hang, path });
+                    on_hang(&Crash { target: run.target, fault: ErrorKind::Hang, path });
                 }
             }
         });
@@ -98,9 +98,9 @@ impl Guard {
         *lock(&self.running) = None;
         let bytes = allocated.peak_bytes.max(allocated.largest_bytes);
         let fault = if outcome.is_err() {
-            Fault::Panic
+            ErrorKind::Panic
         } else if bytes > target.memory.saturating_add(input.len().saturating_mul(64)) {
-            Fault::Memory { bytes }
+            ErrorKind::Memory { bytes }
         } else {
             return Ok(());
         };
@@ -165,7 +165,7 @@ mod tests {
         let guard = Guard::new(&scratch.0, PATIENCE, |_| {});
         assert!(guard.run(&FAULTY, b"fine").is_ok());
         let crash = guard.run(&FAULTY, b"panic").unwrap_err();
-        assert_eq!(crash.fault, Fault::Panic);
+        assert_eq!(crash.fault, ErrorKind::Panic);
         assert_eq!(fs::read(crash.path).unwrap(), b"panic");
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let scratch = Scratch::new("flood");
         let guard = Guard::new(&scratch.0, PATIENCE, |_| {});
         let crash = guard.run(&FAULTY, b"flood").unwrap_err();
-        assert!(matches!(crash.fault, Fault::Memory { bytes } if bytes >= 1 << 22));
+        assert!(matches!(crash.fault, ErrorKind::Memory { bytes } if bytes >= 1 << 22));
         assert_eq!(fs::read(crash.path).unwrap(), b"flood");
     }
 
@@ -186,6 +186,6 @@ mod tests {
             let _ = sender.send((crash.fault, fs::read(&crash.path).unwrap()));
         });
         let _ = guard.run(&FAULTY, b"hang");
-        assert_eq!(receiver.try_recv(), Ok((Fault::Hang, b"hang".to_vec())));
+        assert_eq!(receiver.try_recv(), Ok((ErrorKind::Hang, b"hang".to_vec())));
     }
 }

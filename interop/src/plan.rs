@@ -239,7 +239,7 @@ impl Plan {
 
     fn rewrite(&mut self, rewrite: Rewrite, op: &str, ids: &[DatasetId]) -> Result<(), Failure> {
         let row = HistoryRow::at(op, "interop", EPOCH);
-        let silent = tercet_core::progress::Silent;
+        let silent = tercet_core::progress::NoProgress;
         let mut writer = rewrite.start(row, self.options.writer().with_history(true), &silent)?;
         fill(&mut writer, &self.appended[..ids.len()], ids)?;
         writer.seal()?;

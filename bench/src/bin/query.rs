@@ -10,8 +10,8 @@ use std::path::Path;
 
 use tercet_bench::{field, flag, number, on_threads, option, report};
 use tercet_core::DType;
-use tercet_core::progress::Silent;
-use tercet_tet::{Compression, Error, File, Layout, OpenOptions, Query, RunOptions, Syntax, WriterOptions};
+use tercet_core::progress::NoProgress;
+use tercet_tet::{Compression, Error, File, Layout, Query, ReadOptions, RunOptions, Syntax, WriterOptions};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -69,14 +69,14 @@ fn write(path: &Path, dtype: DType, shape: [u64; 2], chunk: [u64; 2], compressio
         }
         Ok::<(), Error>(())
     };
-    writer.fill(id, fill, &Silent)?;
+    writer.fill(id, fill, &NoProgress)?;
     writer.seal()?;
     Ok(())
 }
 
 fn run(path: &Path, document: &str) -> Outcome {
     let query = Query::parse(document, Syntax::guess(document))?;
-    let file: File = OpenOptions::new().with_ignore_checksums(flag("--no-verify")).open(path)?;
+    let file: File = ReadOptions::new().with_ignore_checksums(flag("--no-verify")).open(path)?;
     let dataset = file.dataset(query.dataset())?;
     let bytes = dataset.grid()?.bytes();
     let threads = number("--threads", 2);
@@ -87,11 +87,11 @@ fn run(path: &Path, document: &str) -> Outcome {
         RunOptions::new().with_preview(0).with_statistics(flag("--stats")).with_parallel(Some(threads > 1));
     on_threads(threads, || {
         // The first run maps the file; numpy's map is warm as well.
-        let answer = query.run(&file, &options, &Silent).expect("an answer");
+        let answer = query.run(&file, &options, &NoProgress).expect("an answer");
         let read = answer.execution.map_or(0, |execution| execution.total_bytes_read_from_disk);
         eprintln!("read {read} of {bytes} bytes");
         report(number("--repeat", 5), bytes, || {
-            std::hint::black_box(query.run(&file, &options, &Silent).expect("an answer"));
+            std::hint::black_box(query.run(&file, &options, &NoProgress).expect("an answer"));
         });
     });
     Ok(())

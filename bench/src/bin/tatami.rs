@@ -322,7 +322,7 @@ fn bounded(path: &Path, bytes: u64, limit: u64) -> Outcome {
     let mut writer = Writer::create_path(path, schema, WriterOptions::new())?;
     let (mut made, mut rows) = (0, 0u64);
     let start = std::time::Instant::now();
-    on_threads(number("--threads", 2), || -> Result<(), tercet_tatami::Fault> {
+    on_threads(number("--threads", 2), || -> Result<(), tercet_tatami::ErrorKind> {
         while made < bytes {
             let batch = made_rows(rows, 4_096);
             made += batch.iter().map(size).sum::<u64>();

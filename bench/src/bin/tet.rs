@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use tercet_bench::{field, flag, limit_data, number, on_threads, option, report};
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{DType, Selection};
-use tercet_tet::{Access, Compression, Dataset, Error, File, Layout, OpenOptions, WriterOptions};
+use tercet_tet::{Access, Compression, Dataset, Error, File, Layout, ReadOptions, WriterOptions};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -58,7 +58,7 @@ fn make(dir: &Path, side: u64) -> Outcome {
             }
             Ok::<(), Error>(())
         };
-        writer.fill(id, fill, &Silent)?;
+        writer.fill(id, fill, &NoProgress)?;
         writer.seal()?;
         Ok(())
     };
@@ -76,14 +76,14 @@ fn chunks(path: &Path, count: u64) -> Outcome {
         out.fill(tile[0] as u8);
         Ok::<(), Error>(())
     };
-    writer.fill(id, fill, &Silent)?;
+    writer.fill(id, fill, &NoProgress)?;
     writer.seal()?;
     Ok(())
 }
 
 fn open_file(path: &Path) -> Result<File, Error> {
     let access = if flag("--pread") { Access::Pread } else { Access::Mmap };
-    OpenOptions::new().with_access(access).with_ignore_checksums(flag("--no-verify")).open(path)
+    ReadOptions::new().with_access(access).with_ignore_checksums(flag("--no-verify")).open(path)
 }
 
 fn read(path: &Path) -> Outcome {
@@ -99,8 +99,10 @@ fn read(path: &Path) -> Outcome {
             report(repeat, bytes, || drop(dataset.read(&selection).expect("readable")));
         } else {
             let mut buffer = vec![1; bytes as usize];
-            dataset.read_into(&selection, &mut buffer, &Silent).expect("readable");
-            report(repeat, bytes, || dataset.read_into(&selection, &mut buffer, &Silent).expect("readable"));
+            dataset.read_into(&selection, &mut buffer, &NoProgress).expect("readable");
+            report(repeat, bytes, || {
+                dataset.read_into(&selection, &mut buffer, &NoProgress).expect("readable")
+            });
         }
     });
     Ok(())
@@ -175,7 +177,7 @@ fn bounded_write(path: &Path, bytes: u64, limit: u64) -> Outcome {
         }
         Ok::<(), Error>(())
     };
-    on_threads(2, || writer.fill(id, fill, &Silent))?;
+    on_threads(2, || writer.fill(id, fill, &NoProgress))?;
     writer.seal()?;
     println!("{{\"ok\":true}}");
     Ok(())
@@ -193,10 +195,10 @@ fn bounded_extract(path: &Path, out: &Path, limit: u64) -> Outcome {
     let file = open_file(path)?;
     let dataset = file.datasets().next().ok_or("no dataset")?;
     let disk = Arc::new(tercet_core::publish::RealDisk);
-    let mut staged = tercet_core::publish::Staged::create_on(disk, out)?;
+    let mut atomic_file = tercet_core::publish::AtomicFile::create_on(disk, out)?;
     let export = dataset.export(&Selection::full(dataset.shape()))?;
-    on_threads(2, || export.write_at(&mut staged, 0, &Silent))?;
-    staged.publish()?;
+    on_threads(2, || export.write_at(&mut atomic_file, 0, &NoProgress))?;
+    atomic_file.publish()?;
     println!("{{\"ok\":true}}");
     Ok(())
 }

@@ -83,7 +83,7 @@ impl Open {
         let schema = self.metadata.parquet_schema();
         let mask = ProjectionMask::roots(schema, columns.iter().copied());
         let tested = ProjectionMask::roots(schema, [wanted.column]);
-        let filter = ArrowPredicateFn::new(tested, move |batch: RecordBatch| within(&batch, wanted));
+        let filter = ArrowPredicateFn::new(tested, move |batch: RecordBatch| check_limit(&batch, wanted));
         let mut builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes.clone(), self.metadata.clone())
                 .with_row_groups(vec![group])
@@ -99,7 +99,7 @@ impl Open {
     }
 }
 
-fn within(batch: &RecordBatch, wanted: Wanted) -> Result<BooleanArray, ArrowError> {
+fn check_limit(batch: &RecordBatch, wanted: Wanted) -> Result<BooleanArray, ArrowError> {
     let column = batch.column(0);
     let number = |value: i64| -> Box<dyn arrow::array::Datum> {
         match column.data_type() {
@@ -145,7 +145,7 @@ pub fn count(path: &Path, wanted: Wanted) -> Outcome<u64> {
                     .build()?;
             let mut count = 0;
             for batch in reader {
-                count += within(&batch?, wanted)?.true_count() as u64;
+                count += check_limit(&batch?, wanted)?.true_count() as u64;
             }
             Ok(count)
         })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType, UInt16Type};
-use tercet_tatami::{Column, Fault, Field, File, Scalar, Schema, Type, Values, Writer, WriterOptions};
+use tercet_tatami::{Column, ErrorKind, Field, File, Scalar, Schema, Type, Values, Writer, WriterOptions};
 
 use super::data::Case;
 use super::{GROUP_ROWS, Key, LEVEL};
@@ -66,7 +66,7 @@ fn values(array: &ArrayRef) -> Values {
 }
 
 /// The rows as the bytes of a file.
-pub fn write(schema: Schema, batches: &[Vec<Column>], options: WriterOptions) -> Result<Vec<u8>, Fault> {
+pub fn write(schema: Schema, batches: &[Vec<Column>], options: WriterOptions) -> Result<Vec<u8>, ErrorKind> {
     let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options)?;
     for batch in batches {
         writer.append(batch)?;

@@ -15,7 +15,7 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use tercet_tatami::{Column, Values};
 
-use crate::error::Why;
+use crate::error::Reason;
 use crate::from_arrow::Refusal;
 use crate::to_arrow;
 
@@ -90,14 +90,14 @@ impl Dictionary {
                 next
             });
             let Some(key) = K::Native::from_usize(number) else {
-                return Err((row, Why::Distinct { most: number, key: K::DATA_TYPE.to_string() }));
+                return Err((row, Reason::Distinct { most: number, key: K::DATA_TYPE.to_string() }));
             };
             keys.push(Some(key));
         }
         let array = self.grown(column, &new, value)?;
         let keys: PrimitiveArray<K> = keys.into_iter().collect();
         // Every number is that of a value.
-        let coded = DictionaryArray::try_new(keys, array).map_err(|_| (0, Why::NotUtf8))?;
+        let coded = DictionaryArray::try_new(keys, array).map_err(|_| (0, Reason::NotUtf8))?;
         Ok(Arc::new(coded))
     }
 
@@ -119,8 +119,8 @@ impl Dictionary {
         // The row of the batch: the values before it were good in batches before.
         let first = values.len() - new.len();
         self.values = Some(values);
-        let array = array.map_err(|(at, why)| {
-            (at.checked_sub(first).and_then(|at| new.get(at)).copied().unwrap_or(0), why)
+        let array = array.map_err(|(at, reason)| {
+            (at.checked_sub(first).and_then(|at| new.get(at)).copied().unwrap_or(0), reason)
         })?;
         self.array = Some(Arc::clone(&array));
         Ok(array)

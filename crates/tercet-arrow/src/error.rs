@@ -44,21 +44,21 @@ pub enum Error {
     Schema {
         /// The file.
         name: Arc<str>,
-        /// Why.
+        /// Reason.
         error: SchemaError,
     },
     /// A role that was asked for and that the column cannot have.
-    #[error("`--{role} {}`: {why}", escape::name(column))]
+    #[error("`--{role} {}`: {reason}", escape::name(column))]
     Role {
         /// The role.
         role: &'static str,
         /// The column.
         column: String,
-        /// Why.
-        why: String,
+        /// Reason.
+        reason: String,
     },
     /// A value that cannot be told in the type of its column.
-    #[error("{}: column `{}`, row {row}: {why}", escape::name(name), escape::name(column))]
+    #[error("{}: column `{}`, row {row}: {reason}", escape::name(name), escape::name(column))]
     Value {
         /// The file.
         name: Arc<str>,
@@ -67,7 +67,7 @@ pub enum Error {
         /// The row, counted from 0.
         row: u64,
         /// What is wrong.
-        why: Why,
+        reason: Reason,
     },
     /// A note about the type of a column that does not fit the column.
     #[error(
@@ -119,7 +119,7 @@ pub enum Error {
     Source {
         /// The file.
         name: Arc<str>,
-        /// Why.
+        /// Reason.
         error: SourceError,
     },
     /// Bytes that could not be written.
@@ -127,7 +127,7 @@ pub enum Error {
     Write {
         /// The file.
         name: Arc<str>,
-        /// Why.
+        /// Reason.
         error: std::io::Error,
     },
     /// A `.tatami` file.
@@ -161,11 +161,11 @@ impl fmt::Display for Numbered {
     }
 }
 
-/// Why a value cannot be carried over.
+/// Reason a value cannot be carried over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message says it")]
-pub enum Why {
+pub enum Reason {
     /// A time between two microseconds.
     FinerThanMicros { value: i64, unit: &'static str },
     /// A time that 64 bits cannot tell in the other unit.
@@ -192,7 +192,7 @@ pub enum Why {
     Null,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FinerThanMicros { value, unit } => {
@@ -259,8 +259,8 @@ impl Diagnose for Error {
         match self {
             Self::Types { .. } | Self::NotInParquet { .. } => Class::Unsupported,
             Self::NoColumns { .. } | Self::Schema { .. } | Self::Role { .. } => Class::Request,
-            Self::Value { why, .. } => match why {
-                Why::NotUtf8 | Why::Null | Why::Digits { .. } => Class::Malformed,
+            Self::Value { reason, .. } => match reason {
+                Reason::NotUtf8 | Reason::Null | Reason::Digits { .. } => Class::Malformed,
                 _ => Class::Request,
             },
             Self::Note { .. } => Class::Malformed,
@@ -284,14 +284,14 @@ impl Diagnose for Error {
         match self {
             Self::Types { .. } => Some("leave these columns out when the table is made".into()),
             Self::NotInParquet { .. } => Some("`--columns` takes the others; Arrow has such types".into()),
-            Self::Value { why: Why::FinerThanMicros { .. }, .. } => Some(
+            Self::Value { reason: Reason::FinerThanMicros { .. }, .. } => Some(
                 "`--floor-timestamps` cuts times to microseconds, `--raw-timestamps` copies the numbers"
                     .into(),
             ),
-            Self::Value { why: Why::TimeRange { .. }, .. } => {
+            Self::Value { reason: Reason::TimeRange { .. }, .. } => {
                 Some("`--raw-timestamps` copies the numbers".into())
             }
-            Self::Value { why: Why::Distinct { .. }, .. } => {
+            Self::Value { reason: Reason::Distinct { .. }, .. } => {
                 Some("Arrow streams and Parquet may start a new dictionary, Arrow files may not".into())
             }
             Self::Tatami(error) => error.hint(),

@@ -16,7 +16,7 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, TimeUnit};
 use tercet_tatami::{Bitmap, Column, Field, Lists, Strings, Type, Values};
 
-use crate::error::Why;
+use crate::error::Reason;
 use crate::half;
 use crate::options::Timestamps;
 use crate::texts;
@@ -28,7 +28,7 @@ pub(crate) struct Reading {
 }
 
 /// A row, counted from the first of the array, and what is wrong with it.
-pub(crate) type Refusal = (usize, Why);
+pub(crate) type Refusal = (usize, Reason);
 
 /// The rows of an array as a column of a field.
 pub(crate) fn column(array: &ArrayRef, field: &Field, reading: Reading) -> Result<Column, Refusal> {
@@ -39,7 +39,7 @@ pub(crate) fn column(array: &ArrayRef, field: &Field, reading: Reading) -> Resul
     };
     if !field.nullable && column.nulls() > 0 {
         let row = (0..column.len()).find(|row| !column.is_present(*row)).unwrap_or(0);
-        return Err((row, Why::Null));
+        return Err((row, Reason::Null));
     }
     Ok(column)
 }
@@ -142,11 +142,11 @@ fn times(array: &ArrayRef, unit: TimeUnit, timestamps: Timestamps) -> Result<Vec
     let scaled = |(row, value): (usize, i64)| {
         if per_micro > 1 {
             if timestamps == Timestamps::Exact && value % per_micro != 0 {
-                return Err((row, Why::FinerThanMicros { value, unit: name }));
+                return Err((row, Reason::FinerThanMicros { value, unit: name }));
             }
             return Ok(value.div_euclid(per_micro));
         }
-        value.checked_mul(micros_per).ok_or((row, Why::TimeRange { value, unit: name }))
+        value.checked_mul(micros_per).ok_or((row, Reason::TimeRange { value, unit: name }))
     };
     values.into_iter().enumerate().map(scaled).collect()
 }
@@ -161,7 +161,7 @@ fn digits<T: ArrowPrimitiveType>(
     let values = zeroed(array);
     let too_long = |row: usize| {
         let value = format!("{:?}", array.value(row));
-        (row, Why::Digits { value, kind: array.data_type().to_string() })
+        (row, Reason::Digits { value, kind: array.data_type().to_string() })
     };
     let numbers = values.iter().enumerate();
     Ok(match kind {
@@ -241,9 +241,9 @@ fn list(array: &ArrayRef, element: &Field, reading: Reading) -> Result<Column, R
         }
     };
     let elements = scalars(&values, element.kind, reading);
-    let elements = elements.map_err(|(at, why)| {
+    let elements = elements.map_err(|(at, reason)| {
         let row = ranges.iter().position(|range| range.contains(&at)).unwrap_or(0);
-        (row, why)
+        (row, reason)
     })?;
     let validity = validity(array.nulls());
     let is_present = |row: usize| validity.as_ref().is_none_or(|validity| validity.get(row));

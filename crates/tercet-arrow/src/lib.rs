@@ -51,7 +51,7 @@ mod texts;
 mod to_arrow;
 pub mod write;
 
-pub use error::{Batch, Error, Refused, Why};
+pub use error::{Batch, Error, Reason, Refused};
 pub use options::{Options, Roles, Timestamps};
 pub use read::{Format, Rows, batches, detect};
 pub use table::{Table, Texts};

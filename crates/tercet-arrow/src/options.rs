@@ -142,8 +142,8 @@ impl Roles {
                     field.blob_separated = true;
                 }
                 kind if wanted && self.blob.is_some() => {
-                    let why = format!("only text and bytes can be stored apart, and it is {kind}");
-                    return Err(refused("blob", &field.name, why));
+                    let reason = format!("only text and bytes can be stored apart, and it is {kind}");
+                    return Err(refused("blob", &field.name, reason));
                 }
                 _ => {}
             }
@@ -164,8 +164,8 @@ impl Roles {
         if let Some(name) = &self.sort_key {
             let field = find(fields, "sort-key", name)?;
             if matches!(field.kind, Type::BlobRef | Type::List) {
-                let why = format!("{} has no order to look it up by", field.kind);
-                return Err(refused("sort-key", name, why));
+                let reason = format!("{} has no order to look it up by", field.kind);
+                return Err(refused("sort-key", name, reason));
             }
             field.sort_key = true;
         }
@@ -173,8 +173,8 @@ impl Roles {
     }
 }
 
-fn refused(role: &'static str, column: &str, why: String) -> Error {
-    Error::Role { role, column: column.to_owned(), why }
+fn refused(role: &'static str, column: &str, reason: String) -> Error {
+    Error::Role { role, column: column.to_owned(), reason }
 }
 
 fn find<'a>(fields: &'a mut [Field], role: &'static str, name: &str) -> Result<&'a mut Field, Error> {

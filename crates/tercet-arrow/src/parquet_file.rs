@@ -155,14 +155,14 @@ fn total_rows(metadata: &ParquetMetaData) -> u64 {
 
 /// Rows of a batch: as many as are asked for, or as take some megabytes. Values of a fixed length take it even where they are null.
 fn fitting_rows(metadata: &ParquetMetaData, rows: u64, asked: Option<usize>) -> usize {
-    let within = |per_row: u64| usize::try_from(BATCH_BYTES / per_row.max(1)).unwrap_or(usize::MAX).max(1);
+    let inside = |per_row: u64| usize::try_from(BATCH_BYTES / per_row.max(1)).unwrap_or(usize::MAX).max(1);
     let bytes = metadata.row_groups().iter().map(|group| u64::try_from(group.total_byte_size()).unwrap_or(0));
     let bytes = bytes.fold(0, u64::saturating_add);
     let columns = metadata.file_metadata().schema_descr().columns();
     let fixed = columns.iter().filter(|column| column.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY);
     let fixed = fixed.map(|column| u64::try_from(column.type_length()).unwrap_or(0));
-    let fixed = within(fixed.fold(0, u64::saturating_add));
-    let usual = within(bytes / rows.max(1)).min(BATCH_ROWS);
+    let fixed = inside(fixed.fold(0, u64::saturating_add));
+    let usual = inside(bytes / rows.max(1)).min(BATCH_ROWS);
     let all = usize::try_from(rows).unwrap_or(usize::MAX).max(1);
     asked.unwrap_or(usual).max(1).min(fixed).min(all)
 }

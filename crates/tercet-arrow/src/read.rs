@@ -192,16 +192,16 @@ impl Iterator for Rows {
 /// Rows whose lists have not too many elements together, at most as many as are asked for. Lists that are views may share
 /// elements, so that few bytes can tell more of them than fit into memory.
 fn shared_elements(batch: &RecordBatch, most: usize) -> usize {
-    fn within(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
+    fn check_limit(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
         let mut sum = 0_usize;
         sizes.take(most).take_while(|size| (sum = sum.saturating_add(*size), sum <= BATCH_ELEMENTS).1).count()
     }
     batch.columns().iter().fold(most, |most, array| match array.data_type() {
         DataType::ListView(_) => {
-            within(array.as_list_view::<i32>().value_sizes().iter().map(|size| size.as_usize()), most)
+            check_limit(array.as_list_view::<i32>().value_sizes().iter().map(|size| size.as_usize()), most)
         }
         DataType::LargeListView(_) => {
-            within(array.as_list_view::<i64>().value_sizes().iter().map(|size| size.as_usize()), most)
+            check_limit(array.as_list_view::<i64>().value_sizes().iter().map(|size| size.as_usize()), most)
         }
         _ => most,
     })

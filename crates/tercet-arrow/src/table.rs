@@ -171,11 +171,11 @@ impl Table {
         let mut columns = Vec::with_capacity(self.kinds.len());
         for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
             let column = from_arrow::column(array, field, self.reading);
-            let column = column.map_err(|(row, why)| Error::Value {
+            let column = column.map_err(|(row, reason)| Error::Value {
                 name: Arc::clone(&self.name),
                 column: field.name.to_string(),
                 row: first_row + row as u64,
-                why,
+                reason,
             })?;
             columns.push(column);
         }
@@ -205,11 +205,11 @@ impl Table {
         let fields = self.schema.fields().iter().zip(schema.fields());
         for ((field, arrow), (column, dictionary)) in fields.zip(columns.into_iter().zip(dictionaries)) {
             let array = to_arrow::array(column, arrow.data_type(), dictionary);
-            let array = array.map_err(|(row, why)| Error::Value {
+            let array = array.map_err(|(row, reason)| Error::Value {
                 name: Arc::clone(&self.name),
                 column: field.name.to_string(),
                 row: first_row + row as u64,
-                why,
+                reason,
             })?;
             arrays.push(array);
         }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tercet_tatami::Strings;
 use tercet_tatami::column::View;
 
-use crate::error::Why;
+use crate::error::Reason;
 use crate::from_arrow::Refusal;
 
 /// A buffer of Arrow that is kept as long as its bytes are used.
@@ -116,7 +116,7 @@ fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Res
         };
         // What others read as signed numbers must be some.
         if len > i32::MAX as usize || start > i32::MAX as usize {
-            return Err((row, Why::TooLong { len }));
+            return Err((row, Reason::TooLong { len }));
         }
         raw.push(arrow_array::builder::make_view(bytes, view.buffer, view.start));
     }
@@ -124,7 +124,7 @@ fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Res
     let array = GenericByteViewArray::<T>::try_new(ScalarBuffer::from(raw), shared, nulls);
     array.map(|array| Arc::new(array) as ArrayRef).map_err(|_| {
         let strings = Strings::from_parts(buffers, views).unwrap_or_default();
-        (first_wrong(&strings), Why::NotUtf8)
+        (first_wrong(&strings), Reason::NotUtf8)
     })
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn large(
     } else {
         LargeBinaryArray::try_new(offsets, values, nulls).map(|array| Arc::new(array) as ArrayRef)
     };
-    made.map_err(|_| (first_wrong(strings), Why::NotUtf8))
+    made.map_err(|_| (first_wrong(strings), Reason::NotUtf8))
 }
 
 /// Values that all have the same length.
@@ -174,11 +174,11 @@ pub(crate) fn fixed(strings: &Strings, nulls: Option<NullBuffer>, len: i32) -> R
             continue;
         }
         if value.len() != expected {
-            return Err((row, Why::Length { found: value.len(), expected }));
+            return Err((row, Reason::Length { found: value.len(), expected }));
         }
         bytes.extend_from_slice(value);
     }
     // Of values without bytes only their number tells how many there are.
     let made = FixedSizeBinaryArray::try_new_with_len(len, Buffer::from(bytes), nulls, strings.len());
-    made.map(|array| Arc::new(array) as ArrayRef).map_err(|_| (0, Why::Length { found: 0, expected }))
+    made.map(|array| Arc::new(array) as ArrayRef).map_err(|_| (0, Reason::Length { found: 0, expected }))
 }

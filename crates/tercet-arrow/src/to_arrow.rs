@@ -16,7 +16,7 @@ use arrow_schema::{DataType, FieldRef, TimeUnit};
 use tercet_tatami::{Bitmap, Column, Lists, Strings, Values};
 
 use crate::dictionary::Dictionary;
-use crate::error::Why;
+use crate::error::Reason;
 use crate::from_arrow::Refusal;
 use crate::{half, texts};
 
@@ -36,7 +36,7 @@ pub(crate) fn array(
         (_, DataType::Null) => match &fixed.nulls {
             Some(nulls) if nulls.null_count() == rows => Ok(Arc::new(NullArray::new(rows))),
             None if rows == 0 => Ok(Arc::new(NullArray::new(rows))),
-            _ => Err((0, Why::Digits { value: "a value".to_owned(), kind: "null".to_owned() })),
+            _ => Err((0, Reason::Digits { value: "a value".to_owned(), kind: "null".to_owned() })),
         },
         (Values::Bool(values), _) => {
             Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(values), fixed.nulls)))
@@ -51,7 +51,7 @@ pub(crate) fn array(
         (Values::UInt64(values), _) => Ok(fixed.made::<UInt64Type>(values)),
         (Values::Float32(values), DataType::Float16) => {
             let narrow = |(row, value): (usize, f32)| {
-                half::narrow(value).ok_or_else(|| (row, Why::Half { value: value.to_string() }))
+                half::narrow(value).ok_or_else(|| (row, Reason::Half { value: value.to_string() }))
             };
             Ok(fixed
                 .made::<Float16Type>(values.into_iter().enumerate().map(narrow).collect::<Result<_, _>>()?))
@@ -61,9 +61,9 @@ pub(crate) fn array(
         (Values::Bytes(strings), kind) => bytes(strings, kind, fixed.nulls),
         (Values::List(lists), DataType::LargeList(field)) => {
             let elements = array(lists.elements, field.data_type(), dictionary);
-            let elements = elements.map_err(|(at, why)| {
+            let elements = elements.map_err(|(at, reason)| {
                 let row = lists.ends.iter().position(|end| at < usize::try_from(*end).unwrap_or(usize::MAX));
-                (row.unwrap_or(0), why)
+                (row.unwrap_or(0), reason)
             })?;
             let ends = lists.ends.iter().map(|end| i64::try_from(*end).unwrap_or(i64::MAX));
             let offsets: Vec<i64> = std::iter::once(0).chain(ends).collect();
@@ -74,7 +74,7 @@ pub(crate) fn array(
             fixed_lists(*lists, field, *len, fixed.nulls, dictionary)
         }
         (Values::List(_), kind) => {
-            Err((0, Why::Digits { value: "a list".to_owned(), kind: kind.to_string() }))
+            Err((0, Reason::Digits { value: "a list".to_owned(), kind: kind.to_string() }))
         }
     }
 }
@@ -97,7 +97,7 @@ fn fixed_lists(
         } else if range.len() == expected {
             wanted.extend(range);
         } else {
-            return Err((row, Why::Elements { found: range.len(), expected }));
+            return Err((row, Reason::Elements { found: range.len(), expected }));
         }
     }
     let elements = if lists.elements.is_empty() {
@@ -108,9 +108,9 @@ fn fixed_lists(
         lists.elements.gather(&wanted)
     };
     let elements = array(elements, field.data_type(), dictionary);
-    let elements = elements.map_err(|(at, why)| (at.checked_div(expected).unwrap_or(0), why))?;
+    let elements = elements.map_err(|(at, reason)| (at.checked_div(expected).unwrap_or(0), reason))?;
     let array = FixedSizeListArray::try_new(Arc::clone(field), len, elements, nulls);
-    Ok(Arc::new(array.map_err(|_| (0, Why::Elements { found: 0, expected }))?))
+    Ok(Arc::new(array.map_err(|_| (0, Reason::Elements { found: 0, expected }))?))
 }
 
 fn nulls(validity: Option<&Bitmap>) -> Option<NullBuffer> {
@@ -164,7 +164,7 @@ fn int64(values: Vec<i64>, fixed: Fixed<'_>) -> Result<ArrayRef, Refusal> {
             TimeUnit::Microsecond => fixed.made::<TimestampMicrosecondType>(values),
             TimeUnit::Nanosecond => {
                 let finer = |(row, value): (usize, i64)| {
-                    value.checked_mul(1000).ok_or((row, Why::TimeRange { value, unit: "us" }))
+                    value.checked_mul(1000).ok_or((row, Reason::TimeRange { value, unit: "us" }))
                 };
                 fixed.made::<TimestampNanosecondType>(
                     values.into_iter().enumerate().map(finer).collect::<Result<_, _>>()?,
@@ -184,7 +184,7 @@ fn int64(values: Vec<i64>, fixed: Fixed<'_>) -> Result<ArrayRef, Refusal> {
 fn coarser(values: Vec<i64>, micros: i64, unit: &'static str) -> Result<Vec<i64>, Refusal> {
     let exact = |(row, value): (usize, i64)| match value % micros {
         0 => Ok(value / micros),
-        _ => Err((row, Why::CoarserUnit { micros: value, unit })),
+        _ => Err((row, Reason::CoarserUnit { micros: value, unit })),
     };
     values.into_iter().enumerate().map(exact).collect()
 }
@@ -217,7 +217,7 @@ fn digits<const N: usize, T: Default>(
             return Ok(T::default());
         }
         let found = bytes.len();
-        bytes.try_into().map(&number).map_err(|_| (row, Why::Length { found, expected: N }))
+        bytes.try_into().map(&number).map_err(|_| (row, Reason::Length { found, expected: N }))
     };
     strings.iter().enumerate().map(value).collect()
 }

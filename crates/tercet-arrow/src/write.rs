@@ -16,7 +16,7 @@ use tercet_core::Class;
 use tercet_tatami::{Column, Values};
 
 use crate::dictionary::Dictionary;
-use crate::error::{Error, Refused, Why};
+use crate::error::{Error, Reason, Refused};
 use crate::from_arrow::Refusal;
 use crate::kind::{plain, refusal};
 use crate::parquet_file::types;
@@ -146,7 +146,7 @@ impl<W: Write + Send> Sink<W> {
     fn push_piece(&mut self, mut columns: Vec<Column>) -> Result<(), Error> {
         for (index, change) in self.changes.iter().enumerate() {
             let (Some(change), Some(column)) = (change, columns.get_mut(index)) else { continue };
-            changed(column, *change).map_err(|(row, why)| self.refused(index, row, why))?;
+            changed(column, *change).map_err(|(row, reason)| self.refused(index, row, reason))?;
         }
         if matches!(self.writer, Kind::File(_)) || !self.schema.fields().iter().any(|field| is_coded(field)) {
             let batch = self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries)?;
@@ -160,12 +160,12 @@ impl<W: Write + Send> Sink<W> {
         let rows = columns.first().map_or(0, Column::len);
         let kept = columns.clone();
         match self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries) {
-            Err(Error::Value { why: Why::Distinct { .. }, .. }) => {}
+            Err(Error::Value { reason: Reason::Distinct { .. }, .. }) => {}
             made => return self.write(&made?),
         }
         self.dictionaries.fill(Dictionary::default());
         match self.table.batch_with(&self.schema, kept.clone(), self.rows, &mut self.dictionaries) {
-            Err(Error::Value { why: Why::Distinct { .. }, .. }) if rows > 1 => {
+            Err(Error::Value { reason: Reason::Distinct { .. }, .. }) if rows > 1 => {
                 let part = |from, to| kept.iter().map(|column| column.part(from, to)).collect();
                 let (first, second) = (part(0, rows / 2), part(rows / 2, rows));
                 drop(kept);
@@ -177,9 +177,9 @@ impl<W: Write + Send> Sink<W> {
         }
     }
 
-    fn refused(&self, index: usize, row: usize, why: Why) -> Error {
+    fn refused(&self, index: usize, row: usize, reason: Reason) -> Error {
         let column = self.schema.fields().get(index).map_or_else(String::new, |field| field.name().clone());
-        Error::Value { name: Arc::clone(self.table.name()), column, row: self.rows + row as u64, why }
+        Error::Value { name: Arc::clone(self.table.name()), column, row: self.rows + row as u64, reason }
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
@@ -247,23 +247,23 @@ fn changed(column: &mut Column, change: Change) -> Result<(), Refusal> {
     match (&mut column.values, change) {
         (Values::List(lists), _) => {
             let done = changed(&mut lists.elements, change);
-            done.map_err(|(at, why)| {
+            done.map_err(|(at, reason)| {
                 let row = lists.ends.iter().position(|end| (at as u64) < *end);
-                (row.unwrap_or(0), why)
+                (row.unwrap_or(0), reason)
             })
         }
         (Values::Int32(values), Change::Millis) => {
             for (row, value) in values.iter_mut().enumerate() {
                 let seconds = i64::from(*value);
                 *value =
-                    value.checked_mul(1000).ok_or((row, Why::TimeRange { value: seconds, unit: "s" }))?;
+                    value.checked_mul(1000).ok_or((row, Reason::TimeRange { value: seconds, unit: "s" }))?;
             }
             Ok(())
         }
         (Values::Int64(values), Change::Days) => {
             let is_day = |millis: i64| millis % DAY == 0 && i32::try_from(millis / DAY).is_ok();
             match values.iter().position(|millis| !is_day(*millis)) {
-                Some(row) => Err((row, Why::NotADay { millis: values[row] })),
+                Some(row) => Err((row, Reason::NotADay { millis: values[row] })),
                 None => Ok(()),
             }
         }

@@ -27,7 +27,7 @@ use proptest::prelude::*;
 use tables::{Bits, assert_same, in_parquet, table};
 use tercet_arrow::{Error, Format, Options, Rows, Sink, Table, Texts, Timestamps, detect};
 use tercet_core::source::Memory;
-use tercet_tatami::{Expr, File, OpenOptions, Writer, WriterOptions};
+use tercet_tatami::{Expr, File, ReadOptions, Writer, WriterOptions};
 
 fn bits() -> impl Strategy<Value = Vec<Bits>> {
     let odd = prop::sample::select(vec![
@@ -58,7 +58,7 @@ fn to_tatami(rows: Rows, options: WriterOptions) -> File {
     for batch in rows {
         writer.append(&batch.unwrap()).unwrap();
     }
-    File::from_source(source(writer.finish().unwrap().output), OpenOptions::new()).unwrap()
+    File::from_source(source(writer.finish().unwrap().output), ReadOptions::new()).unwrap()
 }
 
 fn from_tatami(file: &File, format: Format) -> Vec<u8> {
@@ -292,7 +292,7 @@ fn notes_that_do_not_fit_are_refused() {
     ] {
         let options = WriterOptions::new().with_metadata("arrow.type:n", note);
         let writer = Writer::create(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
-        let file = File::from_source(source(writer.finish().unwrap().output), OpenOptions::new()).unwrap();
+        let file = File::from_source(source(writer.finish().unwrap().output), ReadOptions::new()).unwrap();
         assert_eq!(Table::of_file(&file, &[0]).is_ok(), fits, "{note}");
     }
 }

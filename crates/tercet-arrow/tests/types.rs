@@ -21,10 +21,10 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
-use tercet_arrow::{Error, Format, Options, Rows, Sink, Table, Why};
+use tercet_arrow::{Error, Format, Options, Reason, Rows, Sink, Table};
 use tercet_core::Diagnose as _;
 use tercet_core::source::Memory;
-use tercet_tatami::{File, OpenOptions, Writer, WriterOptions};
+use tercet_tatami::{File, ReadOptions, Writer, WriterOptions};
 
 fn tatami(bytes: Vec<u8>, format: Format) -> File {
     let source = Arc::new(Memory::new("table", bytes));
@@ -35,7 +35,7 @@ fn tatami(bytes: Vec<u8>, format: Format) -> File {
     let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
     rows.for_each(|columns| writer.append(&columns.unwrap()).unwrap());
     let bytes = writer.finish().unwrap().output;
-    File::from_source(Arc::new(Memory::new("table.tatami", bytes)), OpenOptions::new()).unwrap()
+    File::from_source(Arc::new(Memory::new("table.tatami", bytes)), ReadOptions::new()).unwrap()
 }
 
 fn written(file: &File, format: Format) -> Result<Vec<u8>, Error> {
@@ -184,6 +184,6 @@ fn dictionaries_grow_and_start_anew() {
     let again = tatami(bytes, Format::Parquet);
     assert_eq!(again.rows(), 600);
     let error = written(&file, Format::ArrowFile).unwrap_err();
-    assert!(matches!(error, Error::Value { why: Why::Distinct { most: 128, .. }, .. }), "{error}");
+    assert!(matches!(error, Error::Value { reason: Reason::Distinct { most: 128, .. }, .. }), "{error}");
     assert!(error.hint().is_some());
 }

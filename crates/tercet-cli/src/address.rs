@@ -43,7 +43,6 @@ pub(crate) fn shown(address: &str) -> String {
 
 #[cfg(feature = "object-store")]
 mod remote {
-    use tercet::core::InFile;
     use tercet::core::source::Remote;
     use tercet::core::source::remote::{RemoteError, RemoteOptions, Upload, is_address};
 
@@ -101,8 +100,8 @@ mod remote {
         }
     }
 
-    fn failed(error: &InFile<RemoteError>) -> Failure {
-        match error.fault() {
+    fn failed(error: &tercet::core::Error<RemoteError>) -> Failure {
+        match error.kind() {
             RemoteError::Exists => Failure::of(error).with_hint("`--force` replaces it"),
             _ => Failure::of(error),
         }
@@ -110,7 +109,7 @@ mod remote {
 
     /// An error that came out of an object while it was written.
     pub(crate) fn of_object(error: &io::Error) -> Failure {
-        let ours = error.get_ref().and_then(|error| error.downcast_ref::<InFile<RemoteError>>());
+        let ours = error.get_ref().and_then(|error| error.downcast_ref::<tercet::core::Error<RemoteError>>());
         ours.map_or_else(|| Failure::io("cannot write the object", error), failed)
     }
 }

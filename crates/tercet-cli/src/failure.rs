@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
     /// Everything is done.
     Done,
     /// A check was made, and the file is bad.
-    FoundBad,
+    CheckFailed,
 }
 
 /// A command that could not do its work.
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     /// The user interrupted the work.
     Interrupted,
     /// Nobody reads standard output any more: not an error, there is nothing left to do.
-    NobodyReads,
+    BrokenPipe,
 }
 
 /// What the user is told about an error.
@@ -70,7 +70,7 @@ impl Failure {
     /// Standard output took no more bytes.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            Self::NobodyReads
+            Self::BrokenPipe
         } else {
             Self::io("cannot write to standard output", error)
         }
@@ -112,7 +112,7 @@ impl Failure {
         match self {
             Self::Error(report) => report.class.exit_code(),
             Self::Interrupted => 130,
-            Self::NobodyReads => 0,
+            Self::BrokenPipe => 0,
         }
     }
 }
@@ -136,11 +136,11 @@ fn chain(error: &dyn Diagnose) -> String {
 
 impl From<tet::Error> for Failure {
     fn from(error: tet::Error) -> Self {
-        match error.fault() {
-            tet::Fault::Cancelled(_) => Self::Interrupted,
-            tet::Fault::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::NobodyReads,
+        match error.kind() {
+            tet::ErrorKind::Cancelled(_) => Self::Interrupted,
+            tet::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
-            tet::Fault::Publish(cause) => Self::of(cause),
+            tet::ErrorKind::Publish(cause) => Self::of(cause),
             _ => Self::of(&error),
         }
     }
@@ -148,11 +148,11 @@ impl From<tet::Error> for Failure {
 
 impl From<tgm::Error> for Failure {
     fn from(error: tgm::Error) -> Self {
-        match error.fault() {
-            tgm::Fault::Cancelled(_) => Self::Interrupted,
-            tgm::Fault::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::NobodyReads,
+        match error.kind() {
+            tgm::ErrorKind::Cancelled(_) => Self::Interrupted,
+            tgm::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
-            tgm::Fault::Publish(cause) => Self::of(cause),
+            tgm::ErrorKind::Publish(cause) => Self::of(cause),
             _ => Self::of(&error),
         }
     }
@@ -160,11 +160,11 @@ impl From<tgm::Error> for Failure {
 
 impl From<tatami::Error> for Failure {
     fn from(error: tatami::Error) -> Self {
-        match error.fault() {
-            tatami::Fault::Cancelled(_) => Self::Interrupted,
-            tatami::Fault::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::NobodyReads,
+        match error.kind() {
+            tatami::ErrorKind::Cancelled(_) => Self::Interrupted,
+            tatami::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
-            tatami::Fault::Publish(cause) => Self::of(cause),
+            tatami::ErrorKind::Publish(cause) => Self::of(cause),
             _ => Self::of(&error),
         }
     }
@@ -176,7 +176,7 @@ impl From<arrow::Error> for Failure {
         match error {
             arrow::Error::Tatami(error) => error.into(),
             arrow::Error::Write { error, .. } if error.kind() == io::ErrorKind::BrokenPipe => {
-                Self::NobodyReads
+                Self::BrokenPipe
             }
             arrow::Error::Write { name, error } => match PublishError::recover(error) {
                 Ok(error) => Self::of(&error),
@@ -241,9 +241,9 @@ mod tests {
         assert_eq!(Failure::output(&closed).exit_code(), 0);
         let full = io::Error::from(io::ErrorKind::StorageFull);
         assert_eq!(Failure::output(&full).exit_code(), Class::Io.exit_code());
-        let fault = tet::Fault::Write(closed);
+        let fault = tet::ErrorKind::Write(closed);
         assert_eq!(Failure::from(tet::Error::new("a".into(), fault)).exit_code(), 0);
-        let fault = tgm::Fault::Write(io::ErrorKind::BrokenPipe.into());
+        let fault = tgm::ErrorKind::Write(io::ErrorKind::BrokenPipe.into());
         assert_eq!(Failure::from(tgm::Error::new("a".into(), fault)).exit_code(), 0);
     }
 }

@@ -50,13 +50,13 @@ impl Input {
         if !self.is_on_disk() {
             return self.source();
         }
-        let opened = source::Reopened::open(&self.path);
+        let opened = source::LazyFile::open(&self.path);
         let opened = opened.map_err(|error| Failure::source(&self.path.to_string_lossy(), error))?;
         Ok(Arc::new(opened))
     }
 
     /// The file, opened as a `.tet` file.
-    pub(crate) fn open_tet(&self, options: tet::OpenOptions) -> Result<tet::File, Failure> {
+    pub(crate) fn open_tet(&self, options: tet::ReadOptions) -> Result<tet::File, Failure> {
         Ok(options.open_source(self.source()?)?)
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tercet::core::publish::{PublishError, Staged};
+use tercet::core::publish::{AtomicFile, PublishError};
 use tercet::core::{Sink, escape};
 
 use crate::address::{self, Object};
@@ -63,8 +63,8 @@ impl Output {
 }
 
 /// Starts a file. Without `force` one that appears meanwhile is not replaced either.
-pub(crate) fn staged(path: &Path, force: bool) -> Result<Staged, PublishError> {
-    if force { Staged::create(path) } else { Staged::create_new(path) }
+pub(crate) fn atomic_file(path: &Path, force: bool) -> Result<AtomicFile, PublishError> {
+    if force { AtomicFile::create(path) } else { AtomicFile::create_new(path) }
 }
 
 /// A path as it is shown to the user.

@@ -42,7 +42,7 @@ pub(crate) fn told(failure: &Failure) -> Option<String> {
     match failure {
         Failure::Error(report) => Some(ui::error_text(report)),
         Failure::Interrupted => Some("interrupted".to_owned()),
-        Failure::NobodyReads => None,
+        Failure::BrokenPipe => None,
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn told(failure: &Failure) -> Option<String> {
 pub(crate) fn exit_code(result: &Result<Outcome, Failure>) -> u8 {
     match result {
         Ok(Outcome::Done) => 0,
-        Ok(Outcome::FoundBad) => 1,
+        Ok(Outcome::CheckFailed) => 1,
         Err(failure) => failure.exit_code(),
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use tercet_convert::{chunking, npy::{self, Npy}};
-//! use tercet_core::{DType, progress::Silent};
+//! use tercet_core::{DType, progress::NoProgress};
 //! use tercet_tet::{File, Layout, WriterOptions};
 //!
 //! # let folder = tempfile::tempdir()?;
@@ -23,7 +23,7 @@
 //! let mut layout = Layout::new();
 //! let a = layout.dataset("a", npy.dtype(), npy.shape(), chunks)?;
 //! let mut writer = layout.create(&output, WriterOptions::new())?;
-//! tercet_convert::store(&npy, &mut writer, a, &Silent)?;
+//! tercet_convert::store(&npy, &mut writer, a, &NoProgress)?;
 //! writer.seal()?;
 //!
 //! let file = File::open(&output)?;

@@ -1,7 +1,7 @@
 //! The language every error speaks: which region, which field, which bytes, and of which class.
 
 use std::borrow::Cow;
-use std::error::Error;
+use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,22 +35,22 @@ pub struct Malformed<R> {
     /// Where.
     pub site: Site<R>,
     /// What is wrong there.
-    pub why: Why,
+    pub reason: Reason,
 }
 
 impl<R: Region> fmt::Display for Malformed<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.class() == Class::Unsupported { "unsupported" } else { "malformed" };
-        write!(f, "{what} {}\n  {}", self.site, self.why)
+        write!(f, "{what} {}\n  {}", self.site, self.reason)
     }
 }
 
-impl<R: Region> Error for Malformed<R> {}
+impl<R: Region> StdError for Malformed<R> {}
 
 /// The ways bytes can break the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum Reason {
     /// The bytes end before the field does.
     Truncated {
         /// Bytes the field needs.
@@ -80,7 +80,7 @@ pub enum Why {
         known: &'static str,
     },
     /// A number that must equal another one.
-    Disagrees {
+    Mismatch {
         /// The number found.
         found: u64,
         /// The number it must equal.
@@ -112,7 +112,7 @@ pub enum Why {
         len: u64,
     },
     /// A structure where it must not stand.
-    Misplaced {
+    Unexpected {
         /// The rule it breaks.
         rule: &'static str,
     },
@@ -123,7 +123,7 @@ pub enum Why {
     },
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { need, have } => write!(f, "needs {need} bytes, but only {have} are there"),
@@ -134,7 +134,7 @@ impl fmt::Display for Why {
             Self::UnknownVersion { found, known } => {
                 write!(f, "is {found}, but this build knows version {known} only")
             }
-            Self::Disagrees { found, expected, because } => {
+            Self::Mismatch { found, expected, because } => {
                 write!(f, "says {found}, but must be {expected} ({because})")
             }
             Self::OutOfBounds { offset, len, end, what } => {
@@ -144,7 +144,7 @@ impl fmt::Display for Why {
             Self::Unparsable { detail } => write!(f, "does not parse: {detail}"),
             Self::Leftover { len: 1 } => write!(f, "1 byte is left over"),
             Self::Leftover { len } => write!(f, "{len} bytes are left over"),
-            Self::Misplaced { rule } => write!(f, "does not belong here: {rule}"),
+            Self::Unexpected { rule } => write!(f, "does not belong here: {rule}"),
             Self::Overflow { what } => write!(f, "{what} overflows 64 bits"),
         }
     }
@@ -185,7 +185,7 @@ impl Class {
 }
 
 /// What every error of the workspace can tell about itself.
-pub trait Diagnose: Error {
+pub trait Diagnose: StdError {
     /// The kind of failure.
     fn class(&self) -> Class;
     /// The bytes it is about, if it is about bytes.
@@ -200,8 +200,8 @@ pub trait Diagnose: Error {
 
 impl<R: Region> Diagnose for Malformed<R> {
     fn class(&self) -> Class {
-        match self.why {
-            Why::UnknownVersion { .. } => Class::Unsupported,
+        match self.reason {
+            Reason::UnknownVersion { .. } => Class::Unsupported,
             _ => Class::Malformed,
         }
     }
@@ -210,57 +210,57 @@ impl<R: Region> Diagnose for Malformed<R> {
     }
 }
 
-/// A fault together with the name of the file it happened in.
+/// An error and the file it happened in.
 ///
-/// The name is attached once, by whoever opened the file. The fault is boxed so that a `Result` stays small.
+/// The location is attached once, where the file was opened. The kind is boxed so that a `Result` stays small.
 #[derive(Debug)]
-pub struct InFile<F> {
-    file: Arc<str>,
-    fault: Box<F>,
+pub struct Error<K> {
+    location: Arc<str>,
+    kind: Box<K>,
 }
 
-impl<F> InFile<F> {
-    /// Attaches the name of a file to a fault.
-    pub fn new(file: Arc<str>, fault: F) -> Self {
-        Self { file, fault: Box::new(fault) }
+impl<K> Error<K> {
+    /// Attaches the location of a file to what went wrong in it.
+    pub fn new(location: Arc<str>, kind: K) -> Self {
+        Self { location, kind: Box::new(kind) }
     }
 
-    /// The name of the file, as it was opened.
-    pub fn file(&self) -> &str {
-        &self.file
+    /// The path or URL, as it was opened.
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
     /// What went wrong.
-    pub fn fault(&self) -> &F {
-        &self.fault
+    pub fn kind(&self) -> &K {
+        &self.kind
     }
 
-    /// What went wrong, without the name of the file.
-    pub fn into_fault(self) -> F {
-        *self.fault
+    /// What went wrong, without the location.
+    pub fn into_kind(self) -> K {
+        *self.kind
     }
 }
 
-impl<F: fmt::Display> fmt::Display for InFile<F> {
+impl<K: fmt::Display> fmt::Display for Error<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", crate::escape::name(&self.file), self.fault)
+        write!(f, "{}: {}", crate::escape::name(&self.location), self.kind)
     }
 }
 
-impl<F: Error> Error for InFile<F> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.fault.source()
+impl<K: StdError> StdError for Error<K> {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.kind.source()
     }
 }
 
-impl<F: Diagnose> Diagnose for InFile<F> {
+impl<K: Diagnose> Diagnose for Error<K> {
     fn class(&self) -> Class {
-        self.fault.class()
+        self.kind.class()
     }
     fn span(&self) -> Option<Span> {
-        self.fault.span()
+        self.kind.span()
     }
     fn hint(&self) -> Option<Cow<'static, str>> {
-        self.fault.hint()
+        self.kind.hint()
     }
 }

@@ -1,6 +1,6 @@
 //! A cursor over untrusted bytes in which every read names its field.
 
-use crate::{Malformed, Region, Site, Span, Why};
+use crate::{Malformed, Reason, Region, Site, Span};
 
 /// Reads the fields of one region in order; every failure knows its [`Site`].
 ///
@@ -66,10 +66,10 @@ impl<'a, R: Region> Fields<'a, R> {
     }
 
     /// A fault of the field that ended just before the cursor and was `len` bytes long.
-    pub fn fault(&self, field: &'static str, len: u64, why: Why) -> Malformed<R> {
+    pub fn fault(&self, field: &'static str, len: u64, reason: Reason) -> Malformed<R> {
         let end = self.position();
         let span = Span::between(end.saturating_sub(len), end).unwrap_or(Span::empty(end));
-        Malformed { site: Site { region: self.region, field, span }, why }
+        Malformed { site: Site { region: self.region, field, span }, reason }
     }
 
     /// The next `len` bytes.
@@ -79,7 +79,7 @@ impl<'a, R: Region> Fields<'a, R> {
         let Some(wanted) = wanted else {
             return Err(Malformed {
                 site: self.site_here(field, len),
-                why: Why::Truncated { need: len, have: have as u64 },
+                reason: Reason::Truncated { need: len, have: have as u64 },
             });
         };
         let taken = &self.bytes[self.at..self.at + wanted];
@@ -105,14 +105,14 @@ impl<'a, R: Region> Fields<'a, R> {
         if found == want {
             return Ok(());
         }
-        let why = Why::BadMagic { want, found: found.to_vec() };
-        Err(self.fault(field, want.len() as u64, why))
+        let reason = Reason::BadMagic { want, found: found.to_vec() };
+        Err(self.fault(field, want.len() as u64, reason))
     }
 
     /// The next `len` bytes as text.
     pub fn utf8(&mut self, field: &'static str, len: u64) -> Result<&'a str, Malformed<R>> {
         let bytes = self.take(field, len)?;
-        std::str::from_utf8(bytes).map_err(|_| self.fault(field, len, Why::NotUtf8))
+        std::str::from_utf8(bytes).map_err(|_| self.fault(field, len, Reason::NotUtf8))
     }
 
     integers! {
@@ -136,7 +136,7 @@ impl<'a, R: Region> Fields<'a, R> {
         if len == 0 {
             return Ok(());
         }
-        Err(Malformed { site: self.site_here("end", len), why: Why::Leftover { len } })
+        Err(Malformed { site: self.site_here("end", len), reason: Reason::Leftover { len } })
     }
 }
 
@@ -159,16 +159,16 @@ mod tests {
         assert_eq!(fields.u32_le("count").unwrap(), 1);
         let error = fields.u64_le("offset").unwrap_err();
         assert_eq!(error.site.span, Span::at(14, 8).unwrap());
-        assert_eq!(error.why, Why::Truncated { need: 8, have: 1 });
+        assert_eq!(error.reason, Reason::Truncated { need: 8, have: 1 });
         let error = fields.finish().unwrap_err();
-        assert_eq!(error.why, Why::Leftover { len: 1 });
+        assert_eq!(error.reason, Reason::Leftover { len: 1 });
     }
 
     #[test]
     fn huge_lengths_are_truncation_not_panic() {
         let mut fields = Fields::new(Here, u64::MAX - 2, &[0; 4]);
         let error = fields.take("name", u64::MAX).unwrap_err();
-        assert_eq!(error.why, Why::Truncated { need: u64::MAX, have: 4 });
+        assert_eq!(error.reason, Reason::Truncated { need: u64::MAX, have: 4 });
     }
 
     #[test]

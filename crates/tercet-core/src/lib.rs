@@ -6,7 +6,7 @@
 //! ByteSource ──Span──▶ Fields ──▶ values        (untrusted bytes, every failure has a Site)
 //!                        │
 //!                        └─ Limits, Budget      (no allocation on the word of a file alone)
-//! values ──▶ Sink / publish::Staged             (a file appears whole or not at all)
+//! values ──▶ Sink / publish::AtomicFile             (a file appears whole or not at all)
 //! ```
 //!
 //! ```
@@ -46,7 +46,7 @@ pub mod source;
 pub mod span;
 pub mod tensor;
 
-pub use diagnose::{Class, Diagnose, InFile, Malformed, Region, Site, Why};
+pub use diagnose::{Class, Diagnose, Error, Malformed, Reason, Region, Site};
 pub use fields::Fields;
 pub use finding::{Finding, Severity};
 pub use limits::{Budget, Limits};

@@ -59,7 +59,7 @@ impl Limits {
 
 /// A size that exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exceeded {
+pub struct LimitExceeded {
     /// What needed the memory.
     pub what: &'static str,
     /// Bytes asked for.
@@ -68,13 +68,13 @@ pub struct Exceeded {
     pub allowed: u64,
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for LimitExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} needs {} bytes, but the limit is {}", self.what, self.wanted, self.allowed)
     }
 }
 
-impl std::error::Error for Exceeded {}
+impl std::error::Error for LimitExceeded {}
 
 /// An allowance that allocations of declared sizes draw from.
 ///
@@ -82,10 +82,10 @@ impl std::error::Error for Exceeded {}
 /// use tercet_core::Budget;
 ///
 /// let budget = Budget::new("metadata", 100);
-/// assert_eq!(budget.spend(60).unwrap(), 60);
-/// assert!(budget.spend(60).is_err());
-/// budget.give_back(60);
-/// assert!(budget.spend(100).is_ok());
+/// assert_eq!(budget.reserve(60).unwrap(), 60);
+/// assert!(budget.reserve(60).is_err());
+/// budget.release(60);
+/// assert!(budget.reserve(100).is_ok());
 /// ```
 #[derive(Debug)]
 pub struct Budget {
@@ -101,15 +101,15 @@ impl Budget {
     }
 
     /// Takes `bytes` and returns them as a `usize` to allocate, or says what they exceed.
-    pub fn spend(&self, bytes: u64) -> Result<usize, Exceeded> {
+    pub fn reserve(&self, bytes: u64) -> Result<usize, LimitExceeded> {
         let take = |spent: u64| spent.checked_add(bytes).filter(|&sum| sum <= self.allowed);
-        let exceeded = |spent: u64| Exceeded {
+        let exceeded = |spent: u64| LimitExceeded {
             what: self.what,
             wanted: spent.saturating_add(bytes),
             allowed: self.allowed,
         };
         self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map_err(exceeded)?;
-        usize::try_from(bytes).map_err(|_| Exceeded {
+        usize::try_from(bytes).map_err(|_| LimitExceeded {
             what: self.what,
             wanted: bytes,
             allowed: usize::MAX as u64,
@@ -122,7 +122,7 @@ impl Budget {
     }
 
     /// Returns `bytes` that were taken and are free again.
-    pub fn give_back(&self, bytes: u64) {
+    pub fn release(&self, bytes: u64) {
         let less = |spent: u64| Some(spent.saturating_sub(bytes));
         // The closure never refuses, so the update cannot fail.
         let _ = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -130,8 +130,8 @@ impl Budget {
 }
 
 /// Checks one size against one limit, for allocations that nothing else adds to.
-pub fn within(what: &'static str, bytes: u64, allowed: u64) -> Result<usize, Exceeded> {
-    Budget::new(what, allowed).spend(bytes)
+pub fn check_limit(what: &'static str, bytes: u64, allowed: u64) -> Result<usize, LimitExceeded> {
+    Budget::new(what, allowed).reserve(bytes)
 }
 
 #[cfg(test)]
@@ -141,10 +141,10 @@ mod tests {
     #[test]
     fn the_sum_is_what_counts() {
         let budget = Budget::new("tables", 10);
-        budget.spend(6).unwrap();
-        let error = budget.spend(5).unwrap_err();
+        budget.reserve(6).unwrap();
+        let error = budget.reserve(5).unwrap_err();
         assert_eq!((error.wanted, error.allowed), (11, 10));
-        budget.spend(4).unwrap();
-        assert!(budget.spend(u64::MAX).is_err());
+        budget.reserve(4).unwrap();
+        assert!(budget.reserve(u64::MAX).is_err());
     }
 }

@@ -19,9 +19,9 @@ pub trait Progress: Sync {
 
 /// Nobody is watching.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct NoProgress;
 
-impl Progress for Silent {
+impl Progress for NoProgress {
     fn advance(&self, _bytes: u64) {}
 }
 

@@ -1,7 +1,7 @@
 //! Files that appear whole or not at all.
 //!
-//! [`Staged`] is the one way files are written: bytes go to a temporary file beside the target, and only
-//! [`Staged::publish`] gives it the name of the target. A reader sees the old file or the new one, never a part;
+//! [`AtomicFile`] is the one way files are written: bytes go to a temporary file beside the target, and only
+//! [`AtomicFile::publish`] gives it the name of the target. A reader sees the old file or the new one, never a part;
 //! so does the machine after a power cut.
 //!
 //! ```text
@@ -10,10 +10,10 @@
 //! publish  permissions → fsync file → rename over era5.tet → fsync folder
 //! ```
 //!
-//! [`Exclusive`] is the lock of a change to an existing file: read it, stage its successor with
-//! [`Exclusive::replace`], publish. A second writer gets [`PublishError::Busy`] instead of a lost update. Every
+//! [`FileLock`] is the lock of a change to an existing file: read it, stage its successor with
+//! [`FileLock::replace`], publish. A second writer gets [`PublishError::Busy`] instead of a lost update. Every
 //! writer here that replaces an existing file holds its lock until the rename, so `Busy` is also what a plain
-//! [`Staged::create`] answers while somebody else changes the target. Locks are advisory: readers take none and
+//! [`AtomicFile::create`] answers while somebody else changes the target. Locks are advisory: readers take none and
 //! are never blocked, and a foreign program that ignores them is noticed by identity
 //! ([`PublishError::Replaced`]).
 //!
@@ -26,11 +26,11 @@
 //!
 //! ```
 //! use std::io::Write;
-//! use tercet_core::publish::Staged;
+//! use tercet_core::publish::AtomicFile;
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("out.bin");
-//! let mut out = Staged::create(&path)?;
+//! let mut out = AtomicFile::create(&path)?;
 //! out.write_all(b"all of it")?;
 //! assert!(!path.exists());
 //! out.publish()?;
@@ -38,19 +38,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod atomic_file;
 mod disk;
 mod error;
-mod exclusive;
+mod file_lock;
 mod folder;
 mod real;
-mod staged;
 mod target;
 mod temporary;
 
+pub use atomic_file::AtomicFile;
 pub use disk::{Access, Disk, DiskFile, Entry, FileId, Kind};
 pub use error::{Operation, PublishError};
-pub use exclusive::Exclusive;
+pub use file_lock::FileLock;
 pub use folder::Folder;
 pub use real::RealDisk;
-pub use staged::Staged;
-pub use temporary::is_leftover;
+pub use temporary::is_stale_temp;

@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Seek, Write};
 
 /// An output that is closed by value: its bytes count only after [`finish`](Sink::finish).
 ///
-/// A writer that is generic over `Sink` makes files (`publish::Staged`, where there is an operating system) and
+/// A writer that is generic over `Sink` makes files (`publish::AtomicFile`, where there is an operating system) and
 /// byte vectors with the same code:
 ///
 /// ```

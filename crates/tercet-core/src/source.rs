@@ -11,11 +11,11 @@ use crate::{Class, Diagnose, Span};
 mod access;
 #[cfg(any(unix, windows))]
 mod file;
+#[cfg(any(unix, windows))]
+mod lazy_file;
 mod memory;
 #[cfg(any(unix, windows))]
 mod mmap;
-#[cfg(any(unix, windows))]
-mod reopened;
 
 #[cfg(all(feature = "object-store", any(unix, windows)))]
 pub mod remote;
@@ -23,13 +23,13 @@ pub mod remote;
 pub use access::Access;
 #[cfg(any(unix, windows))]
 pub use file::File;
+#[cfg(any(unix, windows))]
+pub use lazy_file::LazyFile;
 pub use memory::Memory;
 #[cfg(any(unix, windows))]
 pub use mmap::Mmap;
 #[cfg(all(feature = "object-store", any(unix, windows)))]
 pub use remote::{Remote, RemoteOptions};
-#[cfg(any(unix, windows))]
-pub use reopened::Reopened;
 
 /// Bytes that can be read at any position: a file, a map, memory.
 ///

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use tercet_core::publish::{Disk, Exclusive, Kind, Operation, PublishError, RealDisk, Staged, is_leftover};
+use tercet_core::publish::{
+    AtomicFile, Disk, FileLock, Kind, Operation, PublishError, RealDisk, is_stale_temp,
+};
 use tercet_core::sink::Sink;
 use tercet_core::{Class, Diagnose};
 use tercet_testkit::faults::{Fault, FaultyDisk, Op, for_each_fault};
@@ -37,7 +39,7 @@ fn put(path: &Path, bytes: &[u8]) {
 }
 
 /// Writes `bytes` in three pieces, with a seek back, so that several operations can fail.
-fn write(mut out: Staged, bytes: &[u8]) -> io::Result<PathBuf> {
+fn write(mut out: AtomicFile, bytes: &[u8]) -> io::Result<PathBuf> {
     let (head, body) = bytes.split_at(4);
     out.write_all(b"????")?;
     out.write_all(body)?;
@@ -48,12 +50,12 @@ fn write(mut out: Staged, bytes: &[u8]) -> io::Result<PathBuf> {
 }
 
 fn create(disk: Arc<dyn Disk>, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    write(Staged::create_on(disk, path)?, bytes)
+    write(AtomicFile::create_on(disk, path)?, bytes)
 }
 
 /// What `append` does: lock, read, write the old bytes and more.
 fn append(disk: Arc<dyn Disk>, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    let lock = Exclusive::acquire_on(disk, path)?;
+    let lock = FileLock::acquire_on(disk, path)?;
     let all = [fs::read(lock.path())?, bytes.to_vec()].concat();
     write(lock.replace()?, &all)
 }
@@ -74,7 +76,7 @@ fn others(folder: &Path) -> Vec<OsString> {
 fn a_new_file_is_there_only_after_publish() {
     let dir = folder();
     let path = dir.path().join("a");
-    let mut out = Staged::create(&path).unwrap();
+    let mut out = AtomicFile::create(&path).unwrap();
     out.write_all(NEW).unwrap();
     out.flush().unwrap();
     assert!(!path.exists());
@@ -89,7 +91,7 @@ fn a_dropped_file_leaves_no_trace() {
     let dir = folder();
     let path = dir.path().join("a");
     put(&path, OLD);
-    let mut out = Staged::create(&path).unwrap();
+    let mut out = AtomicFile::create(&path).unwrap();
     out.write_all(NEW).unwrap();
     drop(out);
     assert_eq!(fs::read(&path).unwrap(), OLD);
@@ -100,7 +102,7 @@ fn a_dropped_file_leaves_no_trace() {
 fn buffered_large_and_seeking_writes_land_where_they_should() {
     let dir = folder();
     let path = dir.path().join("a");
-    let mut out = Staged::create(&path).unwrap();
+    let mut out = AtomicFile::create(&path).unwrap();
     let mut model = io::Cursor::new(Vec::new());
     let mut both = |to: Option<SeekFrom>, bytes: &[u8]| {
         if let Some(to) = to {
@@ -128,7 +130,7 @@ fn buffered_large_and_seeking_writes_land_where_they_should() {
 fn length_can_be_set() {
     let dir = folder();
     let path = dir.path().join("a");
-    let mut out = Staged::create(&path).unwrap();
+    let mut out = AtomicFile::create(&path).unwrap();
     out.write_all(b"abcdef").unwrap();
     out.set_len(8).unwrap();
     out.set_len(7).unwrap();
@@ -139,17 +141,17 @@ fn length_can_be_set() {
 #[test]
 fn a_folder_is_no_target() {
     let dir = folder();
-    let error = Staged::create(dir.path()).unwrap_err();
+    let error = AtomicFile::create(dir.path()).unwrap_err();
     assert!(matches!(error, PublishError::NotAFile { kind: Kind::Folder, .. }));
     assert_eq!(error.class(), Class::Request);
     assert!(error.to_string().ends_with("is a folder, not a file"));
-    assert!(matches!(Exclusive::acquire(dir.path()), Err(PublishError::NotAFile { .. })));
+    assert!(matches!(FileLock::acquire(dir.path()), Err(PublishError::NotAFile { .. })));
 }
 
 #[test]
 fn a_missing_folder_is_named() {
     let dir = folder();
-    let error = Staged::create(&dir.path().join("no/a")).unwrap_err();
+    let error = AtomicFile::create(&dir.path().join("no/a")).unwrap_err();
     assert!(matches!(&error, PublishError::NoFolder { folder, .. } if *folder == dir.path().join("no")));
     assert_eq!(error.class(), Class::Io);
 }
@@ -159,7 +161,7 @@ fn a_folder_that_refuses_new_files_is_named() {
     let dir = folder();
     let refuse = Fault::Refuse(ErrorKind::PermissionDenied);
     let disk = Arc::new(FaultyDisk::real().on(Op::Create, refuse));
-    let error = Staged::create_on(disk, &dir.path().join("a")).unwrap_err();
+    let error = AtomicFile::create_on(disk, &dir.path().join("a")).unwrap_err();
     assert!(matches!(&error, PublishError::Folder { folder, .. } if folder == dir.path()));
     assert!(error.to_string().contains(&*dir.path().to_string_lossy()));
     assert!(error.hint().unwrap().contains("permissions"));
@@ -175,11 +177,11 @@ fn leftovers_are_cleared_only_when_their_writer_is_dead() {
     for path in [&dead, &of_another, &lookalike] {
         put(path, b"half");
     }
-    let alive = Staged::create(&path).unwrap();
+    let alive = AtomicFile::create(&path).unwrap();
     assert!(!dead.exists());
     assert!(of_another.exists() && lookalike.exists());
-    let second = Staged::create(&path).unwrap();
-    let unfinished = || names(dir.path()).iter().filter(|name| is_leftover(name, "a".as_ref())).count();
+    let second = AtomicFile::create(&path).unwrap();
+    let unfinished = || names(dir.path()).iter().filter(|name| is_stale_temp(name, "a".as_ref())).count();
     assert_eq!(unfinished(), 2, "the second writer leaves the first one alone");
     write(alive, OLD).unwrap();
     write(second, NEW).unwrap();
@@ -193,7 +195,7 @@ fn nothing_is_published_after_a_failed_write() {
     let path = dir.path().join("a");
     put(&path, OLD);
     let disk = FaultyDisk::real().with_free_bytes(3);
-    let mut out = Staged::create_on(Arc::new(disk), &path).unwrap();
+    let mut out = AtomicFile::create_on(Arc::new(disk), &path).unwrap();
     out.write_all(NEW).unwrap();
     let error = out.flush().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
@@ -244,7 +246,7 @@ fn survives_every_fault(
             let path = trial.folder.join("a");
             let is_new = old_or_new(fs::read(&path).ok().as_deref(), old, new);
             assert!(is_new || trial.result.is_err(), "success was reported");
-            drop(Staged::create(&path).expect("the next writer is not stopped"));
+            drop(AtomicFile::create(&path).expect("the next writer is not stopped"));
             assert!(others(trial.folder).is_empty(), "{:?}", others(trial.folder));
         },
     );
@@ -313,7 +315,7 @@ fn child_path() -> Option<PathBuf> {
 #[test]
 fn the_leftover_of_a_killed_writer_is_cleared_by_the_next_one() {
     if let Some(path) = child_path() {
-        let mut out = Staged::create(&path).unwrap();
+        let mut out = AtomicFile::create(&path).unwrap();
         out.write_all(NEW).unwrap();
         out.flush().unwrap();
         std::process::abort();
@@ -325,8 +327,8 @@ fn the_leftover_of_a_killed_writer_is_cleared_by_the_next_one() {
     assert!(!status.success());
     assert_eq!(others(dir.path()).len(), 1, "a dead process cannot clean up");
     assert_eq!(fs::read(&path).unwrap(), OLD);
-    drop(Exclusive::acquire(&path).unwrap());
-    drop(Staged::create(&path).unwrap());
+    drop(FileLock::acquire(&path).unwrap());
+    drop(AtomicFile::create(&path).unwrap());
     assert_eq!(names(dir.path()), ["a"]);
 }
 
@@ -335,9 +337,9 @@ fn the_leftover_of_a_killed_writer_is_cleared_by_the_next_one() {
 fn a_new_file_replaces_none() {
     let folder = folder();
     let path = folder.path().join("a.tet");
-    write(Staged::create_new(&path).unwrap(), NEW).unwrap();
+    write(AtomicFile::create_new(&path).unwrap(), NEW).unwrap();
     assert_eq!(fs::read(&path).unwrap(), NEW);
-    let there = Staged::create_new(&path).unwrap_err();
+    let there = AtomicFile::create_new(&path).unwrap_err();
     assert!(matches!(there, PublishError::Exists { .. }), "{there}");
     assert_eq!((there.class(), there.kind()), (Class::Request, ErrorKind::AlreadyExists));
     // With a second name, without one, and in the last moment.
@@ -348,9 +350,9 @@ fn a_new_file_replaces_none() {
     }];
     for disk in disks {
         let _ = fs::remove_file(&other);
-        let staged = Staged::create_new_on(disk, &other).unwrap();
+        let atomic_file = AtomicFile::create_new_on(disk, &other).unwrap();
         put(&other, OLD);
-        let error = PublishError::recover(write(staged, NEW).unwrap_err()).unwrap();
+        let error = PublishError::recover(write(atomic_file, NEW).unwrap_err()).unwrap();
         assert!(matches!(error, PublishError::Exists { .. }), "{error}");
         assert_eq!(fs::read(&other).unwrap(), OLD);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
@@ -361,7 +363,7 @@ fn a_new_file_replaces_none() {
 #[test]
 fn a_new_file_is_whole_or_not_there() {
     let create = |disk: Arc<dyn Disk>, folder: &Path| {
-        write(Staged::create_new_on(disk, &folder.join("a.tet"))?, NEW).map(drop)
+        write(AtomicFile::create_new_on(disk, &folder.join("a.tet"))?, NEW).map(drop)
     };
     for_each_fault(
         |_| {},

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tercet_core::source::{File, Memory, Mmap, Reopened};
+use tercet_core::source::{File, LazyFile, Memory, Mmap};
 use tercet_core::{ByteSource, Class, Diagnose, SourceError, Span};
 use tercet_testkit::counting::Counting;
 use tercet_testkit::source_conformance;
@@ -55,7 +55,7 @@ fn files_conform() {
 #[test]
 fn reopened_files_conform() {
     for_each_file(|path, name, bytes| {
-        let source = Reopened::open(path).unwrap();
+        let source = LazyFile::open(path).unwrap();
         source_conformance(&source, name, bytes);
         assert!(!source.is_zero_copy());
     });
@@ -67,7 +67,7 @@ fn a_reopened_file_stays_the_same_file() {
     let dir = folder();
     let path = dir.path().join("a.bin");
     fs::write(&path, b"abc").expect("a file to read");
-    let source = Reopened::open(&path).unwrap();
+    let source = LazyFile::open(&path).unwrap();
     assert_eq!(source.read_at(Span::first(3)).unwrap(), "abc");
     let other = dir.path().join("b.bin");
     fs::write(&other, b"abd").expect("a file to read");

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tercet_core::limits::within;
-use tercet_core::{Budget, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Budget, Reason, Span};
 
 use crate::column::{Bitmap, Column};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::decode::Page;
 use crate::record::fault;
@@ -54,19 +54,19 @@ pub(crate) fn number(value: usize) -> u32 {
 
 impl Inner {
     /// All bytes of a chunk, page headers included.
-    pub(crate) fn chunk_span(&self, group: usize, column: usize) -> Result<Span, Fault> {
+    pub(crate) fn chunk_span(&self, group: usize, column: usize) -> Result<Span, ErrorKind> {
         let chunk = self.chunk(group, column)?;
         let region = Region::Chunk { group: number(group), column: number(column) };
         let len = chunk.pages.checked_mul(HEADER_LEN).and_then(|heads| heads.checked_add(chunk.stored_bytes));
         let Some(len) = len else {
-            let why = Why::Overflow { what: "the bytes of the pages" };
-            return Err(fault(region, "total_compressed", chunk.offset, 0, why));
+            let reason = Reason::Overflow { what: "the bytes of the pages" };
+            return Err(fault(region, "total_compressed", chunk.offset, 0, reason));
         };
         self.body_span(region, chunk.offset, len)
     }
 
     /// Where the pages of a chunk are; remembered.
-    pub(crate) fn page_table(&self, group: usize, column: usize) -> Result<Arc<PageTable>, Fault> {
+    pub(crate) fn page_table(&self, group: usize, column: usize) -> Result<Arc<PageTable>, ErrorKind> {
         let key = (number(group), number(column));
         let lock = || self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(table) = lock().get(&key) {
@@ -86,7 +86,7 @@ impl Inner {
     }
 
     /// Bytes of the file, taken from those of `span` if they are among them.
-    fn part(&self, span: Span, bytes: &Bytes, wanted: Span) -> Result<Bytes, Fault> {
+    fn part(&self, span: Span, bytes: &Bytes, wanted: Span) -> Result<Bytes, ErrorKind> {
         if !span.contains(wanted) {
             return Ok(self.source.read_at(wanted)?);
         }
@@ -100,11 +100,11 @@ impl Inner {
         &self,
         group: usize,
         column: usize,
-        fetch: impl Fn(Span) -> Result<Bytes, Fault>,
-    ) -> Result<PageTable, Fault> {
+        fetch: impl Fn(Span) -> Result<Bytes, ErrorKind>,
+    ) -> Result<PageTable, ErrorKind> {
         let span = self.chunk_span(group, column)?;
         let chunk = self.chunk(group, column)?;
-        let count = within("a table of pages", chunk.pages, self.options.limits.table_bytes / 48)?;
+        let count = check_limit("a table of pages", chunk.pages, self.options.limits.table_bytes / 48)?;
         let mut pages = Vec::with_capacity(count);
         let (mut at, mut rows, mut nulls, mut stored, mut raw) = (span.start(), 0, 0, 0, 0);
         for page in 0..count {
@@ -113,8 +113,8 @@ impl Inner {
             let header = PageHeader::parse(region, at, &fetch(head)?, self.guarded())?;
             if u64::from(header.first_row) != rows {
                 let because = "the rows of the pages before";
-                let why = Why::Disagrees { found: header.first_row.into(), expected: rows, because };
-                return Err(fault(region, "first_row_index", at + 20, 4, why));
+                let reason = Reason::Mismatch { found: header.first_row.into(), expected: rows, because };
+                return Err(fault(region, "first_row_index", at + 20, 4, reason));
             }
             if page == 0 && header.encoding != chunk.encoding {
                 let because = "the entry of the chunk in the footer";
@@ -124,7 +124,7 @@ impl Inner {
                     "encoding",
                     at + 1,
                     1,
-                    Why::Disagrees { found, expected, because },
+                    Reason::Mismatch { found, expected, because },
                 ));
             }
             rows += u64::from(header.values);
@@ -144,8 +144,8 @@ impl Inner {
         for (field, found, expected) in sums {
             if found != expected {
                 let because = "the entry of the chunk in the footer; this is the sum over its pages";
-                let why = Why::Disagrees { found, expected, because };
-                return Err(fault(region, field, span.start(), span.len(), why));
+                let reason = Reason::Mismatch { found, expected, because };
+                return Err(fault(region, field, span.start(), span.len(), reason));
             }
         }
         Ok(PageTable { pages })
@@ -165,7 +165,7 @@ impl Inner {
     }
 
     /// The payload of a page as it is stored, its checksum compared.
-    pub(crate) fn stored_page(&self, page: &Page<'_>) -> Result<Bytes, Fault> {
+    pub(crate) fn stored_page(&self, page: &Page<'_>) -> Result<Bytes, ErrorKind> {
         let start = page.offset + HEADER_LEN;
         let span = self.body_span(page.region, start, page.header.stored_bytes.into())?;
         let stored = self.source.read_at(span)?;
@@ -181,7 +181,7 @@ impl Inner {
         page: usize,
         table: &PageTable,
         out: &mut Column,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let page = self.page(group, column, page, &table.pages[page]);
         let stored = self.stored_page(&page)?;
         self.check_rows(&page)?;
@@ -197,7 +197,7 @@ impl Inner {
         table: &PageTable,
         rows: &[usize],
         out: &mut Column,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let page = self.page(group, column, page, &table.pages[page]);
         let stored = self.stored_page(&page)?;
         self.check_rows(&page)?;
@@ -211,21 +211,26 @@ impl Inner {
         column: usize,
         page: usize,
         table: &PageTable,
-    ) -> Result<Option<Bitmap>, Fault> {
+    ) -> Result<Option<Bitmap>, ErrorKind> {
         let page = self.page(group, column, page, &table.pages[page]);
         page.decode_validity(&self.stored_page(&page)?)
     }
 
     /// Refuses a page whose rows take more memory than allowed: few bytes can stand for many equal values.
-    pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), Fault> {
+    pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), ErrorKind> {
         let width = self.field(page.column).kind.memory_width();
         let bytes = u64::from(page.header.values).saturating_mul(width);
-        within("the values of a page", bytes, self.options.limits.chunk_bytes)?;
+        check_limit("the values of a page", bytes, self.options.limits.chunk_bytes)?;
         Ok(())
     }
 
     /// The rows of a column in one row group, paid for from the budget. Blob values are left empty.
-    pub(crate) fn read_chunk(&self, group: usize, column: usize, budget: &Budget) -> Result<Column, Fault> {
+    pub(crate) fn read_chunk(
+        &self,
+        group: usize,
+        column: usize,
+        budget: &Budget,
+    ) -> Result<Column, ErrorKind> {
         let span = self.chunk_span(group, column)?;
         let bytes = self.source.read_at(span)?;
         let part = |wanted: Span| self.part(span, &bytes, wanted);
@@ -233,7 +238,7 @@ impl Inner {
         let field = self.field(column);
         let mut out = Column::empty(field);
         let rows = self.chunk(group, column)?.values;
-        budget.spend(rows.saturating_mul(field.kind.memory_width()))?;
+        budget.reserve(rows.saturating_mul(field.kind.memory_width()))?;
         for (index, entry) in table.pages.iter().enumerate() {
             let page = self.page(group, column, index, entry);
             self.check_rows(&page)?;
@@ -244,7 +249,7 @@ impl Inner {
             let before = out.values.mark();
             page.decode(&stored, &mut out)?;
             // Texts and elements are known when they are there; those of one page are within the limit of a page.
-            budget.spend(out.values.grown(before))?;
+            budget.reserve(out.values.grown(before))?;
         }
         Ok(out)
     }

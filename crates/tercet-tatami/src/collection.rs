@@ -49,21 +49,21 @@ mod opened {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use tercet_core::limits::within;
+    use tercet_core::limits::check_limit;
     use tercet_core::publish::{Disk, RealDisk};
     use tercet_core::{ByteSource as _, SourceError, Span, source};
 
     use super::log::{self, Replay};
     use super::{MANIFEST, Member};
-    use crate::fault::{Error, Fault};
-    use crate::file::{Access, File, OpenOptions};
+    use crate::error::{Error, ErrorKind};
+    use crate::file::{Access, File, ReadOptions};
 
     /// An open collection: what its manifest said when it was read.
     #[derive(Clone, Debug)]
     pub struct Collection {
         pub(super) root: PathBuf,
         pub(super) disk: Arc<dyn Disk>,
-        pub(super) options: OpenOptions,
+        pub(super) options: ReadOptions,
         pub(super) replay: Replay,
     }
 
@@ -71,23 +71,23 @@ mod opened {
         /// Reads the manifest of a folder. Without one, or without the folder, the collection is empty.
         pub fn open(root: impl AsRef<Path>) -> Result<Self, Error> {
             // Other programs may change the files of a folder at any time: they are not mapped.
-            Self::open_on(Arc::new(RealDisk), root.as_ref(), OpenOptions::new().with_access(Access::Pread))
+            Self::open_on(Arc::new(RealDisk), root.as_ref(), ReadOptions::new().with_access(Access::Pread))
         }
 
         /// Reads the manifest of a folder; members are opened with `options`.
-        pub fn open_with(root: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
+        pub fn open_with(root: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
             Self::open_on(Arc::new(RealDisk), root.as_ref(), options)
         }
 
         /// A folder whose manifest is not read: for [`compact`](Self::compact) with salvage, which reads it.
         pub fn unread(root: impl AsRef<Path>) -> Self {
-            let options = OpenOptions::new().with_access(Access::Pread);
+            let options = ReadOptions::new().with_access(Access::Pread);
             let root = root.as_ref().to_owned();
             Self { root, disk: Arc::new(RealDisk), options, replay: Replay::default() }
         }
 
         /// Reads the manifest of a folder; changes will go through `disk`, and members are opened with `options`.
-        pub fn open_on(disk: Arc<dyn Disk>, root: &Path, options: OpenOptions) -> Result<Self, Error> {
+        pub fn open_on(disk: Arc<dyn Disk>, root: &Path, options: ReadOptions) -> Result<Self, Error> {
             let mut out = Self { root: root.to_owned(), disk, options, replay: Replay::default() };
             out.replay = log::replay(&out.read()?).map_err(|fault| out.error(fault))?;
             Ok(out)
@@ -132,14 +132,14 @@ mod opened {
         /// Opens a member. A file that is not the one that was added is refused.
         pub fn open_member(&self, member: &Member) -> Result<File, Error> {
             let Some(path) = member.location(&self.root) else {
-                return Err(self.error(Fault::Outside { path: member.path.as_str().into() }));
+                return Err(self.error(ErrorKind::Outside { path: member.path.as_str().into() }));
             };
             let file = File::open_with(&path, self.options)?;
             if (file.len_bytes(), file.footer_crc()) != (member.bytes, member.footer_crc) {
                 let told = |bytes: u64, crc: u32| format!("{bytes} bytes with footer {crc:08x}").into();
                 let was = told(member.bytes, member.footer_crc);
                 let now = told(file.len_bytes(), file.footer_crc());
-                return Err(file.error(Fault::MemberChanged { was, now }));
+                return Err(file.error(ErrorKind::MemberChanged { was, now }));
             }
             Ok(file)
         }
@@ -154,14 +154,14 @@ mod opened {
                 Err(error) => return Err(self.error(error.into())),
             };
             let read = || {
-                within("the manifest", source.len(), self.options.limits.metadata_bytes)?;
+                check_limit("the manifest", source.len(), self.options.limits.metadata_bytes)?;
                 Ok(source.read_at(Span::first(source.len()))?)
             };
             read().map_err(|fault| self.error(fault))
         }
 
         /// Attaches the name of the manifest to a fault.
-        pub(super) fn error(&self, fault: Fault) -> Error {
+        pub(super) fn error(&self, fault: ErrorKind) -> Error {
             Error::new(self.manifest_path().display().to_string().into(), fault)
         }
     }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
 use tercet_codec::strings::fsst::Symbols;
-use tercet_core::limits::within;
-use tercet_core::{Fields, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Fields, Reason, Span};
 
 use crate::column::Values;
-use crate::fault::Fault;
-use crate::file::{Inner, OpenOptions, check_dictionary, section_fault};
+use crate::error::ErrorKind;
+use crate::file::{Inner, ReadOptions, check_dictionary, section_fault};
 use crate::page::decode;
 use crate::record::fault;
 use crate::region::Region;
@@ -39,7 +39,7 @@ enum Loaded {
 }
 
 impl Dictionaries {
-    pub(crate) fn new(footer: &Footer) -> Result<Self, Fault> {
+    pub(crate) fn new(footer: &Footer) -> Result<Self, ErrorKind> {
         let mut uses = HashMap::new();
         for resource in footer.features.iter().flat_map(|features| &features.resources) {
             if matches!(resource.role, Role::Unknown(_)) {
@@ -47,8 +47,8 @@ impl Dictionaries {
             }
             let index = check_dictionary(footer, resource.dictionary)?;
             if resource.column >= footer.schema.len() as u64 {
-                let why = Why::OutOfRange { found: resource.column, allowed: "the number of a column" };
-                return Err(section_fault(FEATURES, "column_id", why));
+                let reason = Reason::OutOfRange { found: resource.column, allowed: "the number of a column" };
+                return Err(section_fault(FEATURES, "column_id", reason));
             }
             uses.insert((resource.column, resource.role.id()), index);
         }
@@ -63,7 +63,11 @@ impl Dictionaries {
 
 impl Inner {
     /// The values that the codes of a column stand for.
-    pub(crate) fn value_dictionary(&self, column: usize, place: (Region, u64)) -> Result<Arc<Values>, Fault> {
+    pub(crate) fn value_dictionary(
+        &self,
+        column: usize,
+        place: (Region, u64),
+    ) -> Result<Arc<Values>, ErrorKind> {
         let index = self.resource(column, Role::Values, place)?;
         match self.dictionary(index, Some(self.field(column)))? {
             Loaded::Values(values) => Ok(values),
@@ -72,7 +76,7 @@ impl Inner {
     }
 
     /// The symbols that the codes of a column stand for.
-    pub(crate) fn symbols(&self, column: usize, place: (Region, u64)) -> Result<Arc<Symbols>, Fault> {
+    pub(crate) fn symbols(&self, column: usize, place: (Region, u64)) -> Result<Arc<Symbols>, ErrorKind> {
         let index = self.resource(column, Role::Symbols, place)?;
         match self.dictionary(index, Some(self.field(column)))? {
             Loaded::Symbols(symbols) => Ok(symbols),
@@ -85,30 +89,35 @@ impl Inner {
         &self,
         column: usize,
         place: (Region, u64),
-    ) -> Result<Arc<zstd::Dictionary>, Fault> {
+    ) -> Result<Arc<zstd::Dictionary>, ErrorKind> {
         let index = self.resource(column, Role::Pages, place)?;
         self.compression_dictionary(index)
     }
 
     /// A dictionary that payloads are compressed with.
-    pub(crate) fn compression_dictionary(&self, index: usize) -> Result<Arc<zstd::Dictionary>, Fault> {
+    pub(crate) fn compression_dictionary(&self, index: usize) -> Result<Arc<zstd::Dictionary>, ErrorKind> {
         match self.dictionary(index, None)? {
             Loaded::Compression(dictionary) => Ok(dictionary),
             _ => Err(wrong_kind(index, self, "0 (content) or 1 (trained)")),
         }
     }
 
-    fn resource(&self, column: usize, role: Role, (region, offset): (Region, u64)) -> Result<usize, Fault> {
+    fn resource(
+        &self,
+        column: usize,
+        role: Role,
+        (region, offset): (Region, u64),
+    ) -> Result<usize, ErrorKind> {
         self.dictionaries.position(column, role).ok_or_else(|| {
             let rule = "a page that needs a dictionary belongs to a column that has one";
-            fault(region, "encoding", offset, 1, Why::Misplaced { rule })
+            fault(region, "encoding", offset, 1, Reason::Unexpected { rule })
         })
     }
 
-    fn dictionary(&self, index: usize, field: Option<&Field>) -> Result<Loaded, Fault> {
+    fn dictionary(&self, index: usize, field: Option<&Field>) -> Result<Loaded, ErrorKind> {
         let Some(slot) = self.dictionaries.loaded.get(index) else {
-            let why = Why::OutOfRange { found: index as u64, allowed: "the number of a dictionary" };
-            return Err(section_fault(FEATURES, "dict_index", why));
+            let reason = Reason::OutOfRange { found: index as u64, allowed: "the number of a dictionary" };
+            return Err(section_fault(FEATURES, "dict_index", reason));
         };
         if let Some(loaded) = slot.get() {
             return Ok(loaded.clone());
@@ -122,29 +131,32 @@ impl Inner {
     }
 
     /// The payload of a dictionary record, what it holds, and where it lies.
-    pub(crate) fn dictionary_payload(&self, index: usize) -> Result<(DictionaryKind, Bytes, Span), Fault> {
+    pub(crate) fn dictionary_payload(
+        &self,
+        index: usize,
+    ) -> Result<(DictionaryKind, Bytes, Span), ErrorKind> {
         let entry = self.footer.dictionaries[index];
         let region = dictionary_region(index);
         let record = self.record(region, entry.offset, Kind::Dictionary)?;
         let raw = u64::from(record.header.raw_bytes);
         if raw != entry.raw_bytes {
             let because = "the length in the footer";
-            let why = Why::Disagrees { found: raw, expected: entry.raw_bytes, because };
-            return Err(fault(region, "uncompressed_size", entry.offset + 8, 4, why));
+            let reason = Reason::Mismatch { found: raw, expected: entry.raw_bytes, because };
+            return Err(fault(region, "uncompressed_size", entry.offset + 8, 4, reason));
         }
         let kind = DictionaryKind::from_id(record.header.encoding.id()).ok_or_else(|| {
             let allowed = "0, 1, 2 or 7";
-            let why = Why::OutOfRange { found: record.header.encoding.id().into(), allowed };
-            fault(region, "encoding", entry.offset + 1, 1, why)
+            let reason = Reason::OutOfRange { found: record.header.encoding.id().into(), allowed };
+            fault(region, "encoding", entry.offset + 1, 1, reason)
         })?;
         let payload = self.decompress(region, record.span, &record.stored, record.header.codec, raw, None)?;
         Ok((kind, payload, record.span))
     }
 
-    fn load_dictionary(&self, index: usize, field: Option<&Field>) -> Result<Loaded, Fault> {
+    fn load_dictionary(&self, index: usize, field: Option<&Field>) -> Result<Loaded, ErrorKind> {
         let (kind, payload, span) = self.dictionary_payload(index)?;
         let region = dictionary_region(index);
-        let codec = |error| Fault::Codec { region, span, error: Box::new(error) };
+        let codec = |error| ErrorKind::Codec { region, span, error: Box::new(error) };
         Ok(match kind {
             DictionaryKind::Raw => Loaded::Compression(Arc::new(zstd::Dictionary::raw(payload.to_vec()))),
             DictionaryKind::Trained => {
@@ -166,14 +178,14 @@ pub(crate) fn dictionary_region(index: usize) -> Region {
     Region::Dictionary { index: u32::try_from(index).unwrap_or(u32::MAX) }
 }
 
-fn wrong_kind(index: usize, inner: &Inner, allowed: &'static str) -> Fault {
+fn wrong_kind(index: usize, inner: &Inner, allowed: &'static str) -> ErrorKind {
     let offset = inner.footer.dictionaries.get(index).map_or(0, |entry| entry.offset);
     let rule = match allowed {
         "2 (values)" => "codes of values stand for a value dictionary",
         "7 (symbols)" => "codes of symbols stand for a symbol table",
         _ => "payloads are compressed with content or trained dictionaries",
     };
-    fault(dictionary_region(index), "encoding", offset + 1, 1, Why::Misplaced { rule })
+    fault(dictionary_region(index), "encoding", offset + 1, 1, Reason::Unexpected { rule })
 }
 
 /// The values of a dictionary record: a count, then the values one after the other.
@@ -182,16 +194,16 @@ pub(crate) fn parse_values(
     span: Span,
     payload: &Bytes,
     kind: Type,
-    options: &OpenOptions,
-) -> Result<Values, Fault> {
+    options: &ReadOptions,
+) -> Result<Values, ErrorKind> {
     let mut fields = Fields::new(region, span.start(), payload);
     let count = fields.count("value_count", 1)?;
     // Empty texts take a byte each here, and a view in memory.
     let bytes = (count as u64).saturating_mul(kind.memory_width());
-    within("the values of a dictionary", bytes, options.limits.chunk_bytes)?;
+    check_limit("the values of a dictionary", bytes, options.limits.chunk_bytes)?;
     let rest = payload.slice(payload.len() - fields.remaining()..);
     let mut values = Values::empty(&Field::new("values", kind));
-    decode::plain(&mut values, kind, &rest, count).map_err(|error| Fault::Codec {
+    decode::plain(&mut values, kind, &rest, count).map_err(|error| ErrorKind::Codec {
         region,
         span,
         error: Box::new(error),
@@ -200,7 +212,7 @@ pub(crate) fn parse_values(
     if let (true, Type::String, Values::Bytes(strings)) = (strict, kind, &values) {
         let bad = strings.iter().position(|text| simdutf8::basic::from_utf8(text).is_err());
         if bad.is_some() {
-            return Err(fault(region, "values", span.start(), span.len(), Why::NotUtf8));
+            return Err(fault(region, "values", span.start(), span.len(), Reason::NotUtf8));
         }
     }
     Ok(values)
@@ -226,12 +238,12 @@ pub fn symbols_payload(symbols: &Symbols) -> Vec<u8> {
 }
 
 /// Reads a symbol table.
-pub(crate) fn parse_symbols(region: Region, start: u64, payload: &[u8]) -> Result<Symbols, Fault> {
+pub(crate) fn parse_symbols(region: Region, start: u64, payload: &[u8]) -> Result<Symbols, ErrorKind> {
     let mut fields = Fields::new(region, start, payload);
     let version = fields.byte("version")?;
     if version != 1 {
         return Err(fields
-            .fault("version", 1, Why::UnknownVersion { found: version.into(), known: "1" })
+            .fault("version", 1, Reason::UnknownVersion { found: version.into(), known: "1" })
             .into());
     }
     let count = usize::from(fields.byte("symbol_count")?);
@@ -243,7 +255,7 @@ pub(crate) fn parse_symbols(region: Region, start: u64, payload: &[u8]) -> Resul
         symbols.push(fields.take("symbol", len as u64)?.to_vec());
     }
     fields.finish()?;
-    Symbols::new(&symbols).map_err(|error| Fault::Codec {
+    Symbols::new(&symbols).map_err(|error| ErrorKind::Codec {
         region,
         span: Span::at(start, payload.len() as u64).unwrap_or(Span::empty(start)),
         error: Box::new(error),

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::fault::Error;
+use crate::error::Error;
 use crate::file::{File, Inner};
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -71,7 +71,7 @@ mod tests {
     use tercet_core::source::Memory;
 
     use super::*;
-    use crate::{Bitmap, Column, Field, OpenOptions, Schema, Type, Values, Writer, WriterOptions};
+    use crate::{Bitmap, Column, Field, ReadOptions, Schema, Type, Values, Writer, WriterOptions};
 
     /// Two row groups of three rows, a row on each page.
     fn file(field: Field, groups: [Column; 2]) -> File {
@@ -82,7 +82,7 @@ mod tests {
             writer.append(&[group]).unwrap();
         }
         let bytes = writer.finish().unwrap().output;
-        File::from_source(Arc::new(Memory::new("a", bytes)), OpenOptions::new()).unwrap()
+        File::from_source(Arc::new(Memory::new("a", bytes)), ReadOptions::new()).unwrap()
     }
 
     fn floats(values: [f64; 3]) -> Column {
@@ -117,7 +117,7 @@ mod tests {
         let text = Values::Bytes((0..3000).map(|row| names[row % 7 % 3]).collect());
         writer.append(&[Column::new(text), Column::new(Values::Int8(vec![0; 3000]))]).unwrap();
         let bytes = writer.finish().unwrap().output;
-        let file = File::from_source(Arc::new(Memory::new("a", bytes)), OpenOptions::new()).unwrap();
+        let file = File::from_source(Arc::new(Memory::new("a", bytes)), ReadOptions::new()).unwrap();
         assert_eq!(file.dictionary_values(0).unwrap(), Some(3));
         assert_eq!(file.dictionary_values(1).unwrap(), None);
     }

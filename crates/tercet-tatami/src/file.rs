@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use tercet_core::checksum::{Mismatch, crc32c};
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 pub use tercet_core::source::Access;
-use tercet_core::{ByteSource, Fields, Limits, Malformed, Site, Span, Why};
+use tercet_core::{ByteSource, Fields, Limits, Malformed, Reason, Site, Span};
 
 use crate::blob::BlobReader;
 use crate::chunk::PageTable;
 use crate::dictionary::Dictionaries;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::meaning::Meaning;
 use crate::pool::Pool;
 use crate::prune::key::PageIndex;
@@ -26,7 +26,7 @@ use crate::wire::ids::{file_flags, offers, requires};
 /// How to open a file.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct OpenOptions {
+pub struct ReadOptions {
     /// Mapped or by positional reads.
     pub access: Access,
     /// Read without checking checksums of pages and records.
@@ -36,10 +36,10 @@ pub struct OpenOptions {
     /// The largest sizes accepted.
     pub limits: Limits,
     /// For repairs: blob runs may hold more values than there are rows for.
-    pub(crate) mending: bool,
+    pub(crate) recovery: bool,
 }
 
-impl OpenOptions {
+impl ReadOptions {
     /// Mapped, checked, with default limits.
     pub fn new() -> Self {
         Self::default()
@@ -80,7 +80,7 @@ pub struct File {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) source: Arc<dyn ByteSource>,
-    pub(crate) options: OpenOptions,
+    pub(crate) options: ReadOptions,
     pub(crate) header: Header,
     pub(crate) footer: Footer,
     pub(crate) footer_span: Span,
@@ -98,26 +98,26 @@ impl File {
     /// Opens a file: its tail is read, nothing else.
     #[cfg(any(unix, windows))]
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_with(path, OpenOptions::new())
+        Self::open_with(path, ReadOptions::new())
     }
 
     /// Opens a file with options.
     #[cfg(any(unix, windows))]
-    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
+    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
-        let named = |error| Error::new(path.display().to_string().into(), Fault::Source(error));
+        let named = |error| Error::new(path.display().to_string().into(), ErrorKind::Source(error));
         let source = options.access.open(path).map_err(named)?;
         Self::from_parts(source, options, Some(path.to_owned()))
     }
 
     /// Opens what a source holds.
-    pub fn from_source(source: Arc<dyn ByteSource>, options: OpenOptions) -> Result<Self, Error> {
+    pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
         Self::from_parts(source, options, None)
     }
 
     fn from_parts(
         source: Arc<dyn ByteSource>,
-        options: OpenOptions,
+        options: ReadOptions,
         path: Option<PathBuf>,
     ) -> Result<Self, Error> {
         let name = Arc::clone(source.name());
@@ -128,11 +128,11 @@ impl File {
     /// A file whose footer was made again: records lie before `end`.
     pub(crate) fn with_footer(
         source: Arc<dyn ByteSource>,
-        mut options: OpenOptions,
+        mut options: ReadOptions,
         footer: Footer,
         end: u64,
-    ) -> Result<Self, Fault> {
-        options.mending = true;
+    ) -> Result<Self, ErrorKind> {
+        options.recovery = true;
         let flag = |set: bool, bit: u16| if set { bit } else { 0 };
         let header = Header {
             major: 1,
@@ -208,12 +208,12 @@ impl File {
 
     /// The position of a column.
     pub fn column_index(&self, name: &str) -> Result<usize, Error> {
-        let missing = || Fault::NoSuchColumn { name: name.into(), available: self.schema().some_names() };
+        let missing = || ErrorKind::NoSuchColumn { name: name.into(), available: self.schema().some_names() };
         self.schema().index_of(name).ok_or_else(|| self.error(missing()))
     }
 
     /// Attaches the name of this file to a fault.
-    pub(crate) fn error(&self, fault: Fault) -> Error {
+    pub(crate) fn error(&self, fault: ErrorKind) -> Error {
         Error::new(Arc::clone(self.name()), fault)
     }
 
@@ -228,7 +228,11 @@ impl File {
 }
 
 impl Inner {
-    fn open(source: Arc<dyn ByteSource>, options: OpenOptions, path: Option<PathBuf>) -> Result<Self, Fault> {
+    fn open(
+        source: Arc<dyn ByteSource>,
+        options: ReadOptions,
+        path: Option<PathBuf>,
+    ) -> Result<Self, ErrorKind> {
         let (footer_span, footer_crc, bytes) = read_footer(&*source, &options.limits)?;
         let footer = Footer::parse(&bytes, footer_span.start())?;
         let header = Header::parse(&source.read_at(Span::first(header::LEN))?)?;
@@ -241,15 +245,15 @@ impl Inner {
 
     fn assemble(
         source: Arc<dyn ByteSource>,
-        options: OpenOptions,
+        options: ReadOptions,
         path: Option<PathBuf>,
         header: Header,
         footer: Footer,
         footer_span: Span,
         footer_crc: u32,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let dictionaries = Dictionaries::new(&footer)?;
-        let blobs = BlobReader::all(&footer, options.mending)?;
+        let blobs = BlobReader::all(&footer, options.recovery)?;
         let key_indexes = footer.groups.iter().map(|_| OnceLock::new()).collect();
         Ok(Self {
             source,
@@ -281,14 +285,14 @@ impl Inner {
         &self.footer.schema.fields()[column]
     }
 
-    pub(crate) fn group(&self, group: usize) -> Result<&Group, Fault> {
+    pub(crate) fn group(&self, group: usize) -> Result<&Group, ErrorKind> {
         let groups = self.footer.groups.len() as u64;
-        self.footer.groups.get(group).ok_or(Fault::NoSuchGroup { group: group as u64, groups })
+        self.footer.groups.get(group).ok_or(ErrorKind::NoSuchGroup { group: group as u64, groups })
     }
 
-    pub(crate) fn chunk(&self, group: usize, column: usize) -> Result<&Chunk, Fault> {
+    pub(crate) fn chunk(&self, group: usize, column: usize) -> Result<&Chunk, ErrorKind> {
         let found = self.group(group)?.chunks.get(column);
-        found.ok_or_else(|| Fault::NoSuchColumn {
+        found.ok_or_else(|| ErrorKind::NoSuchColumn {
             name: column.to_string().into(),
             available: self.footer.schema.some_names(),
         })
@@ -301,13 +305,13 @@ impl Inner {
     }
 
     /// Refuses data whose meaning this build cannot know.
-    pub(crate) fn check_features(&self) -> Result<(), Fault> {
+    pub(crate) fn check_features(&self) -> Result<(), ErrorKind> {
         let Some(features) = &self.footer.features else { return Ok(()) };
         let unknown = features.requires & !requires::KNOWN;
         if unknown == 0 {
             return Ok(());
         }
-        Err(Fault::Needs { features: requires::names(unknown).join(", ").into() })
+        Err(ErrorKind::Needs { features: requires::names(unknown).join(", ").into() })
     }
 
     fn needs(&self) -> u64 {
@@ -340,12 +344,12 @@ impl Inner {
 }
 
 /// Finds and checks the footer: place, stored checksum, bytes.
-fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, Bytes), Fault> {
+fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, Bytes), ErrorKind> {
     let len = source.len();
     let least = header::LEN + TRAILER_LEN;
     if len < least {
         let site = Site { region: Region::Trailer, field: "file", span: Span::first(len) };
-        return Err(Malformed { site, why: Why::Truncated { need: least, have: len } }.into());
+        return Err(Malformed { site, reason: Reason::Truncated { need: least, have: len } }.into());
     }
     // One read of the tail is enough for most files; a longer footer takes a second one.
     let tail_len = len.min(64 << 10);
@@ -364,15 +368,15 @@ fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, B
             field: "footer_length",
             span: Span::at(trailer_start, 4).unwrap_or(Span::empty(trailer_start)),
         };
-        let why = Why::OutOfBounds {
+        let reason = Reason::OutOfBounds {
             offset: trailer_start.saturating_sub(footer_len.into()),
             len: footer_len.into(),
             end: trailer_start - header::LEN,
             what: "the bytes behind the header",
         };
-        return Err(Malformed { site, why }.into());
+        return Err(Malformed { site, reason }.into());
     };
-    within("the footer", footer_len.into(), limits.metadata_bytes)?;
+    check_limit("the footer", footer_len.into(), limits.metadata_bytes)?;
     let span = Span::between(start, trailer_start).unwrap_or(Span::empty(start));
     let bytes = if start >= tail_start {
         let from = usize::try_from(start - tail_start).unwrap_or(0);
@@ -380,7 +384,7 @@ fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, B
     } else {
         source.read_at(span)?
     };
-    Mismatch::check_crc32c(stored, crc32c(&bytes)).map_err(|mismatch| Fault::Checksum {
+    Mismatch::check_crc32c(stored, crc32c(&bytes)).map_err(|mismatch| ErrorKind::Checksum {
         region: Region::Footer,
         span,
         mismatch,
@@ -395,25 +399,25 @@ fn agree(
     found: u64,
     expected: u64,
     because: &'static str,
-) -> Result<(), Fault> {
+) -> Result<(), ErrorKind> {
     if found == expected {
         return Ok(());
     }
     let span = Span::at(offset, 8).unwrap_or(Span::empty(offset));
     let site = Site { region: Region::Header, field, span };
-    Err(Malformed { site, why: Why::Disagrees { found, expected, because } }.into())
+    Err(Malformed { site, reason: Reason::Mismatch { found, expected, because } }.into())
 }
 
 /// A fault of a section of the footer that is about no single byte.
-pub(crate) fn section_fault(tag: u64, field: &'static str, why: Why) -> Fault {
-    Malformed { site: Site { region: Region::Section { tag }, field, span: Span::empty(0) }, why }.into()
+pub(crate) fn section_fault(tag: u64, field: &'static str, reason: Reason) -> ErrorKind {
+    Malformed { site: Site { region: Region::Section { tag }, field, span: Span::empty(0) }, reason }.into()
 }
 
 /// A dictionary number that must lie in the list of dictionaries.
-pub(crate) fn check_dictionary(footer: &Footer, number: u64) -> Result<usize, Fault> {
+pub(crate) fn check_dictionary(footer: &Footer, number: u64) -> Result<usize, ErrorKind> {
     let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
     index.filter(|index| *index < footer.dictionaries.len()).ok_or_else(|| {
         let allowed = "the number of a dictionary in the file";
-        section_fault(FEATURES, "dict_index", Why::OutOfRange { found: number, allowed })
+        section_fault(FEATURES, "dict_index", Reason::OutOfRange { found: number, allowed })
     })
 }

@@ -20,7 +20,7 @@
 //! | [`collection`] | many files as one |
 //! | [`writer`] | rows to a file |
 //! | [`mod@verify`], [`repair`], [`outline`] | whether a file is well, what is left of it, where its bytes are |
-//! | [`fault`], [`region`] | what can go wrong, and where |
+//! | [`error`], [`region`] | what can go wrong, and where |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
 mod blob;
@@ -28,8 +28,8 @@ mod chunk;
 pub mod collection;
 pub mod column;
 pub mod dictionary;
+pub mod error;
 mod facts;
-pub mod fault;
 pub mod file;
 pub mod lookup;
 pub mod meaning;
@@ -54,8 +54,8 @@ pub use chunk::PageEntry;
 #[cfg(any(unix, windows))]
 pub use collection::Collection;
 pub use column::{Bitmap, Column, Lists, Strings, Values};
-pub use fault::{BatchError, Error, Fault, OptionsError};
-pub use file::{Access, File, OpenOptions};
+pub use error::{BatchError, Error, ErrorKind, OptionsError};
+pub use file::{Access, File, ReadOptions};
 pub use lookup::Found;
 pub use meaning::Meaning;
 pub use predicate::Expr;

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use tercet_core::Why;
+use tercet_core::Reason;
 
 use crate::chunk::number;
 use crate::column::Column;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 use crate::prune::key::PageIndex;
 use crate::record::fault;
@@ -40,26 +40,26 @@ impl File {
         let field = self.inner().field(key);
         Scalar::parse(field.kind, text).ok_or_else(|| {
             let found = format!("`{}`", tercet_core::escape::name(text)).into();
-            self.error(Fault::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found })
+            self.error(ErrorKind::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found })
         })
     }
 }
 
 impl Inner {
-    fn sort_key(&self) -> Result<usize, Fault> {
+    fn sort_key(&self) -> Result<usize, ErrorKind> {
         if !self.header.has(file_flags::SORTED) {
-            return Err(Fault::NotSorted);
+            return Err(ErrorKind::NotSorted);
         }
-        self.footer.schema.sort_key().ok_or(Fault::NotSorted)
+        self.footer.schema.sort_key().ok_or(ErrorKind::NotSorted)
     }
 
-    fn lookup(&self, key: &Scalar) -> Result<Option<Found>, Fault> {
+    fn lookup(&self, key: &Scalar) -> Result<Option<Found>, ErrorKind> {
         self.check_features()?;
         let column = self.sort_key()?;
         let field = self.field(column);
         if !key.fits(field.kind) {
             let found = key.to_string().into();
-            return Err(Fault::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found });
+            return Err(ErrorKind::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found });
         }
         // Groups without bounds hold no key at all.
         let groups: Vec<usize> = (0..self.footer.groups.len())
@@ -80,15 +80,15 @@ impl Inner {
         let index = self.key_index(group, column)?;
         let pages: Vec<usize> =
             (0..index.pages.len()).filter(|page| index.pages[*page].zone.is_some()).collect();
-        let within = |page: usize| match &index.pages[page].zone {
+        let inside = |page: usize| match &index.pages[page].zone {
             Some(zone) => place(Region::PageIndex { group: number(group) }, field.kind, zone, key),
             None => Ok(Place::Behind),
         };
-        let Some(at) = first(pages.len(), |index| Ok(within(pages[index])? != Place::Behind))? else {
+        let Some(at) = first(pages.len(), |index| Ok(inside(pages[index])? != Place::Behind))? else {
             return Ok(None);
         };
         let page = pages[at];
-        if within(page)? == Place::Before {
+        if inside(page)? == Place::Before {
             return Ok(None);
         }
         let table = self.page_table(group, column)?;
@@ -103,7 +103,7 @@ impl Inner {
     }
 
     /// The page index of a row group, which must agree with its pages; remembered.
-    pub(crate) fn key_index(&self, group: usize, column: usize) -> Result<Arc<PageIndex>, Fault> {
+    pub(crate) fn key_index(&self, group: usize, column: usize) -> Result<Arc<PageIndex>, ErrorKind> {
         if let Some(index) = self.key_indexes.get(group).and_then(|slot| slot.get()) {
             return Ok(Arc::clone(index));
         }
@@ -111,7 +111,7 @@ impl Inner {
         let region = Region::PageIndex { group: number(group) };
         let Some(offset) = chunk.page_index else {
             let rule = "a row group with bounds of the sort key has a page index";
-            return Err(fault(region, "page_index_offset", chunk.offset, 0, Why::Misplaced { rule }));
+            return Err(fault(region, "page_index_offset", chunk.offset, 0, Reason::Unexpected { rule }));
         };
         let record = self.record(region, offset, Kind::Index)?;
         let index = PageIndex::parse(number(group), record.span.start(), &record.stored)?;
@@ -127,7 +127,7 @@ impl Inner {
                 "pages",
                 record.span.start(),
                 record.span.len(),
-                Why::Misplaced { rule },
+                Reason::Unexpected { rule },
             ));
         }
         let index = Arc::new(index);
@@ -149,10 +149,16 @@ enum Place {
     Behind,
 }
 
-fn place(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Result<Place, Fault> {
+fn place(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Result<Place, ErrorKind> {
     let value = |bytes: &[u8]| {
         Scalar::from_bytes(kind, bytes).ok_or_else(|| {
-            fault(region, "sort_bounds", 0, 0, Why::Misplaced { rule: "bounds are values of the sort key" })
+            fault(
+                region,
+                "sort_bounds",
+                0,
+                0,
+                Reason::Unexpected { rule: "bounds are values of the sort key" },
+            )
         })
     };
     let (min, max) = (value(&zone.min)?, value(&zone.max)?);
@@ -166,7 +172,7 @@ fn place(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Result<Place,
 }
 
 /// The first of `count` positions for which `holds`, by halving.
-fn first(count: usize, holds: impl Fn(usize) -> Result<bool, Fault>) -> Result<Option<usize>, Fault> {
+fn first(count: usize, holds: impl Fn(usize) -> Result<bool, ErrorKind>) -> Result<Option<usize>, ErrorKind> {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;

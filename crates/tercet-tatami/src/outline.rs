@@ -3,7 +3,7 @@
 use tercet_core::{Outline, Span};
 
 use crate::chunk::number;
-use crate::fault::Error;
+use crate::error::Error;
 use crate::file::{File, Inner};
 use crate::region::section_name;
 use crate::wire::footer::TRAILER_LEN;
@@ -26,7 +26,7 @@ fn span(start: u64, end: u64) -> Span {
 }
 
 impl Inner {
-    fn outline(&self, pages: bool) -> Result<Outline, crate::Fault> {
+    fn outline(&self, pages: bool) -> Result<Outline, crate::ErrorKind> {
         let mut root = Outline::region("file", Span::first(self.source.len()));
         root.parts.push(self.header_outline());
         for (group, entry) in self.footer.groups.iter().enumerate() {
@@ -126,7 +126,7 @@ impl Inner {
         name: &str,
         offset: u64,
         value: Option<String>,
-    ) -> Result<Outline, crate::Fault> {
+    ) -> Result<Outline, crate::ErrorKind> {
         let region = crate::Region::Footer;
         let head = self.body_span(region, offset, HEADER_LEN)?;
         let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
@@ -135,7 +135,7 @@ impl Inner {
         Ok(Outline::leaf(name, whole, value))
     }
 
-    fn footer_outline(&self) -> Result<Outline, crate::Fault> {
+    fn footer_outline(&self) -> Result<Outline, crate::ErrorKind> {
         use tercet_core::Fields;
 
         use crate::wire::cursor::Varints as _;

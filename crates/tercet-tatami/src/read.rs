@@ -5,7 +5,7 @@ use tercet_core::Budget;
 
 use crate::chunk::PageEntry;
 use crate::column::{Column, Values};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 
 mod range;
@@ -32,7 +32,7 @@ impl File {
         let parts: Vec<Column> = work
             .par_iter()
             .map(|(place, group)| inner.read_group_column(*group, columns[*place], &budgets[*place]))
-            .collect::<Result<_, Fault>>()
+            .collect::<Result<_, ErrorKind>>()
             .map_err(|fault| self.error(fault))?;
         let mut parts = parts.into_iter();
         let mut out = Vec::with_capacity(columns.len());
@@ -62,7 +62,7 @@ impl File {
         columns
             .par_iter()
             .map(|column| inner.read_group_column(group, *column, &inner.budget()))
-            .collect::<Result<_, Fault>>()
+            .collect::<Result<_, ErrorKind>>()
             .map_err(|fault| self.error(fault))
     }
 
@@ -71,7 +71,7 @@ impl File {
         let count = self.schema().len();
         match columns.iter().find(|column| **column >= count) {
             None => Ok(()),
-            Some(column) => Err(self.error(Fault::NoSuchColumn {
+            Some(column) => Err(self.error(ErrorKind::NoSuchColumn {
                 name: column.to_string().into(),
                 available: self.schema().some_names(),
             })),
@@ -86,7 +86,7 @@ impl Inner {
         group: usize,
         column: usize,
         budget: &Budget,
-    ) -> Result<Column, Fault> {
+    ) -> Result<Column, ErrorKind> {
         let mut out = self.read_chunk(group, column, budget)?;
         if self.is_blob(column) {
             let first = self.blob(column)?.first_of_group(group);
@@ -100,9 +100,9 @@ impl Inner {
         Budget::new("the values of a column", self.options.limits.array_bytes)
     }
 
-    pub(crate) fn blob(&self, column: usize) -> Result<&crate::blob::BlobReader, Fault> {
+    pub(crate) fn blob(&self, column: usize) -> Result<&crate::blob::BlobReader, ErrorKind> {
         let at = self.blobs.binary_search_by_key(&column, |blob| blob.column).ok();
-        at.map(|at| &self.blobs[at]).ok_or_else(|| Fault::NoSuchColumn {
+        at.map(|at| &self.blobs[at]).ok_or_else(|| ErrorKind::NoSuchColumn {
             name: self.field(column).name.as_ref().into(),
             available: self.footer.schema.some_names(),
         })
@@ -116,7 +116,7 @@ impl Inner {
         out: &mut Column,
         start: usize,
         budget: &Budget,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let rows = out.len();
         let present = match &out.validity {
             Some(validity) => validity.ones_in(start, rows),

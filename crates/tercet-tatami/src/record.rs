@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use tercet_codec::bytes::{lz4, zstd};
 use tercet_core::checksum::{Mismatch, crc32c};
-use tercet_core::limits::within;
-use tercet_core::{Malformed, Site, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Malformed, Reason, Site, Span};
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::region::Region;
 use crate::wire::header;
@@ -25,12 +25,12 @@ pub(crate) struct Record {
 
 impl Inner {
     /// Reads a record of this kind, which must lie between header and footer.
-    pub(crate) fn record(&self, region: Region, offset: u64, kind: Kind) -> Result<Record, Fault> {
+    pub(crate) fn record(&self, region: Region, offset: u64, kind: Kind) -> Result<Record, ErrorKind> {
         let head = self.body_span(region, offset, HEADER_LEN)?;
         let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
         if header.kind != kind {
-            let why = Why::OutOfRange { found: header.kind.id().into(), allowed: kind_number(kind) };
-            return Err(fault(region, "kind", offset, 1, why));
+            let reason = Reason::OutOfRange { found: header.kind.id().into(), allowed: kind_number(kind) };
+            return Err(fault(region, "kind", offset, 1, reason));
         }
         let start = offset + HEADER_LEN;
         let span = self.body_span(region, start, header.stored_bytes.into())?;
@@ -40,16 +40,16 @@ impl Inner {
     }
 
     /// `len` bytes at `offset`, which must lie between header and footer.
-    pub(crate) fn body_span(&self, region: Region, offset: u64, len: u64) -> Result<Span, Fault> {
+    pub(crate) fn body_span(&self, region: Region, offset: u64, len: u64) -> Result<Span, ErrorKind> {
         let body = Span::between(header::LEN, self.footer_span.start());
         Span::at(offset, len).filter(|span| body.is_some_and(|body| body.contains(*span))).ok_or_else(|| {
-            let why = Why::OutOfBounds {
+            let reason = Reason::OutOfBounds {
                 offset,
                 len,
                 end: self.footer_span.start(),
                 what: "the bytes between header and footer",
             };
-            fault(region, "offset", offset, 0, why)
+            fault(region, "offset", offset, 0, reason)
         })
     }
 
@@ -60,11 +60,11 @@ impl Inner {
         span: Span,
         header: &PageHeader,
         stored: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         if self.options.ignore_checksums {
             return Ok(());
         }
-        Mismatch::check_crc32c(header.payload_crc, crc32c(stored)).map_err(|mismatch| Fault::Checksum {
+        Mismatch::check_crc32c(header.payload_crc, crc32c(stored)).map_err(|mismatch| ErrorKind::Checksum {
             region,
             span,
             mismatch,
@@ -80,7 +80,7 @@ impl Inner {
         codec: Codec,
         raw_bytes: u64,
         dictionary: Option<&zstd::Dictionary>,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<Bytes, ErrorKind> {
         if stored.is_empty() && raw_bytes == 0 {
             return Ok(Bytes::new());
         }
@@ -89,31 +89,31 @@ impl Inner {
                 return Ok(stored.clone());
             }
             let because = "the stored size of a payload that is not compressed";
-            let why = Why::Disagrees { found: raw_bytes, expected: stored.len() as u64, because };
-            return Err(fault(region, "uncompressed_size", span.start(), 0, why));
+            let reason = Reason::Mismatch { found: raw_bytes, expected: stored.len() as u64, because };
+            return Err(fault(region, "uncompressed_size", span.start(), 0, reason));
         }
-        let len = within("a decompressed payload", raw_bytes, self.options.limits.chunk_bytes)?;
+        let len = check_limit("a decompressed payload", raw_bytes, self.options.limits.chunk_bytes)?;
         let mut raw = self.pool.take(len);
         let decoded = match codec {
             Codec::Zstd => zstd::decode_new(stored, len, &mut raw),
             Codec::Lz4 => {
-                raw.try_reserve_exact(len).map_err(|_| Fault::OutOfMemory { bytes: raw_bytes })?;
+                raw.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory { bytes: raw_bytes })?;
                 raw.resize(len, 0);
                 lz4::block::decode(stored, &mut raw)
             }
             Codec::ZstdDict => {
                 let Some(dictionary) = dictionary else {
                     let rule = "a payload with a dictionary belongs to a column that has one";
-                    return Err(fault(region, "codec", span.start(), 0, Why::Misplaced { rule }));
+                    return Err(fault(region, "codec", span.start(), 0, Reason::Unexpected { rule }));
                 };
                 dictionary.decode_new(stored, len, &mut raw)
             }
             Codec::None | Codec::Unknown(_) => {
-                let why = Why::UnknownVersion { found: codec.id().into(), known: "0 to 3" };
-                return Err(fault(region, "codec", span.start(), 0, why));
+                let reason = Reason::UnknownVersion { found: codec.id().into(), known: "0 to 3" };
+                return Err(fault(region, "codec", span.start(), 0, reason));
             }
         };
-        decoded.map_err(|error| Fault::Codec { region, span, error: Box::new(error) })?;
+        decoded.map_err(|error| ErrorKind::Codec { region, span, error: Box::new(error) })?;
         Ok(self.pool.lend(raw))
     }
 }
@@ -129,7 +129,7 @@ const fn kind_number(kind: Kind) -> &'static str {
 }
 
 /// A rule that a field of a region breaks.
-pub(crate) fn fault(region: Region, field: &'static str, offset: u64, len: u64, why: Why) -> Fault {
+pub(crate) fn fault(region: Region, field: &'static str, offset: u64, len: u64, reason: Reason) -> ErrorKind {
     let span = Span::at(offset, len).unwrap_or(Span::empty(offset));
-    Malformed { site: Site { region, field, span }, why }.into()
+    Malformed { site: Site { region, field, span }, reason }.into()
 }

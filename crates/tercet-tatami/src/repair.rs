@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use tercet_core::{ByteSource, Class, Diagnose as _, Progress, Sink};
 
-use crate::fault::{Error, Fault};
-use crate::file::{File, OpenOptions};
+use crate::error::{Error, ErrorKind};
+use crate::file::{File, ReadOptions};
 use crate::schema::Schema;
 use crate::writer::{Writer, WriterOptions};
 
@@ -32,7 +32,7 @@ pub struct RepairOptions {
     /// How the new file is written.
     pub writer: WriterOptions,
     /// How the damaged file is read.
-    pub open: OpenOptions,
+    pub open: ReadOptions,
 }
 
 impl RepairOptions {
@@ -49,7 +49,7 @@ impl RepairOptions {
     }
 
     /// Sets how the damaged file is read.
-    pub fn with_open(mut self, open: OpenOptions) -> Self {
+    pub fn with_open(mut self, open: ReadOptions) -> Self {
         self.open = open;
         self
     }
@@ -61,7 +61,7 @@ impl RepairOptions {
 pub struct Repaired {
     /// Whether the footer was made again from the records.
     pub footer_rebuilt: bool,
-    /// Why the footer could not be used.
+    /// Reason the footer could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer_fault: Option<String>,
     /// Rows of the damaged file, as far as it tells.
@@ -70,7 +70,7 @@ pub struct Repaired {
     pub rows_kept: u64,
     /// Rows that are lost, by their numbers in the damaged file.
     pub lost: Vec<Range<u64>>,
-    /// Why, the first hundred reasons.
+    /// Reason, the first hundred reasons.
     pub reasons: Vec<String>,
     /// Reasons that are not told.
     pub more_reasons: u64,
@@ -98,7 +98,7 @@ pub fn repair<S: Sink>(
         Err(error) if error.class() == Class::Io => return Err(error),
         Err(error) => {
             let Some(schema) = options.schema else { return Err(error) };
-            footer_fault = Some(error.into_fault().to_string());
+            footer_fault = Some(error.into_kind().to_string());
             let rebuilt = walk::rebuild(&*source, Arc::new(schema)).map_err(in_file)?;
             File::with_footer(source, options.open, rebuilt.footer, rebuilt.end).map_err(in_file)?
         }
@@ -142,13 +142,13 @@ fn copy<S: Sink>(
     rows: Range<u64>,
     writer: &mut Writer<S>,
     progress: &dyn Progress,
-) -> Result<(), Fault> {
+) -> Result<(), ErrorKind> {
     let (mut at, mut batch_rows) = (rows.start, BATCH_ROWS);
     while at < rows.end {
         progress.check()?;
         let end = rows.end.min(at + batch_rows);
         let columns = (0..inner.footer.schema.len()).map(|column| inner.read_rows(group, column, at..end));
-        match columns.collect::<Result<Vec<crate::Column>, Fault>>() {
+        match columns.collect::<Result<Vec<crate::Column>, ErrorKind>>() {
             Ok(batch) => writer.append(&batch)?,
             // Each page is within the limits, but not all rows of the batch together.
             Err(fault) if fault.class() == Class::Limit && batch_rows > 1 => {
@@ -163,7 +163,7 @@ fn copy<S: Sink>(
 }
 
 impl Repaired {
-    fn tell(&mut self, faults: Vec<Fault>) {
+    fn tell(&mut self, faults: Vec<ErrorKind>) {
         for fault in faults {
             if self.reasons.len() < TOLD {
                 self.reasons.push(fault.to_string());

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! # use std::{io::Cursor, sync::Arc};
-//! # use tercet_tatami::{Column, Field, OpenOptions, Schema, Type, Values, Writer, WriterOptions};
+//! # use tercet_tatami::{Column, Field, ReadOptions, Schema, Type, Values, Writer, WriterOptions};
 //! use tercet_tatami::File;
 //! use tercet_tatami::predicate::Expr;
 //!
@@ -13,7 +13,7 @@
 //! # let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::new())?;
 //! # writer.append(&[Column::new(Values::Bytes(["Bonn", "Ulm"].iter().collect())), Column::new(Values::UInt32(vec![331, 126]))])?;
 //! # let source = tercet_core::source::Memory::new("cities", writer.finish()?.output);
-//! # let file = File::from_source(Arc::new(source), OpenOptions::new())?;
+//! # let file = File::from_source(Arc::new(source), ReadOptions::new())?;
 //! let scan = file.scan().columns(&["city"])?.filter(&Expr::parse("people > 200")?)?;
 //! assert_eq!(scan.count()?, 1);
 //! for batch in scan.batches() {
@@ -34,7 +34,7 @@ pub use prune::By;
 
 use rayon::prelude::*;
 
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::predicate::{Expr, Predicate};
 use filter::Selected;
@@ -104,7 +104,7 @@ impl Scan {
     pub fn filter(mut self, condition: &Expr) -> Result<Self, Error> {
         let predicate = condition
             .bind_meaning(self.file.schema(), &self.file.meanings())
-            .map_err(|error| self.file.error(Fault::Bind(Box::new(error))))?;
+            .map_err(|error| self.file.error(ErrorKind::Bind(Box::new(error))))?;
         self.predicate = Some(predicate);
         Ok(self)
     }
@@ -148,7 +148,7 @@ impl Scan {
                 let plan = GroupPlan::make(inner, predicate, group)?;
                 filter::count(inner, predicate, &plan)
             })
-            .try_reduce(|| 0, |a, b| Ok::<u64, Fault>(a + b))
+            .try_reduce(|| 0, |a, b| Ok::<u64, ErrorKind>(a + b))
             .map_err(|fault| self.file.error(fault))
     }
 
@@ -167,13 +167,13 @@ impl Scan {
                 Some(predicate) => GroupPlan::make(inner, predicate, group),
                 None => Ok(GroupPlan::everything(inner, group)),
             })
-            .collect::<Result<_, Fault>>()
+            .collect::<Result<_, ErrorKind>>()
             .map_err(|fault| self.file.error(fault))?;
         Ok(explain::of(&self.file, self.predicate.as_ref(), &plans))
     }
 
     /// The rows of one group that are taken.
-    fn selected(&self, group: usize) -> Result<Selected, Fault> {
+    fn selected(&self, group: usize) -> Result<Selected, ErrorKind> {
         let inner = self.file.inner();
         match &self.predicate {
             Some(predicate) => filter::select(inner, predicate, &GroupPlan::make(inner, predicate, group)?),

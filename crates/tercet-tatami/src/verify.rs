@@ -13,8 +13,8 @@ use serde::Serialize;
 use tercet_core::{ByteSource, Diagnose as _, Finding, Limits, Progress};
 
 use crate::chunk::number;
-use crate::fault::{Error, Fault};
-use crate::file::{File, OpenOptions};
+use crate::error::{Error, ErrorKind};
+use crate::file::{File, ReadOptions};
 use crate::region::Region;
 use crate::wire::ids::{Kind, file_flags, requires};
 
@@ -82,12 +82,12 @@ pub fn verify_source(
         records: 0,
         findings: Vec::new(),
     };
-    let open = OpenOptions::new().with_limits(options.limits);
+    let open = ReadOptions::new().with_limits(options.limits);
     let file = match File::from_source(source, open) {
         Ok(file) => file,
         Err(error) if error.class() == tercet_core::Class::Io => return Err(error),
         Err(error) => {
-            report.findings.push(Finding::fail("open", error.into_fault().to_string()));
+            report.findings.push(Finding::fail("open", error.into_kind().to_string()));
             return Ok(report);
         }
     };
@@ -124,7 +124,7 @@ struct Check<'a> {
 struct Part {
     pages: u64,
     records: u64,
-    faults: Vec<Fault>,
+    faults: Vec<ErrorKind>,
     /// Bits of what its pages require.
     requires: u64,
 }
@@ -154,7 +154,7 @@ impl Check<'_> {
                 self.progress.advance(bytes);
                 Ok(part)
             })
-            .collect::<Result<_, Fault>>()
+            .collect::<Result<_, ErrorKind>>()
             .map_err(|fault| self.file.error(fault))?;
         let mut used = 0;
         let mut faults = Vec::new();
@@ -205,7 +205,7 @@ impl Check<'_> {
             let segment = self.file.segment();
             let walked = segment
                 .and_then(|segment| segment.map_or(Ok(()), |segment| segment.for_each_term(|_, _| {})));
-            self.conclude("words", walked.err().map(Error::into_fault).into_iter().collect())?;
+            self.conclude("words", walked.err().map(Error::into_kind).into_iter().collect())?;
         }
         self.report.records += records;
         let layout = layout::check(inner);
@@ -215,7 +215,7 @@ impl Check<'_> {
     }
 
     /// One line for each fault, or one that all is well. Bytes that cannot be had end the check.
-    fn conclude(&mut self, check: &'static str, faults: Vec<Fault>) -> Result<(), Error> {
+    fn conclude(&mut self, check: &'static str, faults: Vec<ErrorKind>) -> Result<(), Error> {
         if faults.is_empty() {
             self.report.findings.push(Finding::pass(check));
             return Ok(());

@@ -23,7 +23,7 @@
 //! let written = writer.finish()?;
 //! assert_eq!(written.rows, 2);
 //! assert_eq!(&written.output[..4], b"TAT1");
-//! # Ok::<(), tercet_tatami::Fault>(())
+//! # Ok::<(), tercet_tatami::ErrorKind>(())
 //! ```
 
 mod blobs;
@@ -41,10 +41,10 @@ use std::path::Path;
 
 use tercet_core::Sink;
 #[cfg(any(unix, windows))]
-use tercet_core::publish::{PublishError, Staged};
+use tercet_core::publish::{AtomicFile, PublishError};
 
 use crate::column::Column;
-use crate::fault::{Fault, OptionsError};
+use crate::error::{ErrorKind, OptionsError};
 use crate::meaning::Meaning;
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::search::inverted::Inverted;
@@ -111,7 +111,7 @@ pub struct Written<D> {
 
 impl<S: Sink> Writer<S> {
     /// Starts a file.
-    pub fn create(sink: S, schema: Schema, options: WriterOptions) -> Result<Self, Fault> {
+    pub fn create(sink: S, schema: Schema, options: WriterOptions) -> Result<Self, ErrorKind> {
         Self::create_in(sink, None, schema, options)
     }
 
@@ -121,7 +121,7 @@ impl<S: Sink> Writer<S> {
         folder: Option<&Path>,
         schema: Schema,
         options: WriterOptions,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         check_options(&schema, &options)?;
         let zeros = [0; 64];
         sink.write_all(&zeros).map_err(write_fault)?;
@@ -163,7 +163,7 @@ impl<S: Sink> Writer<S> {
 
     /// Adds rows: one column for each field of the schema, all of the same length. A batch that does not fit is refused
     /// whole, and the next may follow.
-    pub fn append(&mut self, batch: &[Column]) -> Result<(), Fault> {
+    pub fn append(&mut self, batch: &[Column]) -> Result<(), ErrorKind> {
         self.refuse_if_broken()?;
         let rows = check::batch(&self.schema, batch)?;
         if let Some(order) = &mut self.order {
@@ -175,7 +175,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    fn take(&mut self, batch: &[Column], rows: usize) -> Result<(), Fault> {
+    fn take(&mut self, batch: &[Column], rows: usize) -> Result<(), ErrorKind> {
         let max_rows = usize::try_from(self.options.row_group_max_rows.max(1)).unwrap_or(usize::MAX);
         // The first row of a group is told in 32 bits.
         let max_rows = max_rows.min(1 << 31);
@@ -213,15 +213,15 @@ impl<S: Sink> Writer<S> {
         most.start..most.start + rows
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         self.sink.write_all(bytes).map_err(write_fault)?;
         self.at += bytes.len() as u64;
         Ok(())
     }
 
-    fn refuse_if_broken(&self) -> Result<(), Fault> {
+    fn refuse_if_broken(&self) -> Result<(), ErrorKind> {
         if self.broken {
-            return Err(Fault::Write(std::io::Error::other("an earlier write failed")));
+            return Err(ErrorKind::Write(std::io::Error::other("an earlier write failed")));
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Completes the file. One on disk appears now, whole.
-    pub fn finish(mut self) -> Result<Written<S::Done>, Fault> {
+    pub fn finish(mut self) -> Result<Written<S::Done>, ErrorKind> {
         self.refuse_if_broken()?;
         self.flush()?;
         close::close(self)
@@ -240,15 +240,15 @@ impl<S: Sink> Writer<S> {
 }
 
 #[cfg(any(unix, windows))]
-impl Writer<Staged> {
-    /// Starts a file that appears under its name when it is whole, in the place of one that is there; see [`Staged`].
+impl Writer<AtomicFile> {
+    /// Starts a file that appears under its name when it is whole, in the place of one that is there; see [`AtomicFile`].
     pub fn create_path(path: &Path, schema: Schema, options: WriterOptions) -> Result<Self, crate::Error> {
-        Self::create_staged(path, Staged::create(path), schema, options)
+        Self::create_staged(path, AtomicFile::create(path), schema, options)
     }
 
     /// Starts a file where none is. One that appears until this one is whole is not replaced.
     pub fn create_new(path: &Path, schema: Schema, options: WriterOptions) -> Result<Self, crate::Error> {
-        Self::create_staged(path, Staged::create_new(path), schema, options)
+        Self::create_staged(path, AtomicFile::create_new(path), schema, options)
     }
 
     /// Starts a file on another disk.
@@ -258,25 +258,25 @@ impl Writer<Staged> {
         schema: Schema,
         options: WriterOptions,
     ) -> Result<Self, crate::Error> {
-        Self::create_staged(path, Staged::create_on(disk, path), schema, options)
+        Self::create_staged(path, AtomicFile::create_on(disk, path), schema, options)
     }
 
     fn create_staged(
         path: &Path,
-        staged: Result<Staged, PublishError>,
+        atomic_file: Result<AtomicFile, PublishError>,
         schema: Schema,
         options: WriterOptions,
     ) -> Result<Self, crate::Error> {
         let start = || {
-            let staged = staged?;
-            let folder = staged.path().parent().map(Path::to_path_buf);
-            Self::create_in(staged, folder.as_deref(), schema, options)
+            let atomic_file = atomic_file?;
+            let folder = atomic_file.path().parent().map(Path::to_path_buf);
+            Self::create_in(atomic_file, folder.as_deref(), schema, options)
         };
-        start().map_err(|fault: Fault| crate::Error::new(path.display().to_string().into(), fault))
+        start().map_err(|fault: ErrorKind| crate::Error::new(path.display().to_string().into(), fault))
     }
 }
 
-fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), Fault> {
+fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), ErrorKind> {
     match options.codec {
         Codec::None | Codec::Zstd => {}
         Codec::Lz4 if options.is_native() => {}
@@ -300,7 +300,7 @@ fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), Fault> 
 
 /// An error of a sink or a spool.
 #[cfg(any(unix, windows))]
-fn write_fault(error: std::io::Error) -> Fault {
+fn write_fault(error: std::io::Error) -> ErrorKind {
     match PublishError::recover(error) {
         Ok(error) => error.into(),
         Err(error) => error.into(),
@@ -309,6 +309,6 @@ fn write_fault(error: std::io::Error) -> Fault {
 
 /// An error of a sink or a spool.
 #[cfg(not(any(unix, windows)))]
-fn write_fault(error: std::io::Error) -> Fault {
+fn write_fault(error: std::io::Error) -> ErrorKind {
     error.into()
 }

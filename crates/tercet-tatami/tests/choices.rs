@@ -16,7 +16,7 @@ use std::sync::Arc;
 use columns::{Noise, SHAPES, all_seen, column};
 use pages::Bytes;
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::schema::TYPES;
 use tercet_tatami::wire::ids::{Codec, Encoding, page_flags, requires};
@@ -106,7 +106,7 @@ fn check(fields: &[Field], columns: &[Column], made: &Bytes, what: &str) {
     }
     assert_eq!(made.file.footer().features.as_ref().unwrap().requires, needed(made), "{what}");
     let source = Arc::new(Memory::new("test", made.bytes.clone()));
-    let report = verify_source(source, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+    let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{what}: {:#?}", report.findings);
     for (group, chunks) in made.file.footer().groups.iter().map(|group| &group.chunks).enumerate() {
         for (column, chunk) in chunks.iter().enumerate() {

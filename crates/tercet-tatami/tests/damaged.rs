@@ -6,10 +6,10 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use tercet_core::source::Memory;
-use tercet_core::{Limits, progress::Silent};
+use tercet_core::{Limits, progress::NoProgress};
 use tercet_tatami::wire::ids::Codec;
 use tercet_tatami::{
-    Column, Error, Field, File, Lists, OpenOptions, Schema, Type, Values, VerifyOptions, Writer,
+    Column, Error, Field, File, Lists, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
     WriterOptions, verify_source,
 };
 
@@ -28,7 +28,7 @@ const SMALL: [&str; 10] = [
 ];
 
 fn open(bytes: Vec<u8>) -> Result<File, Error> {
-    let options = OpenOptions::new().with_limits(Limits::small());
+    let options = ReadOptions::new().with_limits(Limits::small());
     File::from_source(Arc::new(Memory::new("damaged", bytes)), options)
 }
 
@@ -83,7 +83,7 @@ fn later_encodings(bytes: &[u8]) -> Vec<usize> {
 
 fn verified(bytes: Vec<u8>) -> bool {
     let options = VerifyOptions::default().with_deep(true).with_limits(Limits::small());
-    verify_source(Arc::new(Memory::new("damaged", bytes)), options, &Silent).unwrap().ok
+    verify_source(Arc::new(Memory::new("damaged", bytes)), options, &NoProgress).unwrap().ok
 }
 
 /// A small file with everything that only this project writes.

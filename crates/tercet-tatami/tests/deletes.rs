@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::publish::Disk;
 use tercet_core::{Class, Diagnose as _};
 use tercet_tatami::predicate::Expr;
 use tercet_tatami::search::{Deleted, Doomed, Segment, analyze, delete, delete_on, score};
-use tercet_tatami::{Error, Fault, File, Scalar, VerifyOptions, verify};
+use tercet_tatami::{Error, ErrorKind, File, Scalar, VerifyOptions, verify};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
@@ -64,7 +64,7 @@ fn found(segment: &Segment, query: &str, k: usize) -> Vec<(u32, u32)> {
 }
 
 fn is_well(path: &Path) {
-    let report = verify(path, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+    let report = verify(path, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{report:?}");
 }
 
@@ -156,7 +156,7 @@ fn what_is_no_segment_is_refused() {
     let Some((_folder, path)) = copied("sorted_str.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let error = delete(&path, &Doomed::Where(&Expr::parse("id > 0").unwrap())).unwrap_err();
-    assert!(matches!(error.fault(), Fault::NotASegment), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::NotASegment), "{error}");
     assert_eq!(error.class(), Class::Request);
     assert_eq!(fs::read(&path).unwrap(), before);
     let missing = path.with_file_name("nothing.tatami");

@@ -16,7 +16,7 @@ use columns::{Noise, Shape, column};
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::{Class, Diagnose as _};
 use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
-use tercet_tatami::{Column, Error, Fault, Field, File, Schema, Type, Writer, WriterOptions};
+use tercet_tatami::{Column, Error, ErrorKind, Field, File, Schema, Type, Writer, WriterOptions};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
@@ -38,7 +38,7 @@ fn columns() -> Vec<Column> {
 
 fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let path = folder.join(NAME);
-    let named = |fault: Fault| Error::new(path.display().to_string().into(), fault);
+    let named = |fault: ErrorKind| Error::new(path.display().to_string().into(), fault);
     let options = WriterOptions::new().with_row_group_max_rows(100);
     let mut writer = Writer::create_on(Arc::clone(disk), &path, Schema::new(fields()).unwrap(), options)?;
     writer.append(&columns()).map_err(named)?;
@@ -48,7 +48,7 @@ fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 /// A search segment whose words go through temporary files.
 fn index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let path = folder.join(NAME);
-    let named = |fault: Fault| Error::new(path.display().to_string().into(), fault);
+    let named = |fault: ErrorKind| Error::new(path.display().to_string().into(), fault);
     let options = SegmentOptions::new().with_memory_bytes(1);
     let mut builder = SegmentBuilder::create_on(Arc::clone(disk), &path, options)?;
     for number in 0..300 {

@@ -180,7 +180,7 @@ fn files_of_the_reference_verify() {
         let path = folder.join(entry["path"].as_str().unwrap());
         for deep in [false, true] {
             let options = VerifyOptions::default().with_deep(deep);
-            let report = tercet_tatami::verify(&path, options, &tercet_core::progress::Silent).unwrap();
+            let report = tercet_tatami::verify(&path, options, &tercet_core::progress::NoProgress).unwrap();
             assert!(report.ok, "{} {:#?}", report.file, report.findings);
         }
         let file = File::open(&path).unwrap();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
 use tercet_core::checksum::crc32c;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{Class, Diagnose as _, Limits};
 use tercet_tatami::repair::{RepairOptions, repair};
@@ -19,7 +19,7 @@ use tercet_tatami::wire::header::Header;
 use tercet_tatami::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
 use tercet_tatami::wire::page::PageHeader;
 use tercet_tatami::{
-    Column, Error, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, Writer, WriterOptions,
+    Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, Writer, WriterOptions,
     verify_source,
 };
 use tercet_testkit::alloc::{AllocStats, CountingAlloc, measure};
@@ -43,7 +43,7 @@ fn source(bytes: &[u8]) -> Arc<Memory> {
 }
 
 fn open(bytes: &[u8]) -> Result<File, Error> {
-    File::from_source(source(bytes), OpenOptions::new().with_limits(limits()))
+    File::from_source(source(bytes), ReadOptions::new().with_limits(limits()))
 }
 
 /// A page as it stands in the file.
@@ -215,7 +215,7 @@ fn everything(bytes: &[u8]) -> Option<Class> {
     }
     for deep in [false, true] {
         let options = VerifyOptions::default().with_limits(limits()).with_deep(deep);
-        verify_source(source(bytes), options, &Silent).unwrap();
+        verify_source(source(bytes), options, &NoProgress).unwrap();
     }
     // Rows that can be read one by one are written again, and a writer keeps a row group in memory.
     if rows != 0 && rows != u64::from(u32::MAX) {
@@ -223,10 +223,10 @@ fn everything(bytes: &[u8]) -> Option<Class> {
     }
     let schema = Schema::new(vec![Field::new("a", Type::BlobRef)]).unwrap();
     let options = RepairOptions::default()
-        .with_open(OpenOptions::new().with_limits(limits()))
+        .with_open(ReadOptions::new().with_limits(limits()))
         .with_schema(schema)
         .with_writer(WriterOptions::new().with_level(1));
-    _ = repair(source(bytes), Cursor::new(Vec::new()), options, &Silent);
+    _ = repair(source(bytes), Cursor::new(Vec::new()), options, &NoProgress);
     class
 }
 
@@ -360,7 +360,7 @@ fn ten_thousand_columns_open_cheaply() {
     writer.append(&vec![Column::new(Values::Int32(vec![1, 2, 3])); count]).unwrap();
     let bytes = Bytes::from(writer.finish().unwrap().output);
     let source = Arc::new(Memory::new("wide", bytes));
-    let (file, stats) = measure(|| File::from_source(source, OpenOptions::new()).unwrap());
+    let (file, stats) = measure(|| File::from_source(source, ReadOptions::new()).unwrap());
     assert_eq!(file.schema().len(), count);
     assert!(stats.peak_bytes < 1000 * count, "{} bytes for each column", stats.peak_bytes / count);
     assert_eq!(file.read_column(count - 1).unwrap().values, Values::Int32(vec![1, 2, 3]));

@@ -4,11 +4,11 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::repair::{RepairOptions, Repaired, repair};
 use tercet_tatami::{
-    Bitmap, Column, Error, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, Writer,
+    Bitmap, Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
     WriterOptions, verify_source,
 };
 
@@ -63,7 +63,7 @@ fn written() -> Vec<u8> {
 }
 
 fn open(bytes: Vec<u8>) -> Result<File, Error> {
-    File::from_source(Arc::new(Memory::new("file", bytes)), OpenOptions::new())
+    File::from_source(Arc::new(Memory::new("file", bytes)), ReadOptions::new())
 }
 
 fn mend(bytes: &[u8], with_schema: bool) -> Result<(Repaired, Vec<u8>), Error> {
@@ -71,7 +71,7 @@ fn mend(bytes: &[u8], with_schema: bool) -> Result<(Repaired, Vec<u8>), Error> {
     if with_schema {
         options = options.with_schema(schema());
     }
-    repair(Arc::new(Memory::new("broken", bytes.to_vec())), Cursor::new(Vec::new()), options, &Silent)
+    repair(Arc::new(Memory::new("broken", bytes.to_vec())), Cursor::new(Vec::new()), options, &NoProgress)
 }
 
 /// One row of every column.
@@ -93,7 +93,7 @@ fn check(repaired: &Repaired, bytes: Vec<u8>) -> usize {
     let report = verify_source(
         Arc::new(Memory::new("mended", bytes.clone())),
         VerifyOptions::default().with_deep(true),
-        &Silent,
+        &NoProgress,
     );
     assert!(report.unwrap().ok);
     let file = open(bytes).unwrap();
@@ -176,7 +176,7 @@ fn the_sort_key_of_a_lost_footer_may_be_told_or_not() {
         let schema = Schema::new(fields).unwrap();
         let options = RepairOptions::default().with_writer(options()).with_schema(schema);
         let cut = good[..footer].to_vec();
-        repair(Arc::new(Memory::new("broken", cut)), Cursor::new(Vec::new()), options, &Silent)
+        repair(Arc::new(Memory::new("broken", cut)), Cursor::new(Vec::new()), options, &NoProgress)
     };
     let (repaired, bytes) = mend_as(None).unwrap();
     assert_eq!(check(&repaired, bytes), ROWS, "{repaired:?}");

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::search::{
     Cluster, Document, Doomed, MergeOptions, Query, Rank, SearchOptions, Segment, SegmentBuilder,
     SegmentOptions, delete, merge,
 };
-use tercet_tatami::{Fault, File, OpenOptions, Scalar, VerifyOptions, WriterOptions, verify_source};
+use tercet_tatami::{ErrorKind, File, ReadOptions, Scalar, VerifyOptions, WriterOptions, verify_source};
 
 /// A document: identity, title and body.
 type Page = (String, String, String);
@@ -35,17 +35,17 @@ fn built(pages: &[Page], snippets: bool) -> Vec<u8> {
 
 fn open(bytes: &[u8]) -> Segment {
     let source = Memory::new("segment", bytes.to_vec());
-    File::from_source(Arc::new(source), OpenOptions::new()).unwrap().segment().unwrap().unwrap()
+    File::from_source(Arc::new(source), ReadOptions::new()).unwrap().segment().unwrap().unwrap()
 }
 
 fn merged(segments: &[Segment], dedup: bool) -> Vec<u8> {
     let options = MergeOptions::default().with_dedup(dedup);
-    merge(segments, Cursor::new(Vec::new()), options, &Silent).unwrap().written.output
+    merge(segments, Cursor::new(Vec::new()), options, &NoProgress).unwrap().written.output
 }
 
 /// The payloads of words, lists and skip tables.
 fn inverted(bytes: &[u8]) -> [Vec<u8>; 3] {
-    let file = File::from_source(Arc::new(Memory::new("a", bytes.to_vec())), OpenOptions::new()).unwrap();
+    let file = File::from_source(Arc::new(Memory::new("a", bytes.to_vec())), ReadOptions::new()).unwrap();
     let told = file.footer().inverted.unwrap();
     let part =
         |offset: u64, length: u64| bytes[offset as usize + 32..(offset + 32 + length) as usize].to_vec();
@@ -57,7 +57,7 @@ fn inverted(bytes: &[u8]) -> [Vec<u8>; 3] {
 }
 
 fn columns(bytes: &[u8]) -> Vec<Vec<Option<Scalar>>> {
-    let file = File::from_source(Arc::new(Memory::new("a", bytes.to_vec())), OpenOptions::new()).unwrap();
+    let file = File::from_source(Arc::new(Memory::new("a", bytes.to_vec())), ReadOptions::new()).unwrap();
     let all: Vec<usize> = (0..file.schema().len()).collect();
     let columns = file.read_columns(&all).unwrap();
     columns.iter().map(|column| (0..column.len()).map(|row| column.scalar(row)).collect()).collect()
@@ -65,7 +65,7 @@ fn columns(bytes: &[u8]) -> Vec<Vec<Option<Scalar>>> {
 
 fn is_well(bytes: &[u8]) {
     let source = Arc::new(Memory::new("a", bytes.to_vec()));
-    let report = verify_source(source, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+    let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{report:?}");
 }
 
@@ -208,11 +208,11 @@ fn the_merged_segment_of_the_reference_comes_out() {
 fn segments_that_do_not_go_together_are_refused() {
     let pages = vec![("1".to_owned(), "a".to_owned(), "b".to_owned())];
     let segments = [open(&built(&pages, true)), open(&built(&pages, false))];
-    let error = merge(&segments, Cursor::new(Vec::new()), MergeOptions::default(), &Silent).unwrap_err();
-    assert!(matches!(error.fault(), Fault::Unlike { .. }), "{error}");
-    assert!(merge(&[], Cursor::new(Vec::new()), MergeOptions::default(), &Silent).is_err());
+    let error = merge(&segments, Cursor::new(Vec::new()), MergeOptions::default(), &NoProgress).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unlike { .. }), "{error}");
+    assert!(merge(&[], Cursor::new(Vec::new()), MergeOptions::default(), &NoProgress).is_err());
     let interop = MergeOptions::default().with_writer(WriterOptions::interop());
-    let done = merge(&segments[..1], Cursor::new(Vec::new()), interop, &Silent).unwrap();
+    let done = merge(&segments[..1], Cursor::new(Vec::new()), interop, &NoProgress).unwrap();
     assert_eq!((done.documents, done.deleted, done.written.rows), (1, 0, 1));
     is_well(&done.written.output);
 }

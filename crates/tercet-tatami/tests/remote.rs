@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, SourceError, Span};
-use tercet_tatami::{Column, Field, File, OpenOptions, Scalar, Schema, Type, Values, Writer, WriterOptions};
+use tercet_tatami::{Column, Field, File, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions};
 use tercet_testkit::server::Server;
 
 /// One request for every read: nothing is kept, so there is no plainer source.
@@ -92,13 +92,13 @@ fn asked(server: &Server) -> (usize, u64) {
 #[test]
 fn few_requests_are_enough() {
     let bytes = written();
-    let near = File::from_source(Arc::new(Memory::new("near", bytes.clone())), OpenOptions::new()).unwrap();
+    let near = File::from_source(Arc::new(Memory::new("near", bytes.clone())), ReadOptions::new()).unwrap();
     assert!(near.pages(0, 1).unwrap().len() > 100);
     let server = Server::start();
     server.put("/a.tatami", &bytes);
 
     let source = Plain { name: "/a.tatami".into(), port: server.port(), len: bytes.len() as u64 };
-    let far = File::from_source(Arc::new(source), OpenOptions::new()).unwrap();
+    let far = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
     let (requests, sent) = asked(&server);
     assert!(requests <= 2, "opening: {requests} requests");
     assert!(sent <= 80 << 10, "opening: {sent} bytes");

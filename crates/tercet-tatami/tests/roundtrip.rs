@@ -6,11 +6,11 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::wire::ids::{Codec, Encoding};
 use tercet_tatami::{
-    Bitmap, Column, Field, File, Lists, OpenOptions, Schema, Type, Values, VerifyOptions, Writer,
+    Bitmap, Column, Field, File, Lists, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
     WriterOptions, verify_source,
 };
 
@@ -203,7 +203,7 @@ fn write(fields: Vec<Field>, columns: &[Column], options: &WriterOptions, batch:
 }
 
 fn open(bytes: &[u8]) -> File {
-    File::from_source(Arc::new(Memory::new("written", bytes.to_vec())), OpenOptions::new()).unwrap()
+    File::from_source(Arc::new(Memory::new("written", bytes.to_vec())), ReadOptions::new()).unwrap()
 }
 
 /// A row by its bits, so that NaN equals itself; lists element by element.
@@ -272,7 +272,7 @@ proptest! {
             }
         }
         let source = Arc::new(Memory::new("written", bytes));
-        let report = verify_source(source, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+        let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
         prop_assert!(report.ok, "{:#?}", report.findings);
         prop_assert!(report.findings.iter().all(|finding| finding.severity == tercet_core::Severity::Info), "{:#?}", report.findings);
     }

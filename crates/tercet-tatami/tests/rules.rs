@@ -9,12 +9,12 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::wire::footer::{Footer, Zone};
 use tercet_tatami::wire::ids::{Codec, Encoding, page_flags};
 use tercet_tatami::{
-    BatchError, Column, Fault, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, Writer,
+    BatchError, Column, ErrorKind, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
     WriterOptions, verify_source,
 };
 
@@ -24,7 +24,7 @@ fn source(bytes: &[u8]) -> Arc<Memory> {
 
 fn is_well(bytes: &[u8]) -> bool {
     let options = VerifyOptions::default().with_deep(true);
-    verify_source(source(bytes), options, &Silent).unwrap().ok
+    verify_source(source(bytes), options, &NoProgress).unwrap().ok
 }
 
 #[test]
@@ -32,11 +32,11 @@ fn text_that_is_no_text_is_refused_with_its_row() {
     let payload = b"\x05\x02ab\x02\xc3\x28";
     let field = Field::new("word", Type::String).with_nulls();
     let bytes = one_page::file(field, Encoding::Plain, page_flags::NULLS, [3, 1], payload, |_| ());
-    let file = File::from_source(source(&bytes), OpenOptions::new()).unwrap();
-    let fault = file.read_column(0).unwrap_err().into_fault();
-    assert!(matches!(&fault, Fault::NotUtf8 { column, row: 2 } if &**column == "word"), "{fault:?}");
+    let file = File::from_source(source(&bytes), ReadOptions::new()).unwrap();
+    let fault = file.read_column(0).unwrap_err().into_kind();
+    assert!(matches!(&fault, ErrorKind::NotUtf8 { column, row: 2 } if &**column == "word"), "{fault:?}");
     assert!(!is_well(&bytes));
-    let file = File::from_source(source(&bytes), OpenOptions::new().with_invalid_utf8(true)).unwrap();
+    let file = File::from_source(source(&bytes), ReadOptions::new().with_invalid_utf8(true)).unwrap();
     let Values::Bytes(words) = file.read_column(0).unwrap().values else { unreachable!() };
     assert_eq!(words.iter().collect::<Vec<_>>(), [&b"ab"[..], b"", b"\xc3\x28"]);
 }
@@ -64,7 +64,7 @@ fn keys_that_go_down_are_refused() {
     let mut writer = Writer::create(Cursor::new(Vec::new()), schema(), WriterOptions::new()).unwrap();
     let fault = writer.append(&keys).unwrap_err();
     assert!(
-        matches!(&fault, Fault::Batch(batch) if matches!(**batch, BatchError::Unsorted { row: 1, .. })),
+        matches!(&fault, ErrorKind::Batch(batch) if matches!(**batch, BatchError::Unsorted { row: 1, .. })),
         "{fault:?}"
     );
     let options = WriterOptions::new().with_require_sorted(false);
@@ -78,7 +78,7 @@ fn keys_that_go_down_are_refused() {
 fn pages_that_do_not_fit_their_type_are_refused() {
     let read = |encoding, payload: &[u8], change: fn(&mut Footer)| {
         let bytes = one_page::file(Field::new("a", Type::String), encoding, 0, [1, 0], payload, change);
-        let file = File::from_source(source(&bytes), OpenOptions::new())?;
+        let file = File::from_source(source(&bytes), ReadOptions::new())?;
         file.read_column(0)
     };
     assert!(read(Encoding::Plain, b"\x01a", |_| ()).is_ok());

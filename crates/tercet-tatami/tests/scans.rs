@@ -11,7 +11,7 @@ use tercet_core::source::Memory;
 use tercet_tatami::predicate::{Expr, Literal, Test};
 use tercet_tatami::wire::ids::Codec;
 use tercet_tatami::{
-    Bitmap, Column, Field, File, Lists, OpenOptions, Scalar, Schema, Type, Values, Writer, WriterOptions,
+    Bitmap, Column, Field, File, Lists, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions,
 };
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -341,7 +341,7 @@ proptest! {
         let mut writer = Writer::create(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
         writer.append(&columns).unwrap();
         let bytes = writer.finish().unwrap().output;
-        let file = File::from_source(Arc::new(Memory::new("scanned", bytes)), OpenOptions::new()).unwrap();
+        let file = File::from_source(Arc::new(Memory::new("scanned", bytes)), ReadOptions::new()).unwrap();
         for condition in conditions {
             let scan = match file.scan().with_batch_rows(batch_rows).filter(&condition) {
                 Ok(scan) => scan,
@@ -415,7 +415,7 @@ fn selective_scans_read_little() {
         .unwrap();
     let bytes = writer.finish().unwrap().output;
     let source = tercet_testkit::counting::Counting::new(Memory::new("counted", bytes)).shared();
-    let file = File::from_source(source.clone(), OpenOptions::new()).unwrap();
+    let file = File::from_source(source.clone(), ReadOptions::new()).unwrap();
     source.reset();
     let scan = file.scan().columns(&["s"]).unwrap().filter(&Expr::parse("n = 54321").unwrap()).unwrap();
     let explained = scan.explain().unwrap();
@@ -434,7 +434,7 @@ fn opened(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Fil
     let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
     writer.append(columns).unwrap();
     let source = Memory::new("made", writer.finish().unwrap().output);
-    File::from_source(Arc::new(source), OpenOptions::new()).unwrap()
+    File::from_source(Arc::new(source), ReadOptions::new()).unwrap()
 }
 
 /// Bounds that are long are not in the footer, unless keys are looked up by them; what is found stays the same.

@@ -15,7 +15,7 @@ use tercet_tatami::search::{
     Document, Form, Query, Rank, SearchOptions, Segment, SegmentBuilder, SegmentOptions, analyze, build,
     score,
 };
-use tercet_tatami::{Expr, File, OpenOptions, Values, WriterOptions};
+use tercet_tatami::{Expr, File, ReadOptions, Values, WriterOptions};
 
 #[derive(Clone, Debug, Default)]
 struct Page {
@@ -61,7 +61,7 @@ fn built(pages: &[Page], options: SegmentOptions) -> Vec<u8> {
 
 fn opened(bytes: Vec<u8>) -> Segment {
     let source = Arc::new(Memory::new("segment", bytes));
-    File::from_source(source, OpenOptions::new()).unwrap().segment().unwrap().unwrap()
+    File::from_source(source, ReadOptions::new()).unwrap().segment().unwrap().unwrap()
 }
 
 struct Random(u64);
@@ -430,7 +430,7 @@ fn a_damaged_segment_is_noticed_or_right() {
     let pages = corpus(3, 40, 30);
     let bytes = built(&pages, SegmentOptions::new().snippet_only());
     let answer = |bytes: Vec<u8>| -> Result<_, tercet_tatami::Error> {
-        let file = File::from_source(Arc::new(Memory::new("segment", bytes)), OpenOptions::new())?;
+        let file = File::from_source(Arc::new(Memory::new("segment", bytes)), ReadOptions::new())?;
         let Some(segment) = file.segment()? else { return Ok(None) };
         let hits = segment.search("w0 w1 w2 w3", 10)?;
         let bits: Vec<(u32, u32)> = hits.iter().map(|hit| (hit.document, hit.score.to_bits())).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tercet_core::source::Memory;
 use tercet_tatami::wire::ids::Codec;
-use tercet_tatami::{Column, Field, File, OpenOptions, Schema, Type, Values, Writer, WriterOptions};
+use tercet_tatami::{Column, Field, File, ReadOptions, Schema, Type, Values, Writer, WriterOptions};
 
 const ROWS: u64 = 2000;
 
@@ -34,7 +34,7 @@ fn written(column: &Column, options: WriterOptions) -> Vec<u8> {
 }
 
 fn open(bytes: &[u8]) -> File {
-    File::from_source(Arc::new(Memory::new("test", bytes.to_vec())), OpenOptions::default()).unwrap()
+    File::from_source(Arc::new(Memory::new("test", bytes.to_vec())), ReadOptions::default()).unwrap()
 }
 
 fn seen(column: &Column) -> Vec<Option<Vec<u8>>> {

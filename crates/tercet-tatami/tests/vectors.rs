@@ -7,10 +7,10 @@ mod one_page;
 
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::wire::ids::{Encoding, page_flags, requires};
-use tercet_tatami::{Column, Field, File, OpenOptions, Type, Values, VerifyOptions, verify_source};
+use tercet_tatami::{Column, Field, File, ReadOptions, Type, Values, VerifyOptions, verify_source};
 
 /// Bytes as the specification prints them: digits, `"text"`, `00×12` for many.
 fn bytes(text: &str) -> Vec<u8> {
@@ -31,9 +31,9 @@ fn bytes(text: &str) -> Vec<u8> {
 fn open(bytes: &[u8]) -> File {
     let source = Arc::new(Memory::new("vector", bytes.to_vec()));
     let options = VerifyOptions::default().with_deep(true);
-    let report = verify_source(Arc::clone(&source) as _, options, &Silent).unwrap();
+    let report = verify_source(Arc::clone(&source) as _, options, &NoProgress).unwrap();
     assert!(report.ok, "{:?}", report.findings);
-    File::from_source(source, OpenOptions::new()).unwrap()
+    File::from_source(source, ReadOptions::new()).unwrap()
 }
 
 #[test]

@@ -12,8 +12,8 @@ use pages::Bytes;
 use tercet_core::Sink;
 use tercet_tatami::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
 use tercet_tatami::{
-    BatchError, Bitmap, Column, Fault, Field, Lists, OptionsError, Schema, SchemaError, Type, Values, Writer,
-    WriterOptions,
+    BatchError, Bitmap, Column, ErrorKind, Field, Lists, OptionsError, Schema, SchemaError, Type, Values,
+    Writer, WriterOptions,
 };
 
 fn writer(fields: Vec<Field>, options: WriterOptions) -> Writer<Cursor<Vec<u8>>> {
@@ -226,7 +226,7 @@ fn groups_end_by_rows_and_bytes() {
 fn refused(fields: Vec<Field>, columns: &[Column]) -> BatchError {
     let mut writer = writer(fields, WriterOptions::new());
     match writer.append(columns) {
-        Err(Fault::Batch(error)) => {
+        Err(ErrorKind::Batch(error)) => {
             assert_eq!(writer.rows(), 0);
             writer.finish().unwrap();
             *error
@@ -275,10 +275,10 @@ fn a_sort_key_must_rise_over_the_whole_file() {
     let nulls = ints(&[3, -9, 3, 4]).with_validity([true, false, true, true].into_iter().collect());
     sorted.append(&[nulls]).unwrap();
     let error = sorted.append(&[ints(&[4, 3])]).unwrap_err();
-    let Fault::Batch(error) = error else { panic!("{error:?}") };
+    let ErrorKind::Batch(error) = error else { panic!("{error:?}") };
     assert_eq!(*error, BatchError::Unsorted { column: "k".into(), row: 5 });
     let error = sorted.append(&[ints(&[2, 5])]).unwrap_err();
-    assert!(matches!(error, Fault::Batch(_)));
+    assert!(matches!(error, ErrorKind::Batch(_)));
     sorted.append(&[ints(&[4, 5])]).unwrap();
     assert_eq!(sorted.finish().unwrap().rows, 6);
     let mut free = writer(fields(), WriterOptions::new().with_require_sorted(false));
@@ -294,11 +294,11 @@ fn options_that_do_not_go_together_are_refused() {
     };
     let int = || Field::new("n", Type::Int32);
     let fault = create(int(), WriterOptions::interop().with_codec(Codec::Lz4));
-    assert!(matches!(fault, Fault::Options(OptionsError::CodecInterop { .. })), "{fault:?}");
+    assert!(matches!(fault, ErrorKind::Options(OptionsError::CodecInterop { .. })), "{fault:?}");
     let fault = create(int(), WriterOptions::new().with_codec(Codec::ZstdDict));
-    assert!(matches!(fault, Fault::Options(OptionsError::Codec { .. })), "{fault:?}");
+    assert!(matches!(fault, ErrorKind::Options(OptionsError::Codec { .. })), "{fault:?}");
     let fault = create(Field::list("l", Type::Int32), WriterOptions::interop());
-    assert!(matches!(fault, Fault::Schema(SchemaError::ListInterop { .. })), "{fault:?}");
+    assert!(matches!(fault, ErrorKind::Schema(SchemaError::ListInterop { .. })), "{fault:?}");
 }
 
 /// A sink that takes so many bytes and no more.
@@ -339,9 +339,9 @@ fn a_writer_that_failed_makes_no_file() {
     let create = |room| Writer::create(Full(Cursor::new(Vec::new()), room), schema(), options());
     assert!(create(63).is_err(), "no room for the header");
     let mut writer = create(100).unwrap();
-    assert!(matches!(writer.append(&[ints(&[1, 2, 3])]), Err(Fault::Write(_))));
-    assert!(matches!(writer.append(&[ints(&[4])]), Err(Fault::Write(_))), "nothing may follow");
-    assert!(matches!(writer.finish(), Err(Fault::Write(_))), "half a file is none");
+    assert!(matches!(writer.append(&[ints(&[1, 2, 3])]), Err(ErrorKind::Write(_))));
+    assert!(matches!(writer.append(&[ints(&[4])]), Err(ErrorKind::Write(_))), "nothing may follow");
+    assert!(matches!(writer.finish(), Err(ErrorKind::Write(_))), "half a file is none");
     let mut writer = create(1000).unwrap();
     writer.append(&[ints(&[1, 2, 3])]).unwrap();
     let whole = writer.finish().unwrap().output.len();

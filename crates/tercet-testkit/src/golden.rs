@@ -30,6 +30,6 @@ pub fn golden(format: &str) -> Option<PathBuf> {
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn skip(why: &str) {
-    eprintln!("skipped: {why}");
+fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
 }

@@ -15,13 +15,13 @@
 //!
 //! ```
 //! use std::io::Write;
-//! use tercet_core::publish::Staged;
+//! use tercet_core::publish::AtomicFile;
 //! use tercet_testkit::{faults, old_or_new};
 //!
 //! faults::for_each_fault(
 //!     |folder| std::fs::write(folder.join("a"), "old").unwrap(),
 //!     |disk, folder| {
-//!         let mut out = Staged::create_on(disk, &folder.join("a"))?;
+//!         let mut out = AtomicFile::create_on(disk, &folder.join("a"))?;
 //!         out.write_all(b"new")?;
 //!         out.publish()?;
 //!         Ok::<_, Box<dyn std::error::Error>>(())

@@ -27,7 +27,7 @@ pub enum Fault {
     /// Sends other bytes than asked for, and says so.
     OtherRange,
     /// Says nothing at all.
-    Silent,
+    NoProgress,
     /// Says what it will send, sends half of it, and then nothing.
     Hanging,
     /// Closes the connection instead of an answer.
@@ -207,7 +207,7 @@ fn serve(connection: &TcpStream, shared: &Mutex<State>) {
             Ok(true) => {}
             Ok(false) => {
                 let _ = out.flush();
-                if faults.iter().any(|fault| matches!(fault, Fault::Silent | Fault::Hanging)) {
+                if faults.iter().any(|fault| matches!(fault, Fault::NoProgress | Fault::Hanging)) {
                     wait_until_closed(connection);
                 }
                 return;

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use tercet_core::checksum::{self, Mismatch};
-use tercet_core::limits::within;
-use tercet_core::{ByteSource, Limits, Malformed, Site, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{ByteSource, Limits, Malformed, Reason, Site, Span};
 
 use crate::bounds::INLINE_BYTES;
-use crate::fault::{Fault, StaleWhy};
+use crate::error::{ErrorKind, StaleError};
 use crate::metadata::{HistoryRow, Metadata};
 use crate::wire::block::{Block, ZERO_DIGITS, find_digits};
 use crate::wire::directory::{self, Record};
@@ -47,7 +47,7 @@ pub(crate) struct Footer {
 
 impl Catalog {
     /// Reads and checks everything but the integrity block.
-    pub(crate) fn read(source: &dyn ByteSource, limits: &Limits) -> Result<Self, Fault> {
+    pub(crate) fn read(source: &dyn ByteSource, limits: &Limits) -> Result<Self, ErrorKind> {
         let mut catalog = Self::read_head(source, limits)?;
         if !catalog.superblock.has_footer() {
             return Ok(catalog);
@@ -58,14 +58,14 @@ impl Catalog {
         catalog.payload_end = payload_end.filter(|&end| end >= index_end).ok_or_else(|| {
             // The spills of the JSON text are longer than what lies before it.
             let site = Site { region: Region::FooterJson, field: "history_json", span: footer.json_span };
-            Malformed { site, why: Why::Overflow { what: "the sum of the lengths of text and spills" } }
+            Malformed { site, reason: Reason::Overflow { what: "the sum of the lengths of text and spills" } }
         })?;
         catalog.footer = Some(footer);
         Ok(catalog)
     }
 
     /// Reads and checks what lies before the payloads, as if there were no footer.
-    pub(crate) fn read_head(source: &dyn ByteSource, limits: &Limits) -> Result<Self, Fault> {
+    pub(crate) fn read_head(source: &dyn ByteSource, limits: &Limits) -> Result<Self, ErrorKind> {
         let file_len = source.len();
         let head = source.read_at(Span::first(SUPERBLOCK_LEN.min(file_len)))?;
         let superblock = Superblock::parse(&head, file_len)?;
@@ -105,7 +105,7 @@ impl Catalog {
     }
 
     /// The tilings of all datasets, in order.
-    pub(crate) fn grids(&self) -> Vec<Result<Grid, crate::fault::DatasetWhy>> {
+    pub(crate) fn grids(&self) -> Vec<Result<Grid, crate::error::DatasetError>> {
         self.records.iter().map(Grid::of).collect()
     }
 
@@ -116,18 +116,18 @@ impl Catalog {
     }
 
     /// Checks the footer against the block's checksum of it.
-    pub(crate) fn check_footer(&self, source: &dyn ByteSource) -> Result<(), Fault> {
+    pub(crate) fn check_footer(&self, source: &dyn ByteSource) -> Result<(), ErrorKind> {
         let span = self.footer_span();
         // Spills of version 2 may have any length.
-        within("the footer", span.len(), self.metadata_bytes)?;
+        check_limit("the footer", span.len(), self.metadata_bytes)?;
         let bytes = source.read_at(span)?;
-        let stale = || Fault::Stale { region: Region::Footer, span, why: StaleWhy::NoDigits };
+        let stale = || ErrorKind::Stale { region: Region::Footer, span, reason: StaleError::NoDigits };
         let digits = find_digits(&bytes).ok_or_else(stale)?;
         let expected = std::str::from_utf8(&bytes[digits.clone()]).ok().and_then(checksum::parse_hex8);
         let mut actual = checksum::crc32c(&bytes[..digits.start]);
         actual = checksum::crc32c_append(actual, ZERO_DIGITS);
         actual = checksum::crc32c_append(actual, &bytes[digits.end..]);
-        Mismatch::check_crc32c(expected.ok_or_else(stale)?, actual).map_err(|mismatch| Fault::Checksum {
+        Mismatch::check_crc32c(expected.ok_or_else(stale)?, actual).map_err(|mismatch| ErrorKind::Checksum {
             region: Region::Footer,
             span,
             mismatch,
@@ -135,16 +135,16 @@ impl Catalog {
     }
 
     /// Checks superblock, directory and index header against the block.
-    pub(crate) fn check_catalog(&self, source: &dyn ByteSource, block: &Block) -> Result<(), Fault> {
+    pub(crate) fn check_catalog(&self, source: &dyn ByteSource, block: &Block) -> Result<(), ErrorKind> {
         let span = self.checked_span();
         let actual = self.index.entry_count;
         if block.rows != Some(actual) {
-            let why = StaleWhy::Rows { expected: block.rows, actual };
-            return Err(Fault::Stale { region: Region::Catalog, span, why });
+            let reason = StaleError::Rows { expected: block.rows, actual };
+            return Err(ErrorKind::Stale { region: Region::Catalog, span, reason });
         }
         let crc = checksum::crc32c(&source.read_at(span)?);
         let expected = block.catalog_crc32c.unwrap_or(!crc);
-        Mismatch::check_crc32c(expected, crc).map_err(|mismatch| Fault::Checksum {
+        Mismatch::check_crc32c(expected, crc).map_err(|mismatch| ErrorKind::Checksum {
             region: Region::Catalog,
             span,
             mismatch,
@@ -156,7 +156,7 @@ fn read_directory(
     source: &dyn ByteSource,
     superblock: &Superblock,
     limits: &Limits,
-) -> Result<(Span, Vec<Record>, IndexHeader), Fault> {
+) -> Result<(Span, Vec<Record>, IndexHeader), ErrorKind> {
     if superblock.dataset_count == 0 {
         let none = IndexHeader { entry_count: 0, budget: MemoryBudget::default() };
         return Ok((Span::empty(SUPERBLOCK_LEN), Vec::new(), none));
@@ -168,7 +168,7 @@ fn read_directory(
         let have = file_len - SUPERBLOCK_LEN;
         return Err(Malformed {
             site: site("dataset_blob_len", len_span),
-            why: Why::Truncated { need: 8, have },
+            reason: Reason::Truncated { need: 8, have },
         }
         .into());
     }
@@ -176,34 +176,38 @@ fn read_directory(
     source.read_into(SUPERBLOCK_LEN, &mut blob_len)?;
     let blob_len = u64::from_le_bytes(blob_len);
     let Some(directory) = Span::at(RECORDS_AT, blob_len).filter(|span| span.end() <= file_len) else {
-        let why =
-            Why::OutOfBounds { offset: RECORDS_AT, len: blob_len, end: file_len, what: "the file's bytes" };
-        return Err(Malformed { site: site("dataset_blob_len", len_span), why }.into());
+        let reason = Reason::OutOfBounds {
+            offset: RECORDS_AT,
+            len: blob_len,
+            end: file_len,
+            what: "the file's bytes",
+        };
+        return Err(Malformed { site: site("dataset_blob_len", len_span), reason }.into());
     };
-    within("the dataset directory", blob_len, limits.metadata_bytes)?;
+    check_limit("the dataset directory", blob_len, limits.metadata_bytes)?;
     let records = directory::parse(&source.read_at(directory)?, superblock.dataset_count)?;
 
     let expected = align8(directory.end()).unwrap_or(u64::MAX);
     let index = superblock.index_span();
-    let fault = |field, start, why| {
+    let fault = |field, start, reason| {
         let span = Span::at(start, 8).unwrap_or(Span::empty(start));
-        Malformed { site: Site { region: Region::Superblock, field, span }, why }
+        Malformed { site: Site { region: Region::Superblock, field, span }, reason }
     };
     if index.start() != expected {
         let because = "the index follows the directory";
-        let why = Why::Disagrees { found: index.start(), expected, because };
-        return Err(fault("chunk_index_offset", 16, why).into());
+        let reason = Reason::Mismatch { found: index.start(), expected, because };
+        return Err(fault("chunk_index_offset", 16, reason).into());
     }
     let Some(header) = index.slice(0, INDEX_HEADER_LEN) else {
-        let why = Why::Truncated { need: INDEX_HEADER_LEN, have: index.len() };
-        return Err(fault("chunk_index_length", 24, why).into());
+        let reason = Reason::Truncated { need: INDEX_HEADER_LEN, have: index.len() };
+        return Err(fault("chunk_index_length", 24, reason).into());
     };
     let header = IndexHeader::parse(&source.read_at(header)?, index)?;
     Ok((directory, records, header))
 }
 
 impl Footer {
-    fn read(source: &dyn ByteSource, index_end: u64, limits: &Limits) -> Result<Self, Fault> {
+    fn read(source: &dyn ByteSource, index_end: u64, limits: &Limits) -> Result<Self, ErrorKind> {
         let (tail, json_span) = read_tail(source)?;
         check_text(json_span, limits)?;
         let mut json = Json::parse(&source.read_at(json_span)?, json_span)?;
@@ -231,15 +235,15 @@ impl Footer {
 const TEXT_GROWTH: u64 = 128;
 
 /// Checks the memory a text may need before it is parsed. 64 KiB, the most a footer's text can have, is always read.
-fn check_text(span: Span, limits: &Limits) -> Result<(), Fault> {
+fn check_text(span: Span, limits: &Limits) -> Result<(), ErrorKind> {
     if span.len() > INLINE_BYTES as u64 {
-        within("the text of the footer", span.len().saturating_mul(TEXT_GROWTH), limits.metadata_bytes)?;
+        check_limit("the text of the footer", span.len().saturating_mul(TEXT_GROWTH), limits.metadata_bytes)?;
     }
     Ok(())
 }
 
 /// Reads the last 16 bytes and finds the JSON text.
-pub(crate) fn read_tail(source: &dyn ByteSource) -> Result<(Tail, Span), Fault> {
+pub(crate) fn read_tail(source: &dyn ByteSource) -> Result<(Tail, Span), ErrorKind> {
     let len = source.len();
     let bytes: Bytes = match len.checked_sub(TAIL_LEN).and_then(|start| Span::between(start, len)) {
         Some(span) => source.read_at(span)?,

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
 use tercet_core::checksum::{self, Mismatch};
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, DType, Element, Shape, TensorView};
 
-use crate::fault::{ChunkWhy, Error, Fault};
+use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{ChunkPlace, Dataset};
 use crate::wire::ids::Codec;
 
@@ -77,8 +77,8 @@ impl Dataset<'_> {
     }
 
     /// The stored bytes of a chunk, checked against their checksum.
-    pub(crate) fn fetch(&self, tile: &[u64], place: &ChunkPlace) -> Result<Bytes, Fault> {
-        within("a stored chunk", place.span.len(), self.file.options.limits.chunk_bytes)?;
+    pub(crate) fn fetch(&self, tile: &[u64], place: &ChunkPlace) -> Result<Bytes, ErrorKind> {
+        check_limit("a stored chunk", place.span.len(), self.file.options.limits.chunk_bytes)?;
         let stored = self.file.source.read_at(place.span)?;
         if let Some(expected) = self.expected_crc(place)? {
             self.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
@@ -87,8 +87,8 @@ impl Dataset<'_> {
     }
 
     /// Memory for a decoded chunk, within the limits.
-    pub(crate) fn room(&self, place: &ChunkPlace) -> Result<Vec<u8>, Fault> {
-        let len = within("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
+    pub(crate) fn room(&self, place: &ChunkPlace) -> Result<Vec<u8>, ErrorKind> {
+        let len = check_limit("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
         let mut room = Vec::new();
         let failed = |_| tercet_core::tensor::OutOfMemory { bytes: len };
         room.try_reserve_exact(len).map_err(failed)?;
@@ -103,7 +103,7 @@ impl Dataset<'_> {
         place: &ChunkPlace,
         stored: &[u8],
         raw: &mut [u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let decoded = match place.codec {
             Codec::Raw => {
                 raw.copy_from_slice(stored);
@@ -111,12 +111,13 @@ impl Dataset<'_> {
             }
             Codec::Zstd => zstd::decode(stored, raw),
         };
-        decoded
-            .map_err(|error| self.chunk_fault(tile, place.row, place.span, ChunkWhy::Codec(Box::new(error))))
+        decoded.map_err(|error| {
+            self.chunk_fault(tile, place.row, place.span, ChunkError::Codec(Box::new(error)))
+        })
     }
 
     /// Fetches, checks and decodes a whole chunk straight into `out`, which has its length.
-    pub(crate) fn load(&self, tile: &[u64], place: &ChunkPlace, out: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn load(&self, tile: &[u64], place: &ChunkPlace, out: &mut [u8]) -> Result<(), ErrorKind> {
         let source = &self.file.source;
         if place.codec == Codec::Zstd {
             let stored = self.fetch(tile, place)?;
@@ -143,7 +144,7 @@ impl Dataset<'_> {
         self.check_crc(tile, place, expected, crc)
     }
 
-    pub(crate) fn expected_crc(&self, place: &ChunkPlace) -> Result<Option<u32>, Fault> {
+    pub(crate) fn expected_crc(&self, place: &ChunkPlace) -> Result<Option<u32>, ErrorKind> {
         match &self.file.guard {
             Some(guard) => guard.row_crc(&self.file.source, place.row),
             None => Ok(None),
@@ -156,8 +157,8 @@ impl Dataset<'_> {
         place: &ChunkPlace,
         expected: u32,
         actual: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         Mismatch::check_crc32c(expected, actual)
-            .map_err(|mismatch| self.chunk_fault(tile, place.row, place.span, ChunkWhy::Checksum(mismatch)))
+            .map_err(|mismatch| self.chunk_fault(tile, place.row, place.span, ChunkError::Checksum(mismatch)))
     }
 }

@@ -10,7 +10,7 @@ use std::io::{Seek, SeekFrom, Write};
 use tercet_core::tensor::{AxisSlice, Buffer};
 use tercet_core::{Progress, Selection};
 
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;
 use crate::grid::Grid;
 use crate::read::dense_strides;
@@ -19,7 +19,7 @@ use crate::read::dense_strides;
 pub(crate) const BLOCK_BYTES: u64 = 32 << 20;
 
 /// Makes a dense block: what is selected, the numbers of its first position, and where it goes.
-pub(crate) type Fill<'f> = dyn Fn(&Selection, &[u64], &mut [u8]) -> Result<(), Fault> + Sync + 'f;
+pub(crate) type Fill<'f> = dyn Fn(&Selection, &[u64], &mut [u8]) -> Result<(), ErrorKind> + Sync + 'f;
 
 /// A planned export: which blocks, in which order. Nothing is read yet.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl<'a> Dataset<'a> {
         selection: &Selection,
         block_bytes: u64,
         split: bool,
-    ) -> Result<Export<'a>, Fault> {
+    ) -> Result<Export<'a>, ErrorKind> {
         let grid = self.checked_grid()?;
         let bytes = self.selection_bytes(grid, selection)?;
         self.check_touched(grid, selection)?;
@@ -110,7 +110,8 @@ impl Export<'_> {
             let needs_seek = std::io::Error::other("this selection cannot be written without seeking");
             return Err(self.dataset.file.error(needs_seek.into()));
         }
-        let written = self.run(&self.plain(progress), |_, bytes| out.write_all(bytes).map_err(Fault::from));
+        let written =
+            self.run(&self.plain(progress), |_, bytes| out.write_all(bytes).map_err(ErrorKind::from));
         written.map_err(|fault| self.dataset.file.error(fault))
     }
 
@@ -138,8 +139,8 @@ impl Export<'_> {
     pub(crate) fn each_run(
         &self,
         fill: &Fill<'_>,
-        mut put: impl FnMut(u64, &[u8]) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut put: impl FnMut(u64, &[u8]) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
         let shape = self.selection.shape();
         let size = self.dataset.checked_grid()?.dtype().size();
         let strides = dense_strides(&shape, size);
@@ -155,16 +156,16 @@ impl Export<'_> {
     fn plain<'f>(
         &'f self,
         progress: &'f dyn Progress,
-    ) -> impl Fn(&Selection, &[u64], &mut [u8]) -> Result<(), Fault> + Sync + 'f {
-        move |selection, _, out| self.dataset.read_into(selection, out, progress).map_err(Error::into_fault)
+    ) -> impl Fn(&Selection, &[u64], &mut [u8]) -> Result<(), ErrorKind> + Sync + 'f {
+        move |selection, _, out| self.dataset.read_into(selection, out, progress).map_err(Error::into_kind)
     }
 
     /// Makes block after block, one ahead of the one being written.
     fn run(
         &self,
         fill: &Fill<'_>,
-        mut write: impl FnMut(&[(u64, u64)], &[u8]) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut write: impl FnMut(&[(u64, u64)], &[u8]) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
         let mut ready: Option<(Vec<(u64, u64)>, Buffer)> = None;
         let mut spare: Option<Buffer> = None;
         let mut blocks = self.blocks();
@@ -212,7 +213,7 @@ impl Export<'_> {
         block: Vec<(u64, u64)>,
         reuse: Option<Buffer>,
         fill: &Fill<'_>,
-    ) -> Result<(Vec<(u64, u64)>, Buffer), Fault> {
+    ) -> Result<(Vec<(u64, u64)>, Buffer), ErrorKind> {
         let axes = self.selection.axes().iter().zip(&block);
         let slices = axes.map(|(slice, &(first, count))| AxisSlice {
             start: slice.start + first * slice.step,
@@ -237,8 +238,8 @@ fn for_each_run(
     block: &[(u64, u64)],
     shape: &[u64],
     size: usize,
-    mut visit: impl FnMut(&[u64], std::ops::Range<usize>) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    mut visit: impl FnMut(&[u64], std::ops::Range<usize>) -> Result<(), ErrorKind>,
+) -> Result<(), ErrorKind> {
     // Trailing axes that the block covers whole belong to one run, and one more axis.
     let whole = block.iter().zip(shape).rev().take_while(|((_, count), extent)| count == *extent).count();
     let outer = block.len().saturating_sub(whole + 1);
@@ -265,7 +266,7 @@ mod tests {
     use std::io::Cursor;
 
     use proptest::prelude::*;
-    use tercet_core::progress::Silent;
+    use tercet_core::progress::NoProgress;
     use tercet_core::{DType, TensorView};
 
     use super::*;
@@ -302,14 +303,14 @@ mod tests {
             let export = dataset.plan_export(&selection, block_bytes, split).unwrap();
             prop_assert_eq!(export.bytes(), expected.bytes().len() as u64);
             let mut out = Cursor::new(vec![7; 3]);
-            export.write_at(&mut out, 3, &Silent).unwrap();
+            export.write_at(&mut out, 3, &NoProgress).unwrap();
             prop_assert_eq!(&out.get_ref()[3..], expected.bytes());
             let mut stream = Vec::new();
             if export.is_sequential() {
-                export.stream(&mut stream, &Silent).unwrap();
+                export.stream(&mut stream, &NoProgress).unwrap();
                 prop_assert_eq!(&stream[..], expected.bytes());
             } else {
-                prop_assert!(export.stream(&mut stream, &Silent).is_err());
+                prop_assert!(export.stream(&mut stream, &NoProgress).is_err());
             }
         }
     }

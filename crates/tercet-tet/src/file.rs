@@ -7,7 +7,7 @@ pub use tercet_core::source::Access;
 use tercet_core::{ByteSource, DType, Limits, Selection, Span};
 
 use crate::catalog::Catalog;
-use crate::fault::{DatasetWhy, Error, Fault};
+use crate::error::{DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
 use crate::guard::{self, Guard, Protection};
 use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
@@ -20,7 +20,7 @@ use crate::wire::superblock::Superblock;
 /// How to open a file.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct OpenOptions {
+pub struct ReadOptions {
     /// Mapped or by positional reads.
     pub access: Access,
     /// Read without checking checksums; statistics are not used either.
@@ -28,10 +28,10 @@ pub struct OpenOptions {
     /// The largest sizes accepted.
     pub limits: Limits,
     /// For repairs: read what can be read, and check chunks by whatever is left of the block.
-    pub(crate) mending: bool,
+    pub(crate) recovery: bool,
 }
 
-impl OpenOptions {
+impl ReadOptions {
     /// Mapped, checked, with default limits.
     pub fn new() -> Self {
         Self::default()
@@ -51,8 +51,8 @@ impl OpenOptions {
 
     /// For repairs: read what can be read.
     #[cfg(any(unix, windows))]
-    pub(crate) fn mending() -> Self {
-        Self { ignore_checksums: true, mending: true, ..Self::default() }
+    pub(crate) fn recovery() -> Self {
+        Self { ignore_checksums: true, recovery: true, ..Self::default() }
     }
 
     /// Sets the limits.
@@ -86,9 +86,9 @@ impl OpenOptions {
 #[derive(Debug)]
 pub struct File {
     pub(crate) source: Arc<dyn ByteSource>,
-    pub(crate) options: OpenOptions,
+    pub(crate) options: ReadOptions,
     pub(crate) catalog: Catalog,
-    pub(crate) grids: Vec<Result<Grid, DatasetWhy>>,
+    pub(crate) grids: Vec<Result<Grid, DatasetError>>,
     pub(crate) rows: Rows,
     pub(crate) guard: Option<Guard>,
     protection: Protection,
@@ -108,15 +108,15 @@ impl File {
     /// ```
     #[cfg(any(unix, windows))]
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        OpenOptions::default().open(path)
+        ReadOptions::default().open(path)
     }
 
     /// Opens a file that is in memory.
     pub fn from_bytes(name: &str, bytes: impl Into<bytes::Bytes>) -> Result<Self, Error> {
-        OpenOptions::default().open_source(Arc::new(tercet_core::source::Memory::new(name, bytes)))
+        ReadOptions::default().open_source(Arc::new(tercet_core::source::Memory::new(name, bytes)))
     }
 
-    fn read(source: Arc<dyn ByteSource>, options: OpenOptions) -> Result<Self, Fault> {
+    fn read(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, ErrorKind> {
         let catalog = Catalog::read(&source, &options.limits)?;
         let (guard, protection) = guard::open(&catalog, &source, &options)?;
         let grids = catalog.grids();
@@ -127,9 +127,9 @@ impl File {
     /// Opens a file whose footer is damaged, as if it had none.
     #[cfg(any(unix, windows))]
     pub(crate) fn open_headless(path: &Path) -> Result<Self, Error> {
-        let error = |fault: Fault| Error::new(path.to_string_lossy().into(), fault);
+        let error = |fault: ErrorKind| Error::new(path.to_string_lossy().into(), fault);
         let source = tercet_core::source::Mmap::open(path).map_err(|source| error(source.into()))?;
-        let options = OpenOptions::new();
+        let options = ReadOptions::new();
         let catalog = Catalog::read_head(&source, &options.limits).map_err(error)?;
         let grids = catalog.grids();
         let rows = Rows::new(&catalog, &grids);
@@ -226,7 +226,7 @@ impl File {
                 .collect();
             let more = if self.catalog.records.len() > 8 { ", …" } else { "" };
             let available = format!("{}{more}", names.join(", ")).into();
-            self.error(Fault::NoSuchDataset { name: name.into(), available })
+            self.error(ErrorKind::NoSuchDataset { name: name.into(), available })
         })?;
         Ok(Dataset { file: self, id })
     }
@@ -254,7 +254,7 @@ impl File {
         }
     }
 
-    pub(crate) fn error(&self, fault: Fault) -> Error {
+    pub(crate) fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.source.name().clone(), fault)
     }
 }
@@ -315,8 +315,9 @@ impl<'a> Dataset<'a> {
         self.checked_grid().map_err(|fault| self.file.error(fault))
     }
 
-    pub(crate) fn checked_grid(&self) -> Result<&'a Grid, Fault> {
-        let bad = |why: &DatasetWhy| Fault::BadDataset { dataset: self.name().into(), why: *why };
+    pub(crate) fn checked_grid(&self) -> Result<&'a Grid, ErrorKind> {
+        let bad =
+            |reason: &DatasetError| ErrorKind::BadDataset { dataset: self.name().into(), reason: *reason };
         self.file.grids[self.id].as_ref().map_err(bad)
     }
 
@@ -353,27 +354,27 @@ impl<'a> Dataset<'a> {
         self.place(tile).map_err(|fault| self.file.error(fault))
     }
 
-    pub(crate) fn place(&self, tile: &[u64]) -> Result<ChunkPlace, Fault> {
+    pub(crate) fn place(&self, tile: &[u64]) -> Result<ChunkPlace, ErrorKind> {
         let grid = self.checked_grid()?;
         if grid.linear(tile).is_none() {
-            return Err(Fault::NoSuchChunk { dataset: self.name().into(), tile: tile.into() });
+            return Err(ErrorKind::NoSuchChunk { dataset: self.name().into(), tile: tile.into() });
         }
         let file = self.file;
         // Datasets are counted with 32 bits in the file.
         let id = u32::try_from(self.id).unwrap_or(u32::MAX);
         let found = file.rows.find(&file.row_context(), id, grid, tile)?;
         let Some((number, row)) = found else {
-            return Err(Fault::MissingChunk { dataset: self.name().into(), tile: tile.into() });
+            return Err(ErrorKind::MissingChunk { dataset: self.name().into(), tile: tile.into() });
         };
         let vouched = file.guard.as_ref().is_none_or(|guard| guard.vouches_for(number));
         if !vouched && !file.rows.is_canonical(id, grid, tile, number) {
-            return Err(Fault::MissingChunk { dataset: self.name().into(), tile: tile.into() });
+            return Err(ErrorKind::MissingChunk { dataset: self.name().into(), tile: tile.into() });
         }
         let (codec, span) = row.check(number, file.rows.row_start(number), file.catalog.payload_end)?;
         let expected = grid.tile_bytes(tile);
         if row.raw_byte_len != expected {
-            let why = crate::fault::ChunkWhy::RawLength { expected, found: row.raw_byte_len };
-            return Err(self.chunk_fault(tile, number, span, why));
+            let reason = crate::error::ChunkError::RawLength { expected, found: row.raw_byte_len };
+            return Err(self.chunk_fault(tile, number, span, reason));
         }
         Ok(ChunkPlace { row: number, span, codec, raw_len: expected })
     }
@@ -394,8 +395,8 @@ impl<'a> Dataset<'a> {
         tile: &[u64],
         row: u64,
         span: Span,
-        why: crate::fault::ChunkWhy,
-    ) -> Fault {
-        Fault::Chunk { dataset: self.name().into(), tile: tile.into(), row, span, why }
+        reason: crate::error::ChunkError,
+    ) -> ErrorKind {
+        ErrorKind::Chunk { dataset: self.name().into(), tile: tile.into(), row, span, reason }
     }
 }

@@ -2,7 +2,7 @@
 
 use tercet_core::{DType, Selection};
 
-use crate::fault::DatasetWhy;
+use crate::error::DatasetError;
 use crate::wire::directory::Record;
 use crate::wire::ids::{MAX_RANK, dtype_of};
 
@@ -19,27 +19,27 @@ pub struct Grid {
 
 impl Grid {
     /// A tiling. `chunk_shape` need not divide `shape`; tiles at the edge are clipped.
-    pub fn new(dtype: DType, shape: &[u64], chunk_shape: &[u64]) -> Result<Self, DatasetWhy> {
+    pub fn new(dtype: DType, shape: &[u64], chunk_shape: &[u64]) -> Result<Self, DatasetError> {
         if let Some(axis) = shape.iter().position(|&extent| extent == 0) {
-            return Err(DatasetWhy::ZeroShape { axis });
+            return Err(DatasetError::ZeroShape { axis });
         }
         if let Some(axis) = chunk_shape.iter().position(|&extent| extent == 0) {
-            return Err(DatasetWhy::ZeroChunk { axis });
+            return Err(DatasetError::ZeroChunk { axis });
         }
         let counts: Vec<u64> =
             shape.iter().zip(chunk_shape).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect();
         let product = |numbers: &[u64]| numbers.iter().try_fold(1u64, |a, &b| a.checked_mul(b));
         let bytes = product(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
         let (Some(tiles), Some(bytes)) = (product(&counts), bytes) else {
-            return Err(DatasetWhy::TooLarge);
+            return Err(DatasetError::TooLarge);
         };
         let (shape, chunk_shape) = (shape.to_vec(), chunk_shape.to_vec());
         Ok(Self { dtype, shape, chunk_shape, counts, tiles, bytes })
     }
 
     /// The tiling that a directory record describes.
-    pub(crate) fn of(record: &Record) -> Result<Self, DatasetWhy> {
-        let dtype = dtype_of(record.dtype_tag).ok_or(DatasetWhy::UnknownDType { tag: record.dtype_tag })?;
+    pub(crate) fn of(record: &Record) -> Result<Self, DatasetError> {
+        let dtype = dtype_of(record.dtype_tag).ok_or(DatasetError::UnknownDType { tag: record.dtype_tag })?;
         Self::new(dtype, &record.shape, &record.chunk_shape)
     }
 
@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn impossible_grids_are_refused() {
-        assert_eq!(Grid::new(DType::U8, &[0], &[1]), Err(DatasetWhy::ZeroShape { axis: 0 }));
-        assert_eq!(Grid::new(DType::U8, &[1, 1], &[1, 0]), Err(DatasetWhy::ZeroChunk { axis: 1 }));
-        assert_eq!(Grid::new(DType::U16, &[1 << 63, 1], &[1, 1]), Err(DatasetWhy::TooLarge));
+        assert_eq!(Grid::new(DType::U8, &[0], &[1]), Err(DatasetError::ZeroShape { axis: 0 }));
+        assert_eq!(Grid::new(DType::U8, &[1, 1], &[1, 0]), Err(DatasetError::ZeroChunk { axis: 1 }));
+        assert_eq!(Grid::new(DType::U16, &[1 << 63, 1], &[1, 1]), Err(DatasetError::TooLarge));
         let huge = Grid::new(DType::U8, &[u64::MAX], &[u64::MAX - 1]).unwrap();
         assert_eq!(huge.window(0, 1), (u64::MAX - 1, u64::MAX));
     }

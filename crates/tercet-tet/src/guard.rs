@@ -9,8 +9,8 @@ use tercet_core::{ByteSource, Span};
 
 use crate::Region;
 use crate::catalog::Catalog;
-use crate::fault::Fault;
-use crate::file::OpenOptions;
+use crate::error::ErrorKind;
+use crate::file::ReadOptions;
 use crate::wire::block::{Block, CRC_LEN, Column, LongLabels, STATS_LEN, runs};
 use crate::wire::ids::RUN_ROWS;
 
@@ -54,14 +54,14 @@ pub(crate) struct Guard {
 pub(crate) fn open(
     catalog: &Catalog,
     source: &dyn ByteSource,
-    options: &OpenOptions,
-) -> Result<(Option<Guard>, Protection), Fault> {
+    options: &ReadOptions,
+) -> Result<(Option<Guard>, Protection), ErrorKind> {
     let ignore = options.ignore_checksums;
     let Some(value) = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref()) else {
         return Ok((None, if ignore { Protection::Ignored } else { Protection::Absent }));
     };
-    if options.mending {
-        return Ok((mending(catalog), Protection::Ignored));
+    if options.recovery {
+        return Ok((recovery(catalog), Protection::Ignored));
     }
     if ignore {
         return Ok((None, Protection::Ignored));
@@ -82,7 +82,7 @@ pub(crate) fn open(
 /// What a damaged file's block can still prove: which chunks are as they were written.
 ///
 /// The block itself may be damaged; then a good chunk may look bad, but never a bad one good.
-fn mending(catalog: &Catalog) -> Option<Guard> {
+fn recovery(catalog: &Catalog) -> Option<Guard> {
     let rows = catalog.index.entry_count;
     let mut block = catalog.block().filter(|block| block.rows == Some(rows))?;
     (block.row_stats, block.stats_crc32c) = (None, None);
@@ -109,13 +109,13 @@ impl Guard {
         run: u64,
         bytes: &[u8],
         span: Span,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         if is_set(&self.index_runs, run) {
             return Ok(());
         }
         match (self.recheck_index_run(source, run, bytes, span), &self.doubtful_runs) {
             (Ok(()), _) => {}
-            (Err(Fault::Checksum { .. }), Some(doubtful)) => set(doubtful, run),
+            (Err(ErrorKind::Checksum { .. }), Some(doubtful)) => set(doubtful, run),
             (Err(fault), _) => return Err(fault),
         }
         set(&self.index_runs, run);
@@ -134,11 +134,11 @@ impl Guard {
         run: u64,
         bytes: &[u8],
         span: Span,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let Some(column) = &self.block.index_crc32c else { return Ok(()) };
         let expected = crc_entry(column, source, run)?;
         let (first, end) = run_rows(run, self.rows);
-        Mismatch::check_crc32c(expected, checksum::crc32c(bytes)).map_err(|mismatch| Fault::Checksum {
+        Mismatch::check_crc32c(expected, checksum::crc32c(bytes)).map_err(|mismatch| ErrorKind::Checksum {
             region: Region::IndexRun { first, end },
             span,
             mismatch,
@@ -146,13 +146,13 @@ impl Guard {
     }
 
     /// The stored checksum of a chunk, if there is one.
-    pub(crate) fn row_crc(&self, source: &dyn ByteSource, row: u64) -> Result<Option<u32>, Fault> {
+    pub(crate) fn row_crc(&self, source: &dyn ByteSource, row: u64) -> Result<Option<u32>, ErrorKind> {
         let column = self.block.row_crc32c.as_ref();
         column.map(|column| crc_entry(column, source, row)).transpose()
     }
 
     /// The statistics of a chunk, checked, if there are any.
-    pub(crate) fn row_stats(&self, source: &dyn ByteSource, row: u64) -> Result<Option<[u8; 48]>, Fault> {
+    pub(crate) fn row_stats(&self, source: &dyn ByteSource, row: u64) -> Result<Option<[u8; 48]>, ErrorKind> {
         let (Some(stats), Some(crcs)) = (&self.block.row_stats, &self.block.stats_crc32c) else {
             return Ok(None);
         };
@@ -166,7 +166,7 @@ impl Guard {
                 Column::Inline(_) => Span::empty(0),
             };
             Mismatch::check_crc32c(expected, checksum::crc32c(&bytes)).map_err(|mismatch| {
-                Fault::Checksum { region: Region::StatsRun { first, end }, span, mismatch }
+                ErrorKind::Checksum { region: Region::StatsRun { first, end }, span, mismatch }
             })?;
             set(&self.stats_runs, run);
         }
@@ -189,7 +189,7 @@ pub(crate) fn column_bytes(
     source: &dyn ByteSource,
     offset: u64,
     len: u64,
-) -> Result<Bytes, Fault> {
+) -> Result<Bytes, ErrorKind> {
     match column {
         Column::Inline(bytes) => {
             let range = Span::at(offset, len).and_then(Span::to_range).unwrap_or_default();
@@ -202,7 +202,7 @@ pub(crate) fn column_bytes(
     }
 }
 
-fn crc_entry(column: &Column, source: &dyn ByteSource, number: u64) -> Result<u32, Fault> {
+fn crc_entry(column: &Column, source: &dyn ByteSource, number: u64) -> Result<u32, ErrorKind> {
     let bytes = match column {
         // The hot path: no allocation.
         Column::Inline(bytes) => {

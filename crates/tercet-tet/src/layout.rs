@@ -8,7 +8,7 @@ use tercet_codec::bytes::zstd;
 use tercet_core::{DType, Sink};
 
 use crate::bounds::{self, Breach, COORD_LABELS, INLINE_BYTES, SPILL_BYTES};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata};
 use crate::wire::block::LongLabels;
@@ -99,7 +99,7 @@ impl Layout {
             });
         }
         let grid = Grid::new(dtype, shape, chunk_shape)
-            .map_err(|why| LayoutError::Dataset { dataset: of(), why })?;
+            .map_err(|reason| LayoutError::Dataset { dataset: of(), reason })?;
         Ok(self.push(name, grid))
     }
 
@@ -210,7 +210,7 @@ impl Layout {
         self,
         path: impl AsRef<Path>,
         options: WriterOptions,
-    ) -> Result<Writer<tercet_core::publish::Staged>, Error> {
+    ) -> Result<Writer<tercet_core::publish::AtomicFile>, Error> {
         let path = path.as_ref();
         self.create_on(std::sync::Arc::new(tercet_core::publish::RealDisk), path, options)
     }
@@ -222,12 +222,12 @@ impl Layout {
         disk: std::sync::Arc<dyn tercet_core::publish::Disk>,
         path: &Path,
         options: WriterOptions,
-    ) -> Result<Writer<tercet_core::publish::Staged>, Error> {
+    ) -> Result<Writer<tercet_core::publish::AtomicFile>, Error> {
         let name = path.to_string_lossy();
         self.check(options).map_err(|error| Error::new(name.as_ref().into(), error.into()))?;
-        let staged = tercet_core::publish::Staged::create_on(disk, path)
+        let atomic_file = tercet_core::publish::AtomicFile::create_on(disk, path)
             .map_err(|error| Error::new(name.as_ref().into(), error.into()))?;
-        self.write_to(&name, staged, options)
+        self.write_to(&name, atomic_file, options)
     }
 
     /// Starts to write to a sink. `name` appears in errors.
@@ -240,7 +240,7 @@ impl Layout {
         if options.record_history && options.profile == Profile::Tercet && self.history.is_empty() {
             self.history.push(HistoryRow::now("create", concat!("tercet ", env!("CARGO_PKG_VERSION"))));
         }
-        let ready = self.check(options).map_err(Fault::from);
+        let ready = self.check(options).map_err(ErrorKind::from);
         let writer = ready.and_then(|()| Writer::new(self, name, sink, options, &[]));
         writer.map_err(|fault| Error::new(name.into(), fault))
     }

@@ -52,6 +52,7 @@
 mod bounds;
 mod catalog;
 mod chunk;
+mod error;
 #[expect(
     clippy::inline_always,
     reason = "kernels are compiled for each instruction set only where they are inlined"
@@ -66,7 +67,6 @@ mod chunk;
 #[expect(clippy::float_cmp, reason = "equal is what is meant")]
 mod exec;
 mod export;
-mod fault;
 mod file;
 mod grid;
 mod guard;
@@ -92,9 +92,9 @@ mod zones;
 
 pub use bounds::Breach;
 pub use chunk::Chunk;
+pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleError, TargetError};
 pub use export::Export;
-pub use fault::{ChunkWhy, DatasetWhy, Error, Fault, StaleWhy, TargetWhy};
-pub use file::{Access, ChunkPlace, Dataset, File, OpenOptions};
+pub use file::{Access, ChunkPlace, Dataset, File, ReadOptions};
 pub use grid::Grid;
 pub use guard::Protection;
 pub use layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
@@ -103,7 +103,7 @@ pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
 pub use query::answer::{Answer, Catalog, Execution, Explain, Found, Preview, Value};
 pub use query::document::{Device, Gpus, UnknownDevice};
-pub use query::error::{QueryError, QueryWhy};
+pub use query::error::{QueryError, QueryErrorKind};
 pub use query::operation::{Kind, Method, Scalar};
 pub use query::run::RunOptions;
 pub use query::tree::Syntax;

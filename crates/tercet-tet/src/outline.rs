@@ -2,7 +2,7 @@
 
 use tercet_core::{ByteSource as _, Outline, Span, escape};
 
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::wire::block::{Block, Column};
 use crate::wire::directory::Record;
@@ -27,7 +27,7 @@ impl File {
     }
 
     /// Puts the bytes of fields that mean nothing into their leaves: other writers may have left something there.
-    fn show_ignored(&self, node: &mut Outline) -> Result<(), Fault> {
+    fn show_ignored(&self, node: &mut Outline) -> Result<(), ErrorKind> {
         if node.value.as_deref() == Some(IGNORED) {
             let bytes = self.source.read_at(node.span)?;
             let zero = bytes.iter().all(|&byte| byte == 0);
@@ -37,7 +37,7 @@ impl File {
         node.parts.iter_mut().try_for_each(|part| self.show_ignored(part))
     }
 
-    fn draw(&self, max_rows: u64) -> Result<Outline, Fault> {
+    fn draw(&self, max_rows: u64) -> Result<Outline, ErrorKind> {
         let mut root = Outline::region("file", Span::first(self.len()));
         root.parts.push(self.draw_superblock());
         if !self.catalog.records.is_empty() {
@@ -85,7 +85,7 @@ impl File {
         out
     }
 
-    fn draw_index(&self, max_rows: u64) -> Result<(Outline, Outline), Fault> {
+    fn draw_index(&self, max_rows: u64) -> Result<(Outline, Outline), ErrorKind> {
         let span = self.catalog.superblock.index_span();
         let mut index = Outline::region("chunk index", span);
         let header = span.slice(0, INDEX_HEADER_LEN).unwrap_or(span);
@@ -142,7 +142,7 @@ impl File {
         out
     }
 
-    fn draw_footer(&self) -> Result<Outline, Fault> {
+    fn draw_footer(&self) -> Result<Outline, ErrorKind> {
         let catalog = &self.catalog;
         let mut out = Outline::region("footer", catalog.footer_span());
         let Some(footer) = &catalog.footer else { return Ok(out) };
@@ -167,7 +167,7 @@ impl File {
     }
 
     /// The beginning of a text in the file.
-    fn text(&self, span: Span) -> Result<String, Fault> {
+    fn text(&self, span: Span) -> Result<String, ErrorKind> {
         let bytes = self.source.read_at(span)?;
         let text = String::from_utf8_lossy(&bytes);
         let shown: String = text.chars().take(SHOWN_TEXT).collect();

@@ -6,14 +6,14 @@
 
 use rayon::prelude::*;
 use tercet_core::checksum;
-use tercet_core::limits::within;
-use tercet_core::progress::Silent;
+use tercet_core::limits::check_limit;
+use tercet_core::progress::NoProgress;
 use tercet_core::tensor::BoxCopy;
-use tercet_core::{ByteSource as _, Malformed, Progress, Selection, Site, Tensor, Why};
+use tercet_core::{ByteSource as _, Malformed, Progress, Reason, Selection, Site, Tensor};
 
 use crate::Region;
 use crate::chunk::PIECE;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::{ChunkPlace, Dataset};
 use crate::grid::Grid;
 use crate::wire::ids::{Codec, MAX_RANK};
@@ -34,10 +34,10 @@ impl Dataset<'_> {
         let read = || {
             let grid = self.checked_grid()?;
             let bytes = self.selection_bytes(grid, selection)?;
-            within("the selection", bytes, self.file.options.limits.array_bytes)?;
+            check_limit("the selection", bytes, self.file.options.limits.array_bytes)?;
             self.check_touched(grid, selection)?;
             let mut tensor = Tensor::zeros(grid.dtype(), selection.shape())?;
-            self.fill(grid, selection, tensor.bytes_mut(), &Silent)?;
+            self.fill(grid, selection, tensor.bytes_mut(), &NoProgress)?;
             Ok(tensor)
         };
         read().map_err(|fault| self.file.error(fault))
@@ -62,7 +62,7 @@ impl Dataset<'_> {
             let grid = self.checked_grid()?;
             let expected = self.selection_bytes(grid, selection)?;
             if expected != out.len() as u64 {
-                return Err(Fault::BufferSize { expected, found: out.len() as u64 });
+                return Err(ErrorKind::BufferSize { expected, found: out.len() as u64 });
             }
             self.check_touched(grid, selection)?;
             self.fill(grid, selection, out, progress)
@@ -71,17 +71,17 @@ impl Dataset<'_> {
     }
 
     /// The bytes of a selection, which must be one of this dataset.
-    pub(crate) fn selection_bytes(&self, grid: &Grid, selection: &Selection) -> Result<u64, Fault> {
+    pub(crate) fn selection_bytes(&self, grid: &Grid, selection: &Selection) -> Result<u64, ErrorKind> {
         // A selection may have been made for another array.
         let checked = Selection::new(selection.axes().to_vec(), grid.shape())?;
-        checked.shape().bytes(grid.dtype().size()).ok_or_else(|| Fault::BadDataset {
+        checked.shape().bytes(grid.dtype().size()).ok_or_else(|| ErrorKind::BadDataset {
             dataset: self.name().into(),
-            why: crate::fault::DatasetWhy::TooLarge,
+            reason: crate::error::DatasetError::TooLarge,
         })
     }
 
     /// A file with far fewer chunks than the selection touches cannot answer it; found out before listing them.
-    pub(crate) fn check_touched(&self, grid: &Grid, selection: &Selection) -> Result<(), Fault> {
+    pub(crate) fn check_touched(&self, grid: &Grid, selection: &Selection) -> Result<(), ErrorKind> {
         let rows = self.file.rows.count();
         // A few chunks that are not there are told by name when they are met.
         let most = rows.saturating_mul(2).saturating_add(1 << 10);
@@ -89,7 +89,7 @@ impl Dataset<'_> {
             let span = self.file.catalog.superblock.index_span();
             let site = Site { region: Region::IndexHeader, field: "entry_count", span };
             let allowed = "at least the number of chunks that the selection touches";
-            return Err(Malformed { site, why: Why::OutOfRange { found: rows, allowed } }.into());
+            return Err(Malformed { site, reason: Reason::OutOfRange { found: rows, allowed } }.into());
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Dataset<'_> {
         selection: &Selection,
         out: &mut [u8],
         progress: &dyn Progress,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let tiles = grid.touched(selection);
         let bands = bands(grid, selection, &tiles);
         let shape = selection.shape();
@@ -137,7 +137,7 @@ impl Dataset<'_> {
         tiles: &[Coordinates],
         out: &mut [u8],
         progress: &dyn Progress,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let strides = dense_strides(&selection.shape(), grid.dtype().size());
         let origin = [0; MAX_RANK];
         for batch in tiles.chunks(rayon::current_num_threads().max(1)) {
@@ -145,7 +145,7 @@ impl Dataset<'_> {
             let loaded: Vec<(ChunkPlace, bytes::Bytes)> = batch
                 .par_iter()
                 .map(|tile| self.load_tile(&tile[..grid.rank()]))
-                .collect::<Result<_, Fault>>()?;
+                .collect::<Result<_, ErrorKind>>()?;
             for (tile, (_, raw)) in batch.iter().zip(loaded) {
                 scatter(grid, selection, tile, (&origin, &strides)).run(&raw, out)?;
                 progress.advance(raw.len() as u64);
@@ -154,7 +154,7 @@ impl Dataset<'_> {
         Ok(())
     }
 
-    fn load_tile(&self, tile: &[u64]) -> Result<(ChunkPlace, bytes::Bytes), Fault> {
+    fn load_tile(&self, tile: &[u64]) -> Result<(ChunkPlace, bytes::Bytes), ErrorKind> {
         let place = self.place(tile)?;
         let stored = self.fetch(tile, &place)?;
         if place.codec == Codec::Raw {
@@ -173,7 +173,7 @@ impl Dataset<'_> {
         target: (&Coordinates, &[usize]),
         out: &mut [u8],
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let coords = &tile[..grid.rank()];
         let place = self.place(coords)?;
         let copy = scatter(grid, selection, tile, target);
@@ -194,7 +194,7 @@ impl Dataset<'_> {
             copy.run_pieces(&stored, out, PIECE, look)?;
             return self.check_crc(coords, &place, expected, crc);
         }
-        let len = within("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
+        let len = check_limit("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
         scratch.resize(len, 0);
         self.load(coords, &place, scratch)?;
         Ok(copy.run(scratch, out)?)

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tercet_core::publish::{Disk, Exclusive, RealDisk};
+use tercet_core::publish::{Disk, FileLock, RealDisk};
 use tercet_core::{ByteSource, Class, Diagnose as _, Limits, Progress, Span};
 
 use crate::catalog::Catalog;
-use crate::fault::{Error, Fault};
-use crate::file::OpenOptions;
+use crate::error::{Error, ErrorKind};
+use crate::file::ReadOptions;
 use crate::layout::WriterOptions;
 use crate::metadata::HistoryRow;
 use crate::rewrite::Rewrite;
@@ -186,8 +186,9 @@ fn apply(
     let action = |state, detail: String| Ok(Action { code: code.to_owned(), state, detail });
     if !REPAIRABLE.contains(&code) {
         let known = report.recommends(code);
-        let why = if known { "needs a person: no command can do it" } else { "is not the code of a repair" };
-        return action(ActionState::Skipped, why.to_owned());
+        let reason =
+            if known { "needs a person: no command can do it" } else { "is not the code of a repair" };
+        return action(ActionState::Skipped, reason.to_owned());
     }
     if !report.recommends(code) {
         return action(
@@ -215,8 +216,8 @@ fn apply(
         Ok(rows) => rows,
         // What is left of the old checksums, or the order of the index, speaks against it.
         Err(error) if matches!(error.class(), Class::Corrupt | Class::Malformed) => {
-            let why = error.fault().to_string().replace("\n ", ":");
-            let detail = format!("refused: {why}; damage is not sealed in, salvage the good chunks first");
+            let reason = error.kind().to_string().replace("\n ", ":");
+            let detail = format!("refused: {reason}; damage is not sealed in, salvage the good chunks first");
             return action(ActionState::Skipped, detail);
         }
         Err(error) => return Err(error),
@@ -241,12 +242,12 @@ fn cannot_reseal(report: &Report) -> Option<String> {
 /// Cuts a footer off: everything behind the payloads goes, and the flag is cleared. `None` if the footer is sound.
 fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option<String>, Error> {
     let name: Arc<str> = path.to_string_lossy().into();
-    let error = |fault: Fault| Error::new(name.clone(), fault);
+    let error = |fault: ErrorKind| Error::new(name.clone(), fault);
     // Locked before it is read, so that nobody changes it in between.
     let lock = if dry_run {
         None
     } else {
-        Some(Exclusive::acquire_on(disk.clone(), path).map_err(|publish| error(publish.into()))?)
+        Some(FileLock::acquire_on(disk.clone(), path).map_err(|publish| error(publish.into()))?)
     };
     let source = tercet_core::source::Mmap::open(path).map_err(|source| error(source.into()))?;
     // Another file may have taken the place of the one that was verified, before this one was locked.
@@ -262,17 +263,17 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
             "would truncate to {cut} bytes and clear history footer flag; {lost} bytes are lost"
         )));
     };
-    let copy = || -> Result<(), Fault> {
-        let mut staged = lock.replace()?;
+    let copy = || -> Result<(), ErrorKind> {
+        let mut atomic_file = lock.replace()?;
         let write = crate::writer::write_fault;
         let mut flags = [0; 4];
         source.read_into(12, &mut flags)?;
         let flags = (u32::from_le_bytes(flags) & !FLAG_FOOTER).to_le_bytes();
-        staged.write_all(&source.read_at(Span::first(12))?).map_err(write)?;
-        staged.write_all(&flags).map_err(write)?;
+        atomic_file.write_all(&source.read_at(Span::first(12))?).map_err(write)?;
+        atomic_file.write_all(&flags).map_err(write)?;
         let rest = Span::between(16, cut).unwrap_or(Span::empty(16));
-        staged.write_all(&source.read_at(rest)?).map_err(write)?;
-        staged.publish()?;
+        atomic_file.write_all(&source.read_at(rest)?).map_err(write)?;
+        atomic_file.publish()?;
         Ok(())
     };
     copy().map_err(error)?;
@@ -284,7 +285,7 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
 /// Writes the file again with a new block.
 fn reseal(disk: Arc<dyn Disk>, path: &Path, progress: &dyn Progress) -> Result<u64, Error> {
     // Chunks are still checked by what is left of the old block: damage that it proves is not sealed in.
-    let rewrite = Rewrite::open_with(disk, path, OpenOptions::mending())?;
+    let rewrite = Rewrite::open_with(disk, path, ReadOptions::recovery())?;
     let rows = rewrite.file().chunk_count();
     let row = HistoryRow::now("reseal", "tet repair");
     rewrite.start(row, WriterOptions::new(), progress)?.seal()?;

@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::publish::{Disk, Exclusive, RealDisk, Staged};
+use tercet_core::publish::{AtomicFile, Disk, FileLock, RealDisk};
 use tercet_core::{ByteSource as _, DType, Progress};
 
-use crate::fault::{DatasetWhy, Error, Fault};
-use crate::file::{Dataset, File, OpenOptions};
+use crate::error::{DatasetError, Error, ErrorKind};
+use crate::file::{Dataset, File, ReadOptions};
 use crate::grid::Grid;
 use crate::guard::Protection;
 use crate::layout::{Layout, WriterOptions};
@@ -23,7 +23,7 @@ use crate::writer::{Encoded, Encoder, Writer};
 /// A change of a file in progress: the file is locked until the change is sealed or given up.
 #[derive(Debug)]
 pub struct Rewrite {
-    lock: Exclusive,
+    lock: FileLock,
     old: File,
     /// For each kept dataset, its position in the old file.
     kept: Vec<usize>,
@@ -38,22 +38,23 @@ impl Rewrite {
 
     /// Locks and opens a file through a file layer of the caller's.
     pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, Error> {
-        Self::open_with(disk, path, OpenOptions::new())
+        Self::open_with(disk, path, ReadOptions::new())
     }
 
     /// Locks a file and opens it with options.
-    pub(crate) fn open_with(disk: Arc<dyn Disk>, path: &Path, options: OpenOptions) -> Result<Self, Error> {
-        let lock = Exclusive::acquire_on(disk, path)
+    pub(crate) fn open_with(disk: Arc<dyn Disk>, path: &Path, options: ReadOptions) -> Result<Self, Error> {
+        let lock = FileLock::acquire_on(disk, path)
             .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
         let old = options.open(path)?;
         if let Protection::Partial { problems } = old.protection() {
             let problems = problems.join("; ").into();
-            return Err(old.error(Fault::DoubtfulBlock { problems }));
+            return Err(old.error(ErrorKind::DoubtfulBlock { problems }));
         }
         let mut layout = Layout::new();
         for dataset in old.datasets() {
             // A dataset that cannot be used can still be dropped; `start` refuses to keep it.
-            let unusable = || Grid::new(DType::U8, &[1], &[1]).map_err(|why| old.error(bad(&dataset, why)));
+            let unusable =
+                || Grid::new(DType::U8, &[1], &[1]).map_err(|reason| old.error(bad(&dataset, reason)));
             let grid = dataset.grid().cloned().or_else(|_| unusable())?;
             layout.push(dataset.name(), grid);
         }
@@ -80,7 +81,7 @@ impl Rewrite {
         let Some(position) = found else {
             return Err(self.old.dataset(name).err().unwrap_or_else(|| {
                 // It was there and is dropped already.
-                self.old.error(Fault::NoSuchDataset { name: name.into(), available: "".into() })
+                self.old.error(ErrorKind::NoSuchDataset { name: name.into(), available: "".into() })
             }));
         };
         self.kept.remove(position);
@@ -104,7 +105,7 @@ impl Rewrite {
         history: HistoryRow,
         options: WriterOptions,
         progress: &dyn Progress,
-    ) -> Result<Writer<Staged>, Error> {
+    ) -> Result<Writer<AtomicFile>, Error> {
         let Self { lock, old, kept, mut layout } = self;
         for &id in &kept {
             Dataset { file: &old, id }.grid()?;
@@ -115,14 +116,14 @@ impl Rewrite {
             layout.history.push(history);
         }
         let name = old.name().to_owned();
-        let prepared = layout.check(options).map_err(Fault::from).and_then(|()| {
+        let prepared = layout.check(options).map_err(ErrorKind::from).and_then(|()| {
             for &id in &kept {
                 check_rows(&Dataset { file: &old, id })?;
             }
             let holes = holes(&old, &kept)?;
             mark_compressed(&old, &kept, &mut layout);
-            let staged = lock.replace()?;
-            Writer::new(layout, &name, staged, options, &holes)
+            let atomic_file = lock.replace()?;
+            Writer::new(layout, &name, atomic_file, options, &holes)
         });
         let mut writer = prepared.map_err(|fault| old.error(fault))?;
         copy(&old, &kept, &mut writer, progress)?;
@@ -132,22 +133,22 @@ impl Rewrite {
 
 /// Refuses a dataset with so few of its chunks that looking at each tile is out of proportion to the file. Damaged
 /// extents make such grids.
-pub(crate) fn check_rows(dataset: &Dataset<'_>) -> Result<(), Fault> {
+pub(crate) fn check_rows(dataset: &Dataset<'_>) -> Result<(), ErrorKind> {
     let tiles = dataset.checked_grid()?.tiles();
     let rows = dataset.file.rows.count();
     if tiles > rows.saturating_mul(64).saturating_add(1 << 16) {
-        let why = DatasetWhy::FewRows { tiles, rows };
-        return Err(bad(dataset, why));
+        let reason = DatasetError::FewRows { tiles, rows };
+        return Err(bad(dataset, reason));
     }
     Ok(())
 }
 
-fn bad(dataset: &Dataset<'_>, why: DatasetWhy) -> Fault {
-    Fault::BadDataset { dataset: dataset.name().into(), why }
+fn bad(dataset: &Dataset<'_>, reason: DatasetError) -> ErrorKind {
+    ErrorKind::BadDataset { dataset: dataset.name().into(), reason }
 }
 
 /// Chunks that the old file does not have, as rows of the new one.
-fn holes(old: &File, kept: &[usize]) -> Result<Vec<u64>, Fault> {
+fn holes(old: &File, kept: &[usize]) -> Result<Vec<u64>, ErrorKind> {
     let tiles = kept.iter().map(|&id| old.grids[id].as_ref().map_or(0, Grid::tiles));
     // Only a file whose rows are all there can be trusted to need no look.
     if old.rows.is_complete() && kept.len() == old.grids.len() {
@@ -160,7 +161,7 @@ fn holes(old: &File, kept: &[usize]) -> Result<Vec<u64>, Fault> {
         let grid = dataset.checked_grid()?;
         for linear in 0..tiles {
             // Every other fault is told when the chunk is copied.
-            if let Err(Fault::MissingChunk { .. }) = dataset.place(&grid.coords(linear)[..grid.rank()]) {
+            if let Err(ErrorKind::MissingChunk { .. }) = dataset.place(&grid.coords(linear)[..grid.rank()]) {
                 holes.push(base + linear);
             }
         }
@@ -188,7 +189,7 @@ fn mark_compressed(old: &File, kept: &[usize], layout: &mut Layout) {
 fn copy(
     old: &File,
     kept: &[usize],
-    writer: &mut Writer<Staged>,
+    writer: &mut Writer<AtomicFile>,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     for (position, &id) in kept.iter().enumerate() {
@@ -213,7 +214,7 @@ pub(crate) fn copy_chunk(
     tile: &[u64],
     encoder: &Encoder,
     row: u64,
-) -> Result<Encoded, Fault> {
+) -> Result<Encoded, ErrorKind> {
     let place = dataset.place(tile)?;
     let stored = dataset.fetch(tile, &place)?;
     let file = dataset.file;

@@ -7,12 +7,12 @@
 use std::sync::{Mutex, OnceLock};
 
 use bytes::Bytes;
-use tercet_core::limits::within;
-use tercet_core::{ByteSource, Limits, Malformed, Site, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{ByteSource, Limits, Malformed, Reason, Site, Span};
 
 use crate::Region;
 use crate::catalog::Catalog;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::grid::Grid;
 use crate::guard::{Guard, run_rows};
 use crate::wire::block::runs;
@@ -87,7 +87,7 @@ impl Rows {
         dataset: u32,
         grid: &Grid,
         tile: &[u64],
-    ) -> Result<Option<(u64, Row)>, Fault> {
+    ) -> Result<Option<(u64, Row)>, ErrorKind> {
         let Some(linear) = grid.linear(tile) else { return Ok(None) };
         let base = self.bases.get(dataset as usize).copied().flatten();
         if let (Some(base), None) = (base, self.table.get()) {
@@ -114,11 +114,11 @@ impl Rows {
     }
 
     /// Row number `row`, after its run was checked.
-    pub(crate) fn get(&self, ctx: &RowContext<'_>, row: u64) -> Result<Row, Fault> {
+    pub(crate) fn get(&self, ctx: &RowContext<'_>, row: u64) -> Result<Row, ErrorKind> {
         if row >= self.count {
             let site = Site { region: Region::IndexRow { row }, field: "row", span: self.span };
-            let why = Why::OutOfRange { found: row, allowed: "less than entry_count" };
-            return Err(Malformed { site, why }.into());
+            let reason = Reason::OutOfRange { found: row, allowed: "less than entry_count" };
+            return Err(Malformed { site, reason }.into());
         }
         let bytes = self.run(ctx, row / RUN_ROWS)?;
         // A run holds at most 1024 rows, so this fits every platform.
@@ -131,8 +131,8 @@ impl Rows {
     pub(crate) fn for_each(
         &self,
         ctx: &RowContext<'_>,
-        mut visit: impl FnMut(u64, Row) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut visit: impl FnMut(u64, Row) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
         for run in 0..runs(self.count) {
             let bytes = self.run(ctx, run)?;
             let (first, _) = run_rows(run, self.count);
@@ -149,7 +149,7 @@ impl Rows {
         self.span.slice(first * ROW_LEN, (end - first) * ROW_LEN).unwrap_or(Span::empty(self.span.end()))
     }
 
-    fn run(&self, ctx: &RowContext<'_>, run: u64) -> Result<Bytes, Fault> {
+    fn run(&self, ctx: &RowContext<'_>, run: u64) -> Result<Bytes, ErrorKind> {
         let span = self.run_span(run);
         if ctx.source.is_zero_copy() {
             let bytes = ctx.source.read_at(span)?;
@@ -176,12 +176,12 @@ impl Rows {
         Ok(bytes)
     }
 
-    fn table(&self, ctx: &RowContext<'_>) -> Result<&[Entry], Fault> {
+    fn table(&self, ctx: &RowContext<'_>) -> Result<&[Entry], ErrorKind> {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
         let bytes = self.count.saturating_mul(size_of::<Entry>() as u64);
-        within("the table of chunks", bytes, ctx.limits.table_bytes)?;
+        check_limit("the table of chunks", bytes, ctx.limits.table_bytes)?;
         let mut table = Vec::new();
         self.for_each(ctx, |number, row| {
             let dataset = u32::try_from(row.dataset_id).ok().filter(|&id| (id as usize) < ctx.grids.len());
@@ -206,5 +206,5 @@ pub(crate) struct RowContext<'a> {
     pub(crate) source: &'a dyn ByteSource,
     pub(crate) guard: Option<&'a Guard>,
     pub(crate) limits: &'a Limits,
-    pub(crate) grids: &'a [Result<Grid, crate::fault::DatasetWhy>],
+    pub(crate) grids: &'a [Result<Grid, crate::error::DatasetError>],
 }

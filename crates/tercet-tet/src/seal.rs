@@ -7,7 +7,7 @@ use tercet_core::checksum::{crc32c, crc32c_append};
 use tercet_core::{Sink, Span};
 
 use crate::bounds::{INLINE_BYTES, SPILL_BYTES};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::layout::LayoutError;
 use crate::metadata::{HistoryRow, Metadata};
 use crate::wire::block::{Block, Column, INLINE_COLUMN_BYTES, find_digits, runs};
@@ -18,7 +18,7 @@ use crate::writer::{HOLE, Writer};
 use crate::zones::ZoneMaps;
 
 /// Writes everything but payloads.
-pub(crate) fn seal<S: Sink>(writer: &mut Writer<S>) -> Result<(), Fault> {
+pub(crate) fn seal<S: Sink>(writer: &mut Writer<S>) -> Result<(), ErrorKind> {
     let (catalog_crc, index_crcs) = write_head(writer)?;
     if !writer.has_footer() {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) fn seal<S: Sink>(writer: &mut Writer<S>) -> Result<(), Fault> {
 }
 
 /// Writes superblock, directory and index; gives the checksums the block needs of them.
-fn write_head<S: Sink>(writer: &mut Writer<S>) -> Result<(u32, Vec<u32>), Fault> {
+fn write_head<S: Sink>(writer: &mut Writer<S>) -> Result<(u32, Vec<u32>), ErrorKind> {
     let mut head = writer.superblock().encode();
     if writer.layout.datasets.is_empty() {
         let crc = crc32c(&head);
@@ -173,7 +173,7 @@ fn write_zones<S: Sink>(
     zones: &ZoneMaps,
     metadata: &Metadata,
     start: u64,
-) -> Result<ZoneSpills, Fault> {
+) -> Result<ZoneSpills, ErrorKind> {
     let mut spill = Spill { writer, at: start, crc32c: 0, fault: None };
     spill.text(|out| zones.write_zones(out))?;
     let middle = spill.at;
@@ -193,19 +193,19 @@ struct Spill<'w, S> {
     at: u64,
     crc32c: u32,
     /// What went wrong, which an I/O error cannot tell.
-    fault: Option<Fault>,
+    fault: Option<ErrorKind>,
 }
 
 impl<S: Sink> Spill<'_, S> {
     fn text(
         &mut self,
         make: impl FnOnce(&mut BufWriter<&mut Self>) -> serde_json::Result<()>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let mut out = BufWriter::with_capacity(1 << 16, &mut *self);
         let made = make(&mut out).map_err(std::io::Error::from).and_then(|()| out.flush());
         // What is left in it after a failure is not to be written.
         let _ = out.into_parts();
-        made.map_err(|error| self.fault.take().unwrap_or(Fault::Write(error)))
+        made.map_err(|error| self.fault.take().unwrap_or(ErrorKind::Write(error)))
     }
 }
 
@@ -233,9 +233,9 @@ fn encode_footer(
     unknown: &serde_json::Map<String, serde_json::Value>,
     zones: Option<&ZoneSpills>,
     start: u64,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ErrorKind> {
     let has_block = metadata.block.is_some();
-    let text_of = |value: &Json| serde_json::to_vec(value).map_err(|error| Fault::Write(error.into()));
+    let text_of = |value: &Json| serde_json::to_vec(value).map_err(|error| ErrorKind::Write(error.into()));
     let metadata = Some(metadata).filter(|metadata| !metadata.is_empty());
     let place = |place: Option<SpanRef>| place.map(|place| json!({"offset": place.offset, "len": place.len}));
     let mut parts = Json {
@@ -251,7 +251,7 @@ fn encode_footer(
     if text.len() > INLINE_BYTES
         && let Some(metadata) = parts.metadata.take()
     {
-        footer = serde_json::to_vec(&metadata).map_err(|error| Fault::Write(error.into()))?;
+        footer = serde_json::to_vec(&metadata).map_err(|error| ErrorKind::Write(error.into()))?;
         if footer.len() > SPILL_BYTES {
             return Err(LayoutError::MetadataSize { found: footer.len(), allowed: SPILL_BYTES }.into());
         }

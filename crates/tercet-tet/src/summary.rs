@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tercet_core::DType;
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 
-use crate::fault::{DatasetWhy, Error};
+use crate::error::{DatasetError, Error};
 use crate::file::File;
 use crate::guard::Protection;
 use crate::metadata::{HistoryRow, Metadata};
@@ -58,7 +58,7 @@ pub struct DatasetSummary {
     pub chunks: Option<u64>,
     /// Its bytes when decoded, if it can be used.
     pub raw_bytes: Option<u64>,
-    /// Why it cannot be used.
+    /// Reason it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -67,7 +67,7 @@ impl File {
     /// Everything but the values. Reads the whole chunk index.
     pub fn summary(&self) -> Result<Summary, Error> {
         let bytes = self.chunk_count().saturating_mul(size_of::<Row>() as u64);
-        within("the rows of the chunk index", bytes, self.options.limits.table_bytes)
+        check_limit("the rows of the chunk index", bytes, self.options.limits.table_bytes)
             .map_err(|exceeded| self.error(exceeded.into()))?;
         let mut chunks = Vec::new();
         self.for_each_row(|_, row| chunks.push(*row))?;
@@ -97,7 +97,7 @@ impl File {
                 chunk_shape: dataset.chunk_shape().to_vec(),
                 chunks: grid.ok().map(crate::Grid::tiles),
                 raw_bytes: grid.ok().map(crate::Grid::bytes),
-                problem: grid.err().map(DatasetWhy::to_string),
+                problem: grid.err().map(DatasetError::to_string),
             }
         };
         self.datasets().map(of).collect()

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Finding, Limits, Progress};
 
 use crate::bounds::{self, INLINE_BYTES};
 use crate::catalog::Catalog;
-use crate::fault::{Coords, DatasetWhy, Error, Fault};
+use crate::error::{Coords, DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
 use crate::rows::{RowContext, Rows};
 use crate::wire::ids::{MAX_RANK, RUN_ROWS};
@@ -110,7 +110,7 @@ pub fn verify(
 }
 
 /// Verifies a file whose bytes come from elsewhere.
-#[expect(clippy::needless_pass_by_value, reason = "takes what `OpenOptions::open_source` takes")]
+#[expect(clippy::needless_pass_by_value, reason = "takes what `ReadOptions::open_source` takes")]
 pub fn verify_source(
     source: Arc<dyn ByteSource>,
     options: VerifyOptions,
@@ -139,14 +139,14 @@ struct Check<'a> {
     options: VerifyOptions,
     progress: &'a dyn Progress,
     findings: Vec<Finding>,
-    /// Why the file could not be parsed.
-    cause: Option<Fault>,
+    /// Reason the file could not be parsed.
+    cause: Option<ErrorKind>,
 }
 
 /// What the checks of chunks need.
 struct Context<'a> {
     catalog: &'a Catalog,
-    grids: &'a [Result<Grid, DatasetWhy>],
+    grids: &'a [Result<Grid, DatasetError>],
     rows: &'a Rows,
     /// Every row, in index order.
     table: &'a [Row],
@@ -157,7 +157,7 @@ impl Check<'_> {
         self.findings.push(finding);
     }
 
-    fn run(&mut self) -> Result<Option<ReportSummary>, Fault> {
+    fn run(&mut self) -> Result<Option<ReportSummary>, ErrorKind> {
         let catalog = match Catalog::read(self.source, &self.options.limits) {
             Ok(catalog) => catalog,
             Err(fault) => return self.unparsable(fault),
@@ -198,8 +198,8 @@ impl Check<'_> {
     }
 
     /// Notes that the file cannot be parsed; bytes that cannot be had are an error instead.
-    fn unparsable(&mut self, fault: Fault) -> Result<Option<ReportSummary>, Fault> {
-        if matches!(fault, Fault::Source(_) | Fault::Cancelled(_)) {
+    fn unparsable(&mut self, fault: ErrorKind) -> Result<Option<ReportSummary>, ErrorKind> {
+        if matches!(fault, ErrorKind::Source(_) | ErrorKind::Cancelled(_)) {
             return Err(fault);
         }
         self.note(Finding::fail("parse", fault.to_string()));
@@ -210,13 +210,13 @@ impl Check<'_> {
     fn read_rows(
         &self,
         catalog: &Catalog,
-        grids: &[Result<Grid, DatasetWhy>],
+        grids: &[Result<Grid, DatasetError>],
         rows: &Rows,
-    ) -> Result<Vec<Row>, Fault> {
+    ) -> Result<Vec<Row>, ErrorKind> {
         // The rows themselves, and the keys by which they are sorted.
         let each = (3 * size_of::<Row>()) as u64;
         let bytes = catalog.index.entry_count.saturating_mul(each);
-        within("the rows of the chunk index", bytes, self.options.limits.table_bytes)?;
+        check_limit("the rows of the chunk index", bytes, self.options.limits.table_bytes)?;
         let limits = &self.options.limits;
         let context = RowContext { source: self.source, guard: None, limits, grids };
         let mut table = Vec::new();
@@ -261,7 +261,7 @@ impl Check<'_> {
             let name = tercet_core::escape::name(&context.catalog.records[id].name);
             let of = format!("dataset {id} (\"{name}\")");
             let problem = match (&context.grids[id], wrong) {
-                (Err(why), _) => Some(why.to_string()),
+                (Err(reason), _) => Some(reason.to_string()),
                 (Ok(grid), _) if grid.tiles() != count => {
                     Some(format!("{count} chunks in the index, but its grid has {}", grid.tiles()))
                 }
@@ -331,7 +331,7 @@ impl Check<'_> {
         }
     }
 
-    fn check_decode(&mut self, context: &Context<'_>) -> Result<(), Fault> {
+    fn check_decode(&mut self, context: &Context<'_>) -> Result<(), ErrorKind> {
         let rows = context.table.len();
         let decoded = if self.options.deep { rows } else { rows.min(QUICK_ROWS) };
         if decoded < rows {
@@ -387,11 +387,11 @@ impl Check<'_> {
 }
 
 /// The first row that breaks a rule every row must fulfil.
-fn first_bad_row(context: &Context<'_>) -> Option<Fault> {
+fn first_bad_row(context: &Context<'_>) -> Option<ErrorKind> {
     let payload_end = context.catalog.payload_end;
     (0..).zip(context.table).find_map(|(number, row)| {
         let start = context.rows.row_start(number);
-        row.check(number, start, payload_end).err().map(Fault::from)
+        row.check(number, start, payload_end).err().map(ErrorKind::from)
     })
 }
 

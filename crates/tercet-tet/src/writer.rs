@@ -4,11 +4,11 @@ use std::io::SeekFrom;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::tensor::BoxCopy;
 use tercet_core::{Progress, Shape, Sink, TensorView};
 
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 use crate::read::dense_strides;
@@ -76,7 +76,7 @@ impl<S: Sink> Writer<S> {
         sink: S,
         options: WriterOptions,
         holes: &[u64],
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let records: Vec<Record> = layout
             .datasets
             .iter()
@@ -158,7 +158,7 @@ impl<S: Sink> Writer<S> {
         self.try_chunk(dataset, tile, view).map_err(|fault| self.error(fault))
     }
 
-    fn try_chunk(&mut self, dataset: DatasetId, tile: &[u64], view: TensorView<'_>) -> Result<(), Fault> {
+    fn try_chunk(&mut self, dataset: DatasetId, tile: &[u64], view: TensorView<'_>) -> Result<(), ErrorKind> {
         let planned = &self.layout.datasets[dataset.0];
         let name = || planned.name.clone();
         let Some(linear) = planned.grid.linear(tile) else {
@@ -190,7 +190,7 @@ impl<S: Sink> Writer<S> {
             cut_tile(&grid, tile, (view.bytes(), &strides), out)
                 .map_err(|fault| Error::new(name.clone(), fault))
         };
-        self.fill(dataset, cut, &Silent)
+        self.fill(dataset, cut, &NoProgress)
     }
 
     /// Writes a whole dataset on all threads: `fill` is called for every tile, from several threads, with the
@@ -208,7 +208,7 @@ impl<S: Sink> Writer<S> {
             let tile = grid.coords(linear);
             let tile = &tile[..grid.rank()];
             let bytes = grid.tile_bytes(tile);
-            let failed = |fault: Fault| E::from(Error::new(name.clone(), fault));
+            let failed = |fault: ErrorKind| E::from(Error::new(name.clone(), fault));
             let mut raw = room(bytes).map_err(failed)?;
             fill(tile, &mut raw)?;
             this.encode(base + linear, raw).map_err(failed)
@@ -250,7 +250,7 @@ impl<S: Sink> Writer<S> {
                 }
                 Ok(())
             });
-            written.map_err(|fault: Fault| E::from(self.error(fault)))?;
+            written.map_err(|fault: ErrorKind| E::from(self.error(fault)))?;
             ready = made?;
         }
         Ok(())
@@ -276,12 +276,12 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    fn encode(&self, dataset: DatasetId, row: u64, raw: Vec<u8>) -> Result<Encoded, Fault> {
+    fn encode(&self, dataset: DatasetId, row: u64, raw: Vec<u8>) -> Result<Encoded, ErrorKind> {
         self.encoder(dataset).encode(row, raw)
     }
 
     /// Writes a chunk that is ready and remembers its row.
-    pub(crate) fn put(&mut self, dataset: DatasetId, encoded: &Encoded) -> Result<(), Fault> {
+    pub(crate) fn put(&mut self, dataset: DatasetId, encoded: &Encoded) -> Result<(), ErrorKind> {
         let row = usize::try_from(encoded.row).unwrap_or(usize::MAX);
         if self.rows.codecs[row] != UNWRITTEN {
             let planned = &self.layout.datasets[dataset.0];
@@ -319,7 +319,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    pub(crate) fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ErrorKind> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -339,7 +339,7 @@ impl<S: Sink> Writer<S> {
         done.map_err(|fault| Error::new(name, fault))
     }
 
-    fn check_complete(&self) -> Result<(), Fault> {
+    fn check_complete(&self) -> Result<(), ErrorKind> {
         let mut unwritten = (0u64..).zip(&self.rows.codecs).filter(|(_, codec)| **codec == UNWRITTEN);
         let Some((first, _)) = unwritten.next() else { return Ok(()) };
         let missing = 1 + unwritten.count() as u64;
@@ -397,7 +397,7 @@ impl<S: Sink> Writer<S> {
         })
     }
 
-    pub(crate) fn error(&self, fault: Fault) -> Error {
+    pub(crate) fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.name.clone(), fault)
     }
 
@@ -433,7 +433,7 @@ pub(crate) fn cut_tile(
     tile: &[u64],
     (from, strides): (&[u8], &[usize]),
     out: &mut [u8],
-) -> Result<(), Fault> {
+) -> Result<(), ErrorKind> {
     let shape = grid.tile_shape(tile);
     let to_strides = dense_strides(&shape, grid.dtype().size());
     let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -450,7 +450,7 @@ fn aligned(offset: u64, options: WriterOptions) -> u64 {
     }
 }
 
-pub(crate) fn room(bytes: u64) -> Result<Vec<u8>, Fault> {
+pub(crate) fn room(bytes: u64) -> Result<Vec<u8>, ErrorKind> {
     let len = usize::try_from(bytes).map_err(|_| tercet_core::tensor::OutOfMemory { bytes: usize::MAX })?;
     let mut room = Vec::new();
     room.try_reserve_exact(len).map_err(|_| tercet_core::tensor::OutOfMemory { bytes: len })?;
@@ -460,7 +460,7 @@ pub(crate) fn room(bytes: u64) -> Result<Vec<u8>, Fault> {
 
 /// An error of a sink, which may carry what went wrong with its file.
 #[cfg(any(unix, windows))]
-pub(crate) fn write_fault(error: std::io::Error) -> Fault {
+pub(crate) fn write_fault(error: std::io::Error) -> ErrorKind {
     match tercet_core::publish::PublishError::recover(error) {
         Ok(error) => error.into(),
         Err(error) => error.into(),
@@ -469,6 +469,6 @@ pub(crate) fn write_fault(error: std::io::Error) -> Fault {
 
 /// An error of a sink.
 #[cfg(not(any(unix, windows)))]
-pub(crate) fn write_fault(error: std::io::Error) -> Fault {
+pub(crate) fn write_fault(error: std::io::Error) -> ErrorKind {
     error.into()
 }

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{Class, Diagnose as _, Limits, Selection, Severity};
 use tercet_testkit::alloc::{CountingAlloc, measure};
 use tercet_testkit::counting::Counting;
 use tercet_testkit::damage;
-use tercet_tet::{Access, File, OpenOptions, Protection, Report, VerifyOptions, verify_source};
+use tercet_tet::{Access, File, Protection, ReadOptions, Report, VerifyOptions, verify_source};
 
 #[path = "support/samples.rs"]
 mod samples;
@@ -50,13 +50,13 @@ fn measured(name: &str, check: impl FnOnce() + Send) {
 fn open(bytes: &[u8], copies: bool) -> Result<File, tercet_tet::Error> {
     let source = Counting::new(Memory::new("damaged", bytes.to_vec()));
     let source = if copies { source.with_copies() } else { source };
-    OpenOptions::new().with_limits(limits_for(bytes)).open_source(source.shared())
+    ReadOptions::new().with_limits(limits_for(bytes)).open_source(source.shared())
 }
 
 fn verify(bytes: &[u8], deep: bool) -> Report {
     let source = Arc::new(Memory::new("damaged", bytes.to_vec()));
     let options = VerifyOptions::default().with_deep(deep).with_limits(limits_for(bytes));
-    match verify_source(source, options, &Silent) {
+    match verify_source(source, options, &NoProgress) {
         Ok(report) => report,
         Err(error) => panic!("all bytes are there: {error}"),
     }
@@ -103,7 +103,7 @@ fn read(bytes: &[u8], sample: &Sample, copies: bool) -> Outcome {
         let streamed = export.and_then(|export| {
             let mut out = Vec::new();
             if export.bytes() <= MIB as u64 {
-                export.stream(&mut out, &Silent).map(|()| Some(out))
+                export.stream(&mut out, &NoProgress).map(|()| Some(out))
             } else {
                 Ok(None)
             }
@@ -331,7 +331,7 @@ fn a_huge_footer_is_not_read_into_memory() {
     file.write_all(&tail).unwrap();
     for access in [Access::Pread, Access::Mmap] {
         measured("a huge footer", || {
-            let options = OpenOptions::new().with_limits(limits()).with_access(access);
+            let options = ReadOptions::new().with_limits(limits()).with_access(access);
             let error = options.open(file.path()).unwrap_err();
             assert_eq!(error.class(), Class::Limit, "{error}");
         });
@@ -339,6 +339,6 @@ fn a_huge_footer_is_not_read_into_memory() {
     let source = Arc::new(tercet_core::source::File::open(file.path()).unwrap());
     measured("a huge footer, verified", || {
         // Told or refused, but not read.
-        let _ = verify_source(source, VerifyOptions::default().with_limits(limits()), &Silent);
+        let _ = verify_source(source, VerifyOptions::default().with_limits(limits()), &NoProgress);
     });
 }

@@ -14,15 +14,15 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::progress::{Counter, Silent};
+use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, PublishError, RealDisk};
 use tercet_core::{Class, DType, Diagnose, TensorView};
 use tercet_testkit::faults::{FaultyDisk, Op, for_each_fault};
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tet::{
-    ActionState, Compression, Error, Fault, File, HistoryRow, Layout, RepairOptions, Rewrite, SalvageOptions,
-    VerifyOptions, WriterOptions, repair_on, salvage_on, verify_source,
+    ActionState, Compression, Error, ErrorKind, File, HistoryRow, Layout, RepairOptions, Rewrite,
+    SalvageOptions, VerifyOptions, WriterOptions, repair_on, salvage_on, verify_source,
 };
 
 #[path = "support/samples.rs"]
@@ -53,7 +53,7 @@ fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let mut rewrite = Rewrite::open_on(Arc::clone(disk), &folder.join(NAME))?;
     let id = rewrite.layout().dataset("added", DType::F32, [2, 3], [1, 2]).unwrap();
-    let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), WriterOptions::new(), &Silent)?;
+    let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), WriterOptions::new(), &NoProgress)?;
     writer.array(id, TensorView::of(&[2, 3], &ADDED).unwrap())?;
     writer.seal().map(drop)
 }
@@ -61,12 +61,12 @@ fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 fn drop_dataset(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let mut rewrite = Rewrite::open_on(Arc::clone(disk), &folder.join(NAME))?;
     rewrite.drop_dataset("a")?;
-    rewrite.start(HistoryRow::at("drop", "test", 2), WriterOptions::new(), &Silent)?.seal().map(drop)
+    rewrite.start(HistoryRow::at("drop", "test", 2), WriterOptions::new(), &NoProgress)?.seal().map(drop)
 }
 
 fn cut_footer(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let options = RepairOptions::default().with_apply("footer_invalid");
-    let report = repair_on(disk, &folder.join(NAME), &options, &Silent)?;
+    let report = repair_on(disk, &folder.join(NAME), &options, &NoProgress)?;
     assert_eq!(report.actions[0].state, ActionState::Applied, "{report:?}");
     assert!(report.ok());
     Ok(())
@@ -74,14 +74,14 @@ fn cut_footer(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 
 fn reseal(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let options = RepairOptions::default().with_apply("reseal_checksums");
-    let report = repair_on(disk, &folder.join(NAME), &options, &Silent)?;
+    let report = repair_on(disk, &folder.join(NAME), &options, &NoProgress)?;
     assert_eq!(report.actions[0].state, ActionState::Applied, "{report:?}");
     Ok(())
 }
 
 fn salvage(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let (from, to) = (folder.join("damaged.tet"), folder.join(NAME));
-    let report = salvage_on(Arc::clone(disk), &from, &to, SalvageOptions::default(), &Silent)?;
+    let report = salvage_on(Arc::clone(disk), &from, &to, SalvageOptions::default(), &NoProgress)?;
     assert_eq!((report.kept, report.holes.len()), (3, 1), "{report:?}");
     Ok(())
 }
@@ -205,7 +205,7 @@ fn salvage_the_good_chunks() {
 }
 
 fn is_busy(error: &Error) -> bool {
-    matches!(error.fault(), Fault::Publish(PublishError::Busy { .. }))
+    matches!(error.kind(), ErrorKind::Publish(PublishError::Busy { .. }))
 }
 
 #[test]
@@ -219,7 +219,8 @@ fn a_second_change_is_refused_while_the_first_goes_on() {
     let error = Rewrite::open(&path).unwrap_err();
     assert!(is_busy(&error), "{error}");
     assert_eq!(error.class(), Class::Io);
-    let writer = first.start(HistoryRow::at("append", "first", 1), WriterOptions::new(), &Silent).unwrap();
+    let writer =
+        first.start(HistoryRow::at("append", "first", 1), WriterOptions::new(), &NoProgress).unwrap();
     // Still locked while chunks are written; readers are not kept out.
     assert!(is_busy(&Rewrite::open(&path).unwrap_err()));
     assert!(is_busy(&create(&real_disk(), folder.path()).unwrap_err()));
@@ -240,7 +241,8 @@ fn a_change_given_up_leaves_everything_as_it_was() {
 
     let mut rewrite = Rewrite::open(&path).unwrap();
     rewrite.layout().dataset("added", DType::U8, [4], [2]).unwrap();
-    let writer = rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &Silent).unwrap();
+    let writer =
+        rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &NoProgress).unwrap();
     // The chunks of the new dataset are missing.
     assert_eq!(writer.seal().unwrap_err().class(), Class::Request);
     assert!(fs::read(&path).unwrap() == old);
@@ -250,11 +252,11 @@ fn a_change_given_up_leaves_everything_as_it_was() {
     let rewrite = Rewrite::open(&path).unwrap();
     let error =
         rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &cancelled).unwrap_err();
-    assert!(matches!(error.fault(), Fault::Cancelled(_)), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Cancelled(_)), "{error}");
     drop(
         Rewrite::open(&path)
             .unwrap()
-            .start(HistoryRow::at("x", "y", 1), WriterOptions::new(), &Silent)
+            .start(HistoryRow::at("x", "y", 1), WriterOptions::new(), &NoProgress)
             .unwrap(),
     );
     assert!(fs::read(&path).unwrap() == old);
@@ -294,7 +296,7 @@ fn a_file_mended_meanwhile_is_not_repaired_again() {
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let options = RepairOptions::default().with_apply("footer_invalid");
     // Whether that is an error or an action not taken: the good footer stays.
-    let _ = repair_on(&disk, &path, &options, &Silent);
+    let _ = repair_on(&disk, &path, &options, &NoProgress);
     assert!(fs::read(&path).unwrap() == good);
 }
 
@@ -307,7 +309,7 @@ fn what_is_made_is_well() {
     ] {
         let new = sound(&|folder| fs::write(folder.join(NAME), &old.bytes).unwrap(), change);
         let source = Arc::new(tercet_core::source::Memory::new(NAME, new));
-        let report = verify_source(source, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+        let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
         assert!(report.ok && report.recommendations.is_empty(), "{report:?}");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::io::Cursor;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{DType, TensorView};
 use tercet_tet::{ActionState, File, HistoryRow, Layout, RepairOptions, WriterOptions, repair};
 
@@ -51,13 +51,13 @@ fn every_broken_footer_can_be_cut_off() {
         let path = folder.path().join("broken.tet");
         std::fs::write(&path, &bytes).unwrap();
         assert!(File::open(&path).is_err(), "{name} opens");
-        let plan = repair(&path, &RepairOptions::default(), &Silent).unwrap();
+        let plan = repair(&path, &RepairOptions::default(), &NoProgress).unwrap();
         assert_eq!(plan.actions.len(), 1, "{name}");
         assert_eq!(plan.actions[0].state, ActionState::Repairable, "{name}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "{name}: a plan changes nothing");
 
         let options = RepairOptions::default().with_apply("footer_invalid");
-        let report = repair(&path, &options, &Silent).unwrap();
+        let report = repair(&path, &options, &NoProgress).unwrap();
         assert!(report.ok(), "{name}: {report:?}");
         let file = File::open(&path).unwrap();
         assert_eq!(
@@ -86,7 +86,8 @@ fn zone_maps_that_lie_elsewhere_are_ignored() {
     let file = File::from_bytes("zones", bytes.clone()).unwrap();
     assert_eq!(file.dataset("pi").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
     let source = std::sync::Arc::new(tercet_core::source::Memory::new("zones", bytes));
-    let report = tercet_tet::verify_source(source, tercet_tet::VerifyOptions::default(), &Silent).unwrap();
+    let report =
+        tercet_tet::verify_source(source, tercet_tet::VerifyOptions::default(), &NoProgress).unwrap();
     assert!(report.ok);
     assert!(report.findings.iter().any(|finding| finding.check == "zone_maps"), "{report:?}");
 }
@@ -126,7 +127,7 @@ fn a_doubtful_block_is_not_built_upon() {
     assert_eq!(std::fs::read(&path).unwrap(), doubtful());
 
     let options = RepairOptions::default().with_apply("reseal_checksums");
-    let report = repair(&path, &options, &Silent).unwrap();
+    let report = repair(&path, &options, &NoProgress).unwrap();
     assert!(report.ok(), "{report:?}");
     let file = File::open(&path).unwrap();
     assert!(matches!(file.protection(), tercet_tet::Protection::Checked { .. }));

@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tercet_core::Selection;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_tet::{
-    Access, Codec, Compression, File, HistoryRow, Layout, MemoryBudget, OpenOptions, Protection,
+    Access, Codec, Compression, File, HistoryRow, Layout, MemoryBudget, Protection, ReadOptions,
     VerifyOptions, WriterOptions, verify,
 };
 
@@ -108,8 +108,8 @@ impl Golden {
 
     /// The same file by every way there is to it.
     fn open_every_way(&self) -> Vec<(&'static str, File)> {
-        let open = |access| OpenOptions::new().with_access(access).open(&self.path).unwrap();
-        let unchecked = OpenOptions::new().with_ignore_checksums(true).open(&self.path).unwrap();
+        let open = |access| ReadOptions::new().with_access(access).open(&self.path).unwrap();
+        let unchecked = ReadOptions::new().with_ignore_checksums(true).open(&self.path).unwrap();
         vec![
             ("memory", self.open()),
             ("mmap", open(Access::Mmap)),
@@ -178,7 +178,7 @@ fn arrays_are_read_right_by_every_way() {
 
                 let mut streamed = Vec::new();
                 let export = dataset.export(&Selection::full(&expected.shape)).unwrap();
-                export.stream(&mut streamed, &Silent).unwrap();
+                export.stream(&mut streamed, &NoProgress).unwrap();
                 assert_eq!(sha256(&streamed), expected.sha256_array_le, "{name} streamed");
                 assert_eq!(dataset.chunk_stats(&vec![0; expected.shape.len()]).unwrap(), None, "{name}");
             }
@@ -256,7 +256,7 @@ fn labels_are_found() {
 fn the_reference_and_verify_agree() {
     for golden in golden() {
         let (name, expected) = (&golden.name, &golden.expected);
-        let report = verify(&golden.path, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+        let report = verify(&golden.path, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
         assert_eq!(report.ok, expected.reference_verify_ok, "{name}: {:?}", report.findings);
         assert_eq!(report.file_len, expected.size, "{name}");
         let warnings: Vec<&str> = report
@@ -272,7 +272,7 @@ fn the_reference_and_verify_agree() {
         assert_eq!(summary.chunk_count, golden.open().chunk_count(), "{name}");
         assert!(summary.deep_chunk_decode, "{name}");
 
-        let quick = verify(&golden.path, VerifyOptions::default(), &Silent).unwrap();
+        let quick = verify(&golden.path, VerifyOptions::default(), &NoProgress).unwrap();
         let skipped = quick.findings.iter().any(|finding| finding.check == "chunk_decode_skipped");
         assert_eq!((quick.ok, skipped), (expected.reference_verify_ok, name == "many_chunks.tet"), "{name}");
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tercet_core::source::Memory;
 use tercet_core::{DType, Limits, Span, TensorView};
 use tercet_testkit::counting::Counting;
-use tercet_tet::{Compression, File, Layout, OpenOptions, Protection, WriterOptions};
+use tercet_tet::{Compression, File, Layout, Protection, ReadOptions, WriterOptions};
 
 type Counted = Arc<Counting<Memory>>;
 
@@ -32,7 +32,7 @@ fn sources(bytes: &[u8]) -> [Counted; 2] {
 }
 
 fn open(source: &Counted) -> File {
-    OpenOptions::new().open_source(Arc::<Counting<Memory>>::clone(source)).unwrap()
+    ReadOptions::new().open_source(Arc::<Counting<Memory>>::clone(source)).unwrap()
 }
 
 /// Bytes of the index rows that share a checksum.
@@ -123,9 +123,9 @@ fn the_table_of_another_order_has_a_limit() {
     let bytes = reversed(&write(&[3000], &[1], Compression::Raw, WriterOptions::interop()));
     let limits = Limits::default().with_table_bytes(1000);
     let source = Arc::new(Memory::new("m", bytes));
-    let file = OpenOptions::new().with_limits(limits).open_source(source).unwrap();
+    let file = ReadOptions::new().with_limits(limits).open_source(source).unwrap();
     let error = file.dataset("a").unwrap().chunk(&[1]).unwrap_err();
-    assert!(matches!(error.fault(), tercet_tet::Fault::Limit(_)), "{error}");
+    assert!(matches!(error.kind(), tercet_tet::ErrorKind::Limit(_)), "{error}");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_raw_chunk_in_memory_is_not_copied() {
     let bytes = write(&[40, 40], &[4, 40], Compression::Raw, WriterOptions::new());
     let source = Memory::new("m", bytes);
     let all = tercet_core::ByteSource::read_at(&source, Span::first(1)).unwrap().as_ptr() as usize;
-    let file = OpenOptions::new().open_source(Arc::new(source)).unwrap();
+    let file = ReadOptions::new().open_source(Arc::new(source)).unwrap();
     let dataset = file.dataset("a").unwrap();
     let chunk = dataset.chunk(&[3, 0]).unwrap();
     let place = dataset.chunk_place(&[3, 0]).unwrap();

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::publish::Disk;
 use tercet_testkit::damage::{self, patched};
 use tercet_testkit::faults::FaultyDisk;
@@ -61,28 +61,28 @@ fn absurd_grids_end_in_errors() {
         let _ = file.outline(Some(10));
         drop(file);
 
-        assert!(!verify(&path, deep(), &Silent).unwrap().ok);
-        let plan = repair(&path, &RepairOptions::default(), &Silent).unwrap();
+        assert!(!verify(&path, deep(), &NoProgress).unwrap().ok);
+        let plan = repair(&path, &RepairOptions::default(), &NoProgress).unwrap();
         assert!(!plan.ok());
         let row = || HistoryRow::at("x", "y", 1);
         let rewrite = Rewrite::open(&path).unwrap();
         assert!(
-            rewrite.start(row(), WriterOptions::new(), &Silent).is_err(),
+            rewrite.start(row(), WriterOptions::new(), &NoProgress).is_err(),
             "{tiles} chunks cannot be kept"
         );
         let out = folder.path().join("out.tet");
-        if let Ok(report) = salvage(&path, &out, SalvageOptions::default(), &Silent) {
+        if let Ok(report) = salvage(&path, &out, SalvageOptions::default(), &NoProgress) {
             assert_eq!(report.lost_datasets.len(), 1, "{report:?}");
             assert_eq!(report.kept, 4, "{report:?}");
-            assert!(verify(&out, deep(), &Silent).unwrap().ok);
+            assert!(verify(&out, deep(), &NoProgress).unwrap().ok);
         } else {
             panic!("the other dataset can be saved");
         }
         // Without the absurd dataset the file is well.
         let mut rewrite = Rewrite::open(&path).unwrap();
         rewrite.drop_dataset("z").unwrap();
-        rewrite.start(row(), WriterOptions::new(), &Silent).unwrap().seal().unwrap();
-        assert!(verify(&path, deep(), &Silent).unwrap().ok);
+        rewrite.start(row(), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
+        assert!(verify(&path, deep(), &NoProgress).unwrap().ok);
     }
 }
 
@@ -122,7 +122,7 @@ fn salvage_every_flip(sample: &Sample) {
         bytes[flip.offset] ^= flip.mask;
         fs::write(&path, &bytes).unwrap();
         let what = format!("{} {flip}", sample.name);
-        let saved_to = salvage_on(quick_disk(), &path, &out, SalvageOptions::default(), &Silent);
+        let saved_to = salvage_on(quick_disk(), &path, &out, SalvageOptions::default(), &NoProgress);
         let Ok(report) = saved_to else { continue };
         assert!(fs::read(&path).unwrap() == bytes, "{what}: the source is untouched");
         if !report.notes.is_empty() || !report.lost_datasets.is_empty() {
@@ -131,7 +131,7 @@ fn salvage_every_flip(sample: &Sample) {
         saved += 1;
         let lost = lost_chunks(&out, sample, &what);
         assert_eq!(lost, report.holes.len(), "{what}: {report:?}");
-        let after = verify(&out, deep(), &Silent).unwrap();
+        let after = verify(&out, deep(), &NoProgress).unwrap();
         assert_eq!(after.ok, report.holes.is_empty(), "{what}: {:?}", after.findings);
     }
     assert!(saved > sample.bytes.len() / 8, "{saved}");
@@ -158,10 +158,10 @@ fn repair_of_every_flip() {
             let what = format!("{} {flip}", sample.name);
             let options =
                 RepairOptions::default().with_apply("footer_invalid").with_apply("reseal_checksums");
-            let dry = repair(&path, &options.clone().with_dry_run(true), &Silent);
+            let dry = repair(&path, &options.clone().with_dry_run(true), &NoProgress);
             assert!(fs::read(&path).unwrap() == bytes, "{what}: a dry run changes nothing");
             // A file without a cut point cannot be repaired, and says so.
-            let Ok(report) = repair_on(&quick_disk(), &path, &options, &Silent) else {
+            let Ok(report) = repair_on(&quick_disk(), &path, &options, &NoProgress) else {
                 assert!(fs::read(&path).unwrap() == bytes, "{what}: a failed repair changes nothing");
                 continue;
             };
@@ -198,11 +198,11 @@ fn healthy_files_are_left_alone() {
             .with_apply("footer_invalid")
             .with_apply("reseal_checksums")
             .with_apply("no_such_code");
-        let report = repair(&path, &options, &Silent).unwrap();
+        let report = repair(&path, &options, &NoProgress).unwrap();
         assert!(report.ok());
         assert!(fs::read(&path).unwrap() == sample.bytes, "{}", sample.name);
         let out = folder.path().join("out.tet");
-        let report = salvage(&path, &out, SalvageOptions::default(), &Silent).unwrap();
+        let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
         assert!(report.holes.is_empty() && report.notes.is_empty(), "{report:?}");
         assert_eq!(lost_chunks(&out, &sample, sample.name), 0);
     }
@@ -218,7 +218,7 @@ fn holes_are_errors_or_the_fill_value() {
     bytes[row.payload_offset as usize] ^= 1;
     fs::write(&path, &bytes).unwrap();
 
-    let report = salvage(&path, &out, SalvageOptions::default(), &Silent).unwrap();
+    let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
     assert_eq!(report.holes.len(), 1);
     assert_eq!((&*report.holes[0].dataset, &report.holes[0].chunk[..]), ("t", &[1, 1][..]));
     let file = File::open(&out).unwrap();
@@ -228,14 +228,14 @@ fn holes_are_errors_or_the_fill_value() {
     assert!(t.read(&t.select("0:2,:").unwrap()).is_ok());
     drop(file);
 
-    let report = salvage(&path, &out, SalvageOptions::default().with_fill(-7.0), &Silent).unwrap();
+    let report = salvage(&path, &out, SalvageOptions::default().with_fill(-7.0), &NoProgress).unwrap();
     assert_eq!(report.holes.len(), 1);
     let file = File::open(&out).unwrap();
     let all = file.dataset("t").unwrap().read_all().unwrap();
     assert_eq!(all.as_slice::<i32>().unwrap()[13..], [-7, -7]);
     assert_eq!(all.bytes()[..52], sample.arrays[0].1[..52]);
     assert!(
-        salvage(&path, &out, SalvageOptions::default().with_fill(0.5), &Silent).is_err(),
+        salvage(&path, &out, SalvageOptions::default().with_fill(0.5), &NoProgress).is_err(),
         "no whole number"
     );
 }
@@ -246,6 +246,6 @@ fn salvage_onto_the_damaged_file_itself_is_refused() {
     let path = folder.path().join("damaged.tet");
     let sample = samples::raw_inline();
     fs::write(&path, &sample.bytes).unwrap();
-    assert!(salvage(&path, &path, SalvageOptions::default(), &Silent).is_err());
+    assert!(salvage(&path, &path, SalvageOptions::default(), &NoProgress).is_err());
     assert!(fs::read(&path).unwrap() == sample.bytes);
 }

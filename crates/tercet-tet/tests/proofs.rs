@@ -5,7 +5,7 @@
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{DType, TensorView};
 use tercet_tet::{
     ActionState, File, Layout, RepairOptions, SalvageOptions, VerifyOptions, WriterOptions, repair, salvage,
@@ -63,7 +63,7 @@ fn good() -> Vec<Option<Vec<u16>>> {
 
 fn reseal(path: &Path) -> ActionState {
     let options = RepairOptions::default().with_apply("reseal_checksums");
-    repair(path, &options, &Silent).unwrap().actions[0].state
+    repair(path, &options, &NoProgress).unwrap().actions[0].state
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_chunk_proved_bad_is_not_saved_as_good() {
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
 
         let out = folder.path().join("saved.tet");
-        let report = salvage(&path, &out, SalvageOptions::default(), &Silent).unwrap();
+        let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
         assert_eq!((report.kept, report.holes.len()), (3, 1), "{report:?}");
         let mut expected = good();
         expected[1] = None;
@@ -98,7 +98,7 @@ fn swapped_rows_are_not_sealed_in() {
     assert_eq!(reseal(&path), ActionState::Skipped);
 
     let out = folder.path().join("saved.tet");
-    salvage(&path, &out, SalvageOptions::default(), &Silent).unwrap();
+    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
     let mut expected = good();
     expected[0] = None;
     expected[1] = None;
@@ -111,10 +111,10 @@ fn a_damaged_row_costs_one_chunk() {
     let mut bytes = whole();
     bytes[row_start(2) + 72] ^= 2; // payload_offset
     let path = write(folder.path(), &bytes);
-    let report = verify(&path, VerifyOptions::default(), &Silent).unwrap();
+    let report = verify(&path, VerifyOptions::default(), &NoProgress).unwrap();
     assert!(report.recommends("damaged_chunks"), "{report:?}");
     let out = folder.path().join("saved.tet");
-    salvage(&path, &out, SalvageOptions::default(), &Silent).unwrap();
+    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
     let mut expected = good();
     expected[2] = None;
     assert_eq!(chunks(&out), expected);
@@ -124,12 +124,12 @@ fn a_damaged_row_costs_one_chunk() {
 fn what_is_left_of_a_cut_file_is_offered() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), &whole()[..payload(2)]);
-    let report = verify(&path, VerifyOptions::default(), &Silent).unwrap();
+    let report = verify(&path, VerifyOptions::default(), &NoProgress).unwrap();
     let advice = &report.recommendations[0];
     assert_eq!(advice.code, "invalid_layout");
     assert!(advice.fix.as_ref().unwrap().command.as_ref().unwrap().contains("--salvage"), "{advice:?}");
     let out = folder.path().join("saved.tet");
-    let report = salvage(&path, &out, SalvageOptions::default(), &Silent).unwrap();
+    let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
     assert_eq!(report.kept, 2);
     assert_eq!(chunks(&out)[..2], good()[..2]);
 }
@@ -157,7 +157,7 @@ fn a_hole_is_told_by_name() {
     bytes[payload(3)] ^= 1;
     let path = write(folder.path(), &bytes);
     let out = folder.path().join("saved.tet");
-    salvage(&path, &out, SalvageOptions::default(), &Silent).unwrap();
+    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
     let file = File::open(&out).unwrap();
     let error = file.dataset("a").unwrap().read_all().unwrap_err();
     assert!(error.to_string().ends_with("chunk [3] is missing from the index"), "{error}");
@@ -179,14 +179,14 @@ fn an_unusable_dataset_can_be_dropped_but_not_kept() {
     let row = || tercet_tet::HistoryRow::at("drop", "test", 1);
 
     let keep = tercet_tet::Rewrite::open(&path).unwrap();
-    assert!(keep.start(row(), WriterOptions::new(), &Silent).is_err());
+    assert!(keep.start(row(), WriterOptions::new(), &NoProgress).is_err());
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 
     let mut change = tercet_tet::Rewrite::open(&path).unwrap();
     change.drop_dataset("bad").unwrap();
-    change.start(row(), WriterOptions::new(), &Silent).unwrap().seal().unwrap();
+    change.start(row(), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
     let file = File::open(&path).unwrap();
     assert_eq!(file.datasets().len(), 1);
     assert_eq!(file.dataset("good").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
-    assert!(verify(&path, VerifyOptions::default(), &Silent).unwrap().ok);
+    assert!(verify(&path, VerifyOptions::default(), &NoProgress).unwrap().ok);
 }

@@ -8,10 +8,10 @@
 use std::io::Cursor;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{Selection, TensorView};
 use tercet_tet::{
-    Access, Dataset, DatasetId, File, HistoryRow, Layout, OpenOptions, Protection, Rewrite, WriterOptions,
+    Access, Dataset, DatasetId, File, HistoryRow, Layout, Protection, ReadOptions, Rewrite, WriterOptions,
 };
 
 #[path = "support/arrays.rs"]
@@ -88,17 +88,17 @@ fn check_dataset(dataset: &Dataset<'_>, array: &Array, slices: &[(u64, u64, u64)
     let expected = array.naive(selection.axes());
     assert_eq!(dataset.read(&selection).unwrap().bytes(), expected, "{selection:?}");
     let mut buffer = vec![0xa5; expected.len()];
-    dataset.read_into(&selection, &mut buffer, &Silent).unwrap();
+    dataset.read_into(&selection, &mut buffer, &NoProgress).unwrap();
     assert_eq!(buffer, expected, "{selection:?}");
 
     let export = dataset.export(&selection).unwrap();
     assert_eq!(export.bytes(), expected.len() as u64);
     let mut out = Cursor::new(b"head".to_vec());
-    export.write_at(&mut out, 4, &Silent).unwrap();
+    export.write_at(&mut out, 4, &NoProgress).unwrap();
     assert_eq!(out.get_ref()[..], [&b"head"[..], &expected].concat());
     if export.is_sequential() {
         let mut out = Vec::new();
-        export.stream(&mut out, &Silent).unwrap();
+        export.stream(&mut out, &NoProgress).unwrap();
         assert_eq!(out, expected);
     }
 }
@@ -139,7 +139,7 @@ proptest! {
         std::fs::write(&path, &bytes).unwrap();
         for access in [Access::Mmap, Access::Pread] {
             for ignore in [false, true] {
-                let options = OpenOptions::new().with_access(access).with_ignore_checksums(ignore);
+                let options = ReadOptions::new().with_access(access).with_ignore_checksums(ignore);
                 let file = options.open(&path).unwrap();
                 for array in &arrays {
                     let dataset = file.dataset(&array.name).unwrap();
@@ -214,7 +214,7 @@ proptest! {
         prop_assert!(dataset.read(&Selection::full(&deeper)).is_err());
         let selection = array.selection(&slices);
         let mut short = vec![0; array.naive(selection.axes()).len() - 1];
-        prop_assert!(dataset.read_into(&selection, &mut short, &Silent).is_err());
+        prop_assert!(dataset.read_into(&selection, &mut short, &NoProgress).is_err());
     }
 }
 
@@ -233,7 +233,7 @@ proptest! {
 
         let mut rewrite = Rewrite::open(&path).unwrap();
         let id = add(rewrite.layout(), &new[0]);
-        let mut writer = rewrite.start(HistoryRow::at("append", "test", 1), append_options, &Silent).unwrap();
+        let mut writer = rewrite.start(HistoryRow::at("append", "test", 1), append_options, &NoProgress).unwrap();
         writer.array(id, new[0].view()).unwrap();
         writer.seal().unwrap();
 
@@ -259,7 +259,7 @@ proptest! {
         let mut rewrite = Rewrite::open(&path).unwrap();
         rewrite.drop_dataset(gone).unwrap();
         prop_assert!(rewrite.drop_dataset(gone).is_err());
-        rewrite.start(HistoryRow::at("drop", "test", 1), WriterOptions::new(), &Silent).unwrap().seal().unwrap();
+        rewrite.start(HistoryRow::at("drop", "test", 1), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
 
         let file = File::open(&path).unwrap();
         prop_assert!(file.dataset(gone).is_err());

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_tet::{File, Query, RunOptions, Syntax};
 
 #[derive(Deserialize)]
@@ -96,7 +96,7 @@ fn golden_queries() {
         let options = RunOptions::new().with_preview(asked.preview.unwrap_or(0));
         let answer = query.map_err(|error| error.to_string()).and_then(|query| {
             let answer = match asked.preview {
-                Some(_) => query.run(&file, &options, &Silent),
+                Some(_) => query.run(&file, &options, &NoProgress),
                 None => query.plan(&file, &options),
             };
             answer.map_err(|error| error.to_string())
@@ -180,7 +180,7 @@ fn golden_queries_in_toml() {
             (Some(_), Err(error)) => wrong.push(format!("{}: {error}", asked.toml)),
             (Some(expected), Ok(query)) => {
                 let options = RunOptions::new().with_preview(asked.preview);
-                let answer = query.run(&file, &options, &Silent).unwrap();
+                let answer = query.run(&file, &options, &NoProgress).unwrap();
                 let execution = serde_json::to_string(&answer.execution.unwrap()).unwrap();
                 let execution: Value = serde_json::from_str(&execution).unwrap();
                 let asked = Asked {

@@ -20,7 +20,7 @@ use std::io::Cursor;
 use model::{AxisModel, Cell, Expected, evaluate, gather};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::tensor::f16;
 use tercet_core::{DType, TensorView};
 use tercet_tet::{Compression, File, Layout, Query, RunOptions, Syntax, WriterOptions};
@@ -372,7 +372,7 @@ fn check(asked: &Asked) -> Result<(), TestCaseError> {
     for parallel in [false, true] {
         let options =
             RunOptions::new().with_preview(0).with_statistics(asked.statistics).with_parallel(Some(parallel));
-        let answer = query.run(&file, &options, &Silent);
+        let answer = query.run(&file, &options, &NoProgress);
         let answer = answer.map_err(|error| TestCaseError::fail(format!("{document}: {error}")))?;
         answers.push(serde_json::to_value(answer.execution.unwrap()).unwrap());
     }

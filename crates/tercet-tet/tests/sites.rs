@@ -10,7 +10,7 @@
 
 use tercet_core::{Class, Diagnose, Span};
 use tercet_testkit::damage::{patched, spliced, zeroed};
-use tercet_tet::{ChunkWhy, DatasetWhy, Error, Fault, File, Region, StaleWhy};
+use tercet_tet::{ChunkError, DatasetError, Error, ErrorKind, File, Region, StaleError};
 
 #[path = "support/samples.rs"]
 mod samples;
@@ -43,8 +43,8 @@ fn failure(bytes: Vec<u8>) -> Error {
 fn assert_site(bytes: Vec<u8>, region: Region, field: &str, span: std::ops::Range<usize>) {
     let error = failure(bytes);
     let span = Span::between(span.start as u64, span.end as u64).unwrap();
-    match error.fault() {
-        Fault::Malformed(malformed) => {
+    match error.kind() {
+        ErrorKind::Malformed(malformed) => {
             let site = malformed.site;
             assert_eq!((site.region, site.field, site.span), (region, field, span), "{error}");
         }
@@ -128,14 +128,14 @@ fn footer() {
 #[test]
 fn datasets_that_no_array_can_have() {
     let good = samples::interop().bytes;
-    let why = |bytes| match failure(bytes).into_fault() {
-        Fault::BadDataset { dataset, why } => (dataset.into_string(), why),
+    let reason = |bytes| match failure(bytes).into_kind() {
+        ErrorKind::BadDataset { dataset, reason } => (dataset.into_string(), reason),
         other => panic!("{other:?}"),
     };
-    assert_eq!(why(patched(&good, 44, &[77])), ("t".to_owned(), DatasetWhy::UnknownDType { tag: 77 }));
-    assert_eq!(why(zeroed(&good, 64..72)), ("t".to_owned(), DatasetWhy::ZeroShape { axis: 0 }));
-    assert_eq!(why(zeroed(&good, 88..96)), ("t".to_owned(), DatasetWhy::ZeroChunk { axis: 1 }));
-    assert_eq!(why(patched(&good, 64, &[255; 16])), ("t".to_owned(), DatasetWhy::TooLarge));
+    assert_eq!(reason(patched(&good, 44, &[77])), ("t".to_owned(), DatasetError::UnknownDType { tag: 77 }));
+    assert_eq!(reason(zeroed(&good, 64..72)), ("t".to_owned(), DatasetError::ZeroShape { axis: 0 }));
+    assert_eq!(reason(zeroed(&good, 88..96)), ("t".to_owned(), DatasetError::ZeroChunk { axis: 1 }));
+    assert_eq!(reason(patched(&good, 64, &[255; 16])), ("t".to_owned(), DatasetError::TooLarge));
     // The other dataset is as good as before.
     let file = File::from_bytes("half", patched(&good, 44, &[77])).unwrap();
     assert!(file.dataset("t").unwrap().read_all().is_err());
@@ -148,7 +148,7 @@ fn missing_and_damaged_chunks() {
     let at = Places::of(&good);
     let error = failure(patched(&good, at.first_row + 8, &[7]));
     assert!(
-        matches!(error.fault(), Fault::MissingChunk { dataset, tile } if &**dataset == "t" && **tile == [0, 0]),
+        matches!(error.kind(), ErrorKind::MissingChunk { dataset, tile } if &**dataset == "t" && **tile == [0, 0]),
         "{error}"
     );
 
@@ -156,8 +156,8 @@ fn missing_and_damaged_chunks() {
     let row = File::from_bytes("good", good.clone()).unwrap().row(5).unwrap();
     let start = row.payload_offset as usize;
     let error = failure(zeroed(&good, start..start + 4));
-    match error.fault() {
-        Fault::Chunk { dataset, tile, row: 5, span, why: ChunkWhy::Codec(_) } => {
+    match error.kind() {
+        ErrorKind::Chunk { dataset, tile, row: 5, span, reason: ChunkError::Codec(_) } => {
             assert_eq!((&**dataset, &**tile), ("z", &[1][..]));
             assert_eq!((span.start(), span.len()), (row.payload_offset, row.stored_byte_len));
         }
@@ -173,26 +173,26 @@ fn checksums() {
     let at = Places::of(&good);
     let file = File::from_bytes("good", good.clone()).unwrap();
     let payload = file.row(2).unwrap().payload_offset as usize;
-    match failure(patched(&good, payload, &[0xee])).fault() {
-        Fault::Chunk { tile, row: 2, why: ChunkWhy::Checksum(_), .. } => assert_eq!(**tile, [1, 0]),
+    match failure(patched(&good, payload, &[0xee])).kind() {
+        ErrorKind::Chunk { tile, row: 2, reason: ChunkError::Checksum(_), .. } => assert_eq!(**tile, [1, 0]),
         other => panic!("{other:?}"),
     }
-    match failure(patched(&good, at.first_row + 100, &[1])).fault() {
-        Fault::Checksum { region: Region::IndexRun { first: 0, end: 4 }, span, .. } => {
+    match failure(patched(&good, at.first_row + 100, &[1])).kind() {
+        ErrorKind::Checksum { region: Region::IndexRun { first: 0, end: 4 }, span, .. } => {
             assert_eq!((span.start(), span.len()), (at.first_row as u64, 4 * 104));
         }
         other => panic!("{other:?}"),
     }
-    match failure(patched(&good, 52, &[1])).fault() {
-        Fault::Checksum { region: Region::Catalog, span, .. } => {
+    match failure(patched(&good, 52, &[1])).kind() {
+        ErrorKind::Checksum { region: Region::Catalog, span, .. } => {
             assert_eq!((span.start(), span.end()), (0, at.first_row as u64));
         }
         other => panic!("{other:?}"),
     }
     // A letter of the attribute: the footer still parses.
     let units = good.windows(7).position(|window| window == br#""units""#).unwrap();
-    match failure(patched(&good, units + 1, b"U")).fault() {
-        Fault::Checksum { region: Region::Footer, span, .. } => {
+    match failure(patched(&good, units + 1, b"U")).kind() {
+        ErrorKind::Checksum { region: Region::Footer, span, .. } => {
             assert_eq!((span.start(), span.end()), (at.footer as u64, at.end as u64));
         }
         other => panic!("{other:?}"),
@@ -205,7 +205,7 @@ fn checksums() {
     moved[tail..tail + 8].copy_from_slice(&(len as u64).to_le_bytes());
     let error = failure(moved);
     assert!(
-        matches!(error.fault(), Fault::Stale { region: Region::Footer, why: StaleWhy::NoDigits, .. }),
+        matches!(error.kind(), ErrorKind::Stale { region: Region::Footer, reason: StaleError::NoDigits, .. }),
         "{error}"
     );
     assert_eq!(error.class(), Class::Corrupt);

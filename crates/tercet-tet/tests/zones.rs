@@ -3,13 +3,13 @@
 
 #![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "test values are small and sound")]
 
-use std::io::{Cursor, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{Cursor, Seek, SeekFrom, Write};
 
 use tercet_core::checksum::crc32c;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{DType, Severity, Sink, TensorView};
 use tercet_tet::{
-    Codec, Compression, Fault, File, HistoryRow, Layout, Protection, VerifyOptions, WriterOptions,
+    Codec, Compression, ErrorKind, File, HistoryRow, Layout, Protection, VerifyOptions, WriterOptions,
 };
 
 /// Opens a golden file; `None` where there is no golden folder.
@@ -144,7 +144,7 @@ fn the_block_and_the_spills_live_together() {
 
         let source = std::sync::Arc::new(tercet_core::source::Memory::new("block", bytes.clone()));
         let report =
-            tercet_tet::verify_source(source, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+            tercet_tet::verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
         assert!(report.ok, "{:?}", report.findings);
         let warnings: Vec<_> =
             report.findings.iter().filter(|finding| finding.severity == Severity::Warning).collect();
@@ -243,7 +243,7 @@ fn a_rewrite_leaves_them_out() {
 
     let mut rewrite = tercet_tet::Rewrite::open(&path).unwrap();
     let b = rewrite.layout().dataset("b", DType::U8, [1], [1]).unwrap();
-    let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), options, &Silent).unwrap();
+    let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), options, &NoProgress).unwrap();
     writer.array(b, TensorView::of(&[1], &[9u8]).unwrap()).unwrap();
     writer.seal().unwrap();
     let file = File::open(&path).unwrap();
@@ -272,7 +272,7 @@ struct Full(Cursor<Vec<u8>>, u64);
 impl Write for Full {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.0.position() + bytes.len() as u64 > self.1 {
-            return Err(ErrorKind::StorageFull.into());
+            return Err(std::io::ErrorKind::StorageFull.into());
         }
         self.0.write(bytes)
     }
@@ -315,7 +315,7 @@ fn a_sink_that_is_full_in_a_spill_is_told_as_such() {
     for room in [payload_end, payload_end + 100_000, index, index + 30_000, whole.len() as u64 - 1] {
         let error = write(room).map(|bytes| bytes.len()).unwrap_err();
         assert!(
-            matches!(error.fault(), Fault::Write(why) if why.kind() == ErrorKind::StorageFull),
+            matches!(error.kind(), ErrorKind::Write(reason) if reason.kind() == std::io::ErrorKind::StorageFull),
             "{error}"
         );
     }

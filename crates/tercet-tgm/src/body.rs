@@ -4,7 +4,7 @@ use tercet_core::{Budget, Span};
 
 use crate::cbor;
 use crate::check;
-use crate::fault::{Contradiction, Fault};
+use crate::error::{Contradiction, ErrorKind};
 use crate::layout::Layout;
 use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata, MetadataError, preceder_entry};
@@ -30,11 +30,11 @@ impl Body {
         frame: &Frame,
         bytes: &[u8],
         budget: &Budget,
-    ) -> Result<(Self, usize), Fault> {
+    ) -> Result<(Self, usize), ErrorKind> {
         let (region, span) = (frame.region(message), frame.body());
         let (value, used) =
-            cbor::decode(bytes, budget).map_err(|error| Fault::Cbor { region, span, error })?;
-        let wrong = |error: MetadataError| Fault::Metadata { region, span, error };
+            cbor::decode(bytes, budget).map_err(|error| ErrorKind::Cbor { region, span, error })?;
+        let wrong = |error: MetadataError| ErrorKind::Metadata { region, span, error };
         let body = match frame.kind {
             FrameKind::HeaderMetadata | FrameKind::FooterMetadata | FrameKind::NTensor => {
                 GlobalMetadata::from_value(value).map(Self::Metadata).map_err(wrong)
@@ -92,17 +92,17 @@ impl Contents {
         message: u64,
         whole: Span,
         objects: u64,
-    ) -> Result<GlobalMetadata, Fault> {
+    ) -> Result<GlobalMetadata, ErrorKind> {
         let first = if self.has_bare_copy(objects) { self.last.clone() } else { None };
         let Some(mut metadata) = self.last.take() else {
             let (region, span) = (Region { message, part: Part::Preamble }, whole);
-            return Err(Fault::Contradiction { region, span, what: Contradiction::NoMetadata });
+            return Err(ErrorKind::Contradiction { region, span, what: Contradiction::NoMetadata });
         };
         let found = metadata.base.len() as u64;
         if found > objects {
             let (region, span) = self.place.unwrap_or((Region { message, part: Part::Preamble }, whole));
             let what = Contradiction::Count { what: "base", found, objects };
-            return Err(Fault::Contradiction { region, span, what });
+            return Err(ErrorKind::Contradiction { region, span, what });
         }
         metadata.base.resize_with(usize::try_from(objects).unwrap_or(usize::MAX), Entry::new);
         for (object, entry) in std::mem::take(&mut self.preceders) {
@@ -156,7 +156,7 @@ impl Contents {
     }
 
     /// Refuses a message that contradicts itself, unless the options say otherwise.
-    pub(crate) fn check(&self, layout: &Layout, options: &ReadOptions) -> Result<(), Fault> {
+    pub(crate) fn check(&self, layout: &Layout, options: &ReadOptions) -> Result<(), ErrorKind> {
         if options.verify {
             check::check_promise(layout)?;
         }

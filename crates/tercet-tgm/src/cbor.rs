@@ -1,6 +1,6 @@
 //! CBOR (RFC 8949): a lenient reader, a canonical writer and checks of the canonical form.
 
-use tercet_core::limits::Exceeded;
+use tercet_core::limits::LimitExceeded;
 
 mod canonical;
 mod decode;
@@ -28,14 +28,14 @@ pub struct CborError {
     /// The byte at which the item starts, from 0. 0 when the item is a value in memory.
     pub at: usize,
     /// What is wrong with it.
-    pub why: CborWhy,
+    pub reason: CborErrorKind,
 }
 
 const _: () = assert!(size_of::<CborError>() <= 48);
 
 impl CborError {
-    pub(crate) const fn new(at: usize, why: CborWhy) -> Self {
-        Self { at, why }
+    pub(crate) const fn new(at: usize, reason: CborErrorKind) -> Self {
+        Self { at, reason }
     }
 }
 
@@ -47,9 +47,9 @@ impl From<Box<CborError>> for CborError {
 
 impl std::fmt::Display for CborError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.why {
-            why @ (CborWhy::Duplicate(_) | CborWhy::Depth) => why.fmt(f),
-            why => write!(f, "{why} at byte {} of the CBOR", self.at),
+        match &self.reason {
+            reason @ (CborErrorKind::Duplicate(_) | CborErrorKind::Depth) => reason.fmt(f),
+            reason => write!(f, "{reason} at byte {} of the CBOR", self.at),
         }
     }
 }
@@ -59,7 +59,7 @@ impl std::error::Error for CborError {}
 /// The ways CBOR can be wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CborWhy {
+pub enum CborErrorKind {
     /// The bytes end before the item does.
     #[error("an item needs {need} bytes, but only {have} are there")]
     Truncated {
@@ -88,7 +88,7 @@ pub enum CborWhy {
     Chunk(u8),
     /// The item is larger than the caller allows.
     #[error("{0}")]
-    Limit(Exceeded),
+    Limit(LimitExceeded),
     /// The bytes are valid, but not in canonical form.
     #[error("not canonical: {0}")]
     NotCanonical(NonCanonical),

@@ -3,7 +3,7 @@
 use tercet_core::Span;
 use tercet_core::checksum::{Mismatch, xxh3};
 
-use crate::fault::{Contradiction, Fault};
+use crate::error::{Contradiction, ErrorKind};
 use crate::layout::Layout;
 use crate::lists::{HashFrame, IndexFrame};
 use crate::region::{Part, Region};
@@ -14,7 +14,7 @@ use crate::wire::ids::{FrameKind, MessageFlags};
 pub(crate) const ALGORITHM: &str = "xxh3";
 
 /// Compares the hash of a frame with its body. Frames without a hash pass.
-pub(crate) fn check_hash(message: u64, frame: &Frame, body: &[u8]) -> Result<(), Fault> {
+pub(crate) fn check_hash(message: u64, frame: &Frame, body: &[u8]) -> Result<(), ErrorKind> {
     match frame.hash() {
         Some(expected) => compare(message, frame, expected, xxh3(body)),
         None => Ok(()),
@@ -22,8 +22,8 @@ pub(crate) fn check_hash(message: u64, frame: &Frame, body: &[u8]) -> Result<(),
 }
 
 /// Compares the hash of a frame with one that was computed.
-pub(crate) fn compare(message: u64, frame: &Frame, expected: u64, actual: u64) -> Result<(), Fault> {
-    Mismatch::check_xxh3(expected, actual).map_err(|mismatch| Fault::HashMismatch {
+pub(crate) fn compare(message: u64, frame: &Frame, expected: u64, actual: u64) -> Result<(), ErrorKind> {
+    Mismatch::check_xxh3(expected, actual).map_err(|mismatch| ErrorKind::HashMismatch {
         region: frame.region(message),
         span: frame.body(),
         mismatch,
@@ -38,19 +38,19 @@ pub(crate) struct Disagreement {
     pub(crate) what: Contradiction,
 }
 
-impl From<Disagreement> for Fault {
+impl From<Disagreement> for ErrorKind {
     fn from(found: Disagreement) -> Self {
         Self::Contradiction { region: found.region, span: found.span, what: found.what }
     }
 }
 
 /// Refuses a message in which a frame lacks its hash although the preamble promises it.
-pub(crate) fn check_promise(layout: &Layout) -> Result<(), Fault> {
+pub(crate) fn check_promise(layout: &Layout) -> Result<(), ErrorKind> {
     if !layout.preamble.flags.contains(MessageFlags::HASHES_PRESENT) {
         return Ok(());
     }
     match layout.frames.iter().find(|frame| frame.hash().is_none()) {
-        Some(frame) => Err(Fault::MissingHash { region: frame.region(layout.number), span: frame.span }),
+        Some(frame) => Err(ErrorKind::MissingHash { region: frame.region(layout.number), span: frame.span }),
         None => Ok(()),
     }
 }

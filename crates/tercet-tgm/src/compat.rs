@@ -41,7 +41,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{ByteSource, SourceError, Span};
 
 pub use crate::cbor::canonicalize as canonicalize_value;
@@ -75,7 +75,7 @@ pub fn scan(buffer: &[u8]) -> Vec<(usize, usize)> {
 pub fn scan_file<R: Read + Seek + Send>(reader: &mut R) -> Result<Vec<(u64, u64)>> {
     let len = reader.seek(SeekFrom::End(0))?;
     let source = Seeking { name: Arc::from("reader"), len, reader: Mutex::new(reader) };
-    let scan = scan_source(&source, ScanOptions::default(), &Silent).map_err(TensogramError::from)?;
+    let scan = scan_source(&source, ScanOptions::default(), &NoProgress).map_err(TensogramError::from)?;
     Ok(scan.messages.iter().map(|span| (span.start(), span.len())).collect())
 }
 

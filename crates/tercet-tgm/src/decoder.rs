@@ -1,12 +1,12 @@
 //! Messages from a stream, whatever pieces it comes in.
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::{Budget, Span};
 
 use crate::body::{Body, Contents, budget};
 use crate::check::check_hash;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::layout::{Collected, Layout};
 use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata};
@@ -200,7 +200,7 @@ impl Decoder {
     }
 
     /// The next event, or `None` if it needs more bytes.
-    pub fn next_event(&mut self) -> Result<Option<Event>, Fault> {
+    pub fn next_event(&mut self) -> Result<Option<Event>, ErrorKind> {
         if let State::Lost { since, awaited } = self.state {
             if !self.search(since, awaited) {
                 return Ok(None);
@@ -213,7 +213,7 @@ impl Decoder {
         let event = match self.state {
             State::Between => self.begin(),
             State::Inside(_) => self.go_on(),
-            State::GivenUp | State::Lost { .. } => return Err(Fault::GivenUp),
+            State::GivenUp | State::Lost { .. } => return Err(ErrorKind::GivenUp),
         };
         event.inspect_err(|_| {
             if self.resync {
@@ -230,7 +230,7 @@ impl Decoder {
     /// After the last [`next_event`](Self::next_event). A decoder that resynchronises goes on behind a message that was
     /// cut off: what its lengths took in may hold whole messages, so ask for events again, then `finish` again, until
     /// that says `Ok(None)`.
-    pub fn finish(&mut self) -> Result<Option<Event>, Fault> {
+    pub fn finish(&mut self) -> Result<Option<Event>, ErrorKind> {
         let end = self.at + self.buffer.len() as u64;
         match self.state {
             State::Between if self.buffer.is_empty() => Ok(None),
@@ -245,9 +245,9 @@ impl Decoder {
                 self.state = State::Between;
                 Ok(Span::between(since, end).filter(|span| !span.is_empty()).map(Event::Skipped))
             }
-            State::GivenUp => Err(Fault::GivenUp),
+            State::GivenUp => Err(ErrorKind::GivenUp),
             State::Between | State::Inside(_) => {
-                let cut = Fault::CutStream { message: self.number, at: end };
+                let cut = ErrorKind::CutStream { message: self.number, at: end };
                 if !self.resync {
                     self.state = State::GivenUp;
                     return Err(cut);
@@ -267,7 +267,7 @@ impl Decoder {
         self.buffer.get(self.held..).unwrap_or_default()
     }
 
-    fn begin(&mut self) -> Result<Option<Event>, Fault> {
+    fn begin(&mut self) -> Result<Option<Event>, ErrorKind> {
         let head = self.buffer.get(..MAGIC.len());
         if self.resync && head.is_some_and(|head| head != MAGIC) {
             self.state = State::Lost { since: self.at, awaited: None };
@@ -296,7 +296,7 @@ impl Decoder {
         Ok(Some(Event::Start(preamble)))
     }
 
-    fn go_on(&mut self) -> Result<Option<Event>, Fault> {
+    fn go_on(&mut self) -> Result<Option<Event>, ErrorKind> {
         loop {
             let rest = self.rest().len();
             let State::Inside(inside) = &mut self.state else { return Ok(None) };
@@ -335,19 +335,19 @@ impl Decoder {
     }
 
     /// Bytes of a frame, if it is within the limits.
-    fn frame_len(&self, header: &FrameHeader) -> Result<usize, Fault> {
+    fn frame_len(&self, header: &FrameHeader) -> Result<usize, ErrorKind> {
         let limits = &self.options.limits;
         let limit = match header.kind() {
             Some(FrameKind::NTensor) => limits.chunk_bytes,
             _ => limits.metadata_bytes,
         };
-        Ok(within("a frame", header.total_length, limit)?)
+        Ok(check_limit("a frame", header.total_length, limit)?)
     }
 
     /// Decodes a frame whose bytes are all here. `None` for one of an unknown type that is passed over.
-    fn take_frame(&mut self, header: &FrameHeader, len: usize) -> Result<Option<Event>, Fault> {
+    fn take_frame(&mut self, header: &FrameHeader, len: usize) -> Result<Option<Event>, ErrorKind> {
         let tail_at = len - usize::try_from(header.tail_len()).unwrap_or(len);
-        let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
         let start = inside.walk.at();
         let frame = inside.walk.take(header, &self.buffer[self.held + tail_at..self.held + len])?;
         inside.skip = inside.walk.at() - start - header.total_length;
@@ -384,8 +384,8 @@ impl Decoder {
         }
     }
 
-    fn check_frame(&mut self, frame: &Frame, body: &[u8]) -> Result<(), Fault> {
-        let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
+    fn check_frame(&mut self, frame: &Frame, body: &[u8]) -> Result<(), ErrorKind> {
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
         inside.frames.push(*frame, &self.options)?;
         if self.options.verify {
             check_hash(self.number, frame, body)?;
@@ -394,9 +394,9 @@ impl Decoder {
         Ok(())
     }
 
-    fn understand(&mut self, frame: Frame, body: &Bytes) -> Result<Event, Fault> {
+    fn understand(&mut self, frame: Frame, body: &Bytes) -> Result<Event, ErrorKind> {
         let (number, options) = (self.number, self.options);
-        let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
         if frame.kind == FrameKind::NTensor {
             return StreamedObject::parse(number, frame, body, &options)
                 .map(|object| Event::Object(Box::new(object)));
@@ -411,8 +411,8 @@ impl Decoder {
         })
     }
 
-    fn end(&mut self) -> Result<Event, Fault> {
-        let State::Inside(inside) = &mut self.state else { return Err(Fault::GivenUp) };
+    fn end(&mut self) -> Result<Event, ErrorKind> {
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
         let bytes = &self.buffer[self.held..self.held + POSTAMBLE];
         let postamble = inside.walk.end(bytes)?;
         let layout: Layout = inside.frames.finish(&inside.walk, postamble);

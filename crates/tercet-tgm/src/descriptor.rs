@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::cbor;
 use crate::dtype::{ByteOrder, Dtype};
 use crate::metadata::{
-    Entry, Keys, MetadataError, MetadataWhy, entry_of, text_of, type_error, u64_of, u64s_of,
+    Entry, Keys, MetadataError, MetadataErrorKind, entry_of, text_of, type_error, u64_of, u64s_of,
 };
 use crate::pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, Mask, NONE};
 use crate::value::Value;
@@ -91,7 +91,7 @@ impl DataObjectDescriptor {
     pub fn from_value(value: Value) -> Result<Self, MetadataError> {
         let mut entry = entry_of(value, Keys::At(""))?;
         let mut field = |key: &'static str| {
-            entry.remove(key).ok_or_else(|| MetadataError::new(key, MetadataWhy::Missing))
+            entry.remove(key).ok_or_else(|| MetadataError::new(key, MetadataErrorKind::Missing))
         };
         Ok(Self {
             obj_type: text_of(field("type")?, "type")?,
@@ -169,23 +169,24 @@ impl DataObjectDescriptor {
     /// Checks the rules that bind writers only.
     pub fn check_for_writing(&self) -> Result<(), MetadataError> {
         let known = |key: &'static str, found: &str, names: &[&str], allowed| {
-            let unknown = || MetadataWhy::Unknown { found: found.to_owned(), allowed };
+            let unknown = || MetadataErrorKind::Unknown { found: found.to_owned(), allowed };
             if names.contains(&found) { Ok(()) } else { Err(MetadataError::new(key, unknown())) }
         };
         if self.obj_type.is_empty() {
-            let why = MetadataWhy::Unknown { found: String::new(), allowed: "a text that is not empty" };
-            return Err(MetadataError::new("type", why));
+            let reason =
+                MetadataErrorKind::Unknown { found: String::new(), allowed: "a text that is not empty" };
+            return Err(MetadataError::new("type", reason));
         }
         let n_dims = self.shape.len() as u64;
         for (key, found) in [("ndim", self.ndim), ("strides", self.strides.len() as u64)] {
             if found != n_dims {
                 let because = if key == "ndim" { "the length of `shape`" } else { "as many as `shape` has" };
-                let why = MetadataWhy::Disagrees { found, expected: n_dims, because };
-                return Err(MetadataError::new(key, why));
+                let reason = MetadataErrorKind::Mismatch { found, expected: n_dims, because };
+                return Err(MetadataError::new(key, reason));
             }
         }
         if self.elements().is_none() {
-            return Err(MetadataError::new("shape", MetadataWhy::Overflow));
+            return Err(MetadataError::new("shape", MetadataErrorKind::Overflow));
         }
         known("encoding", &self.encoding, ENCODINGS, "`none` or `simple_packing`")?;
         known("filter", &self.filter, FILTERS, "`none` or `shuffle`")?;
@@ -196,7 +197,7 @@ impl DataObjectDescriptor {
             "`none`, `szip`, `zstd`, `lz4`, `blosc2`, `zfp`, `sz3`, `rle` or `roaring`",
         )?;
         match FIELDS.into_iter().find(|field| self.params.contains_key(*field)) {
-            Some(field) => Err(MetadataError::new(field, MetadataWhy::Twice { other: "params" })),
+            Some(field) => Err(MetadataError::new(field, MetadataErrorKind::Twice { other: "params" })),
             None => Ok(()),
         }
     }
@@ -218,7 +219,10 @@ impl DataObjectDescriptor {
             let Mask { offset, length, .. } = mask;
             if offset.checked_add(length).is_none_or(|end| end > region) {
                 let path = format!("masks.{}", mask.kind);
-                return Err(MetadataError::new(path, MetadataWhy::OutOfBounds { offset, length, region }));
+                return Err(MetadataError::new(
+                    path,
+                    MetadataErrorKind::OutOfBounds { offset, length, region },
+                ));
             }
             payload = payload.min(offset);
         }
@@ -230,7 +234,7 @@ fn dtype_of(value: Value) -> Result<Dtype, MetadataError> {
     let name = text_of(value, "dtype")?;
     let allowed = "`float16`, `bfloat16`, `float32`, `float64`, `complex64`, `complex128`, `int8` to `int64`, \
                    `uint8` to `uint64` or `bitmask`";
-    let unknown = |found| MetadataError::new("dtype", MetadataWhy::Unknown { found, allowed });
+    let unknown = |found| MetadataError::new("dtype", MetadataErrorKind::Unknown { found, allowed });
     name.parse().map_err(|_| unknown(name))
 }
 
@@ -240,8 +244,8 @@ fn byte_order_of(value: Value) -> Result<ByteOrder, MetadataError> {
         "big" => Ok(ByteOrder::Big),
         "little" => Ok(ByteOrder::Little),
         _ => {
-            let why = MetadataWhy::Unknown { found: name, allowed: "`big` or `little`" };
-            Err(MetadataError::new("byte_order", why))
+            let reason = MetadataErrorKind::Unknown { found: name, allowed: "`big` or `little`" };
+            Err(MetadataError::new("byte_order", reason))
         }
     }
 }

@@ -37,7 +37,7 @@ pub use path::{Change, Changes};
 pub use set::set;
 
 use crate::encode::EncodeOptions;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 use crate::metadata::GlobalMetadata;
 use crate::wire::ids::FrameKind;
@@ -89,6 +89,6 @@ fn carried(message: &Message) -> Result<Vec<Carried>, Error> {
 }
 
 /// An error about a message.
-fn of(message: &Message, fault: Fault) -> Error {
+fn of(message: &Message, fault: ErrorKind) -> Error {
     Error::new(message.name().clone(), fault)
 }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use rayon::prelude::*;
-use tercet_core::limits::within;
-use tercet_core::progress::Silent;
+use tercet_core::limits::check_limit;
+use tercet_core::progress::NoProgress;
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::catalogue::{self, Catalogue, CatalogueError, Found};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::known::Known;
 use crate::message::Message;
 use crate::options::ReadOptions;
@@ -135,7 +135,7 @@ impl File {
 
     /// Where the messages are, and the bytes that belong to none. Found once.
     pub fn scan(&self) -> Result<Arc<Scan>, Error> {
-        self.scan_with(&Silent)
+        self.scan_with(&NoProgress)
     }
 
     /// Like [`scan`](Self::scan), with progress.
@@ -145,17 +145,17 @@ impl File {
 
     /// The catalogue at the end of the file, if there is one that checks out and the options do not forbid its use.
     pub fn catalogue(&self) -> Result<Option<Arc<Catalogue>>, Error> {
-        Ok(self.places(&Silent)?.catalogue)
+        Ok(self.places(&NoProgress)?.catalogue)
     }
 
-    /// Why the catalogue at the end of the file is not used, if there is one that is not. The file was passed over instead.
+    /// Reason the catalogue at the end of the file is not used, if there is one that is not. The file was passed over instead.
     pub fn refused_catalogue(&self) -> Result<Option<Arc<CatalogueError>>, Error> {
-        Ok(self.places(&Silent)?.refused.map(|(_, why)| why))
+        Ok(self.places(&NoProgress)?.refused.map(|(_, reason)| reason))
     }
 
     /// Where the catalogue at the end of the file is, whether it is used or not.
     pub fn catalogue_span(&self) -> Result<Option<Span>, Error> {
-        let places = self.places(&Silent)?;
+        let places = self.places(&NoProgress)?;
         let used = places.catalogue.map(|catalogue| catalogue.span());
         Ok(used.or(places.refused.map(|(span, _)| span)))
     }
@@ -169,7 +169,7 @@ impl File {
         Ok(known.insert(places).clone())
     }
 
-    fn find_places(&self, progress: &dyn Progress) -> Result<Places, Fault> {
+    fn find_places(&self, progress: &dyn Progress) -> Result<Places, ErrorKind> {
         let found = if self.scan_options.uses_catalogue {
             catalogue::find(&*self.source, &self.options)?
         } else {
@@ -202,17 +202,17 @@ impl File {
         let scan = self.scan()?;
         let span = usize::try_from(index).ok().and_then(|index| scan.messages.get(index).copied());
         let count = scan.messages.len() as u64;
-        span.ok_or_else(|| self.error(Fault::NoSuchMessage { index, count }))
+        span.ok_or_else(|| self.error(ErrorKind::NoSuchMessage { index, count }))
     }
 
     /// The bytes of a message, as they are.
     pub fn read_message(&self, index: u64) -> Result<Bytes, Error> {
         let span = self.message_span(index)?;
         let read = || {
-            within("the message", span.len(), self.options.limits.array_bytes)?;
+            check_limit("the message", span.len(), self.options.limits.array_bytes)?;
             Ok(self.source.read_at(span)?)
         };
-        read().map_err(|fault: Fault| self.error(fault))
+        read().map_err(|fault: ErrorKind| self.error(fault))
     }
 
     /// A message, with its framing and metadata checked.
@@ -220,17 +220,17 @@ impl File {
         let span = self.message_span(index)?;
         let known = Arc::clone(&self.known);
         let opened = Message::open_known(Arc::clone(&self.source), index, span, self.options, known);
-        if self.places(&Silent)?.catalogue.is_none() {
+        if self.places(&NoProgress)?.catalogue.is_none() {
             return opened;
         }
         // The places come from the catalogue, not from the messages.
         let is_there = match &opened {
             Ok(message) => message.span() == span,
             Err(error) => {
-                !matches!(error.fault(), Fault::Malformed(fault) if fault.site.region.part == Part::Preamble)
+                !matches!(error.kind(), ErrorKind::Malformed(fault) if fault.site.region.part == Part::Preamble)
             }
         };
-        if is_there { opened } else { Err(self.error(Fault::Catalogue { message: index, span })) }
+        if is_there { opened } else { Err(self.error(ErrorKind::Catalogue { message: index, span })) }
     }
 
     /// All messages in turn. One that is damaged is an error in its place and does not end the walk.
@@ -257,7 +257,7 @@ impl File {
         &self.options
     }
 
-    fn error(&self, fault: Fault) -> Error {
+    fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.name().clone(), fault)
     }
 }

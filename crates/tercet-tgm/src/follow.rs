@@ -3,7 +3,7 @@
 use tercet_core::Span;
 
 use crate::decoder::{Decoder, Event};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
 use crate::wire::ids::PREAMBLE_LEN;
@@ -38,7 +38,7 @@ pub enum Report {
         /// Where it starts.
         start: u64,
         /// What is wrong with it.
-        fault: Fault,
+        fault: ErrorKind,
     },
     /// Bytes that were passed over.
     Skipped {
@@ -135,7 +135,7 @@ impl Follower {
 
     /// Ends the stream: to be called, after the last `next_report`, until there is no report any more.
     ///
-    /// A message that is not whole is reported as damaged, with [`Fault::CutStream`]; whole messages that its lengths
+    /// A message that is not whole is reported as damaged, with [`ErrorKind::CutStream`]; whole messages that its lengths
     /// took in come behind it.
     pub fn finish(&mut self) -> Option<Report> {
         while !self.is_finished {
@@ -188,7 +188,7 @@ impl Follower {
     }
 
     /// A message that starts where it began, or at `at` if its preamble says nonsense.
-    fn damaged(&mut self, at: u64, fault: Fault) -> Report {
+    fn damaged(&mut self, at: u64, fault: ErrorKind) -> Report {
         let start = self.begun.take().map_or(at, |begun| begun.start);
         self.after_damage = true;
         Report::Damaged { number: self.decoder.message_number(), start, fault }

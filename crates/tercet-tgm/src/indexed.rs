@@ -5,11 +5,11 @@
 
 use std::sync::OnceLock;
 
-use tercet_core::{ByteSource, Malformed, Site, Span, Why};
+use tercet_core::{ByteSource, Malformed, Reason, Site, Span};
 
 use crate::body::{Contents, budget};
 use crate::check::ALGORITHM;
-use crate::fault::{Contradiction, Fault};
+use crate::error::{Contradiction, ErrorKind};
 use crate::layout::Layout;
 use crate::lists::{HashFrame, IndexFrame};
 use crate::message::read_frame;
@@ -63,7 +63,7 @@ impl Indexed {
         number: u64,
         span: Span,
         options: &ReadOptions,
-    ) -> Result<Option<(Self, Contents)>, Fault> {
+    ) -> Result<Option<(Self, Contents)>, ErrorKind> {
         let preamble = Preamble::parse(number, span.start(), window.get(span.start(), PREAMBLE_LEN)?)?;
         let flags = preamble.flags;
         let has_index =
@@ -97,7 +97,11 @@ impl Indexed {
     }
 
     /// All frames, looked at one by one.
-    pub(crate) fn layout(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<&Layout, Fault> {
+    pub(crate) fn layout(
+        &self,
+        source: &dyn ByteSource,
+        options: &ReadOptions,
+    ) -> Result<&Layout, ErrorKind> {
         if let Some(layout) = self.layout.get() {
             return Ok(layout);
         }
@@ -112,9 +116,9 @@ impl Indexed {
         source: &dyn ByteSource,
         options: &ReadOptions,
         index: u64,
-    ) -> Result<Frame, Fault> {
+    ) -> Result<Frame, ErrorKind> {
         let count = self.object_count();
-        let none = || Fault::NoSuchObject { message: self.number, index, count };
+        let none = || ErrorKind::NoSuchObject { message: self.number, index, count };
         let position = usize::try_from(index).map_err(|_| none())?;
         let place = self.index.offsets.get(position).zip(self.index.lengths.get(position));
         let (&offset, &length) = place.ok_or_else(none)?;
@@ -125,12 +129,12 @@ impl Indexed {
         let (head, tail) = ends(source, span)?;
         let header = FrameHeader::parse(region, start, &head)?;
         if header.kind() != Some(FrameKind::NTensor) {
-            let why = Why::OutOfRange {
+            let reason = Reason::OutOfRange {
                 found: header.code.into(),
                 allowed: "9, an object, where the index says that one is",
             };
             let span = Span::at(start.saturating_add(2), 2).unwrap_or(span);
-            return Err(Malformed { site: Site { region, field: "type", span }, why }.into());
+            return Err(Malformed { site: Site { region, field: "type", span }, reason }.into());
         }
         if header.total_length != length {
             let what = Contradiction::Index {
@@ -139,7 +143,7 @@ impl Indexed {
                 found: length,
                 expected: header.total_length,
             };
-            return Err(Fault::Contradiction { region, span, what });
+            return Err(ErrorKind::Contradiction { region, span, what });
         }
         let tail = FrameTail::parse(region, &header, span.end() - header.tail_len(), &tail)?;
         let frame = Frame {
@@ -155,7 +159,7 @@ impl Indexed {
         Ok(frame)
     }
 
-    fn check_hash_of(&self, frame: &Frame, position: usize, options: &ReadOptions) -> Result<(), Fault> {
+    fn check_hash_of(&self, frame: &Frame, position: usize, options: &ReadOptions) -> Result<(), ErrorKind> {
         if options.verify {
             check_promise(self.number, self.flags, frame)?;
         }
@@ -168,7 +172,7 @@ impl Indexed {
                 let (object, found) = (frame.object.into(), found.as_str().into());
                 let what = Contradiction::Hash { object, found, expected };
                 let (region, span) = (list_frame.region(self.number), list_frame.body());
-                Err(Fault::Contradiction { region, span, what })
+                Err(ErrorKind::Contradiction { region, span, what })
             }
             _ => Ok(()),
         }
@@ -176,7 +180,7 @@ impl Indexed {
 }
 
 /// The first and the last bytes of the frame of an object.
-fn ends(source: &dyn ByteSource, span: Span) -> Result<(bytes::Bytes, bytes::Bytes), Fault> {
+fn ends(source: &dyn ByteSource, span: Span) -> Result<(bytes::Bytes, bytes::Bytes), ErrorKind> {
     let tail_len = FrameKind::NTensor.tail_len();
     let from_end = span.len().saturating_sub(tail_len);
     if span.len() <= SMALL_FRAME {
@@ -191,16 +195,16 @@ fn ends(source: &dyn ByteSource, span: Span) -> Result<(bytes::Bytes, bytes::Byt
     Ok((ends.next().unwrap_or_default(), ends.next().unwrap_or_default()))
 }
 
-fn check_promise(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(), Fault> {
+fn check_promise(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(), ErrorKind> {
     if frame.hash().is_none() && flags.contains(MessageFlags::HASHES_PRESENT) {
-        return Err(Fault::MissingHash { region: frame.region(message), span: frame.span });
+        return Err(ErrorKind::MissingHash { region: frame.region(message), span: frame.span });
     }
     Ok(())
 }
 
 impl Opening<'_, '_> {
     /// Reads the frames around the objects. `false` where a plain walk is needed.
-    fn read(&mut self, number: u64, flags: MessageFlags, options: &ReadOptions) -> Result<bool, Fault> {
+    fn read(&mut self, number: u64, flags: MessageFlags, options: &ReadOptions) -> Result<bool, ErrorKind> {
         let budget = budget(options);
         let footers =
             [MessageFlags::FOOTER_INDEX, MessageFlags::FOOTER_METADATA, MessageFlags::FOOTER_HASHES];
@@ -254,7 +258,7 @@ impl Opening<'_, '_> {
     }
 
     /// Where the frames behind the objects start, as the postamble says.
-    fn first_footer(&mut self, number: u64) -> Result<Option<u64>, Fault> {
+    fn first_footer(&mut self, number: u64) -> Result<Option<u64>, ErrorKind> {
         let at = self.span.end() - POSTAMBLE_LEN;
         let postamble = Postamble::parse(number, at, &self.window.peek(at, POSTAMBLE_LEN)?)?;
         let footer = postamble.first_footer_offset;

@@ -1,9 +1,9 @@
 //! The frames of one message, found by walking over their headers.
 
-use tercet_core::limits::within;
-use tercet_core::{Malformed, Site, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Malformed, Reason, Site, Span};
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
 use crate::window::Window;
@@ -40,7 +40,7 @@ impl Layout {
         number: u64,
         span: Span,
         options: &ReadOptions,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         Self::follow(window, number, span, options, &mut None)
     }
 
@@ -51,7 +51,7 @@ impl Layout {
         span: Span,
         options: &ReadOptions,
         kept: &mut Option<Collected>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let base = span.start();
         let end = span.end().min(window.len());
         let room = |at: u64, len: u64| len.min(end.saturating_sub(at));
@@ -90,11 +90,11 @@ impl Layout {
     }
 
     /// The frame of a data object.
-    pub fn object(&self, index: u64) -> Result<&Frame, Fault> {
+    pub fn object(&self, index: u64) -> Result<&Frame, ErrorKind> {
         let position = usize::try_from(index).ok().and_then(|index| self.objects.get(index));
         let frame = position.and_then(|&position| self.frames.get(position as usize));
         let count = self.object_count();
-        frame.ok_or(Fault::NoSuchObject { message: self.number, index, count })
+        frame.ok_or(ErrorKind::NoSuchObject { message: self.number, index, count })
     }
 
     /// The frames of the data objects.
@@ -141,9 +141,9 @@ impl Collected {
         &self.frames
     }
 
-    pub(crate) fn push(&mut self, frame: Frame, options: &ReadOptions) -> Result<(), Fault> {
+    pub(crate) fn push(&mut self, frame: Frame, options: &ReadOptions) -> Result<(), ErrorKind> {
         let bytes = (self.frames.len() as u64 + 1).saturating_mul(size_of::<Frame>() as u64);
-        within("the list of frames", bytes, options.limits.table_bytes)?;
+        check_limit("the list of frames", bytes, options.limits.table_bytes)?;
         if frame.kind == FrameKind::NTensor {
             self.objects.push(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
         }
@@ -152,9 +152,9 @@ impl Collected {
     }
 
     /// Refuses a frame without a hash in a message that promises one for every frame.
-    pub(crate) fn check_promise(&self, frame: &Frame) -> Result<(), Fault> {
+    pub(crate) fn check_promise(&self, frame: &Frame) -> Result<(), ErrorKind> {
         if frame.hash().is_none() && self.preamble.flags.contains(MessageFlags::HASHES_PRESENT) {
-            return Err(Fault::MissingHash { region: frame.region(self.number), span: frame.span });
+            return Err(ErrorKind::MissingHash { region: frame.region(self.number), span: frame.span });
         }
         Ok(())
     }
@@ -176,5 +176,5 @@ impl Collected {
 fn truncated(message: u64, base: u64, need: u64, have: u64) -> Malformed<Region> {
     let span = Span::at(base.saturating_add(16), 8).unwrap_or(Span::empty(base));
     let site = Site { region: Region { message, part: Part::Preamble }, field: "total_length", span };
-    Malformed { site, why: Why::Truncated { need, have } }
+    Malformed { site, reason: Reason::Truncated { need, have } }
 }

@@ -72,7 +72,7 @@ mod descriptor;
 mod dtype;
 pub mod edit;
 mod encode;
-mod fault;
+mod error;
 mod file;
 mod follow;
 mod indexed;
@@ -100,7 +100,7 @@ pub use array::Array;
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncDecoder, AsyncStreamingEncoder};
 pub use catalogue::{Catalogue, CatalogueBuilder, CatalogueError, CatalogueKeys, Column, MOST_KEYS};
-pub use cbor::{CborError, CborWhy, canonicalize, verify_canonical_cbor};
+pub use cbor::{CborError, CborErrorKind, canonicalize, verify_canonical_cbor};
 pub use decoder::{Decoder, Event};
 pub use descriptor::DataObjectDescriptor;
 pub use dtype::{ByteOrder, Dtype};
@@ -108,13 +108,13 @@ pub use encode::{
     EncodeError, EncodeOptions, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, encode_message,
     encode_message_into, encode_pre_encoded,
 };
-pub use fault::{Contradiction, Error, Fault};
+pub use error::{Contradiction, Error, ErrorKind};
 pub use file::{File, Messages};
 pub use follow::{Arrived, Follower, Report};
 pub use layout::Layout;
 pub use lists::{HashFrame, IndexFrame};
 pub use message::Message;
-pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataWhy};
+pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataErrorKind};
 pub use object::{Bitmaps, Object, Ranges, StreamedObject};
 pub use options::{ReadOptions, Sz3Reading};
 pub use pipeline::{

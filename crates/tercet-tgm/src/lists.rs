@@ -1,7 +1,7 @@
 //! The lists of a message: where its objects are and which hashes they have.
 
 use crate::cbor;
-use crate::metadata::{Keys, MetadataError, MetadataWhy, entry_of, items_of, text_of, u64s_of};
+use crate::metadata::{Keys, MetadataError, MetadataErrorKind, entry_of, items_of, text_of, u64s_of};
 use crate::value::Value;
 
 /// The number of the major type of arrays.
@@ -26,8 +26,8 @@ impl IndexFrame {
         let (offsets, lengths) = (list("offsets")?, list("lengths")?);
         if offsets.len() != lengths.len() {
             let (found, expected) = (lengths.len() as u64, offsets.len() as u64);
-            let why = MetadataWhy::Disagrees { found, expected, because: "as many as `offsets` has" };
-            return Err(MetadataError::new("lengths", why));
+            let reason = MetadataErrorKind::Mismatch { found, expected, because: "as many as `offsets` has" };
+            return Err(MetadataError::new("lengths", reason));
         }
         Ok(Self { offsets, lengths })
     }
@@ -66,7 +66,7 @@ impl HashFrame {
         let hashes = entry.remove("hashes").map_or(Ok(Vec::new()), |value| items_of(value, "hashes"))?;
         let hash = |(at, value)| match text_of(value, "") {
             Ok(hash) => Ok(hash),
-            Err(error) => Err(MetadataError::new(format!("hashes[{at}]"), error.why)),
+            Err(error) => Err(MetadataError::new(format!("hashes[{at}]"), error.reason)),
         };
         Ok(Self { algorithm, hashes: hashes.into_iter().enumerate().map(hash).collect::<Result<_, _>>()? })
     }

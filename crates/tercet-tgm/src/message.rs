@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rayon::prelude::*;
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::source::Memory;
 use tercet_core::{Budget, ByteSource, Span};
 
 use crate::array::Array;
 use crate::body::{Body, Contents, budget};
 use crate::check::check_hash;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::indexed::Indexed;
 use crate::known::Known;
 use crate::layout::Layout;
@@ -96,7 +96,7 @@ impl Message {
         span: Span,
         options: ReadOptions,
         known: Arc<Known>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let (frames, mut contents) = Self::frames(&*source, number, span, &options)?;
         let (whole, objects) = match &frames {
             Frames::Walked(layout) => (layout.span, layout.object_count()),
@@ -113,7 +113,7 @@ impl Message {
         number: u64,
         span: Span,
         options: &ReadOptions,
-    ) -> Result<(Frames, Contents), Fault> {
+    ) -> Result<(Frames, Contents), ErrorKind> {
         let mut window = Window::up_to(source, span.end())?;
         // Looking at the head and the tail of every object is cheap, except from afar.
         if source.is_remote()
@@ -216,19 +216,23 @@ impl Message {
     /// The bytes of the whole message.
     pub fn bytes(&self) -> Result<Bytes, Error> {
         let read = || {
-            within("the message", self.span().len(), self.options.limits.array_bytes)?;
+            check_limit("the message", self.span().len(), self.options.limits.array_bytes)?;
             Ok(self.source.read_at(self.span())?)
         };
         read().map_err(|fault| self.error(fault))
     }
 
-    fn error(&self, fault: Fault) -> Error {
+    fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.name().clone(), fault)
     }
 }
 
 /// Reads the frames around the objects and checks them.
-fn read_contents(window: &mut Window<'_>, layout: &Layout, options: &ReadOptions) -> Result<Contents, Fault> {
+fn read_contents(
+    window: &mut Window<'_>,
+    layout: &Layout,
+    options: &ReadOptions,
+) -> Result<Contents, ErrorKind> {
     let budget = budget(options);
     let mut contents = Contents::default();
     for frame in layout.frames.iter().filter(|frame| frame.kind != FrameKind::NTensor) {
@@ -246,8 +250,8 @@ pub(crate) fn read_frame(
     options: &ReadOptions,
     budget: &Budget,
     contents: &mut Contents,
-) -> Result<(), Fault> {
-    within("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
+) -> Result<(), ErrorKind> {
+    check_limit("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
     let bytes = window.peek(frame.body().start(), frame.body().len())?;
     if options.verify {
         check_hash(message, frame, &bytes)?;
@@ -261,7 +265,7 @@ pub(crate) fn read_metadata(
     source: &dyn ByteSource,
     span: Span,
     options: &ReadOptions,
-) -> Result<GlobalMetadata, Fault> {
+) -> Result<GlobalMetadata, ErrorKind> {
     let mut window = Window::up_to(source, span.end())?;
     let layout = Layout::read(&mut window, 0, span, options)?;
     read_contents(&mut window, &layout, options)?.take_metadata(0, layout.span, layout.object_count())

@@ -13,7 +13,7 @@ mod lookup;
 mod tests;
 
 pub(crate) use error::{Keys, entry_of, items_of, text_of, type_error, u64_of, u64s_of};
-pub use error::{MetadataError, MetadataWhy};
+pub use error::{MetadataError, MetadataErrorKind};
 
 /// A map with text keys.
 pub type Entry = BTreeMap<String, Value>;
@@ -68,7 +68,7 @@ impl GlobalMetadata {
         }
         for (key, value) in stray {
             if metadata.extra.contains_key(&key) {
-                return Err(MetadataError::new(key, MetadataWhy::Twice { other: EXTRA }));
+                return Err(MetadataError::new(key, MetadataErrorKind::Twice { other: EXTRA }));
             }
             metadata.extra.insert(key, value);
         }
@@ -129,7 +129,7 @@ pub(crate) fn preceder_entry(value: Value) -> Result<Entry, MetadataError> {
         }
         (last, rest) => {
             let found = rest + usize::from(last.is_some());
-            Err(MetadataError::new(BASE, MetadataWhy::Entries { found, allowed: "exactly 1" }))
+            Err(MetadataError::new(BASE, MetadataErrorKind::Entries { found, allowed: "exactly 1" }))
         }
     }
 }

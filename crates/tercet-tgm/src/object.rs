@@ -7,16 +7,16 @@ mod values;
 
 use bytes::Bytes;
 use tercet_core::checksum::Xxh3;
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 use tercet_core::{ByteSource, Shape, Span};
 
 use crate::array::Array;
-use crate::cbor::{CborError, CborWhy};
+use crate::cbor::{CborError, CborErrorKind};
 use crate::check::{check_hash, compare};
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::{ByteOrder, swap_in_place};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::known::Known;
 use crate::options::ReadOptions;
 use crate::pipeline::MaskKind;
@@ -51,18 +51,18 @@ pub struct Object<'a> {
 
 /// Whether more bytes could mend it.
 fn is_cut(error: &CborError) -> bool {
-    matches!(error.why, CborWhy::Truncated { .. })
+    matches!(error.reason, CborErrorKind::Truncated { .. })
 }
 
 /// Compares the hash of an object frame with its bytes, piece by piece. A frame without a hash passes.
-pub(crate) fn verify_frame(source: &dyn ByteSource, message: u64, frame: &Frame) -> Result<(), Fault> {
+pub(crate) fn verify_frame(source: &dyn ByteSource, message: u64, frame: &Frame) -> Result<(), ErrorKind> {
     let Some(expected) = frame.hash() else { return Ok(()) };
     let mut hash = Xxh3::new();
     hash_span(source, frame.body(), &mut hash)?;
     compare(message, frame, expected, hash.digest())
 }
 
-pub(crate) fn hash_span(source: &dyn ByteSource, span: Span, hash: &mut Xxh3) -> Result<(), Fault> {
+pub(crate) fn hash_span(source: &dyn ByteSource, span: Span, hash: &mut Xxh3) -> Result<(), ErrorKind> {
     if source.is_zero_copy() {
         hash.update(&source.read_at(span)?);
         return Ok(());
@@ -87,13 +87,13 @@ impl<'a> Object<'a> {
         known: &'a Known,
         message: u64,
         frame: Frame,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let from = frame.cbor_offset.max(FRAME_HEADER_LEN);
         let start = frame.span.start().saturating_add(from);
         let all = Span::between(start, frame.body().end()).unwrap_or(Span::empty(start));
         let after = frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER);
         let (descriptor, place) = if after || source.is_zero_copy() {
-            within("a descriptor", if after { all.len() } else { 0 }, options.limits.metadata_bytes)?;
+            check_limit("a descriptor", if after { all.len() } else { 0 }, options.limits.metadata_bytes)?;
             read_descriptor(message, &frame, &source.read_at(all)?, options)?
         } else {
             Self::descriptor_first(source, options, message, &frame, all)?
@@ -108,14 +108,14 @@ impl<'a> Object<'a> {
         message: u64,
         frame: &Frame,
         all: Span,
-    ) -> Result<(DataObjectDescriptor, Place), Fault> {
+    ) -> Result<(DataObjectDescriptor, Place), ErrorKind> {
         let mut len = all.len().min(PIECE as u64);
         loop {
             let bytes = source.read_at(all.slice(0, len).unwrap_or(all))?;
             match read_descriptor(message, frame, &bytes, options) {
-                Err(Fault::Cbor { error, .. }) if is_cut(&error) && len < all.len() => {
+                Err(ErrorKind::Cbor { error, .. }) if is_cut(&error) && len < all.len() => {
                     len = len.saturating_mul(8).min(all.len());
-                    within("a descriptor", len, options.limits.metadata_bytes)?;
+                    check_limit("a descriptor", len, options.limits.metadata_bytes)?;
                 }
                 read => return read,
             }
@@ -170,7 +170,7 @@ impl<'a> Object<'a> {
     }
 
     /// An error about it.
-    pub(crate) fn named(&self, fault: Fault) -> Error {
+    pub(crate) fn named(&self, fault: ErrorKind) -> Error {
         self.error(fault)
     }
 
@@ -209,9 +209,9 @@ impl<'a> Object<'a> {
     }
 
     /// Everything between header and tail of the frame.
-    fn body(&self) -> Result<Bytes, Fault> {
+    fn body(&self) -> Result<Bytes, ErrorKind> {
         let body = self.frame.body();
-        within("the payload", body.len(), self.options.limits.array_bytes)?;
+        check_limit("the payload", body.len(), self.options.limits.array_bytes)?;
         Ok(self.source.read_at(body)?)
     }
 
@@ -223,7 +223,7 @@ impl<'a> Object<'a> {
     }
 
     /// What is needed to decode it.
-    fn values(&self) -> Result<Values, Fault> {
+    fn values(&self) -> Result<Values, ErrorKind> {
         Values::of(self.frame.region(self.message), &self.descriptor, self.place.payload, self.options)
     }
 
@@ -237,11 +237,11 @@ impl<'a> Object<'a> {
         let fill = || {
             let values = self.values()?;
             let mut bytes =
-                Buffer::zeroed(within("the array", values.len(), self.options.limits.array_bytes)?)?;
+                Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
             self.fill(&values, &mut bytes)?;
             Ok(self.array(bytes))
         };
-        fill().map_err(|fault: Fault| self.error(fault))
+        fill().map_err(|fault: ErrorKind| self.error(fault))
     }
 
     /// The array with zeros where values are not finite, and the packed bits that tell where those are.
@@ -249,14 +249,14 @@ impl<'a> Object<'a> {
         let fill = || {
             let values = self.values()?;
             let mut bytes =
-                Buffer::zeroed(within("the array", values.len(), self.options.limits.array_bytes)?)?;
+                Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
             let masks = self.with_stored(|stored| {
                 values.decode_payload(stored, &[], &mut bytes)?;
                 values.bits(stored)
             })?;
             Ok((self.array(bytes), masks))
         };
-        fill().map_err(|fault: Fault| self.error(fault))
+        fill().map_err(|fault: ErrorKind| self.error(fault))
     }
 
     fn array(&self, bytes: Buffer) -> Array {
@@ -270,14 +270,14 @@ impl<'a> Object<'a> {
         let mut fill = || {
             let values = self.values()?;
             if values.len() != out.len() as u64 {
-                return Err(Fault::BufferSize { expected: values.len(), found: out.len() as u64 });
+                return Err(ErrorKind::BufferSize { expected: values.len(), found: out.len() as u64 });
             }
             self.fill(&values, out)
         };
         fill().map_err(|fault| self.error(fault))
     }
 
-    fn fill(&self, values: &Values, out: &mut [u8]) -> Result<(), Fault> {
+    fn fill(&self, values: &Values, out: &mut [u8]) -> Result<(), ErrorKind> {
         if !values.is_plain() {
             return self.with_stored(|stored| values.decode(stored, out));
         }
@@ -296,7 +296,10 @@ impl<'a> Object<'a> {
 
     /// Does something with payload and masks while their hash is compared: the bytes are read from memory twice, but at
     /// the same time. What was done counts only if the hash is right.
-    fn with_stored<T: Send>(&self, work: impl FnOnce(&Bytes) -> Result<T, Fault> + Send) -> Result<T, Fault> {
+    fn with_stored<T: Send>(
+        &self,
+        work: impl FnOnce(&Bytes) -> Result<T, ErrorKind> + Send,
+    ) -> Result<T, ErrorKind> {
         let body = self.body()?;
         let stored = self.slice(&body, self.place.region);
         if !self.options.verify || self.known.is_verified(&self.frame) {
@@ -310,7 +313,7 @@ impl<'a> Object<'a> {
     }
 
     /// Copies and hashes piece by piece, so that memory is passed over once.
-    fn fill_checked(&self, out: &mut [u8], expected: u64) -> Result<(), Fault> {
+    fn fill_checked(&self, out: &mut [u8], expected: u64) -> Result<(), ErrorKind> {
         let payload = self.place.payload;
         if self.source.is_remote() {
             // One request instead of many.
@@ -338,7 +341,7 @@ impl<'a> Object<'a> {
         compare(self.message, &self.frame, expected, hash.digest())
     }
 
-    fn error(&self, fault: Fault) -> Error {
+    fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.source.name().clone(), fault)
     }
 }

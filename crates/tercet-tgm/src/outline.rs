@@ -2,7 +2,7 @@
 
 use tercet_core::{Outline, Span};
 
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::known::Known;
 use crate::layout::Layout;
@@ -40,10 +40,10 @@ impl File {
     }
 
     fn outline_message(&self, number: u64, span: Span, rows: usize) -> Result<Outline, Error> {
-        let fail = |fault: Fault| Error::new(self.name().clone(), fault);
+        let fail = |fault: ErrorKind| Error::new(self.name().clone(), fault);
         let mut message = Outline::region(format!("message {number}"), span);
         let mut window =
-            Window::up_to(&**self.source(), span.end()).map_err(|error| fail(Fault::Source(error)))?;
+            Window::up_to(&**self.source(), span.end()).map_err(|error| fail(ErrorKind::Source(error)))?;
         // Drawing is for damaged files too: what does not fit together is drawn as it is.
         let reading = ReadOptions::new().with_skip_unknown_frames(true).with_limits(self.options().limits);
         let mut kept = None;
@@ -55,7 +55,7 @@ impl File {
                 self.outline_frames(number, &layout.frames, rows, end, &mut message);
                 message.parts.push(postamble(&layout));
             }
-            Err(fault @ Fault::Malformed(_)) => {
+            Err(fault @ ErrorKind::Malformed(_)) => {
                 if let Some(kept) = kept {
                     let head = span.slice(0, PREAMBLE_LEN).unwrap_or(span);
                     message.parts.push(preamble(kept.preamble(), head));

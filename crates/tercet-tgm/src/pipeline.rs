@@ -31,7 +31,7 @@ pub(crate) use range::{Intervals, Reading, check_szip_offsets, with_right_szip_o
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::{ByteOrder, Dtype};
-use crate::metadata::{MetadataError, MetadataWhy};
+use crate::metadata::{MetadataError, MetadataErrorKind};
 use parameters::Parameters;
 
 /// The text for a stage that does nothing.
@@ -107,7 +107,7 @@ impl Pipeline {
         packing: Option<Packing>,
     ) -> Result<Self, PipelineError> {
         let parameters = Parameters::new(&descriptor.params);
-        let overflow = || MetadataError::new("shape", MetadataWhy::Overflow);
+        let overflow = || MetadataError::new("shape", MetadataErrorKind::Overflow);
         let elements = descriptor.elements().ok_or_else(overflow)?;
         let raw_len = descriptor.dtype.payload_len(elements).ok_or_else(overflow)?;
         let encoded_len = match &packing {

@@ -28,7 +28,7 @@ pub use deviation::{Deviation, deviation};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::EncodeOptions;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::metadata::Entry;
 use crate::object::Values;
 use crate::options::ReadOptions;
@@ -79,8 +79,8 @@ impl Trial {
             values.decode(&self.stored, &mut out)?;
             Ok(out)
         };
-        read().map_err(|fault: Fault| match fault {
-            Fault::Pipeline { error, .. } => *error,
+        read().map_err(|fault: ErrorKind| match fault {
+            ErrorKind::Pipeline { error, .. } => *error,
             other => PipelineError::Codec(tercet_codec::CodecError::Decode {
                 codec: "the pipeline",
                 detail: other.to_string(),
@@ -133,8 +133,8 @@ pub fn choose(
     best.ok_or_else(|| {
         // Only a complex number of which one part is not finite does not come back from being stored as it is.
         let what = "no way of storing the values holds the bound: one of them is a complex number".into();
-        let why = "of which only one part is finite, and loses that part to a mask";
-        refused.unwrap_or(PipelineError::Combination { what, why })
+        let reason = "of which only one part is finite, and loses that part to a mask";
+        refused.unwrap_or(PipelineError::Combination { what, reason })
     })
 }
 

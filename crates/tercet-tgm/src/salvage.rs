@@ -32,7 +32,7 @@ pub use report::{Loss, Lost, Mended, Report, State};
 use crate::catalogue;
 use crate::edit::Draft;
 use crate::encode::EncodeOptions;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 use crate::options::ReadOptions;
 #[cfg(any(unix, windows))]
@@ -72,7 +72,7 @@ pub fn salvage(
     writing: &EncodeOptions,
     progress: &dyn Progress,
 ) -> Result<Salvage, Error> {
-    let named = |fault: Fault| Error::new(source.name().clone(), fault);
+    let named = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let mut tokens = Tokens::new(source, reading, progress).map_err(named)?;
     let mut groups = Groups::default();
     let (report, pieces) = (Report::of(&**source), Vec::new());
@@ -105,7 +105,7 @@ pub fn salvage(
     let budget = Budget::new("what is known of damaged messages", reading.limits.table_bytes);
     while let Some(token) = tokens.next().map_err(named)? {
         if !matches!(token, Token::Whole { .. }) {
-            budget.spend(FOR_EACH).map_err(|over| named(over.into()))?;
+            budget.reserve(FOR_EACH).map_err(|over| named(over.into()))?;
         }
         groups.take(token).into_iter().try_for_each(&mut add)?;
     }
@@ -166,14 +166,14 @@ impl Salvage {
     }
 
     /// Leaves out a catalogue at the end, unless everything before it is where it was.
-    fn leave_out_catalogue(&mut self, reading: &ReadOptions) -> Result<(), Fault> {
+    fn leave_out_catalogue(&mut self, reading: &ReadOptions) -> Result<(), ErrorKind> {
         let is_untouched = self.pieces.len() == 1 && self.report.junk.is_empty();
         let Some(Piece::Whole(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {
             return Ok(());
         };
         let Some(catalogue) = catalogue::marked(&*self.source, last.end(), reading)? else { return Ok(()) };
         let objects = Message::open(Arc::clone(&self.source), 0, catalogue, *reading);
-        let objects = objects.map_err(Error::into_fault)?.object_count();
+        let objects = objects.map_err(Error::into_kind)?.object_count();
         match Span::between(last.start(), catalogue.start()).filter(|before| !before.is_empty()) {
             Some(before) => *last = before,
             None => drop(self.pieces.pop()),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tercet_core::{ByteSource, Progress, Span};
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::window::{Search, Window};
 use crate::wire::ids::{END_MAGIC, MAGIC, MIN_MESSAGE, POSTAMBLE_LEN, PREAMBLE_LEN};
 use crate::wire::postamble::Postamble;
@@ -93,7 +93,7 @@ impl Scan {
 /// ```
 pub fn scan(buffer: &[u8]) -> Vec<Span> {
     let source = tercet_core::source::Memory::new("buffer", bytes::Bytes::copy_from_slice(buffer));
-    scan_source(&source, ScanOptions::default(), &tercet_core::progress::Silent)
+    scan_source(&source, ScanOptions::default(), &tercet_core::progress::NoProgress)
         .map(|scan| scan.messages)
         .unwrap_or_default()
 }
@@ -106,7 +106,7 @@ pub fn scan_source(
     source: &dyn ByteSource,
     options: ScanOptions,
     progress: &dyn Progress,
-) -> Result<Scan, Fault> {
+) -> Result<Scan, ErrorKind> {
     let mut scanner = Scanner::new(source)?;
     let len = source.len();
     let mut found = Vec::new();
@@ -146,7 +146,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn new(source: &'a dyn ByteSource) -> Result<Self, Fault> {
+    fn new(source: &'a dyn ByteSource) -> Result<Self, ErrorKind> {
         Ok(Self {
             ahead: Window::new(source)?,
             behind: Window::backward(source)?,
@@ -157,7 +157,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next message that starts at `from` or later and ends at `limit` or earlier.
-    fn forward(&mut self, from: u64, limit: u64) -> Result<Option<Span>, Fault> {
+    fn forward(&mut self, from: u64, limit: u64) -> Result<Option<Span>, ErrorKind> {
         let mut at = from;
         loop {
             if at.checked_add(MIN_MESSAGE).is_none_or(|end| end > limit) {
@@ -181,14 +181,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// The end of a message that says its length, if its last bytes are those of a message.
-    fn known_end(&mut self, at: u64, length: u64, limit: u64) -> Result<Option<u64>, Fault> {
+    fn known_end(&mut self, at: u64, length: u64, limit: u64) -> Result<Option<u64>, ErrorKind> {
         let Some(end) = at.checked_add(length).filter(|&end| end <= limit) else { return Ok(None) };
         let tail = self.ahead.peek(end - POSTAMBLE_LEN, POSTAMBLE_LEN)?;
         Ok(tail.ends_with(END_MAGIC).then_some(end))
     }
 
     /// The end of a message that does not say its length.
-    fn walked_end(&mut self, at: u64, preamble: &Preamble, limit: u64) -> Result<Option<u64>, Fault> {
+    fn walked_end(&mut self, at: u64, preamble: &Preamble, limit: u64) -> Result<Option<u64>, ErrorKind> {
         let mut walk = Walk::new(0, at, preamble).skipping_unknown(true);
         let mut passed = Vec::new();
         let broken = loop {
@@ -231,7 +231,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// How many zero bytes stand here, in steps of 8; at least 8 of them do.
-    fn zeros(&mut self, at: u64, limit: u64) -> Result<u64, Fault> {
+    fn zeros(&mut self, at: u64, limit: u64) -> Result<u64, ErrorKind> {
         let mut end = at + 8;
         while end + POSTAMBLE_LEN <= limit {
             let bytes = self.ahead.get(end, ZEROS.min(limit - end))?;
@@ -245,7 +245,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The message that ends at `end` and starts at `from` or later.
-    fn backward(&mut self, from: u64, end: u64, longest: u64) -> Result<Option<Span>, Fault> {
+    fn backward(&mut self, from: u64, end: u64, longest: u64) -> Result<Option<Span>, ErrorKind> {
         if end < from.saturating_add(MIN_MESSAGE) {
             return Ok(None);
         }
@@ -268,7 +268,7 @@ impl<'a> Scanner<'a> {
         options: ScanOptions,
         progress: &dyn Progress,
         found: &mut Vec<Span>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let (mut at, mut end) = (0, self.ahead.len());
         let mut back = Vec::new();
         let mut looks_back = true;

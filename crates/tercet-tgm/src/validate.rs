@@ -18,7 +18,7 @@ use tercet_core::{ByteSource, Progress, Span};
 pub use code::{Code, Level};
 pub use report::{FileIssue, FileReport, Issue, MessageReport};
 
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::options::{ReadOptions, Sz3Reading};
 use crate::scan::{ScanOptions, scan_source};
 use crate::window::Window;
@@ -102,9 +102,9 @@ pub fn validate_source(
     options: &ValidateOptions,
     progress: &dyn Progress,
 ) -> Result<FileReport, Error> {
-    let fail = |fault: Fault| Error::new(source.name().clone(), fault);
+    let fail = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let scan =
-        scan_source(&**source, ScanOptions::default(), &tercet_core::progress::Silent).map_err(fail)?;
+        scan_source(&**source, ScanOptions::default(), &tercet_core::progress::NoProgress).map_err(fail)?;
     let mut report = FileReport::default();
     report.file_issues.extend(scan.junk.iter().map(|junk| FileIssue::of(*junk, source.len())));
     for (&span, number) in scan.messages.iter().zip(0..) {
@@ -131,7 +131,7 @@ fn validate_message(
     number: u64,
     span: Span,
     options: &ValidateOptions,
-) -> Result<MessageReport, Fault> {
+) -> Result<MessageReport, ErrorKind> {
     let mut report = MessageReport::new(span);
     let mut window = Window::up_to(&**source, span.end())?;
     let reading = options.reading();

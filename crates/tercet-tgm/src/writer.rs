@@ -4,15 +4,15 @@ use std::io::{self, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
-use tercet_core::publish::{Disk, RealDisk, Staged};
+use tercet_core::progress::NoProgress;
+use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::catalogue::{self, CatalogueBuilder, CatalogueKeys, Found};
 use crate::descriptor::DataObjectDescriptor;
 use crate::edit::Draft;
 use crate::encode::{EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::message::read_metadata;
 use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
@@ -34,7 +34,7 @@ const PIECE: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Writer {
     name: Arc<str>,
-    sink: Staged,
+    sink: AtomicFile,
     buffer: Vec<u8>,
     /// What the catalogue will say, if the file gets one.
     catalogue: Option<CatalogueBuilder>,
@@ -54,7 +54,7 @@ impl Writer {
     pub fn create_new(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
-        match Staged::create_new(path) {
+        match AtomicFile::create_new(path) {
             Ok(sink) => Ok(Self::on(name, sink)),
             Err(error) => Err(Error::new(name, error.into())),
         }
@@ -64,13 +64,13 @@ impl Writer {
     pub fn create_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
-        match Staged::create_on(disk, path) {
+        match AtomicFile::create_on(disk, path) {
             Ok(sink) => Ok(Self::on(name, sink)),
             Err(error) => Err(Error::new(name, error.into())),
         }
     }
 
-    fn on(name: Arc<str>, sink: Staged) -> Self {
+    fn on(name: Arc<str>, sink: AtomicFile) -> Self {
         let (catalogue, provenance) = (None, Provenance::default());
         Self { name, sink, buffer: Vec::new(), catalogue, provenance, is_whole: true }
     }
@@ -116,7 +116,7 @@ impl Writer {
             };
             Ok(writer)
         };
-        start().map_err(|fault: Fault| Error::new(Arc::clone(&name), fault))
+        start().map_err(|fault: ErrorKind| Error::new(Arc::clone(&name), fault))
     }
 
     /// Writes a message in one piece.
@@ -130,7 +130,7 @@ impl Writer {
         self.buffer.clear();
         let mut buffer = std::mem::take(&mut self.buffer);
         let made = encode_message_into(metadata, objects, options, &mut buffer);
-        let made = made.map_err(Error::into_fault).and_then(|()| {
+        let made = made.map_err(Error::into_kind).and_then(|()| {
             self.enter_bytes(&buffer)?;
             Ok(self.sink.write_all(&buffer)?)
         });
@@ -138,7 +138,7 @@ impl Writer {
         made.map_err(|fault| self.error(fault))
     }
 
-    fn position(&mut self) -> Result<u64, Fault> {
+    fn position(&mut self) -> Result<u64, ErrorKind> {
         Ok(self.sink.stream_position()?)
     }
 
@@ -149,7 +149,7 @@ impl Writer {
         &mut self,
         metadata: &GlobalMetadata,
         options: EncodeOptions,
-        fill: impl FnOnce(&mut StreamingEncoder<&mut Staged>) -> Result<(), E>,
+        fill: impl FnOnce(&mut StreamingEncoder<&mut AtomicFile>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.must_be_whole()?;
         let name = Arc::clone(&self.name);
@@ -204,19 +204,26 @@ impl Writer {
     ) -> Result<(), Error> {
         self.copy(source, span, progress).map_err(|fault| match fault {
             // What cannot be read is not the file that is written.
-            Fault::Source(_) => Error::new(source.name().clone(), fault),
+            ErrorKind::Source(_) => Error::new(source.name().clone(), fault),
             fault => self.error(fault),
         })
     }
 
-    fn copy(&mut self, source: &dyn ByteSource, span: Span, progress: &dyn Progress) -> Result<(), Fault> {
+    fn copy(
+        &mut self,
+        source: &dyn ByteSource,
+        span: Span,
+        progress: &dyn Progress,
+    ) -> Result<(), ErrorKind> {
         self.enter(source, span)?;
         let mut at = span.start();
         while at < span.end() {
             progress.check()?;
             let len = (span.end() - at).min(PIECE);
             let piece = Span::at(at, len).unwrap_or(Span::empty(at));
-            self.sink.write_all(&source.read_at(piece)?).map_err(|error: io::Error| Fault::from(error))?;
+            self.sink
+                .write_all(&source.read_at(piece)?)
+                .map_err(|error: io::Error| ErrorKind::from(error))?;
             progress.advance(len);
             at += len;
         }
@@ -224,18 +231,18 @@ impl Writer {
     }
 
     /// Enters messages that are about to be written into the catalogue.
-    fn enter_bytes(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn enter_bytes(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         let source = Slice::new(Arc::clone(&self.name), bytes);
         self.enter(&source, Span::first(bytes.len() as u64))
     }
 
     /// Enters messages that are about to be copied into the catalogue.
-    fn enter(&mut self, source: &dyn ByteSource, span: Span) -> Result<(), Fault> {
+    fn enter(&mut self, source: &dyn ByteSource, span: Span) -> Result<(), ErrorKind> {
         let to = self.position()?;
         let Some(catalogue) = &mut self.catalogue else { return Ok(()) };
         let part = Part::new(source, span);
         let options = ReadOptions::new();
-        for found in scan_source(&part, ScanOptions::default(), &Silent)?.messages {
+        for found in scan_source(&part, ScanOptions::default(), &NoProgress)?.messages {
             let metadata = read_metadata(&part, found, &options)?;
             let at = to.saturating_add(found.start());
             catalogue.push(Span::at(at, found.len()).unwrap_or(Span::empty(at)), &metadata);
@@ -258,7 +265,7 @@ impl Writer {
         if self.is_whole { Ok(()) } else { Err(self.error(EncodeError::Unfinished.into())) }
     }
 
-    fn error(&self, fault: Fault) -> Error {
+    fn error(&self, fault: ErrorKind) -> Error {
         Error::new(Arc::clone(&self.name), fault)
     }
 }

@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Waker};
 use proptest::prelude::*;
 use tercet_tgm::{
     AsyncDecoder, AsyncStreamingEncoder, DataObjectDescriptor, Decoder, Dtype, EncodeError, EncodeOptions,
-    Event, Fault, File, GlobalMetadata, PreEncoded, StreamingEncoder, Value, Writer, compat, encode_message,
+    ErrorKind, Event, File, GlobalMetadata, PreEncoded, StreamingEncoder, Value, Writer, compat,
+    encode_message,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -107,7 +108,7 @@ fn events(bytes: &[u8], resync: bool) -> Vec<String> {
         };
         match next {
             Ok(Some(event)) => out.push(format!("{event:?}")),
-            Ok(None) | Err(Fault::GivenUp) => return out,
+            Ok(None) | Err(ErrorKind::GivenUp) => return out,
             Err(fault) => out.push(format!("error: {fault}")),
         }
     }
@@ -119,7 +120,7 @@ async fn async_events(source: impl AsyncRead + Unpin, resync: bool) -> Vec<Strin
     loop {
         match decoder.next_event().await {
             Ok(Some(event)) => out.push(format!("{event:?}")),
-            Ok(None) | Err(Fault::GivenUp) => return out,
+            Ok(None) | Err(ErrorKind::GivenUp) => return out,
             Err(fault) => out.push(format!("error: {fault}")),
         }
     }
@@ -345,11 +346,11 @@ fn a_broken_sink_is_told() {
         let mut encoder = AsyncStreamingEncoder::new(sink, &metadata(), samples::options()).await.unwrap();
         let error = encoder.write_object(&descriptor(4000, 0), values(4000)).await.unwrap_err();
         assert!(
-            matches!(&error, Fault::Write(error) if error.kind() == io::ErrorKind::StorageFull),
+            matches!(&error, ErrorKind::Write(error) if error.kind() == io::ErrorKind::StorageFull),
             "{error}"
         );
         let error = encoder.write_object(&descriptor(40, 0), values(40)).await.unwrap_err();
-        assert!(matches!(error, Fault::Encode(EncodeError::Unfinished)), "{error}");
+        assert!(matches!(error, ErrorKind::Encode(EncodeError::Unfinished)), "{error}");
         assert!(encoder.finish().await.is_err());
     });
 }
@@ -394,7 +395,7 @@ fn wrong_objects_are_refused_and_leave_the_message_whole() {
         }
         encoder.write_preceder([("len".to_owned(), 40.into())].into()).await.unwrap();
         let error = encoder.write_preceder([("len".to_owned(), 40.into())].into()).await.unwrap_err();
-        assert!(matches!(error, Fault::Encode(EncodeError::PrecederTwice)), "{error}");
+        assert!(matches!(error, ErrorKind::Encode(EncodeError::PrecederTwice)), "{error}");
         encoder.write_object(&descriptor(40, 0), values(40)).await.unwrap();
         assert_eq!(encoder.object_count(), 1);
         assert_eq!(encoder.finish().await.unwrap(), sync_bytes(&[(40, 0, true)]));

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_testkit::counting::Counting;
 use tercet_tgm::{
     CatalogueBuilder, CatalogueError, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, Error,
-    Fault, File, GlobalMetadata, MOST_KEYS, Provenance, ReadOptions, Reindexed, Reindexing, ScanOptions,
+    ErrorKind, File, GlobalMetadata, MOST_KEYS, Provenance, ReadOptions, Reindexed, Reindexing, ScanOptions,
     StreamingEncoder, ValidateOptions, Value, Writer, encode_message, validate_source,
 };
 
@@ -56,7 +56,7 @@ fn plain(path: &Path, messages: u64) {
 
 fn index(path: &Path, keys: Option<&CatalogueKeys>) -> Result<Reindexed, Error> {
     let how = Reindexing::new().with_keys(keys.cloned()).with_provenance(Provenance::Off);
-    Writer::reindex(path, &how, &Silent)
+    Writer::reindex(path, &how, &NoProgress)
 }
 
 /// What the file says with its catalogue, and what it says without.
@@ -119,7 +119,7 @@ fn catalogues_go_on_when_messages_are_added() {
     plain(&folder.path(), 5);
     index(&folder.path(), None).unwrap();
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
-    let mut writer = Writer::append(folder.path(), &Silent).unwrap().with_provenance(Provenance::Off);
+    let mut writer = Writer::append(folder.path(), &NoProgress).unwrap().with_provenance(Provenance::Off);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
     writer.message(&metadata(5), &[(&descriptor, &[9])], &options).unwrap();
     writer
@@ -133,7 +133,7 @@ fn catalogues_go_on_when_messages_are_added() {
     writer.raw(&message(7)).unwrap();
     let memory = Memory::new("m", [message(8), message(9)].concat());
     let all = tercet_core::Span::first(tercet_core::ByteSource::len(&memory));
-    writer.copy_from(&memory, all, &Silent).unwrap();
+    writer.copy_from(&memory, all, &NoProgress).unwrap();
     writer.finish().unwrap();
     check(&folder.path(), 10, &["mars.step", "mars.param", "even"]);
     let appended = std::fs::read(folder.path()).unwrap();
@@ -224,8 +224,8 @@ fn messages_that_moved_are_missed() {
     let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
     assert!(file.catalogue().unwrap().is_some());
     let error = file.message(1).unwrap_err();
-    assert!(matches!(error.fault(), Fault::Catalogue { message: 1, .. }), "{error}");
-    assert!(matches!(file.message(0).unwrap_err().fault(), Fault::Catalogue { message: 0, .. }));
+    assert!(matches!(error.kind(), ErrorKind::Catalogue { message: 1, .. }), "{error}");
+    assert!(matches!(file.message(0).unwrap_err().kind(), ErrorKind::Catalogue { message: 0, .. }));
     assert!(file.message(2).is_ok());
 }
 
@@ -270,15 +270,15 @@ fn a_catalogue_is_a_sound_message() {
     plain(&folder.path(), 4);
     index(&folder.path(), None).unwrap();
     assert_eq!(complaints(&folder.path()), "");
-    Writer::remove_catalogue(folder.path(), &Silent).unwrap();
+    Writer::remove_catalogue(folder.path(), &NoProgress).unwrap();
     assert_eq!(std::fs::read(folder.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
-    assert!(!Writer::remove_catalogue(folder.path(), &Silent).unwrap());
+    assert!(!Writer::remove_catalogue(folder.path(), &NoProgress).unwrap());
 }
 
 /// Everything that is wrong with a file.
 fn complaints(path: &Path) -> String {
     let source: Arc<dyn tercet_core::ByteSource> = Arc::new(tercet_core::source::File::open(path).unwrap());
-    let report = validate_source(&source, &ValidateOptions::new(), &Silent).unwrap();
+    let report = validate_source(&source, &ValidateOptions::new(), &NoProgress).unwrap();
     let issues = report.messages.iter().flat_map(|message| &message.issues);
     let lines: Vec<String> = issues.map(|issue| format!("{}: {}", issue.code, issue.description)).collect();
     lines.join("\n")
@@ -320,7 +320,7 @@ fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
     let salvage = |bytes: &[u8]| {
         let source: Arc<dyn tercet_core::ByteSource> = Arc::new(Memory::new("m", bytes.to_vec()));
         let options = EncodeOptions::new().with_provenance(Provenance::Off);
-        tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &options, &Silent).unwrap()
+        tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &options, &NoProgress).unwrap()
     };
     let untouched = salvage(&good);
     assert_eq!(untouched.to_bytes().unwrap(), good);
@@ -351,8 +351,8 @@ fn a_catalogue_that_leaves_messages_out_is_not_used() {
     std::fs::write(folder.path(), [&front[..], &back].concat()).unwrap();
     let file = File::open(folder.path()).unwrap();
     assert!(file.catalogue().unwrap().is_none());
-    let why = file.refused_catalogue().unwrap().unwrap().to_string();
-    assert!(why.contains("which hold a message"), "{why}");
+    let reason = file.refused_catalogue().unwrap().unwrap().to_string();
+    assert!(reason.contains("which hold a message"), "{reason}");
     assert_eq!(file.message_count().unwrap(), 6);
     let done = index(&folder.path(), None).unwrap();
     assert_eq!((done.messages, done.is_unchanged), (6, false));
@@ -427,7 +427,7 @@ proptest! {
         for (at, row) in rows.iter().enumerate() {
             if at == split {
                 writer.finish().unwrap();
-                writer = Writer::append(folder.path(), &Silent).unwrap();
+                writer = Writer::append(folder.path(), &NoProgress).unwrap();
             }
             let extra = row.iter().map(|(key, kind)| (key.clone(), value(*kind))).collect();
             let metadata = GlobalMetadata { extra, ..Default::default() };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Limits};
 use tercet_testkit::alloc::{CountingAlloc, measure};
@@ -83,7 +83,7 @@ fn as_file(bytes: &[u8]) -> (Vec<Result<Contents, String>>, bool) {
     let found = found.collect();
     file.outline(None).unwrap();
     let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true).with_limits(limits());
-    let report = validate_source(&source, &options, &Silent).unwrap();
+    let report = validate_source(&source, &options, &NoProgress).unwrap();
     (found, report.is_ok() && report.messages.len() == 1)
 }
 

@@ -11,7 +11,7 @@ use tercet_core::{Class, Diagnose as _};
 use tercet_testkit::{damage, golden};
 use tercet_tgm::edit::{Change, Changes, EditError, Merge, Strategy as Winner, check, reshuffle, set, split};
 use tercet_tgm::{
-    DataObjectDescriptor, Depth, Dtype, EncodeOptions, Entry, Fault, File, GlobalMetadata, Message,
+    DataObjectDescriptor, Depth, Dtype, EncodeOptions, Entry, ErrorKind, File, GlobalMetadata, Message,
     PreEncoded, Provenance, StreamingEncoder, ValidateOptions, Value, encode_message, encode_pre_encoded,
     validate_bytes,
 };
@@ -249,7 +249,7 @@ fn values_are_set_where_they_belong() {
 #[test]
 fn what_describes_stored_bytes_cannot_be_set() {
     let message = message(&[("number", 7.into())]);
-    for (path, why) in [
+    for (path, reason) in [
         ("shape", "`shape` says what the stored bytes are"),
         ("mars.type", "`type` says what the stored bytes are"),
         ("extra.hash", "`hash` says"),
@@ -278,7 +278,7 @@ fn what_describes_stored_bytes_cannot_be_set() {
         ("objects.1.quality.x", "`objects.1.quality` is a float, which holds no keys"),
     ] {
         let error = changed(&message, &[(path, "x".into())]).unwrap_err();
-        assert!(error.contains(why), "{path}: {error}");
+        assert!(error.contains(reason), "{path}: {error}");
     }
     for (first, second) in [("a", "a"), ("a", "a.b"), ("a.b", "a"), ("extra.x", "_extra_.x")] {
         let error = changed(&message, &[(first, "1".into()), (second, "2".into())]).unwrap_err();
@@ -305,7 +305,7 @@ fn messages_that_disagree_are_merged_as_asked() {
     assert_eq!(error.class(), Class::Request);
     let told = error.to_string();
     assert!(told.contains("`a` is `2` in message 0 of a.tgm, but `1` in message 0 of a.tgm"), "{told}");
-    let Fault::Edit(edit) = error.fault() else { panic!("{error}") };
+    let ErrorKind::Edit(edit) = error.kind() else { panic!("{error}") };
     assert!(matches!(**edit, EditError::Conflict { .. }));
     merged(Winner::Error, &[&one, &one]).unwrap();
     assert_eq!(merged(Winner::First, &[]).unwrap().object_count(), 0);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::ByteSource;
-use tercet_core::progress::{Counter, Silent};
+use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::source::Memory;
 use tercet_testkit::faults::for_each_fault;
@@ -19,8 +19,8 @@ use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tgm::edit::{self, Changes, Merge, Strategy};
 use tercet_tgm::{
-    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeError, Error, Fault, File, GlobalMetadata, Provenance,
-    ReadOptions, Reindexing, StreamingEncoder, Writer,
+    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeError, Error, ErrorKind, File, GlobalMetadata,
+    Provenance, ReadOptions, Reindexing, StreamingEncoder, Writer,
 };
 
 #[path = "support/samples.rs"]
@@ -45,12 +45,12 @@ fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 }
 
 fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    add_messages(Writer::append_on(Arc::clone(disk), folder.join(NAME), &Silent)?)
+    add_messages(Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?)
 }
 
 /// Adds messages to a file that ends with a catalogue, and with it goes on.
 fn append_catalogued(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let writer = Writer::append_on(Arc::clone(disk), folder.join(NAME), &Silent)?;
+    let writer = Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?;
     add_messages(writer.with_provenance(Provenance::Off))
 }
 
@@ -66,21 +66,21 @@ fn edit_in_place(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
         .with_provenance(Provenance::Off);
     for message in file.messages()? {
         let message = message?;
-        writer.draft(&edit::set(&message, &changes, &options)?, &Silent)?;
-        writer.draft(&edit::split(&message, 0, &options)?, &Silent)?;
+        writer.draft(&edit::set(&message, &changes, &options)?, &NoProgress)?;
+        writer.draft(&edit::split(&message, 0, &options)?, &NoProgress)?;
         merge.add(&message)?;
     }
-    writer.draft(&merge.finish(&options)?, &Silent)?;
+    writer.draft(&merge.finish(&options)?, &NoProgress)?;
     writer.finish().map(drop)
 }
 
 fn reindex(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let how = Reindexing::new().with_provenance(Provenance::Off);
-    Writer::reindex_on(Arc::clone(disk), folder.join(NAME), &how, &Silent).map(drop)
+    Writer::reindex_on(Arc::clone(disk), folder.join(NAME), &how, &NoProgress).map(drop)
 }
 
 fn remove_catalogue(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    Writer::remove_catalogue_on(Arc::clone(disk), folder.join(NAME), &Silent).map(drop)
+    Writer::remove_catalogue_on(Arc::clone(disk), folder.join(NAME), &NoProgress).map(drop)
 }
 
 /// Writes what is intact of a damaged file over another one.
@@ -89,9 +89,9 @@ fn repair(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let at = damaged.len() - 100;
     damaged[at] ^= 1;
     let source: Arc<dyn ByteSource> = Arc::new(Memory::new("damaged.tgm", damaged));
-    let found = tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &samples::options(), &Silent)?;
+    let found = tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &samples::options(), &NoProgress)?;
     let mut writer = Writer::create_on(Arc::clone(disk), folder.join(NAME))?;
-    found.write(&mut writer, &Silent)?;
+    found.write(&mut writer, &NoProgress)?;
     writer.finish().map(drop)
 }
 
@@ -210,10 +210,10 @@ fn appending_can_be_stopped() {
     let progress = Counter::default();
     progress.cancel();
     let error = Writer::append(&path, &progress).unwrap_err();
-    assert!(matches!(error.fault(), Fault::Cancelled(_)), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Cancelled(_)), "{error}");
     assert_eq!(fs::read(&path).unwrap(), old);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    let missing = Writer::append(folder.path().join("missing.tgm"), &Silent);
+    let missing = Writer::append(folder.path().join("missing.tgm"), &NoProgress);
     assert!(missing.is_err());
 }
 
@@ -224,13 +224,13 @@ fn an_unfinished_message_is_not_published() {
     let path = folder.path().join(NAME);
     let mut writer = Writer::create(&path).unwrap();
     let stopped = writer.stream(&GlobalMetadata::default(), samples::options(), |_| {
-        Err(Error::new(NAME.into(), Fault::GivenUp))
+        Err(Error::new(NAME.into(), ErrorKind::GivenUp))
     });
     assert!(stopped.is_err());
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
     let behind = writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1])], &samples::options());
-    assert!(matches!(behind.unwrap_err().fault(), Fault::Encode(EncodeError::Unfinished)));
-    assert!(matches!(writer.finish().unwrap_err().fault(), Fault::Encode(EncodeError::Unfinished)));
+    assert!(matches!(behind.unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
+    assert!(matches!(writer.finish().unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
     assert!(!path.exists());
 }
 
@@ -254,6 +254,9 @@ fn a_failed_stream_stays_failed() {
         StreamingEncoder::new(Moody(0), &GlobalMetadata::default(), samples::options()).unwrap();
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
     assert!(encoder.write_object(&descriptor, &[1]).is_err());
-    assert!(matches!(encoder.write_object(&descriptor, &[1]), Err(Fault::Encode(EncodeError::Unfinished))));
+    assert!(matches!(
+        encoder.write_object(&descriptor, &[1]),
+        Err(ErrorKind::Encode(EncodeError::Unfinished))
+    ));
     assert!(encoder.finish().is_err());
 }

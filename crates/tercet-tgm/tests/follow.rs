@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, Fault, Follower, GlobalMetadata, Message, ReadOptions, Report, ScanOptions,
-    StreamingEncoder, encode_message, scan_source,
+    DataObjectDescriptor, Dtype, ErrorKind, Follower, GlobalMetadata, Message, ReadOptions, Report,
+    ScanOptions, StreamingEncoder, encode_message, scan_source,
 };
 
 #[path = "support/samples.rs"]
@@ -53,7 +53,7 @@ fn whole(reports: &[Report]) -> Vec<Seen> {
 /// The obvious way: find all messages of the whole, keep those in which everything is right.
 fn scanned(bytes: &[u8]) -> Vec<Seen> {
     let source: Arc<dyn ByteSource> = Arc::new(Memory::new("whole", bytes.to_vec()));
-    let found = scan_source(&*source, ScanOptions::default(), &Silent).unwrap();
+    let found = scan_source(&*source, ScanOptions::default(), &NoProgress).unwrap();
     let open = |(number, span): (usize, &Span)| {
         let message = Message::open(Arc::clone(&source), number as u64, *span, ReadOptions::new()).ok()?;
         let is_whole = message.span() == *span
@@ -168,7 +168,7 @@ fn a_damaged_message_is_told_and_passed_over() {
     let len = good.len() as u64;
     assert_eq!((first.number, *number, last.number), (0, 1, 2));
     assert_eq!((first.span.start(), *start, last.span.start()), (0, len, 2 * len));
-    assert!(matches!(fault, Fault::HashMismatch { .. }), "{fault}");
+    assert!(matches!(fault, ErrorKind::HashMismatch { .. }), "{fault}");
     assert!(matches!(rest, [Report::Skipped { after_damage: true, .. }]), "{rest:?}");
 }
 
@@ -238,7 +238,7 @@ fn a_frame_that_swallowed_messages_gives_them_back() {
     let bytes = [&long[..cut], &good, &good, &long].concat();
     assert_eq!(&bytes[frame_end - 4..frame_end], b"ENDF", "the frame ends with a frame");
     let told = reports(&bytes, &[64]);
-    assert!(matches!(&told[0], Report::Damaged { fault: Fault::HashMismatch { .. }, .. }), "{told:?}");
+    assert!(matches!(&told[0], Report::Damaged { fault: ErrorKind::HashMismatch { .. }, .. }), "{told:?}");
     assert_eq!(whole(&told), scanned(&bytes));
     assert_eq!(whole(&told).len(), 3);
 }
@@ -277,7 +277,8 @@ fn streams_start_in_the_middle() {
     assert!(follower.next_report().is_none());
     let (start, preamble) = follower.pending().unwrap();
     assert_eq!((start, preamble.total_length), (1000 + good.len() as u64, good.len() as u64));
-    let Some(Report::Damaged { number: 8, start: at, fault: Fault::CutStream { .. } }) = follower.finish()
+    let Some(Report::Damaged { number: 8, start: at, fault: ErrorKind::CutStream { .. } }) =
+        follower.finish()
     else {
         panic!("the end is not told");
     };

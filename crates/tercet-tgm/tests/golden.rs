@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tercet_core::checksum::xxh3;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{ByteSource as _, Class, Diagnose as _, Severity};
 use tercet_testkit::golden;
 use tercet_tgm::{
@@ -243,7 +243,7 @@ fn validation_finds_what_the_reference_finds_and_no_error() {
             Arc::new(tercet_core::source::File::open(path).unwrap());
         // What the manifest lists was found at its deepest level with the canonical check.
         let options = ValidateOptions::new().with_canonical(true);
-        let report = validate_source(&source, &options, &Silent).unwrap();
+        let report = validate_source(&source, &options, &NoProgress).unwrap();
         let listed = &expected["reference_validate"];
         let gaps: Vec<(u64, u64)> =
             report.file_issues.iter().map(|gap| (gap.byte_offset, gap.length)).collect();
@@ -270,7 +270,7 @@ fn validation_finds_what_the_reference_finds_and_no_error() {
         let verified: Vec<bool> = report.messages.iter().map(|message| message.hash_verified).collect();
         assert_eq!(serde_json::to_value(verified).unwrap(), listed["hash_verified"], "{name}");
         let full = ValidateOptions::new().with_depth(Depth::Full);
-        validate_source(&source, &full, &Silent).unwrap();
+        validate_source(&source, &full, &NoProgress).unwrap();
     });
 }
 

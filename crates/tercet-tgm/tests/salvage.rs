@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
 use tercet_testkit::damage;
@@ -25,7 +25,7 @@ fn source(bytes: &[u8]) -> Arc<dyn ByteSource> {
 }
 
 fn saved(bytes: &[u8]) -> Salvage {
-    salvage(&source(bytes), ReadOptions::new(), &samples::options(), &Silent).unwrap()
+    salvage(&source(bytes), ReadOptions::new(), &samples::options(), &NoProgress).unwrap()
 }
 
 fn opened(bytes: Vec<u8>) -> File {
@@ -568,7 +568,7 @@ fn losses_are_told_by_place() {
     assert_eq!(message.lost.len(), 1, "{message:#?}");
     let loss = &message.lost[0];
     assert_eq!((loss.what, loss.object, loss.span), (Lost::Object, Some(1), frame));
-    assert!(loss.why.contains("expected") && loss.why.contains("found"), "{}", loss.why);
+    assert!(loss.reason.contains("expected") && loss.reason.contains("found"), "{}", loss.reason);
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["messages"][0]["lost"][0]["span"]["start"], frame.start());
     // The metadata of the object that is kept, and of the message, are still there.
@@ -656,8 +656,8 @@ fn memory_for_damage_is_bounded() {
     let preambles = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".repeat(10_000);
     let limits = tercet_core::Limits::small().with_table_bytes(1 << 20);
     let reading = ReadOptions::new().with_limits(limits);
-    let error = salvage(&source(&preambles), reading, &samples::options(), &Silent).unwrap_err();
-    assert!(matches!(error.fault(), tercet_tgm::Fault::Limit(_)), "{error}");
+    let error = salvage(&source(&preambles), reading, &samples::options(), &NoProgress).unwrap_err();
+    assert!(matches!(error.kind(), tercet_tgm::ErrorKind::Limit(_)), "{error}");
     assert_eq!(saved(&preambles).report.messages.len(), 10_000);
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
 use tercet_testkit::counting::Counting;
@@ -96,7 +96,7 @@ proptest! {
         let bytes = stream_of(&parts);
         let in_memory = scan(&bytes);
         let source = Counting::new(Memory::new("blocks", bytes.clone())).with_copies().shared();
-        let in_blocks = scan_source(&*source, ScanOptions::default(), &Silent).unwrap();
+        let in_blocks = scan_source(&*source, ScanOptions::default(), &NoProgress).unwrap();
         prop_assert_eq!(&in_blocks.messages, &in_memory);
         let covered: u64 = in_blocks.messages.iter().chain(&in_blocks.junk).map(|span| span.len()).sum();
         prop_assert_eq!(covered, bytes.len() as u64);
@@ -106,7 +106,7 @@ proptest! {
             prop_assert_eq!(in_memory.len(), parts.len());
             let options = ScanOptions::default().with_direction(Direction::Bidirectional);
             let memory = Memory::new("both", bytes);
-            prop_assert_eq!(&scan_source(&memory, options, &Silent).unwrap().messages, &in_memory);
+            prop_assert_eq!(&scan_source(&memory, options, &NoProgress).unwrap().messages, &in_memory);
         }
     }
 }
@@ -165,7 +165,7 @@ fn false_starts_are_passed_in_linear_time() {
         let at = bytes.len() as u64;
         bytes.extend_from_slice(&message);
         let counting = Counting::new(Memory::new("starts", bytes.clone())).with_copies().shared();
-        let found = scan_source(&*counting, ScanOptions::default(), &Silent).unwrap();
+        let found = scan_source(&*counting, ScanOptions::default(), &NoProgress).unwrap();
         assert_eq!(found.messages, [Span::at(at, message.len() as u64).unwrap()]);
         let read = counting.bytes();
         assert!(read < 100 * bytes.len() as u64, "{read} for {}", bytes.len());
@@ -192,7 +192,7 @@ fn shared_dead_ends_are_gone_once() {
         bytes.extend_from_slice(&behind);
         bytes.extend_from_slice(b"junk, not a frame, and the end of all");
         let counting = Counting::new(Memory::new("shared", bytes.clone())).with_copies().shared();
-        let found = scan_source(&*counting, ScanOptions::default(), &Silent).unwrap();
+        let found = scan_source(&*counting, ScanOptions::default(), &NoProgress).unwrap();
         assert!(found.messages.is_empty());
         let read = counting.bytes();
         assert!(read < 200 * bytes.len() as u64, "{read} for {}", bytes.len());
@@ -207,16 +207,16 @@ fn messages_are_found_from_behind() {
         samples.iter().map(|sample| &*sample.bytes).filter(|bytes| bytes[16..24] != [0; 8]).collect();
     let bytes = known.concat();
     let options = ScanOptions::default().with_direction(Direction::Backward);
-    let all = scan_source(&Memory::new("known", bytes.clone()), options, &Silent).unwrap();
+    let all = scan_source(&Memory::new("known", bytes.clone()), options, &NoProgress).unwrap();
     assert_eq!(all.messages, scan(&bytes));
     assert_eq!(all.messages.len(), known.len());
     let stream = samples.iter().find(|sample| sample.name == "stream").unwrap();
     let mixed = [known[0], &stream.bytes, known[1]].concat();
-    let last = scan_source(&Memory::new("mixed", mixed.clone()), options, &Silent).unwrap();
+    let last = scan_source(&Memory::new("mixed", mixed.clone()), options, &NoProgress).unwrap();
     assert_eq!(last.messages, scan(&mixed)[2..]);
     // Longer messages than the caller believes are not found from behind.
     let few =
-        scan_source(&Memory::new("known", bytes), options.with_max_message_bytes(100), &Silent).unwrap();
+        scan_source(&Memory::new("known", bytes), options.with_max_message_bytes(100), &NoProgress).unwrap();
     assert!(few.messages.is_empty());
 }
 

@@ -5,7 +5,7 @@
 use std::io::Cursor;
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Fault, GlobalMetadata, Message, Placement,
+    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message, Placement,
     PreEncoded, Provenance, Stamp, StreamingEncoder, Value, encode_message, encode_pre_encoded,
 };
 
@@ -161,8 +161,8 @@ fn lists_stand_where_they_are_asked_to() {
 }
 
 fn refused(metadata: &GlobalMetadata, objects: &[(&DataObjectDescriptor, &[u8])]) -> EncodeError {
-    match encode_message(metadata, objects, &EncodeOptions::new()).unwrap_err().into_fault() {
-        Fault::Encode(error) => error,
+    match encode_message(metadata, objects, &EncodeOptions::new()).unwrap_err().into_kind() {
+        ErrorKind::Encode(error) => error,
         fault => panic!("{fault}"),
     }
 }
@@ -197,15 +197,15 @@ fn streams_refuse_what_they_cannot_keep() {
     for place in [Placement::Header, Placement::Both] {
         assert!(matches!(
             start(EncodeOptions::new().with_hashes(place)),
-            Err(Fault::Encode(EncodeError::Placement { .. }))
+            Err(ErrorKind::Encode(EncodeError::Placement { .. }))
         ));
         assert!(start(EncodeOptions::new().with_index(place)).is_err());
     }
     let mut encoder = start(EncodeOptions::new()).unwrap();
     encoder.write_preceder([("a".to_owned(), 1.into())].into()).unwrap();
     let twice = encoder.write_preceder([("b".to_owned(), 1.into())].into());
-    assert!(matches!(twice, Err(Fault::Encode(EncodeError::PrecederTwice))));
-    assert!(matches!(encoder.finish(), Err(Fault::Encode(EncodeError::DanglingPreceder))));
+    assert!(matches!(twice, Err(ErrorKind::Encode(EncodeError::PrecederTwice))));
+    assert!(matches!(encoder.finish(), Err(ErrorKind::Encode(EncodeError::DanglingPreceder))));
     let mut encoder = start(EncodeOptions::new()).unwrap();
     assert!(encoder.write_preceder([("_reserved_".to_owned(), 1.into())].into()).is_err());
 }

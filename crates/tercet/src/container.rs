@@ -32,17 +32,17 @@ impl Container {
         let path = path.as_ref();
         let source = tercet_core::source::File::open(path);
         let source = source
-            .map_err(|error| Error::Source(tercet_core::InFile::new(path.to_string_lossy().into(), error)))?;
+            .map_err(|error| Error::Source(tercet_core::Error::new(path.to_string_lossy().into(), error)))?;
         Self::open_source(Arc::new(source))
     }
 
     /// Opens a file whose bytes come from elsewhere.
     pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
         match format_of(&source)? {
-            Format::Tet => Ok(Self::Tet(tet::OpenOptions::new().open_source(source)?)),
+            Format::Tet => Ok(Self::Tet(tet::ReadOptions::new().open_source(source)?)),
             Format::Tgm => Ok(Self::Tgm(tgm::File::from_source(source, tgm::ReadOptions::new()))),
             Format::Tatami => {
-                Ok(Self::Tatami(tatami::File::from_source(source, tatami::OpenOptions::new())?))
+                Ok(Self::Tatami(tatami::File::from_source(source, tatami::ReadOptions::new())?))
             }
         }
     }
@@ -131,7 +131,7 @@ pub fn verify(
 
 #[cfg(test)]
 mod tests {
-    use tercet_core::progress::Silent;
+    use tercet_core::progress::NoProgress;
     use tercet_core::source::Memory;
     use tercet_core::{Class, Diagnose};
 
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_damaged_file_is_reported_and_a_stranger_refused() {
         let check = |name: &str, bytes: Vec<u8>| {
-            verify(Arc::new(Memory::new(name, bytes)), VerifyOptions::default(), &Silent)
+            verify(Arc::new(Memory::new(name, bytes)), VerifyOptions::default(), &NoProgress)
         };
         for (good, name) in [(empty_tet(), "a.tet"), (small_tgm(), "a.tgm"), (small_tatami(), "a.tatami")] {
             assert!(check("a", good.clone()).unwrap().is_ok(), "{name}");
@@ -204,7 +204,7 @@ mod tests {
         let bytes = tgm::encode_pre_encoded(&metadata, &[object], &options).unwrap();
         let is_ok = |deep| {
             let source = Arc::new(Memory::new("a", bytes.clone()));
-            verify(source, VerifyOptions::default().with_deep(deep), &Silent).unwrap().is_ok()
+            verify(source, VerifyOptions::default().with_deep(deep), &NoProgress).unwrap().is_ok()
         };
         assert_eq!([is_ok(false), is_ok(true)], [true, false]);
     }

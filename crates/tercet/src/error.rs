@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use tercet_core::{Class, Diagnose, InFile, SourceError, Span};
+use tercet_core::{Class, Diagnose, SourceError, Span};
 use thiserror::Error;
 
-/// Why a container could not be used.
+/// Reason a container could not be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Its bytes could not be read.
     #[error(transparent)]
-    Source(InFile<SourceError>),
+    Source(tercet_core::Error<SourceError>),
     /// It is in no format that is known here.
     #[error(transparent)]
-    Unrecognised(InFile<Unrecognised>),
+    Unrecognised(tercet_core::Error<Unrecognised>),
     /// It is a `.tet` file.
     #[error(transparent)]
     Tet(#[from] tercet_tet::Error),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use tercet_core::{ByteSource, InFile, Span};
+use tercet_core::{ByteSource, Span};
 
 use crate::error::{Error, Unrecognised};
 
@@ -60,10 +60,10 @@ pub fn detect(head: &[u8]) -> Option<Format> {
 pub fn format_of(source: &dyn ByteSource) -> Result<Format, Error> {
     let name = || source.name().clone();
     let head = Span::at(0, source.len().min(HEAD_LEN)).unwrap_or(Span::empty(0));
-    let head = source.read_at(head).map_err(|error| Error::Source(InFile::new(name(), error)))?;
-    detect(&head)
-        .or_else(|| Format::from_extension(Path::new(&**source.name())))
-        .ok_or_else(|| Error::Unrecognised(InFile::new(name(), Unrecognised { head: head.to_vec() })))
+    let head = source.read_at(head).map_err(|error| Error::Source(tercet_core::Error::new(name(), error)))?;
+    detect(&head).or_else(|| Format::from_extension(Path::new(&**source.name()))).ok_or_else(|| {
+        Error::Unrecognised(tercet_core::Error::new(name(), Unrecognised { head: head.to_vec() }))
+    })
 }
 
 #[cfg(test)]

@@ -56,8 +56,8 @@ fn add_one(count: &AtomicU64) {
 fn main() -> ExitCode {
     let options = match options(std::env::args().skip(1)) {
         Ok(options) => options,
-        Err(why) => {
-            eprintln!("error: {why}\n\n{USAGE}");
+        Err(reason) => {
+            eprintln!("error: {reason}\n\n{USAGE}");
             return ExitCode::from(2);
         }
     };
@@ -74,8 +74,8 @@ fn main() -> ExitCode {
     };
     let session = Session { guard: Guard::new(&crashes, PATIENCE, on_hang), crashes, options, counts };
     for target in &session.options.targets {
-        if let Err(why) = session.run(target) {
-            println!("failed: {why}");
+        if let Err(reason) = session.run(target) {
+            println!("failed: {reason}");
             add_one(&session.counts.failed);
         }
     }

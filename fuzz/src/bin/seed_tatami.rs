@@ -14,7 +14,7 @@ use tercet_core::source::Memory;
 use tercet_tatami::collection::{Member, Record};
 use tercet_tatami::wire::ids::Codec;
 use tercet_tatami::{
-    Bitmap, Column, Field, File, Lists, OpenOptions, Schema, Type, Values, Writer, WriterOptions,
+    Bitmap, Column, Field, File, Lists, ReadOptions, Schema, Type, Values, Writer, WriterOptions,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -166,7 +166,7 @@ fn manifests() -> Outcome<Seeds> {
     let fields = || vec![Field::new("key", Type::Int64).with_sort_key()];
     let member = |path: &str, from: i64| -> Outcome<Member> {
         let bytes = write(fields(), &[keys(from)], WriterOptions::new())?;
-        let file = File::from_source(Arc::new(Memory::new(path, bytes)), OpenOptions::new())?;
+        let file = File::from_source(Arc::new(Memory::new(path, bytes)), ReadOptions::new())?;
         Ok(Member::describe(path, &file))
     };
     let (a, b) = (member("a.tatami", 0)?, member("2026/b.tatami", 100)?);

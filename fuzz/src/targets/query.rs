@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::sync::LazyLock;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{DType, Diagnose as _, TensorView};
 use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, WriterOptions};
 
@@ -75,7 +75,7 @@ fn ask(query: &Query) {
     let answers = [(true, false), (false, false), (true, true)].map(|(statistics, parallel)| {
         let options =
             options.clone().with_statistics(statistics).with_parallel(Some(parallel)).with_explain(true);
-        match query.run(&FILE, &options, &Silent) {
+        match query.run(&FILE, &options, &NoProgress) {
             Ok(answer) => answer.execution.map(|execution| format!("{:?}", execution.results)),
             Err(error) => {
                 explain(&error);

@@ -3,12 +3,12 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Class, Diagnose as _, Limits};
 use tercet_tatami::repair::{RepairOptions, repair as mend};
 use tercet_tatami::{
-    Column, Error, Field, File, OpenOptions, Schema, Type, Values, VerifyOptions, WriterOptions,
+    Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, WriterOptions,
     verify_source,
 };
 
@@ -68,13 +68,13 @@ fn explain(error: &Error) {
 /// verification calls well must be readable.
 pub(super) fn open(input: &[u8]) {
     let [checked, unchecked] = [false, true].map(|ignore| {
-        let options = OpenOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
+        let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
         let file = File::from_source(source(input), options).map_err(|error| explain(&error)).ok()?;
         Some(everything(&file))
     });
     let sound = [false, true].map(|deep| {
         let options = VerifyOptions::default().with_limits(limits()).with_deep(deep);
-        let report = verify_source(source(input), options, &Silent).expect("memory can be verified");
+        let report = verify_source(source(input), options, &NoProgress).expect("memory can be verified");
         assert!(report.ok || !report.findings.is_empty(), "a bad file has a finding");
         report.ok
     });
@@ -195,7 +195,7 @@ fn schemas() -> Vec<Schema> {
 
 /// Repairs a file: what comes out is well, and holds the rows that are not told as lost.
 pub(super) fn repair(input: &[u8]) {
-    let open = OpenOptions::new().with_limits(limits());
+    let open = ReadOptions::new().with_limits(limits());
     let original = File::from_source(source(input), open).ok();
     if original.as_ref().is_some_and(|file| file.rows() > 20 * ROWS) {
         return;
@@ -204,7 +204,7 @@ pub(super) fn repair(input: &[u8]) {
         let mut options =
             RepairOptions::default().with_open(open).with_writer(WriterOptions::new().with_level(1));
         options.schema = schema;
-        let (report, bytes) = match mend(source(input), Cursor::new(Vec::new()), options, &Silent) {
+        let (report, bytes) = match mend(source(input), Cursor::new(Vec::new()), options, &NoProgress) {
             Ok(mended) => mended,
             Err(error) => {
                 explain(&error);
@@ -214,12 +214,12 @@ pub(super) fn repair(input: &[u8]) {
         let lost: u64 = report.lost.iter().map(|rows| rows.end - rows.start).sum();
         assert_eq!(report.rows_kept + lost, report.rows, "every row is kept or lost");
         let options = VerifyOptions::default().with_limits(Limits::small()).with_deep(true);
-        let verified = verify_source(source(&bytes), options, &Silent).expect("memory can be verified");
+        let verified = verify_source(source(&bytes), options, &NoProgress).expect("memory can be verified");
         let unsorted = |text: &str| text.contains("in the order of the sort key");
         let bad =
             verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));
         assert!(bad.is_none(), "the new file is bad: {bad:?}");
-        let mended = File::from_source(source(&bytes), OpenOptions::new()).expect("a repaired file opens");
+        let mended = File::from_source(source(&bytes), ReadOptions::new()).expect("a repaired file opens");
         assert_eq!(mended.rows(), report.rows_kept, "rows that are kept are there");
         let Some(original) = original.as_ref().filter(|_| !report.footer_rebuilt) else { continue };
         let all: Vec<usize> = (0..original.schema().len()).collect();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Diagnose as _, Limits, Outline, Selection};
-use tercet_tet::{Dataset, Error, File, OpenOptions, VerifyOptions, verify_source};
+use tercet_tet::{Dataset, Error, File, ReadOptions, VerifyOptions, verify_source};
 
 pub(super) mod reseal;
 
@@ -31,7 +31,7 @@ fn source(input: &[u8]) -> Arc<dyn ByteSource> {
 /// Opens a file and takes everything out of it, with and without checksums: what both give must be the same.
 pub(super) fn open(input: &[u8]) {
     let [checked, unchecked] = [false, true].map(|ignore| {
-        let options = OpenOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
+        let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
         let file = options.open_source(source(input)).map_err(|error| explain(&error)).ok()?;
         Some(everything(&file))
     });
@@ -47,7 +47,7 @@ pub(super) fn open(input: &[u8]) {
 pub(super) fn verify(input: &[u8]) {
     for deep in [false, true] {
         let options = VerifyOptions::default().with_limits(limits()).with_deep(deep);
-        match verify_source(source(input), options, &Silent) {
+        match verify_source(source(input), options, &NoProgress) {
             Err(error) => explain(&error),
             Ok(report) => {
                 assert_eq!(report.ok, report.failures().next().is_none(), "ok means that nothing failed");
@@ -62,7 +62,7 @@ pub(super) fn verify(input: &[u8]) {
 
 /// What verify calls well can be read.
 fn all_arrays_are_readable(input: &[u8]) {
-    let file = OpenOptions::new().with_limits(limits()).open_source(source(input));
+    let file = ReadOptions::new().with_limits(limits()).open_source(source(input));
     let file = file.expect("a file that verifies opens");
     for dataset in file.datasets() {
         if let Err(error) = dataset.read_all() {
@@ -128,7 +128,7 @@ fn parts_are_parts(dataset: &Dataset<'_>, whole: &[u8]) {
     let export = dataset.export(&everything).expect("what can be read can be exported");
     if export.is_sequential() {
         let mut streamed = Vec::new();
-        export.stream(&mut streamed, &Silent).expect("what can be read can be streamed");
+        export.stream(&mut streamed, &NoProgress).expect("what can be read can be streamed");
         assert!(streamed == whole, "a stream gives what a read gives");
     }
     let every_second = vec!["::2"; dataset.shape().len()].join(",");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{Budget, ByteSource, Diagnose as _, Limits, Span};
 use tercet_tgm::edit::{self, Change, Changes};
@@ -55,13 +55,13 @@ pub(super) fn open(input: &[u8]) {
     assert_eq!(covered, input.len() as u64, "every byte belongs to a message or to none");
     for direction in [Direction::Backward, Direction::Bidirectional] {
         let options = ScanOptions::default().with_direction(direction);
-        scan_source(&*source, options, &Silent).expect("memory can be scanned");
+        scan_source(&*source, options, &NoProgress).expect("memory can be scanned");
     }
     if let Ok(outline) = checked.outline(Some(64)) {
         outline.walk(&mut |_, part| assert!(part.span.end() <= input.len() as u64, "{}", part.name));
     }
     let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true).with_limits(limits());
-    let report = validate_source(&source, &options, &Silent).expect("memory can be validated");
+    let report = validate_source(&source, &options, &NoProgress).expect("memory can be validated");
     catalogue(&indexed, report.is_ok().then_some(&scan.messages[..]));
     for (number, found) in (0..).zip(&report.messages) {
         match checked.message(number) {
@@ -136,10 +136,10 @@ pub(super) fn edit(input: &[u8]) {
             assert_eq!(arrays(&made), arrays(&message), "editing changes no value");
         }
     }
-    let found = salvage(&source, reading, &writing, &Silent).expect("memory can be searched");
+    let found = salvage(&source, reading, &writing, &NoProgress).expect("memory can be searched");
     let Ok(bytes) = found.to_bytes() else { return };
     let again = self::source(&bytes);
-    let again = salvage(&again, reading, &writing, &Silent).expect("memory can be searched");
+    let again = salvage(&again, reading, &writing, &NoProgress).expect("memory can be searched");
     assert!(again.report.is_intact(), "what is salvaged is intact");
     assert_eq!(again.report.kept_objects, found.report.kept_objects, "and holds what was found");
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_interop::Failure;
 use tercet_tet::{Dataset, Error, File, VerifyOptions};
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Failure> {
 }
 
 fn describe(path: &str) -> Result<Value, Error> {
-    let report = tercet_tet::verify(path.as_ref(), VerifyOptions::default().with_deep(true), &Silent)?;
+    let report = tercet_tet::verify(path.as_ref(), VerifyOptions::default().with_deep(true), &NoProgress)?;
     let complaints: Vec<_> =
         report.findings.iter().filter(|finding| !finding.ok).map(|finding| json!(finding)).collect();
     let file = File::open(path)?;

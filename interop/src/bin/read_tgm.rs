@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_interop::{Failure, tgm};
 use tercet_tgm::{Depth, File, Message, ValidateOptions, validate_source};
 
@@ -23,7 +23,7 @@ fn main() -> Result<(), Failure> {
 fn describe(path: &str) -> Result<Value, Failure> {
     let file = File::open(path)?;
     let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true);
-    let report = validate_source(&Arc::clone(file.source()), &options, &Silent)?;
+    let report = validate_source(&Arc::clone(file.source()), &options, &NoProgress)?;
     let messages = file.messages()?.map(|message| one(&message?)).collect::<Result<Vec<_>, Failure>>()?;
     let issues: Vec<_> = report.messages.iter().flat_map(|message| &message.issues).collect();
     Ok(json!({ "messages": messages, "valid": report.is_ok(), "issues": issues }))

@@ -12,7 +12,7 @@ pub(super) enum Item {
     List(u64),
 }
 
-/// Why a walk ends before its struct does.
+/// Reason a walk ends before its struct does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The bytes end first.

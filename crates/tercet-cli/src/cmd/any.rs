@@ -98,8 +98,8 @@ pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Fa
     tet::query::run(args, out)
 }
 
-fn cannot(format: Format, source: &dyn ByteSource, why: &str) -> Failure {
-    Failure::new(Class::Request, format!("{}: is a {format} file, and {why}", source.name()))
+fn cannot(format: Format, source: &dyn ByteSource, reason: &str) -> Failure {
+    Failure::new(Class::Request, format!("{}: is a {format} file, and {reason}", source.name()))
 }
 
 fn cannot_repair(format: Format, source: &dyn ByteSource) -> Failure {

@@ -1,6 +1,6 @@
 use std::process::{Command, Stdio};
 
-use tercet::core::publish::Exclusive;
+use tercet::core::publish::FileLock;
 use tercet::tet::Protection;
 
 use crate::Folder;
@@ -113,7 +113,7 @@ fn a_damaged_file_is_not_sealed_anew() {
 fn a_file_that_is_being_changed_is_busy() {
     let (folder, _) = folder_with_file();
     let before = folder.read("a.tet");
-    let lock = Exclusive::acquire(&folder.path("a.tet")).unwrap();
+    let lock = FileLock::acquire(&folder.path("a.tet")).unwrap();
     for words in ["append a.tet --from b=in.npy", "drop a.tet first", "create a.tet --from b=in.npy --force"]
     {
         let said = folder.tet(words);

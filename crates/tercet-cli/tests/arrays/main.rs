@@ -45,5 +45,5 @@ impl Folder {
 
 /// Whether a file in a folder is the unfinished file of a writer to `target`.
 fn is_unfinished(name: &str, target: &str) -> bool {
-    tercet::core::publish::is_leftover(Path::new(name).as_os_str(), Path::new(target).as_os_str())
+    tercet::core::publish::is_stale_temp(Path::new(name).as_os_str(), Path::new(target).as_os_str())
 }

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tercet::core::publish::is_leftover;
+use tercet::core::publish::is_stale_temp;
 
 use crate::Folder;
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 fn half_written(folder: &Folder, target: &str) -> Option<u64> {
     let entries = std::fs::read_dir(folder.0.path()).unwrap();
     let mut half =
-        entries.map(Result::unwrap).filter(|entry| is_leftover(&entry.file_name(), target.as_ref()));
+        entries.map(Result::unwrap).filter(|entry| is_stale_temp(&entry.file_name(), target.as_ref()));
     half.find_map(|entry| Some(entry.metadata().ok()?.len()).filter(|len| *len > 0))
 }
 

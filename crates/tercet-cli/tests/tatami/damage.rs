@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tercet::core::checksum::crc32c;
 use tercet::core::source::Memory;
-use tercet::tatami::{File, OpenOptions};
+use tercet::tatami::{File, ReadOptions};
 
 use crate::{Folder, lines};
 
@@ -119,7 +119,7 @@ fn sums_of_absurd_numbers_are_no_small_numbers() {
     let folder = rows();
     let bytes = folder.read("rows.tatami");
     let source = Memory::new("rows", bytes.clone());
-    let file = File::from_source(Arc::new(source), OpenOptions::new()).unwrap();
+    let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
     let (mut footer, place) = (file.footer().clone(), file.footer_span());
     for group in &mut footer.groups {
         group.chunks[1].raw_bytes = u64::MAX / 2 + 1;

@@ -27,14 +27,14 @@ fn documents_of_trec_are_found_anywhere() {
         indexed(&folder, "a.trec", text, "doc_id"),
         "{\"doc_id\":\"1\"}\n{\"doc_id\":\"2\"}\n{\"doc_id\":\"3\"}\n"
     );
-    for (text, why) in [
+    for (text, reason) in [
         ("<DOC>\n<DOC><DOCNO>2</DOCNO></DOC>", "line 1: the document has no end"),
         ("<DOC><DOCNO>1</DOCNO></DOC>\nlost", "line 2: no document"),
         ("just text\n", "line 1: no document"),
         ("<DOC>x</DOC>", "line 1: the document has no <DOCNO>"),
     ] {
         let said = refused(&folder, "b.trec", text, "");
-        assert!(said.contains(why), "{said}");
+        assert!(said.contains(reason), "{said}");
     }
 }
 
@@ -43,12 +43,12 @@ fn lines_are_read_exactly_or_refused() {
     let folder = Folder::new();
     let text = "\u{feff}{\"id\":18446744073709551615,\"text\":\"a\"}\n";
     assert_eq!(indexed(&folder, "a.jsonl", text, "doc_id"), "{\"doc_id\":\"18446744073709551615\"}\n");
-    for (text, why) in [
+    for (text, reason) in [
         ("{\"id\":18446744073709551616}\n", "line 1: `id` is a number with more digits than are kept"),
         ("{\"id\":1}\n{\"id\":2,}\n", "line 2, column 9: is no JSON object"),
     ] {
         let said = refused(&folder, "b.jsonl", text, "");
-        assert!(said.contains(why) && !said.contains("at line"), "{said}");
+        assert!(said.contains(reason) && !said.contains("at line"), "{said}");
     }
 }
 
@@ -58,12 +58,12 @@ fn fields_that_are_named_have_to_be_there() {
     let text = "{\"id\":1,\"words\":\"a\"}\n{\"id\":2,\"late\":\"b\"}\n";
     for option in ["--body-field", "--id-field", "--url-field", "--title-field", "--anchor-field"] {
         let said = refused(&folder, "a.jsonl", text, &format!("{option} nope"));
-        let why = if option == "--id-field" {
+        let reason = if option == "--id-field" {
             "line 1: has neither `nope` nor `url`"
         } else {
             "a.jsonl: no line has `nope`"
         };
-        assert!(said.contains(why), "{said}");
+        assert!(said.contains(reason), "{said}");
     }
     folder.ok("index a.jsonl -o late.tatami --body-field late");
     let said = folder.ok("index a.jsonl -o out.tatami");

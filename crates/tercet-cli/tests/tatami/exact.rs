@@ -39,7 +39,7 @@ fn times_are_read_in_the_unit_of_their_type() {
 #[test]
 fn bytes_that_are_no_text_are_named() {
     let folder = Folder::new();
-    for (bytes, why) in [
+    for (bytes, reason) in [
         (&b"\x1f\x8b\x08\0\0"[..], "a.csv: is compressed with gzip"),
         (b"\xff\xfea\0,\0b\0\n\0", "a.csv: is text in UTF-16"),
         (b"PAR1\x15\x04", "a.csv: is a Parquet file"),
@@ -48,7 +48,7 @@ fn bytes_that_are_no_text_are_named() {
         (b"", "a.csv: is empty"),
     ] {
         let said = refused(&folder, "a.csv", bytes, "");
-        assert!(said.err.contains(why), "{}", said.err);
+        assert!(said.err.contains(reason), "{}", said.err);
     }
     assert_eq!(folder.back("b.csv", "a\r\n\"x\ry\"\r\n", ""), "{\"a\":\"x\\ry\"}\n");
 }

@@ -101,7 +101,7 @@ fn standard_output_may_fail() {
 fn a_locked_file_is_busy() {
     let folder = folder_with_input();
     folder.ok("create a.tgm --from a=small.npy");
-    let lock = tercet::core::publish::Exclusive::acquire(&folder.path("a.tgm")).unwrap();
+    let lock = tercet::core::publish::FileLock::acquire(&folder.path("a.tgm")).unwrap();
     let words = "create a.tgm --append --from a=small.npy";
     folder.refused(words, 3, "another process is changing this file");
     drop(lock);

@@ -96,9 +96,9 @@ fn a_change_is_an_error_unless_it_is_allowed() {
         let said = folder.ok(&format!("{pack} --force {allowed}"));
         let notes: Vec<&str> = said.err.lines().collect();
         assert_eq!(notes.len(), 2, "{}", said.err);
-        let why = "is copied as it is: encoding `simple_packing` takes float64 values, not";
-        assert_eq!(notes[0], format!("note: run.tgm: message 0, object 1 (`i`) {why} int16"));
-        assert_eq!(notes[1], format!("note: run.tgm: message 2, object 0 (`c`) {why} complex128"));
+        let reason = "is copied as it is: encoding `simple_packing` takes float64 values, not";
+        assert_eq!(notes[0], format!("note: run.tgm: message 0, object 1 (`i`) {reason} int16"));
+        assert_eq!(notes[1], format!("note: run.tgm: message 2, object 0 (`c`) {reason} complex128"));
         let (before, after) = (arrays(&folder, "run.tgm"), arrays(&folder, "out.tgm"));
         for (number, (before, after)) in before.iter().zip(&after).enumerate() {
             let error = deviation(before.0, &before.2, &after.2).largest;

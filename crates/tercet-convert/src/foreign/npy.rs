@@ -14,7 +14,7 @@
 
 mod array;
 mod element;
-mod fault;
+mod error;
 mod header;
 mod literal;
 mod run;
@@ -30,7 +30,7 @@ use tercet_core::{ByteSource, DType, Shape};
 
 pub use array::{Array, MAX_RANK};
 pub use element::Element;
-pub use fault::{Error, Fault, ForeignType, Region, ShapeWhy};
+pub use error::{Error, ErrorKind, ForeignType, Region, ShapeErrorKind};
 pub use write::header;
 
 use header::Header;
@@ -136,7 +136,7 @@ impl Npy {
         let narrow = self.array.bytes_in(start, extents).map_err(|fault| self.array.error(fault))?;
         let (expected, found) = (narrow.saturating_mul(2), out.len() as u64);
         if expected != found {
-            return Err(self.array.error(Fault::BufferSize { expected, found }));
+            return Err(self.array.error(ErrorKind::BufferSize { expected, found }));
         }
         // What is to be widened is copied to the end of the buffer and widened from there.
         let half = out.len() / 2;
@@ -147,21 +147,24 @@ impl Npy {
 }
 
 /// Refuses what no dataset can hold.
-fn check(header: &Header) -> Result<(), Fault> {
+fn check(header: &Header) -> Result<(), ErrorKind> {
     stored(header.element, &header.descr)?;
-    let why = match header.shape.rank() {
-        0 => ShapeWhy::NoAxes,
-        rank if rank > tercet_tet::MAX_RANK => ShapeWhy::TooManyAxes { rank, most: tercet_tet::MAX_RANK },
+    let reason = match header.shape.rank() {
+        0 => ShapeErrorKind::NoAxes,
+        rank if rank > tercet_tet::MAX_RANK => {
+            ShapeErrorKind::TooManyAxes { rank, most: tercet_tet::MAX_RANK }
+        }
         _ => match header.shape.iter().position(|&extent| extent == 0) {
-            Some(axis) => ShapeWhy::Empty { axis },
+            Some(axis) => ShapeErrorKind::Empty { axis },
             None => return Ok(()),
         },
     };
-    Err(Fault::Shape { why, shape: header.shape.clone() })
+    Err(ErrorKind::Shape { reason, shape: header.shape.clone() })
 }
 
-fn stored(element: Element, descr: &str) -> Result<Stored, Fault> {
-    Stored::of(element).ok_or_else(|| Fault::ForeignType { kind: ForeignType::Complex, descr: descr.into() })
+fn stored(element: Element, descr: &str) -> Result<Stored, ErrorKind> {
+    Stored::of(element)
+        .ok_or_else(|| ErrorKind::ForeignType { kind: ForeignType::Complex, descr: descr.into() })
 }
 
 /// Widens the bytes in the second half of the buffer. Element `i` is read at `half + i` and written at `2 i`, so

@@ -1,4 +1,4 @@
-//! Why a file could not be written.
+//! Reason a file could not be written.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Access, Disk, DiskFile, Entry, FileId, PublishError, Staged};
+use super::{Access, AtomicFile, Disk, DiskFile, Entry, FileId, PublishError};
 
 /// A folder that is held by its handle, not by its path.
 ///
@@ -75,13 +75,13 @@ impl Folder {
     }
 
     /// Starts a file in this folder.
-    pub fn stage(&self, name: &OsStr) -> Result<Staged, PublishError> {
-        Staged::create_on(Arc::new(self.clone()), &self.path.join(name))
+    pub fn stage(&self, name: &OsStr) -> Result<AtomicFile, PublishError> {
+        AtomicFile::create_on(Arc::new(self.clone()), &self.path.join(name))
     }
 
-    /// Starts a file in this folder that is for its owner alone, as [`Staged::create_private`] does.
-    pub fn stage_private(&self, name: &OsStr) -> Result<Staged, PublishError> {
-        Staged::create_private_on(Arc::new(self.clone()), &self.path.join(name))
+    /// Starts a file in this folder that is for its owner alone, as [`AtomicFile::create_private`] does.
+    pub fn stage_private(&self, name: &OsStr) -> Result<AtomicFile, PublishError> {
+        AtomicFile::create_private_on(Arc::new(self.clone()), &self.path.join(name))
     }
 
     /// A file without a name, for reading and writing. It is gone when it is closed, whatever happens.

@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 16;
 /// Whether `name` is an unfinished file of a writer to `target`, both names in one folder.
 ///
 /// Very long names share their unfinished names with others that start alike.
-pub fn is_leftover(name: &OsStr, target: &OsStr) -> bool {
+pub fn is_stale_temp(name: &OsStr, target: &OsStr) -> bool {
     let random = name
         .as_encoded_bytes()
         .strip_prefix(prefix(target).as_encoded_bytes())
@@ -75,7 +75,7 @@ fn lock_new(disk: &dyn Disk, path: &std::path::Path, file: &mut dyn DiskFile) ->
 ///
 /// A failure here stops nobody: the leftovers stay until a later writer.
 pub(super) fn clear_leftovers(disk: &dyn Disk, target: &Target) {
-    let names = disk.list(&target.folder, &|name| is_leftover(name, target.name()));
+    let names = disk.list(&target.folder, &|name| is_stale_temp(name, target.name()));
     for name in names.unwrap_or_default() {
         let path = target.folder.join(name);
         // Opening a named pipe or a link of that name would reach something else.
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn own_names_are_recognised_and_others_are_not() {
         let target = OsStr::new("era5.tet");
-        assert!(is_leftover(&unfinished_name(target), target));
-        assert!(is_leftover(OsStr::new(".era5.tet.tercet-0123456789abcdef.tmp"), target));
+        assert!(is_stale_temp(&unfinished_name(target), target));
+        assert!(is_stale_temp(OsStr::new(".era5.tet.tercet-0123456789abcdef.tmp"), target));
         for other in [
             "era5.tet",
             ".era5.tet.tercet-0123456789abcde.tmp",
@@ -163,7 +163,7 @@ mod tests {
             ".era5b.tet.tercet-0123456789abcdef.tmp",
             "xera5.tet.tercet-0123456789abcdef.tmp",
         ] {
-            assert!(!is_leftover(OsStr::new(other), target), "{other}");
+            assert!(!is_stale_temp(OsStr::new(other), target), "{other}");
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
             let name = unfinished_name(OsStr::new(&target));
             assert!(name.len() <= MAX_NAME && name.len() > MAX_NAME - 4, "{}", name.len());
             assert!(name.to_str().is_some());
-            assert!(is_leftover(&name, OsStr::new(&target)));
+            assert!(is_stale_temp(&name, OsStr::new(&target)));
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
             let name = unfinished_name(target);
             assert!(name.len() <= MAX_NAME);
             assert!(name.as_bytes().starts_with(b".\xff\xff\xff"));
-            assert!(is_leftover(&name, target));
+            assert!(is_stale_temp(&name, target));
         }
     }
 

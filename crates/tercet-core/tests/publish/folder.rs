@@ -23,7 +23,7 @@ fn a_file_is_staged_replaced_and_its_leftovers_are_cleared() {
     }
     assert_eq!(open.look(os("a")).unwrap().unwrap().kind, Kind::File);
     assert_eq!(open.look(os("b")).unwrap(), None);
-    let held = Exclusive::acquire(&dir.path().join("a")).unwrap();
+    let held = FileLock::acquire(&dir.path().join("a")).unwrap();
     assert!(matches!(open.stage(os("a")), Err(PublishError::Busy { .. })), "locks are those of any writer");
     drop(held);
 }
@@ -118,11 +118,11 @@ mod links {
         let dir = folder();
         fs::create_dir(dir.path().join("here")).unwrap();
         let open = Folder::open(&dir.path().join("here")).unwrap();
-        let mut staged = open.stage(os("a")).unwrap();
-        staged.write_all(NEW).unwrap();
+        let mut atomic_file = open.stage(os("a")).unwrap();
+        atomic_file.write_all(NEW).unwrap();
         fs::rename(dir.path().join("here"), dir.path().join("there")).unwrap();
         fs::create_dir(dir.path().join("here")).unwrap();
-        staged.publish().unwrap();
+        atomic_file.publish().unwrap();
         assert_eq!(fs::read(dir.path().join("there/a")).unwrap(), NEW);
         assert!(names(&dir.path().join("here")).is_empty());
     }

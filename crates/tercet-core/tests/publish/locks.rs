@@ -33,7 +33,7 @@ fn a_writer_whose_new_file_is_taken_for_a_leftover_makes_another() {
     let path = dir.path().join("a");
     let (folder, target) = (dir.path().to_owned(), path.clone());
     let disk = FaultyDisk::real().meanwhile(Op::Create, move || {
-        let other = Staged::create(&target).unwrap();
+        let other = AtomicFile::create(&target).unwrap();
         assert_eq!(names(&folder).len(), 1, "nobody has locked the first one, so the other writer clears it");
         drop(other);
     });
@@ -60,16 +60,16 @@ fn a_second_writer_is_told_that_the_file_is_busy() {
     let dir = folder();
     let path = dir.path().join("a");
     put(&path, OLD);
-    let first = Exclusive::acquire(&path).unwrap();
+    let first = FileLock::acquire(&path).unwrap();
     let is_busy = |error: PublishError| matches!(error, PublishError::Busy { .. });
-    assert!(is_busy(Exclusive::acquire(&path).unwrap_err()));
-    assert!(is_busy(Staged::create(&path).unwrap_err()));
-    let staged = first.replace().unwrap();
-    assert!(is_busy(Exclusive::acquire(&path).unwrap_err()), "the successor keeps the lock");
+    assert!(is_busy(FileLock::acquire(&path).unwrap_err()));
+    assert!(is_busy(AtomicFile::create(&path).unwrap_err()));
+    let atomic_file = first.replace().unwrap();
+    assert!(is_busy(FileLock::acquire(&path).unwrap_err()), "the successor keeps the lock");
     assert_eq!(fs::read(&path).unwrap(), OLD, "readers are not stopped");
-    write(staged, NEW).unwrap();
+    write(atomic_file, NEW).unwrap();
     assert_eq!(fs::read(&path).unwrap(), NEW);
-    Exclusive::acquire(&path).unwrap().check().unwrap();
+    FileLock::acquire(&path).unwrap().check().unwrap();
     append(Arc::new(RealDisk), &path, b" and more").unwrap();
     assert_eq!(fs::read(&path).unwrap(), [NEW, b" and more"].concat());
 }
@@ -106,15 +106,15 @@ fn a_file_replaced_under_the_lock_is_noticed() {
     let path = dir.path().join("a");
     for remove in [false, true] {
         put(&path, OLD);
-        let lock = Exclusive::acquire(&path).unwrap();
-        let staged = lock.replace().unwrap();
+        let lock = FileLock::acquire(&path).unwrap();
+        let atomic_file = lock.replace().unwrap();
         if remove {
             fs::remove_file(&path).unwrap();
         } else {
             put(&dir.path().join("b"), b"from elsewhere");
             fs::rename(dir.path().join("b"), &path).unwrap();
         }
-        let error = PublishError::recover(write(staged, NEW).unwrap_err()).unwrap();
+        let error = PublishError::recover(write(atomic_file, NEW).unwrap_err()).unwrap();
         assert!(matches!(error, PublishError::Replaced { .. }), "{error:?}");
         let expected = (!remove).then_some(b"from elsewhere".to_vec());
         assert_eq!(fs::read(&path).ok(), expected);
@@ -127,28 +127,28 @@ fn a_plain_write_replaces_whatever_is_there_at_the_end() {
     let dir = folder();
     let path = dir.path().join("a");
     put(&path, OLD);
-    let staged = Staged::create(&path).unwrap();
+    let atomic_file = AtomicFile::create(&path).unwrap();
     put(&dir.path().join("b"), b"from elsewhere");
     fs::rename(dir.path().join("b"), &path).unwrap();
-    write(staged, NEW).unwrap();
+    write(atomic_file, NEW).unwrap();
     assert_eq!(fs::read(&path).unwrap(), NEW);
 
-    let staged = Staged::create(&dir.path().join("new")).unwrap();
+    let atomic_file = AtomicFile::create(&dir.path().join("new")).unwrap();
     put(&dir.path().join("new"), OLD);
-    let lock = Exclusive::acquire(&dir.path().join("new")).unwrap();
-    let error = PublishError::recover(write(staged, NEW).unwrap_err()).unwrap();
+    let lock = FileLock::acquire(&dir.path().join("new")).unwrap();
+    let error = PublishError::recover(write(atomic_file, NEW).unwrap_err()).unwrap();
     assert!(matches!(error, PublishError::Busy { .. }), "unless somebody is changing it");
     drop(lock);
 
-    let staged = Staged::create(&dir.path().join("dir")).unwrap();
+    let atomic_file = AtomicFile::create(&dir.path().join("dir")).unwrap();
     fs::create_dir(dir.path().join("dir")).unwrap();
-    assert!(matches!(staged.publish(), Err(PublishError::NotAFile { kind: Kind::Folder, .. })));
+    assert!(matches!(atomic_file.publish(), Err(PublishError::NotAFile { kind: Kind::Folder, .. })));
 }
 
 #[test]
 fn changing_a_missing_file_is_an_error() {
     let dir = folder();
-    let error = Exclusive::acquire(&dir.path().join("a")).unwrap_err();
+    let error = FileLock::acquire(&dir.path().join("a")).unwrap_err();
     assert!(matches!(error, PublishError::Io { operation: Operation::Open, .. }));
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(names(dir.path()).is_empty());
@@ -160,7 +160,7 @@ fn file_systems_without_locks_can_be_written_but_not_changed() {
     let path = dir.path().join("a");
     put(&path, OLD);
     let disk = FaultyDisk::real().on(Op::Lock, Fault::Refuse(ErrorKind::Unsupported));
-    let error = Exclusive::acquire_on(Arc::new(disk.clone()), &path).unwrap_err();
+    let error = FileLock::acquire_on(Arc::new(disk.clone()), &path).unwrap_err();
     assert!(matches!(error, PublishError::Io { operation: Operation::Lock, .. }));
     assert!(error.hint().unwrap().contains("no locks"));
     create(Arc::new(disk), &path, NEW).unwrap();

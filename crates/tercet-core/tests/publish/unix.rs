@@ -32,10 +32,10 @@ fn the_mode_of_a_replaced_file_is_kept_and_its_successor_is_never_more_open() {
     for kept in [0o600, 0o640, 0o666, 0o444, 0o755] {
         put(&path, OLD);
         fs::set_permissions(&path, fs::Permissions::from_mode(kept)).unwrap();
-        let staged = Staged::create(&path).unwrap();
+        let atomic_file = AtomicFile::create(&path).unwrap();
         let unfinished = dir.path().join(&others(dir.path())[0]);
         assert_eq!(mode(&unfinished) & !kept & 0o077, 0, "{kept:o}: {:o}", mode(&unfinished));
-        write(staged, NEW).unwrap();
+        write(atomic_file, NEW).unwrap();
         assert_eq!(mode(&path), kept);
         assert_eq!(fs::read(&path).unwrap(), NEW);
         fs::remove_file(&path).unwrap();
@@ -46,18 +46,18 @@ fn the_mode_of_a_replaced_file_is_kept_and_its_successor_is_never_more_open() {
 fn a_private_file_is_for_its_owner_alone_from_its_first_moment() {
     let dir = folder();
     let path = dir.path().join("a");
-    let check = |staged: Staged| {
+    let check = |atomic_file: AtomicFile| {
         assert_eq!(mode(&dir.path().join(&others(dir.path())[0])), 0o600);
-        write(staged, NEW).unwrap();
+        write(atomic_file, NEW).unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(fs::read(&path).unwrap(), NEW);
     };
-    check(Staged::create_private(&path).unwrap());
+    check(AtomicFile::create_private(&path).unwrap());
     for open in [0o644, 0o666, 0o640] {
         fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
-        check(Staged::create_private(&path).unwrap());
+        check(AtomicFile::create_private(&path).unwrap());
         fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
-        check(Exclusive::acquire(&path).unwrap().replace_private().unwrap());
+        check(FileLock::acquire(&path).unwrap().replace_private().unwrap());
     }
 }
 
@@ -71,15 +71,15 @@ fn links_are_kept_and_what_they_point_to_is_replaced() {
     let (first, second) = (dir.path().join("links/first"), dir.path().join("second"));
     symlink("../data/a", &first).unwrap();
     symlink(&first, &second).unwrap();
-    let staged = Staged::create(&second).unwrap();
+    let atomic_file = AtomicFile::create(&second).unwrap();
     assert_eq!(names(&dir.path().join("data")).len(), 2, "staged beside the real target");
-    assert_eq!(fs::canonicalize(write(staged, NEW).unwrap()).unwrap(), fs::canonicalize(&file).unwrap());
+    assert_eq!(fs::canonicalize(write(atomic_file, NEW).unwrap()).unwrap(), fs::canonicalize(&file).unwrap());
     assert_eq!(fs::read(&file).unwrap(), NEW);
     assert!(fs::symlink_metadata(&first).unwrap().is_symlink());
     assert!(fs::symlink_metadata(&second).unwrap().is_symlink());
 
-    let held = Exclusive::acquire(&file).unwrap();
-    assert!(matches!(Exclusive::acquire(&second), Err(PublishError::Busy { .. })), "one file, one lock");
+    let held = FileLock::acquire(&file).unwrap();
+    assert!(matches!(FileLock::acquire(&second), Err(PublishError::Busy { .. })), "one file, one lock");
     drop(held);
 
     let dangling = dir.path().join("dangling");
@@ -94,10 +94,10 @@ fn links_that_lead_nowhere_are_an_error() {
     let dir = folder();
     symlink("y", dir.path().join("x")).unwrap();
     symlink("x", dir.path().join("y")).unwrap();
-    let error = Staged::create(&dir.path().join("x")).unwrap_err();
+    let error = AtomicFile::create(&dir.path().join("x")).unwrap_err();
     assert!(matches!(error, PublishError::LinkLoop { .. }));
     symlink("no/such/file", dir.path().join("z")).unwrap();
-    let error = Staged::create(&dir.path().join("z")).unwrap_err();
+    let error = AtomicFile::create(&dir.path().join("z")).unwrap_err();
     assert!(matches!(error, PublishError::NoFolder { .. }));
 }
 
@@ -110,7 +110,7 @@ fn pipes_sockets_and_devices_are_no_targets() {
     let _listener = UnixListener::bind(&socket).unwrap();
     let device = Path::new("/dev/null");
     for (path, expected) in [(&*pipe, Kind::Fifo), (&*socket, Kind::Socket), (device, Kind::Device)] {
-        let error = Staged::create(path).unwrap_err();
+        let error = AtomicFile::create(path).unwrap_err();
         assert!(matches!(error, PublishError::NotAFile { kind, .. } if kind == expected), "{error:?}");
         assert_eq!(error.class(), Class::Request);
     }

@@ -102,7 +102,7 @@ fn other_bytes_are_refused() {
 
 #[test]
 fn waiting_has_an_end() {
-    for fault in [Fault::Silent, Fault::Hanging] {
+    for fault in [Fault::NoProgress, Fault::Hanging] {
         let (server, _) = server(300_000);
         server.always(fault);
         let error = Remote::open(&server.url("/a.tgm"), &impatient()).unwrap_err();
@@ -212,14 +212,14 @@ fn secrets_of_an_address_are_sent_and_never_told() {
         Fault::Status(404),
         Fault::Closed,
         Fault::Truncated,
-        Fault::Silent,
+        Fault::NoProgress,
         Fault::Endless,
     ] {
         server.behave();
-        let options = if fault == Fault::Silent { impatient() } else { once() };
+        let options = if fault == Fault::NoProgress { impatient() } else { once() };
         server.always(fault);
         let error = Remote::open(&address, &options).unwrap_err();
-        let error = tercet_core::InFile::new(remote.name().clone(), error);
+        let error = tercet_core::Error::new(remote.name().clone(), error);
         told.push(format!("{error} {error:?} {:?}", std::error::Error::source(&error)));
     }
     drop(server);

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use tercet_core::source::remote::Upload;
-use tercet_core::{Class, Diagnose, InFile};
+use tercet_core::{Class, Diagnose};
 use tercet_testkit::server::Fault;
 
 use super::stores::s3;
@@ -31,7 +31,7 @@ fn a_small_object_is_one_request_that_replaces_nothing() {
     assert_eq!(methods(&server), ["HEAD", "PUT", "HEAD"]);
 
     let error = Upload::create(OBJECT, &s3(&server), false).unwrap_err();
-    assert_eq!((error.fault(), error.class()), (&RemoteError::Exists, Class::Request));
+    assert_eq!((error.kind(), error.class()), (&RemoteError::Exists, Class::Request));
     let mut upload = Upload::create(OBJECT, &s3(&server), true).unwrap();
     upload.write_all(b"again").unwrap();
     upload.finish().unwrap();
@@ -44,7 +44,7 @@ fn who_comes_first_is_not_replaced() {
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     upload.write_all(b"late").unwrap();
     server.put(PATH, b"early");
-    assert_eq!(upload.finish().unwrap_err().fault(), &RemoteError::Exists);
+    assert_eq!(upload.finish().unwrap_err().kind(), &RemoteError::Exists);
     assert_eq!(server.file(PATH).unwrap(), b"early");
 }
 
@@ -121,12 +121,15 @@ fn a_part_that_fails_for_good_ends_it() {
     server.next([None, Some(Fault::Status(400))]);
     let written = upload.write_all(&bytes);
     if let Err(error) = &written {
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<InFile<RemoteError>>()).unwrap();
-        assert_eq!((inner.file(), inner.fault()), (OBJECT, &RemoteError::Status { status: 400 }));
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<tercet_core::Error<RemoteError>>())
+            .unwrap();
+        assert_eq!((inner.location(), inner.kind()), (OBJECT, &RemoteError::Status { status: 400 }));
         assert!(upload.write_all(b"more").is_err(), "once broken it stays so");
     }
     let error = upload.finish().unwrap_err();
-    assert_eq!(error.fault(), &RemoteError::Status { status: 400 });
+    assert_eq!(error.kind(), &RemoteError::Status { status: 400 });
     assert_eq!((server.file(PATH), server.open_uploads()), (None, 0));
 }
 
@@ -136,7 +139,7 @@ fn an_object_that_appears_meanwhile_is_not_replaced() {
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     upload.write_all(&bytes).unwrap();
     server.put(PATH, b"early");
-    assert_eq!(upload.finish().unwrap_err().fault(), &RemoteError::Exists);
+    assert_eq!(upload.finish().unwrap_err().kind(), &RemoteError::Exists);
     assert_eq!((server.file(PATH).unwrap(), server.open_uploads()), (b"early".to_vec(), 0));
 }
 
@@ -144,7 +147,7 @@ fn an_object_that_appears_meanwhile_is_not_replaced() {
 fn web_servers_take_no_files() {
     let server = Server::start();
     let error = Upload::create(&server.url("/a?token=geheim"), &RemoteOptions::default(), true).unwrap_err();
-    assert_eq!((error.fault(), error.class()), (&RemoteError::NotWritable, Class::Request));
+    assert_eq!((error.kind(), error.class()), (&RemoteError::NotWritable, Class::Request));
     assert!(error.hint().is_some() && !format!("{error} {error:?}").contains("geheim"));
     assert_eq!(server.requests(), []);
 }

@@ -9,13 +9,13 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_codec::bytes::zstd;
 use tercet_codec::varint;
-use tercet_core::limits::within;
-use tercet_core::{Budget, Fields, Limits, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Budget, Fields, Limits, Reason, Span};
 
 use super::pick::Picker;
 use crate::chunk::number;
 use crate::column::{Strings, View};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::{Inner, check_dictionary, section_fault};
 use crate::record::{Record, fault};
 use crate::region::Region;
@@ -52,7 +52,7 @@ struct DecodedRun {
 
 impl BlobReader {
     /// One for each BLOBREF column.
-    pub(crate) fn all(footer: &Footer, mending: bool) -> Result<Vec<Self>, Fault> {
+    pub(crate) fn all(footer: &Footer, recovery: bool) -> Result<Vec<Self>, ErrorKind> {
         let mut descriptors = HashMap::new();
         for (index, blob) in footer.blobs.iter().enumerate() {
             descriptors.entry(blob.column).or_insert(index);
@@ -60,11 +60,18 @@ impl BlobReader {
         let fields = footer.schema.fields().iter().enumerate();
         let columns = fields.filter(|(_, field)| field.kind == Type::BlobRef);
         columns
-            .map(|(column, _)| Self::new(footer, column, descriptors.get(&(column as u64)).copied(), mending))
+            .map(|(column, _)| {
+                Self::new(footer, column, descriptors.get(&(column as u64)).copied(), recovery)
+            })
             .collect()
     }
 
-    fn new(footer: &Footer, column: usize, descriptor: Option<usize>, mending: bool) -> Result<Self, Fault> {
+    fn new(
+        footer: &Footer,
+        column: usize,
+        descriptor: Option<usize>,
+        recovery: bool,
+    ) -> Result<Self, ErrorKind> {
         let groups = sums(
             footer
                 .groups
@@ -79,17 +86,17 @@ impl BlobReader {
                 return Ok(Self { column, groups, runs, descriptor, dictionary: None, kept, last_picked });
             }
             let rule = "a BLOBREF column with values has a descriptor";
-            return Err(section_fault(BLOBS, "column_id", Why::Misplaced { rule }));
+            return Err(section_fault(BLOBS, "column_id", Reason::Unexpected { rule }));
         };
         let blob = &footer.blobs[descriptor];
         let runs = sums(blob.runs.iter().map(|run| run.values))?;
-        if runs.last() != groups.last() && !(mending && runs.last() > groups.last()) {
-            let why = Why::Disagrees {
+        if runs.last() != groups.last() && !(recovery && runs.last() > groups.last()) {
+            let reason = Reason::Mismatch {
                 found: runs.last().copied().unwrap_or(0),
                 expected: groups.last().copied().unwrap_or(0),
                 because: "the rows of the column that hold a value",
             };
-            return Err(section_fault(BLOBS, "num_values", why));
+            return Err(section_fault(BLOBS, "num_values", reason));
         }
         let dictionary =
             if blob.dictionary == 0 { None } else { Some(check_dictionary(footer, blob.dictionary)?) };
@@ -114,7 +121,7 @@ impl BlobReader {
         to: u64,
         out: &mut Strings,
         budget: &Budget,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let mut at = from;
         while at < to {
             let run = self.runs.partition_point(|first| *first <= at).saturating_sub(1);
@@ -125,7 +132,7 @@ impl BlobReader {
             let (low, high) = (index(at), index(upto));
             let whole = (high - low) * 2 >= decoded.ends.len();
             if whole {
-                budget.spend(decoded.bytes.len() as u64)?;
+                budget.reserve(decoded.bytes.len() as u64)?;
                 let buffer = out.add_buffer(decoded.bytes.clone());
                 out.push_views(decoded.ends[low..=high].windows(2).map(|ends| View {
                     buffer,
@@ -134,7 +141,7 @@ impl BlobReader {
                 }));
             } else {
                 // A few values out of many are copied, so that the run can go away.
-                budget.spend((decoded.ends[high] - decoded.ends[low]).into())?;
+                budget.reserve((decoded.ends[high] - decoded.ends[low]).into())?;
                 for ends in decoded.ends[low..=high].windows(2) {
                     out.push(&decoded.bytes[ends[0] as usize..ends[1] as usize]);
                 }
@@ -152,7 +159,7 @@ impl BlobReader {
         validity: Option<&crate::column::Bitmap>,
         rows: &[usize],
         out: &mut Strings,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let budget = inner.budget();
         // Values before the row that was looked at last, so that bits are counted once.
         let (mut counted, mut ordinal) = (0, base);
@@ -181,7 +188,7 @@ impl BlobReader {
         wanted: &[Option<u64>],
         out: &mut Strings,
         budget: &Budget,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let numbers: Vec<u64> = wanted.iter().copied().flatten().collect();
         let mut parts: Vec<(usize, &[u64])> = Vec::new();
         let mut left = &numbers[..];
@@ -199,7 +206,7 @@ impl BlobReader {
                 self.pick_of_run(inner, *run, numbers, &mut some, budget)?;
                 Ok(some)
             })
-            .collect::<Result<_, Fault>>()?;
+            .collect::<Result<_, ErrorKind>>()?;
         let mut values = picked.iter().flat_map(Strings::iter);
         for number in wanted {
             match number {
@@ -217,7 +224,7 @@ impl BlobReader {
         numbers: &[u64],
         out: &mut Strings,
         budget: &Budget,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         // A run that is asked for again is kept: rows that are read one by one are mostly neighbours.
         let again = self.last_picked.swap(run, Ordering::Relaxed) == run;
         let (first, end) = (self.runs[run], self.runs.get(run + 1).copied().unwrap_or(0));
@@ -226,7 +233,7 @@ impl BlobReader {
             let indices: Vec<usize> =
                 numbers.iter().map(|number| usize::try_from(number - first).unwrap_or(usize::MAX)).collect();
             if let Some(picker) = self.stream_run(inner, run, &indices)? {
-                budget.spend(picker.bytes.len() as u64)?;
+                budget.reserve(picker.bytes.len() as u64)?;
                 picker.push_to(out);
                 return Ok(());
             }
@@ -238,14 +245,14 @@ impl BlobReader {
     }
 
     /// Values of a run, decoded no further than the last of them; none where the run has to be decoded whole.
-    fn stream_run(&self, inner: &Inner, run: usize, indices: &[usize]) -> Result<Option<Picker>, Fault> {
+    fn stream_run(&self, inner: &Inner, run: usize, indices: &[usize]) -> Result<Option<Picker>, ErrorKind> {
         let region = Region::Run { column: number(self.column), run: number(run) };
         let (blob, entry) = self.entry(inner, run)?;
         if self.dictionary.is_some() || blob.codec != Codec::Zstd {
             return Ok(None);
         }
         let record = Self::record(inner, region, entry)?;
-        within("a decompressed payload", entry.raw_bytes, inner.options.limits.chunk_bytes)?;
+        check_limit("a decompressed payload", entry.raw_bytes, inner.options.limits.chunk_bytes)?;
         let mut picker = Picker::new(indices, entry);
         // What is wrong is said by those who read the whole run.
         let broke_off = zstd::decode_parts(&record.stored, |part| picker.take(part)).unwrap_or(false);
@@ -258,7 +265,7 @@ impl BlobReader {
         kept.iter().find(|(kept, _)| *kept == run).map(|(_, decoded)| Arc::clone(decoded))
     }
 
-    fn run(&self, inner: &Inner, run: usize) -> Result<Arc<DecodedRun>, Fault> {
+    fn run(&self, inner: &Inner, run: usize) -> Result<Arc<DecodedRun>, ErrorKind> {
         if let Some(decoded) = self.kept(run) {
             return Ok(decoded);
         }
@@ -272,15 +279,15 @@ impl BlobReader {
     }
 
     /// The column of a run and what the footer says of the run.
-    fn entry<'a>(&self, inner: &'a Inner, run: usize) -> Result<(&'a BlobColumn, Run), Fault> {
+    fn entry<'a>(&self, inner: &'a Inner, run: usize) -> Result<(&'a BlobColumn, Run), ErrorKind> {
         let entry = self.descriptor(inner).and_then(|blob| Some((blob, *blob.runs.get(run)?)));
         entry.ok_or_else(|| {
-            section_fault(BLOBS, "run_count", Why::Misplaced { rule: "every value lies in a run" })
+            section_fault(BLOBS, "run_count", Reason::Unexpected { rule: "every value lies in a run" })
         })
     }
 
     /// Reads a run as it is stored, and compares its header with the footer.
-    fn record(inner: &Inner, region: Region, entry: Run) -> Result<Record, Fault> {
+    fn record(inner: &Inner, region: Region, entry: Run) -> Result<Record, ErrorKind> {
         let record = inner.record(region, entry.offset, Kind::Run)?;
         let header = &record.header;
         let numbers = [
@@ -291,15 +298,15 @@ impl BlobReader {
         for (field, at, found, expected) in numbers {
             if found != expected {
                 let because = "the descriptor of the run in the footer";
-                let why = Why::Disagrees { found, expected, because };
-                return Err(fault(region, field, entry.offset + at, 4, why));
+                let reason = Reason::Mismatch { found, expected, because };
+                return Err(fault(region, field, entry.offset + at, 4, reason));
             }
         }
         Ok(record)
     }
 
     /// Reads and checks one run.
-    fn decode_run(&self, inner: &Inner, run: usize) -> Result<DecodedRun, Fault> {
+    fn decode_run(&self, inner: &Inner, run: usize) -> Result<DecodedRun, ErrorKind> {
         let region = Region::Run { column: number(self.column), run: number(run) };
         let (blob, entry) = self.entry(inner, run)?;
         let record = Self::record(inner, region, entry)?;
@@ -328,7 +335,7 @@ impl BlobReader {
     }
 
     /// Reads and checks one run, which is kept for a while.
-    pub(crate) fn check_run(&self, inner: &Inner, run: usize) -> Result<(), Fault> {
+    pub(crate) fn check_run(&self, inner: &Inner, run: usize) -> Result<(), ErrorKind> {
         self.run(inner, run).map(|_| ())
     }
 
@@ -338,7 +345,7 @@ impl BlobReader {
     }
 
     /// Reads and checks every run, telling each fault.
-    pub(crate) fn verify(&self, inner: &Inner, each: &mut dyn FnMut(Fault)) {
+    pub(crate) fn verify(&self, inner: &Inner, each: &mut dyn FnMut(ErrorKind)) {
         for run in 0..self.runs.len().saturating_sub(1) {
             if let Err(fault) = self.decode_run(inner, run) {
                 each(fault);
@@ -348,12 +355,12 @@ impl BlobReader {
 }
 
 /// Running sums, from 0.
-fn sums(counts: impl Iterator<Item = u64>) -> Result<Vec<u64>, Fault> {
+fn sums(counts: impl Iterator<Item = u64>) -> Result<Vec<u64>, ErrorKind> {
     let mut out = vec![0];
     let mut sum = 0u64;
     for count in counts {
         sum = sum.checked_add(count).ok_or_else(|| {
-            section_fault(BLOBS, "num_values", Why::Overflow { what: "the number of values" })
+            section_fault(BLOBS, "num_values", Reason::Overflow { what: "the number of values" })
         })?;
         out.push(sum);
     }
@@ -367,17 +374,18 @@ fn parse_run(
     raw: Bytes,
     values: u64,
     limits: &Limits,
-) -> Result<DecodedRun, Fault> {
+) -> Result<DecodedRun, ErrorKind> {
     let mut fields = Fields::new(region, span.start(), &raw);
     let count = fields.count("value_count", 1)?;
     if count as u64 != values {
-        let why = Why::Disagrees { found: count as u64, expected: values, because: "the header of the run" };
-        return Err(fault(region, "value_count", span.start(), 0, why));
+        let reason =
+            Reason::Mismatch { found: count as u64, expected: values, because: "the header of the run" };
+        return Err(fault(region, "value_count", span.start(), 0, reason));
     }
     // A run of a few bytes can hold as many empty values: each takes a view in a column.
-    within("the values of a run", values.saturating_mul(size_of::<View>() as u64), limits.chunk_bytes)?;
+    check_limit("the values of a run", values.saturating_mul(size_of::<View>() as u64), limits.chunk_bytes)?;
     let mut at = raw.len() - fields.remaining();
-    let broken = |error| Fault::Codec { region, span, error: Box::new(error) };
+    let broken = |error| ErrorKind::Codec { region, span, error: Box::new(error) };
     // Ends of values as if the first started at 0: where it does is known behind the last length.
     let mut ends = Vec::with_capacity(count + 1);
     ends.push(0);
@@ -390,8 +398,9 @@ fn parse_run(
     }
     let have = (raw.len() - at) as u64;
     if need != have {
-        let why = Why::Disagrees { found: need, expected: have, because: "the bytes behind the lengths" };
-        return Err(fault(region, "value_lengths", span.start(), 0, why));
+        let reason =
+            Reason::Mismatch { found: need, expected: have, because: "the bytes behind the lengths" };
+        return Err(fault(region, "value_lengths", span.start(), 0, reason));
     }
     // Payloads have less than 2³² bytes, so every end fits.
     let start = u32::try_from(at).unwrap_or(u32::MAX);

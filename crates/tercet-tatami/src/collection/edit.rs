@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tercet_core::SourceError;
-use tercet_core::publish::{Exclusive, Operation, PublishError, Staged};
+use tercet_core::publish::{AtomicFile, FileLock, Operation, PublishError};
 
 use super::log::{self, HEADER_LEN, Oddity, Record, Replay};
 use super::member::is_inside;
 use super::rows::check_alike;
 use super::{Collection, Member};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 
 /// How long a writer waits for another one. An edit takes as long as a sync of the disk does.
@@ -68,7 +68,7 @@ impl Collection {
                         let there = old.location(root).is_some_and(|path| path.exists());
                         if there {
                             let other = old.path.as_str().into();
-                            return Err(file.error(Fault::SameIdentity { other }));
+                            return Err(file.error(ErrorKind::SameIdentity { other }));
                         }
                     }
                     if old.path == member.path && old.id != member.id {
@@ -106,7 +106,7 @@ impl Collection {
             changed = Some(Member { tier, ..member });
             Ok(vec![record])
         })?;
-        changed.ok_or_else(|| self.error(Fault::NoSuchMember { path: path.as_str().into() }))
+        changed.ok_or_else(|| self.error(ErrorKind::NoSuchMember { path: path.as_str().into() }))
     }
 
     /// Takes one file in and leaves others out, as one change; fails when one of those is not live any more.
@@ -139,9 +139,9 @@ impl Collection {
         let replay = replay.map_err(|fault| self.error(fault))?;
         let compacted = replay.compacted();
         let write = || {
-            let mut staged = lock.replace()?;
-            staged.write_all(&compacted).map_err(recovered)?;
-            staged.publish()?;
+            let mut atomic_file = lock.replace()?;
+            atomic_file.write_all(&compacted).map_err(recovered)?;
+            atomic_file.publish()?;
             Ok(())
         };
         write().map_err(|fault| self.error(fault))?;
@@ -166,7 +166,7 @@ impl Collection {
                 put_all(&records, &mut bytes);
                 match self.create(&bytes) {
                     // Somebody else was first: append to that one.
-                    Err(Fault::Publish(PublishError::Exists { .. })) => continue,
+                    Err(ErrorKind::Publish(PublishError::Exists { .. })) => continue,
                     Err(fault) => return Err(self.error(fault)),
                     Ok(()) => return self.take(&bytes),
                 }
@@ -191,11 +191,11 @@ impl Collection {
     }
 
     /// The lock of the manifest, or nothing if there is no manifest. Another writer is waited for.
-    fn lock(&self) -> Result<Option<Exclusive>, Error> {
+    fn lock(&self) -> Result<Option<FileLock>, Error> {
         let path = self.manifest_path();
         let patience = Instant::now() + PATIENCE;
         loop {
-            match Exclusive::acquire_on(Arc::clone(&self.disk), &path) {
+            match FileLock::acquire_on(Arc::clone(&self.disk), &path) {
                 Ok(lock) => return Ok(Some(lock)),
                 Err(PublishError::Io { operation: Operation::Open, source, .. })
                     if source.kind() == io::ErrorKind::NotFound =>
@@ -208,10 +208,10 @@ impl Collection {
         }
     }
 
-    fn create(&self, bytes: &[u8]) -> Result<(), Fault> {
-        let mut staged = Staged::create_new_on(Arc::clone(&self.disk), &self.manifest_path())?;
-        staged.write_all(bytes).map_err(recovered)?;
-        staged.publish()?;
+    fn create(&self, bytes: &[u8]) -> Result<(), ErrorKind> {
+        let mut atomic_file = AtomicFile::create_new_on(Arc::clone(&self.disk), &self.manifest_path())?;
+        atomic_file.write_all(bytes).map_err(recovered)?;
+        atomic_file.publish()?;
         Ok(())
     }
 
@@ -224,8 +224,8 @@ impl Collection {
     /// The path of a file as the manifest has it.
     pub fn relative(&self, file: &Path) -> Result<String, Error> {
         let shown = || file.display().to_string();
-        let opened = |error| Error::new(shown().into(), Fault::Source(SourceError::Open(error)));
-        let outside = || Error::new(shown().into(), Fault::Outside { path: shown().into() });
+        let opened = |error| Error::new(shown().into(), ErrorKind::Source(SourceError::Open(error)));
+        let outside = || Error::new(shown().into(), ErrorKind::Outside { path: shown().into() });
         let root = self.root.canonicalize().map_err(|error| self.error(SourceError::Open(error).into()))?;
         let name = file.file_name().ok_or_else(outside)?;
         let folder = match file.parent() {
@@ -263,11 +263,11 @@ fn put_all(records: &[Record], out: &mut Vec<u8>) {
 
 fn find(replay: &Replay, path: &str, name: &Arc<str>) -> Result<Member, Error> {
     let found = replay.members.iter().find(|member| member.path == path);
-    found.cloned().ok_or_else(|| Error::new(Arc::clone(name), Fault::NoSuchMember { path: path.into() }))
+    found.cloned().ok_or_else(|| Error::new(Arc::clone(name), ErrorKind::NoSuchMember { path: path.into() }))
 }
 
 /// An error of a staged file, which names its file itself.
-fn recovered(error: io::Error) -> Fault {
+fn recovered(error: io::Error) -> ErrorKind {
     match PublishError::recover(error) {
         Ok(error) => error.into(),
         Err(error) => error.into(),

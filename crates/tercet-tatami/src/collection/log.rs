@@ -15,7 +15,7 @@ use tercet_core::checksum::{crc32c, crc32c_append};
 use tercet_core::{Fields, Malformed, Span};
 
 use super::member::{Member, MemberId};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::region::Region;
 use crate::wire::cursor::{Varints as _, put};
 
@@ -82,7 +82,7 @@ pub enum Oddity {
         /// Where it starts.
         offset: u64,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// A file was taken in again under another identity, and its older entry was left in place.
     Superseded {
@@ -138,12 +138,12 @@ pub(super) fn header() -> Vec<u8> {
 }
 
 /// Applies all records. Damage in the middle is an error, a torn tail is not.
-pub fn replay(bytes: &[u8]) -> Result<Replay, Fault> {
+pub fn replay(bytes: &[u8]) -> Result<Replay, ErrorKind> {
     Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(false))
 }
 
 /// Applies all records that are intact, those behind damaged ones too.
-pub fn salvage(bytes: &[u8]) -> Result<Replay, Fault> {
+pub fn salvage(bytes: &[u8]) -> Result<Replay, ErrorKind> {
     Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(true))
 }
 
@@ -174,13 +174,13 @@ impl<'a> Walk<'a> {
         fields.magic("magic", MAGIC)?;
         let version = fields.byte("version")?;
         if version != VERSION {
-            let why = tercet_core::Why::UnknownVersion { found: version.into(), known: "1" };
-            return Err(fields.fault("version", 1, why));
+            let reason = tercet_core::Reason::UnknownVersion { found: version.into(), known: "1" };
+            return Err(fields.fault("version", 1, reason));
         }
         Ok(Some(Self { bytes, live: BTreeMap::new(), paths: BTreeMap::new(), out: Replay::default() }))
     }
 
-    fn run(mut self, salvage: bool) -> Result<Replay, Fault> {
+    fn run(mut self, salvage: bool) -> Result<Replay, ErrorKind> {
         let mut at = HEADER_LEN;
         while at < self.bytes.len() {
             if let Some(record) = framed(self.bytes, at) {
@@ -209,9 +209,9 @@ impl<'a> Walk<'a> {
         Ok(self.out)
     }
 
-    fn damage(&self, at: usize, end: usize) -> Fault {
+    fn damage(&self, at: usize, end: usize) -> ErrorKind {
         let span = Span::between(at as u64, end as u64).unwrap_or(Span::empty(at as u64));
-        Fault::ManifestDamaged { record: self.out.records, span }
+        ErrorKind::ManifestDamaged { record: self.out.records, span }
     }
 
     fn apply(&mut self, at: usize, record: &Framed<'_>) {
@@ -220,7 +220,7 @@ impl<'a> Walk<'a> {
         let offset = at as u64;
         let region = Region::Manifest { record: Some(u32::try_from(number).unwrap_or(u32::MAX)) };
         let id = record.body.get(..16).and_then(|id| MemberId::try_from(id).ok());
-        let unreadable = |why: &str| Oddity::Unreadable { offset, why: why.to_owned() };
+        let unreadable = |reason: &str| Oddity::Unreadable { offset, reason: reason.to_owned() };
         match (record.kind, id) {
             (ADD, _) => match Member::parse(region, record.body_start as u64, record.body) {
                 Ok(member) => self.add(member),

@@ -8,7 +8,7 @@ use tercet_core::{Progress, Sink};
 
 use super::{Collection, Member};
 use crate::column::Column;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::read::Stream;
 use crate::scalar::Scalar;
@@ -37,7 +37,7 @@ impl Collection {
                 member.clone()
             } else {
                 let relative = self.relative(path)?;
-                let missing = || self.error(Fault::NoSuchMember { path: relative.as_str().into() });
+                let missing = || self.error(ErrorKind::NoSuchMember { path: relative.as_str().into() });
                 self.member(&relative).cloned().ok_or_else(missing)?
             };
             files.push(self.open_member(&member)?);
@@ -45,7 +45,7 @@ impl Collection {
         }
         let named = |fault| Error::new(output.display().to_string().into(), fault);
         let Some(first) = files.first() else {
-            return Err(self.error(Fault::NoSuchMember { path: "".into() }));
+            return Err(self.error(ErrorKind::NoSuchMember { path: "".into() }));
         };
         let schema = (**first.schema()).clone();
         let options = with_common(options, &files);
@@ -69,7 +69,7 @@ pub fn merge_files<S: Sink>(
     progress: &dyn Progress,
 ) -> Result<Written<S::Done>, Error> {
     let Some(first) = files.first() else {
-        return Err(Error::new("merge".into(), Fault::NoSuchMember { path: "".into() }));
+        return Err(Error::new("merge".into(), ErrorKind::NoSuchMember { path: "".into() }));
     };
     let schema = (**first.schema()).clone();
     let options = with_common(options, files);
@@ -84,7 +84,7 @@ enum MergeError {
     /// An input cannot be read; its name is attached.
     Input(Error),
     /// The output cannot be written.
-    Output(Fault),
+    Output(ErrorKind),
 }
 
 impl From<Error> for MergeError {
@@ -146,7 +146,7 @@ fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error
         let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
         return super::rows::check_alike(first, file, &names);
     }
-    Err(file.error(Fault::Unlike { other: (**first.name()).into(), why: "the columns differ".into() }))
+    Err(file.error(ErrorKind::Unlike { other: (**first.name()).into(), reason: "the columns differ".into() }))
 }
 
 /// A file that is being read.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Collection, Member};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::lookup::Found;
 use crate::predicate::{Expr, Predicate, Summary};
@@ -58,17 +58,17 @@ impl Collection {
         let first = self.open_member(first)?;
         let predicate = condition
             .bind_meaning(first.schema(), &first.meanings())
-            .map_err(|error| first.error(Fault::Bind(Box::new(error))))?;
+            .map_err(|error| first.error(ErrorKind::Bind(Box::new(error))))?;
         Ok(self.members().iter().filter(|member| may_hold(member, &predicate, first.schema())).collect())
     }
 
     /// A text as a value of the sort key of the members.
     pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
         let sorted = self.members().iter().find_map(|member| Some((member, member.sort_kind()?)));
-        let Some((member, kind)) = sorted else { return Err(self.error(Fault::NotSorted)) };
+        let Some((member, kind)) = sorted else { return Err(self.error(ErrorKind::NotSorted)) };
         Scalar::parse(kind, text).ok_or_else(|| {
             let found = format!("`{}`", tercet_core::escape::name(text)).into();
-            self.error(Fault::KeyType { column: member.sort_column.as_str().into(), wanted: kind, found })
+            self.error(ErrorKind::KeyType { column: member.sort_column.as_str().into(), wanted: kind, found })
         })
     }
 
@@ -84,7 +84,7 @@ impl Collection {
             let Some(kind) = fits else {
                 let wanted = member.sort_kind().unwrap_or(crate::Type::Bytes);
                 let column = member.sort_column.as_str().into();
-                return Err(self.error(Fault::KeyType { column, wanted, found: key.to_string().into() }));
+                return Err(self.error(ErrorKind::KeyType { column, wanted, found: key.to_string().into() }));
             };
             if is_outside(member, kind, key) {
                 continue;
@@ -186,7 +186,7 @@ impl CollectionScan<'_> {
             let unknown = names.iter().find(|name| schema.index_of(name).is_none());
             if let Some(name) = unknown {
                 let fault =
-                    Fault::NoSuchColumn { name: name.as_str().into(), available: schema.some_names() };
+                    ErrorKind::NoSuchColumn { name: name.as_str().into(), available: schema.some_names() };
                 return Err(Error::new(first.path.as_str().into(), fault));
             }
         }
@@ -271,14 +271,14 @@ pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N])
         let of = |schema: &Schema, at: usize| (schema.fields()[at].kind, schema.fields()[at].element);
         let (one_kind, other_kind) = (of(there, one), of(here, other));
         let name = tercet_core::escape::name(name.as_ref());
-        let why = if one_kind != other_kind {
+        let reason = if one_kind != other_kind {
             format!("column `{name}` is {} there and {} here", one_kind.0, other_kind.0)
         } else if meant.0.get(one) != meant.1.get(other) {
             format!("column `{name}` means something else there")
         } else {
             continue;
         };
-        return Err(file.error(Fault::Unlike { other: (**first.name()).into(), why: why.into() }));
+        return Err(file.error(ErrorKind::Unlike { other: (**first.name()).into(), reason: reason.into() }));
     }
     Ok(())
 }

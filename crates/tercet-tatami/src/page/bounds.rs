@@ -6,7 +6,7 @@
 //!
 //! It is a skippable frame of Zstandard: readers that know nothing of bounds pass over it.
 
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -82,15 +82,15 @@ pub(crate) fn parse(
     let mut fields = Fields::new(region, fields.position(), fields.take("bounds", len.into())?);
     let form = fields.byte("bounds_form")?;
     if form & !(MIN_EXACT | MAX_EXACT | HAS_NAN) != 0 {
-        let why = Why::OutOfRange { found: form.into(), allowed: "made of the three known bits" };
-        return Err(fields.fault("bounds_form", 1, why));
+        let reason = Reason::OutOfRange { found: form.into(), allowed: "made of the three known bits" };
+        return Err(fields.fault("bounds_form", 1, reason));
     }
     let min = stored.slice_ref(fields.bytes("bounds_min")?);
     let max = stored.slice_ref(fields.bytes("bounds_max")?);
     let whole = |bytes: &[u8]| Scalar::from_bytes(kind, bytes).is_some();
     if !(whole(&min) && whole(&max)) {
-        let why = Why::Misplaced { rule: "bounds are values of the column" };
-        return Err(fields.fault("bounds_max", max.len() as u64, why));
+        let reason = Reason::Unexpected { rule: "bounds are values of the column" };
+        return Err(fields.fault("bounds_max", max.len() as u64, reason));
     }
     fields.finish()?;
     let bounds = Bounds {

@@ -7,10 +7,10 @@ mod texts;
 use bytes::Bytes;
 use tercet_codec::CodecError;
 use tercet_codec::ints::{self, Lane, Scheme};
-use tercet_core::{Span, Why};
+use tercet_core::{Reason, Span};
 
 use crate::column::{Bitmap, Column, Values, each_values};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::{self, Bounds};
 use crate::record::fault;
@@ -38,24 +38,24 @@ impl Page<'_> {
     }
 
     /// A rule that a field of the page header breaks.
-    fn fault(&self, field: &'static str, at: u64, len: u64, why: Why) -> Fault {
-        fault(self.region, field, self.offset + at, len, why)
+    fn fault(&self, field: &'static str, at: u64, len: u64, reason: Reason) -> ErrorKind {
+        fault(self.region, field, self.offset + at, len, reason)
     }
 
     fn payload_span(&self) -> Span {
         self.header.payload_span(self.offset).unwrap_or(Span::empty(self.offset))
     }
 
-    fn codec(&self, error: CodecError) -> Fault {
-        Fault::Codec { region: self.region, span: self.payload_span(), error: Box::new(error) }
+    fn codec(&self, error: CodecError) -> ErrorKind {
+        ErrorKind::Codec { region: self.region, span: self.payload_span(), error: Box::new(error) }
     }
 
     /// Checks what the header says about itself.
-    pub(crate) fn check_header(&self) -> Result<(), Fault> {
+    pub(crate) fn check_header(&self) -> Result<(), ErrorKind> {
         let header = &self.header;
         if header.kind != Kind::Data {
-            let why = Why::OutOfRange { found: header.kind.id().into(), allowed: "0 (a page)" };
-            return Err(self.fault("kind", 0, 1, why));
+            let reason = Reason::OutOfRange { found: header.kind.id().into(), allowed: "0 (a page)" };
+            return Err(self.fault("kind", 0, 1, reason));
         }
         let featured = self.inner.footer.features.is_some();
         let known = if featured {
@@ -64,37 +64,37 @@ impl Page<'_> {
             page_flags::NULLS
         };
         if header.flags & !known != 0 {
-            let why = Why::OutOfRange { found: header.flags.into(), allowed: "made of known bits" };
-            return Err(self.fault("flags", 3, 1, why));
+            let reason = Reason::OutOfRange { found: header.flags.into(), allowed: "made of known bits" };
+            return Err(self.fault("flags", 3, 1, reason));
         }
         if header.marked && !featured {
             let rule = "marked pages stand in files that say what they require";
-            return Err(self.fault("codec", 2, 1, Why::Misplaced { rule }));
+            return Err(self.fault("codec", 2, 1, Reason::Unexpected { rule }));
         }
         if !header.marked && needs_mark(header, self.field()) {
             let rule = "a page that other readers would misread is marked";
-            return Err(self.fault("codec", 2, 1, Why::Misplaced { rule }));
+            return Err(self.fault("codec", 2, 1, Reason::Unexpected { rule }));
         }
         if header.has_nulls() {
             if header.present().is_none() {
-                let why =
-                    Why::OutOfRange { found: header.nulls.into(), allowed: "at most the number of rows" };
-                return Err(self.fault("null_count", 16, 4, why));
+                let reason =
+                    Reason::OutOfRange { found: header.nulls.into(), allowed: "at most the number of rows" };
+                return Err(self.fault("null_count", 16, 4, reason));
             }
             // Without a checksum of the header a bit too many could make values of a bitmap.
             if header.nulls == 0 && !self.inner.guarded() {
                 let rule = "a page without nulls has no validity bitmap";
-                return Err(self.fault("flags", 3, 1, Why::Misplaced { rule }));
+                return Err(self.fault("flags", 3, 1, Reason::Unexpected { rule }));
             }
         } else if header.nulls != 0 {
             let rule = "a page with nulls has a validity bitmap";
-            return Err(self.fault("null_count", 16, 4, Why::Misplaced { rule }));
+            return Err(self.fault("null_count", 16, 4, Reason::Unexpected { rule }));
         }
         Ok(())
     }
 
     /// The bounds in front of the payload, if there are any, and the bytes behind them.
-    pub(crate) fn split_bounds(&self, stored: &Bytes) -> Result<(Option<Bounds>, Bytes), Fault> {
+    pub(crate) fn split_bounds(&self, stored: &Bytes) -> Result<(Option<Bounds>, Bytes), ErrorKind> {
         if !self.header.has(page_flags::BOUNDS) {
             return Ok((None, stored.clone()));
         }
@@ -104,7 +104,7 @@ impl Page<'_> {
     }
 
     /// The payload before the codec.
-    pub(crate) fn payload(&self, stored: &Bytes) -> Result<Bytes, Fault> {
+    pub(crate) fn payload(&self, stored: &Bytes) -> Result<Bytes, ErrorKind> {
         let (_, body) = self.split_bounds(stored)?;
         let dictionary = match self.header.codec {
             Codec::ZstdDict => Some(self.inner.page_dictionary(self.column, (self.region, self.offset + 2))?),
@@ -115,7 +115,7 @@ impl Page<'_> {
     }
 
     /// Appends the rows of the page to `out`. The checksum of `stored` was compared before.
-    pub(crate) fn decode(&self, stored: &Bytes, out: &mut Column) -> Result<(), Fault> {
+    pub(crate) fn decode(&self, stored: &Bytes, out: &mut Column) -> Result<(), ErrorKind> {
         self.check_header()?;
         let payload = self.payload(stored)?;
         let rows = self.header.values as usize;
@@ -126,8 +126,8 @@ impl Page<'_> {
         match field.kind {
             Type::BlobRef => {
                 if !body.is_empty() {
-                    let why = Why::Leftover { len: body.len() as u64 };
-                    return Err(self.fault("payload", 32, self.header.stored_bytes.into(), why));
+                    let reason = Reason::Leftover { len: body.len() as u64 };
+                    return Err(self.fault("payload", 32, self.header.stored_bytes.into(), reason));
                 }
                 // The values themselves are in the blob region.
                 out.values.push_zeros(present);
@@ -155,7 +155,7 @@ impl Page<'_> {
     }
 
     /// The rows of the page that are present, without their values.
-    pub(crate) fn decode_validity(&self, stored: &Bytes) -> Result<Option<Bitmap>, Fault> {
+    pub(crate) fn decode_validity(&self, stored: &Bytes) -> Result<Option<Bitmap>, ErrorKind> {
         self.check_header()?;
         if !self.header.has_nulls() {
             return Ok(None);
@@ -163,7 +163,7 @@ impl Page<'_> {
         Ok(self.validity(&self.payload(stored)?)?.0)
     }
 
-    fn validity(&self, payload: &Bytes) -> Result<(Option<Bitmap>, Bytes), Fault> {
+    fn validity(&self, payload: &Bytes) -> Result<(Option<Bitmap>, Bytes), ErrorKind> {
         if !self.header.has_nulls() {
             return Ok((None, payload.clone()));
         }
@@ -172,41 +172,41 @@ impl Page<'_> {
         let (ones, present) = (bitmap.ones() as u64, u64::from(self.header.values - self.header.nulls));
         if ones != present {
             let because = "the rows that are not null";
-            let why = Why::Disagrees { found: ones, expected: present, because };
-            return Err(self.fault("validity", 32, 0, why));
+            let reason = Reason::Mismatch { found: ones, expected: present, because };
+            return Err(self.fault("validity", 32, 0, reason));
         }
         Ok((Some(bitmap), rest))
     }
 
     /// A bitmap at a position of the payload, and what follows it.
-    fn bitmap(&self, payload: &Bytes, at: usize, len: usize) -> Result<(Bitmap, Bytes), Fault> {
+    fn bitmap(&self, payload: &Bytes, at: usize, len: usize) -> Result<(Bitmap, Bytes), ErrorKind> {
         let end = at + len.div_ceil(8);
         let Some(bytes) = payload.get(at..end) else {
-            let why = Why::Truncated { need: end as u64, have: payload.len() as u64 };
-            return Err(self.fault("validity", 32, 0, why));
+            let reason = Reason::Truncated { need: end as u64, have: payload.len() as u64 };
+            return Err(self.fault("validity", 32, 0, reason));
         };
         let bitmap = Bitmap::from_bytes(bytes, len).ok_or_else(|| {
-            self.fault("validity", 32, 0, Why::Misplaced { rule: "unused bits of a bitmap are zero" })
+            self.fault("validity", 32, 0, Reason::Unexpected { rule: "unused bits of a bitmap are zero" })
         })?;
         Ok((bitmap, payload.slice(end..)))
     }
 
     /// Appends `n` values that fill `body`.
-    fn values(&self, body: &Bytes, kind: Type, n: usize, out: &mut Values) -> Result<(), Fault> {
+    fn values(&self, body: &Bytes, kind: Type, n: usize, out: &mut Values) -> Result<(), ErrorKind> {
         let encoding = self.header.encoding;
         if self.header.has(page_flags::SPLIT) {
             if encoding != Encoding::Plain || !kind.is_float() || self.field().kind == Type::List {
                 let rule = "only plain floats are split";
-                return Err(self.fault("flags", 3, 1, Why::Misplaced { rule }));
+                return Err(self.fault("flags", 3, 1, Reason::Unexpected { rule }));
             }
             let width = kind.width().unwrap_or(1);
             if body.len() != n * width {
-                let why = Why::Disagrees {
+                let reason = Reason::Mismatch {
                     found: body.len() as u64,
                     expected: (n * width) as u64,
                     because: "the width of the values",
                 };
-                return Err(self.fault("payload", 32, 0, why));
+                return Err(self.fault("payload", 32, 0, reason));
             }
             let mut whole = vec![0; body.len()];
             tercet_codec::shuffle::unshuffle(body, width, &mut whole).map_err(|error| self.codec(error))?;
@@ -222,16 +222,18 @@ impl Page<'_> {
                 if let Some(scheme) = scheme(encoding).filter(|scheme| takes(kind, *scheme)) {
                     return integers(scheme, out, body, n).map_err(|error| self.codec(error));
                 }
-                let why = match encoding {
-                    Encoding::Unknown(id) => Why::UnknownVersion { found: id.into(), known: "0 to 8" },
-                    _ => Why::Misplaced { rule: "the encoding is one that the type of the column can have" },
+                let reason = match encoding {
+                    Encoding::Unknown(id) => Reason::UnknownVersion { found: id.into(), known: "0 to 8" },
+                    _ => Reason::Unexpected {
+                        rule: "the encoding is one that the type of the column can have",
+                    },
                 };
-                Err(self.fault("encoding", 1, 1, why))
+                Err(self.fault("encoding", 1, 1, reason))
             }
         }
     }
 
-    fn dictionary_codes(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), Fault> {
+    fn dictionary_codes(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), ErrorKind> {
         let dictionary = self.inner.value_dictionary(self.column, (self.region, self.offset + 1))?;
         if n == 0 && body.is_empty() {
             return Ok(());
@@ -245,25 +247,25 @@ impl Page<'_> {
     }
 
     /// The stream of codes in a body, and its scheme.
-    fn code_stream<'b>(&self, body: &'b [u8]) -> Result<(Scheme, &'b [u8]), Fault> {
+    fn code_stream<'b>(&self, body: &'b [u8]) -> Result<(Scheme, &'b [u8]), ErrorKind> {
         let Some((inner, stream)) = body.split_first() else {
-            let why = Why::Truncated { need: 1, have: 0 };
-            return Err(self.fault("inner_encoding", 32, 1, why));
+            let reason = Reason::Truncated { need: 1, have: 0 };
+            return Err(self.fault("inner_encoding", 32, 1, reason));
         };
         let scheme = scheme(Encoding::from_id(*inner)).filter(|scheme| *scheme != Scheme::Plain);
         scheme.map(|scheme| (scheme, stream)).ok_or_else(|| {
-            let why = Why::OutOfRange { found: (*inner).into(), allowed: "1, 3, 4, 5 or 6" };
-            self.fault("inner_encoding", 32, 1, why)
+            let reason = Reason::OutOfRange { found: (*inner).into(), allowed: "1, 3, 4, 5 or 6" };
+            self.fault("inner_encoding", 32, 1, reason)
         })
     }
 
     /// Refuses codes that stand for no value.
-    fn check_codes(&self, codes: &[u32], values: usize) -> Result<(), Fault> {
+    fn check_codes(&self, codes: &[u32], values: usize) -> Result<(), ErrorKind> {
         match codes.iter().copied().max() {
             Some(largest) if largest as usize >= values => {
                 let allowed = "the number of a value in the dictionary";
-                let why = Why::OutOfRange { found: largest.into(), allowed };
-                Err(self.fault("codes", 32, 0, why))
+                let reason = Reason::OutOfRange { found: largest.into(), allowed };
+                Err(self.fault("codes", 32, 0, reason))
             }
             _ => Ok(()),
         }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use tercet_codec::ints::Scheme;
 
 use crate::column::{Bitmap, Column, Values, each_values};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::scalar::Scalar;
 use crate::schema::{Field, Type};
 use crate::wire::footer::Zone;
@@ -98,7 +98,7 @@ pub(crate) fn page(
     column: &Column,
     rows: Range<usize>,
     tools: &mut Tools,
-) -> Result<Encoded, Fault> {
+) -> Result<Encoded, ErrorKind> {
     let rows = Rows::new(column, rows);
     let mut payload = Vec::new();
     rows.put_bitmap(&mut payload);
@@ -111,7 +111,12 @@ pub(crate) fn page(
 }
 
 /// Appends the present values in the shortest encoding, and says which it is.
-fn stream(values: &Values, rows: &Rows<'_>, tools: &mut Tools, out: &mut Vec<u8>) -> Result<Stream, Fault> {
+fn stream(
+    values: &Values,
+    rows: &Rows<'_>,
+    tools: &mut Tools,
+    out: &mut Vec<u8>,
+) -> Result<Stream, ErrorKind> {
     each_values!(
         values,
         fixed(values) => number::encode(&rows.present(values), tools, out),
@@ -191,7 +196,7 @@ fn encoding_of(scheme: Scheme) -> Encoding {
 }
 
 /// Appends the stream of lengths: its encoding, its size and its bytes.
-fn put_lengths(lengths: &[u32], out: &mut Vec<u8>) -> Result<(), Fault> {
+fn put_lengths(lengths: &[u32], out: &mut Vec<u8>) -> Result<(), ErrorKind> {
     let (scheme, len) = tercet_codec::ints::choose(lengths, &tercet_codec::ints::CASCADE);
     out.push(encoding_of(scheme).id());
     tercet_codec::varint::put(len, out);

@@ -136,8 +136,8 @@ impl Test<Scalar> {
                 (can, !(at_most(low, min) && at_most(max, high)) || nan)
             }
             Self::In(values) => {
-                let within = |x: &Scalar| at_most(min, x) && at_most(x, max);
-                (values.iter().any(within), !values.iter().any(same) || nan)
+                let inside = |x: &Scalar| at_most(min, x) && at_most(x, max);
+                (values.iter().any(inside), !values.iter().any(same) || nan)
             }
             Self::Prefix(prefix) => match (prefix, min, max) {
                 (Scalar::Bytes(prefix), Scalar::Bytes(min), Scalar::Bytes(max)) => {

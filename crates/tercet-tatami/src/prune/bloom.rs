@@ -8,7 +8,7 @@
 //! right by 17.
 
 use bytes::Bytes;
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -76,8 +76,8 @@ impl Bloom {
         let probes = fields.u32_le("probes")?;
         let bits = fields.u32_le("bits")?;
         if !bits.is_power_of_two() || bits < 8 {
-            let why = Why::OutOfRange { found: bits.into(), allowed: "a power of two from 8" };
-            return Err(fields.fault("bits", 4, why));
+            let reason = Reason::OutOfRange { found: bits.into(), allowed: "a power of two from 8" };
+            return Err(fields.fault("bits", 4, reason));
         }
         let found = fields.take("array", u64::from(bits / 8))?;
         let bits_at = payload.slice_ref(found);

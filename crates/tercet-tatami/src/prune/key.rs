@@ -5,7 +5,7 @@
 //! ```
 
 use bytes::Bytes;
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use crate::region::Region;
 use crate::wire::cursor::{Varints as _, put, put_bytes};
@@ -45,8 +45,8 @@ impl PageIndex {
                     max: payload.slice_ref(fields.bytes("max")?),
                 }),
                 other => {
-                    let why = Why::OutOfRange { found: other.into(), allowed: "0 or 1" };
-                    return Err(fields.fault("present", 1, why));
+                    let reason = Reason::OutOfRange { found: other.into(), allowed: "0 or 1" };
+                    return Err(fields.fault("present", 1, reason));
                 }
             };
             pages.push(PageBounds { first_row, offset, zone });

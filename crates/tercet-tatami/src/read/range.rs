@@ -3,12 +3,17 @@
 use std::ops::Range;
 
 use crate::column::Column;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 
 impl Inner {
     /// Rows of a column, counted from the start of their row group. Only the pages that hold them are decoded.
-    pub(crate) fn read_rows(&self, group: usize, column: usize, rows: Range<u64>) -> Result<Column, Fault> {
+    pub(crate) fn read_rows(
+        &self,
+        group: usize,
+        column: usize,
+        rows: Range<u64>,
+    ) -> Result<Column, ErrorKind> {
         let table = self.page_table(group, column)?;
         let mut out = Column::empty(self.field(column));
         let budget = self.budget();
@@ -16,12 +21,12 @@ impl Inner {
         while at < rows.end {
             let index = table.page_of(at);
             let Some(entry) = table.pages.get(index) else {
-                return Err(Fault::NoSuchRow { row: at, rows: 0 });
+                return Err(ErrorKind::NoSuchRow { row: at, rows: 0 });
             };
             let first = u64::from(entry.header.first_row);
             let end = rows.end.min(first + u64::from(entry.header.values));
             if end <= at {
-                return Err(Fault::NoSuchRow { row: at, rows: first + u64::from(entry.header.values) });
+                return Err(ErrorKind::NoSuchRow { row: at, rows: first + u64::from(entry.header.values) });
             }
             let mut page = Column::empty(self.field(column));
             self.decode_page(group, column, index, &table, &mut page)?;
@@ -29,7 +34,7 @@ impl Inner {
             let (from, to) = (place(at), place(end));
             let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&page, from, to);
-            budget.spend(out.values.grown(mark))?;
+            budget.reserve(out.values.grown(mark))?;
             if self.is_blob(column) {
                 let skipped =
                     page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::chunk::PageTable;
 use crate::column::Column;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 
 /// Batches of rows from the first to the last.
@@ -47,7 +47,7 @@ impl Iterator for Stream {
             return None;
         }
         let inner = self.file.inner();
-        let batch: Result<Vec<Column>, Fault> =
+        let batch: Result<Vec<Column>, ErrorKind> =
             self.cursors.iter_mut().map(|cursor| cursor.next(inner, rows)).collect();
         match batch {
             Ok(batch) => {
@@ -82,7 +82,7 @@ impl Cursor {
     }
 
     /// The next `count` rows.
-    fn next(&mut self, inner: &Inner, count: usize) -> Result<Column, Fault> {
+    fn next(&mut self, inner: &Inner, count: usize) -> Result<Column, ErrorKind> {
         let mut out = Column::empty(inner.field(self.column));
         let budget = inner.budget();
         while out.len() < count {
@@ -92,7 +92,7 @@ impl Cursor {
             let upto = self.rows.len().min(self.at + count - out.len());
             let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&self.rows, self.at, upto);
-            budget.spend(out.values.grown(mark))?;
+            budget.reserve(out.values.grown(mark))?;
             if inner.is_blob(self.column) {
                 inner.fill_blobs(self.column, self.ordinal, &mut out, before, &budget)?;
                 let present = match &out.validity {
@@ -107,7 +107,7 @@ impl Cursor {
     }
 
     /// Decodes the next page that has rows.
-    fn load(&mut self, inner: &Inner) -> Result<(), Fault> {
+    fn load(&mut self, inner: &Inner) -> Result<(), ErrorKind> {
         loop {
             inner.group(self.group)?;
             let table = if let Some(table) = &self.table {

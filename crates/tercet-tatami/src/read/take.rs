@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::column::Column;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 
 /// A row and the place of its value in the answer.
@@ -24,19 +24,19 @@ impl File {
         columns
             .par_iter()
             .map(|column| inner.take_column(*column, &wanted))
-            .collect::<Result<_, Fault>>()
+            .collect::<Result<_, ErrorKind>>()
             .map_err(|fault| self.error(fault))
     }
 }
 
 impl Inner {
     /// Where rows are, in file order.
-    fn locate(&self, rows: &[u64]) -> Result<Vec<Wanted>, Fault> {
+    fn locate(&self, rows: &[u64]) -> Result<Vec<Wanted>, ErrorKind> {
         let groups = &self.footer.groups;
         let mut wanted = Vec::with_capacity(rows.len());
         for (place, row) in rows.iter().enumerate() {
             if *row >= self.header.rows {
-                return Err(Fault::NoSuchRow { row: *row, rows: self.header.rows });
+                return Err(ErrorKind::NoSuchRow { row: *row, rows: self.header.rows });
             }
             // Empty groups start where the next one does: the last that starts at or before the row holds it.
             let group = groups.partition_point(|group| group.first_row <= *row).saturating_sub(1);
@@ -46,7 +46,7 @@ impl Inner {
         Ok(wanted)
     }
 
-    fn take_column(&self, column: usize, wanted: &[Wanted]) -> Result<Column, Fault> {
+    fn take_column(&self, column: usize, wanted: &[Wanted]) -> Result<Column, ErrorKind> {
         // Values in file order first: each page is decoded once. Then in the order asked for.
         let mut found = Column::empty(self.field(column));
         let budget = self.budget();
@@ -57,7 +57,7 @@ impl Inner {
             let table = self.page_table(first.group, column)?;
             let page = table.page_of(first.row);
             let Some(entry) = table.pages.get(page) else {
-                return Err(Fault::NoSuchRow { row: first.row, rows: 0 });
+                return Err(ErrorKind::NoSuchRow { row: first.row, rows: 0 });
             };
             let start = u64::from(entry.header.first_row);
             let end = start + u64::from(entry.header.values);

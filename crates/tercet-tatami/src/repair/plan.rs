@@ -7,7 +7,7 @@ use tercet_core::{Class, Diagnose as _, Progress};
 
 use crate::chunk::PageTable;
 use crate::column::Column;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 
 /// Intact rows of one row group, counted from its start.
@@ -18,13 +18,13 @@ pub(super) type Ranges = Vec<Range<u64>>;
 pub(super) struct GroupPlan {
     pub(super) rows: u64,
     pub(super) good: Ranges,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<ErrorKind>,
 }
 
 /// Looks at every page and every run. An error means that bytes could not be had.
-pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Result<GroupPlan, Fault> {
+pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Result<GroupPlan, ErrorKind> {
     let rows = inner.group(group)?.rows;
-    let columns: Vec<(Ranges, Vec<Fault>)> = (0..inner.footer.schema.len())
+    let columns: Vec<(Ranges, Vec<ErrorKind>)> = (0..inner.footer.schema.len())
         .into_par_iter()
         .map(|column| {
             progress.check()?;
@@ -32,7 +32,7 @@ pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Resu
             progress.advance(inner.chunk(group, column).map_or(0, |chunk| chunk.stored_bytes));
             found
         })
-        .collect::<Result<_, Fault>>()?;
+        .collect::<Result<_, ErrorKind>>()?;
     // One range over everything, cut down by each column.
     let mut good = Vec::new();
     push(&mut good, 0..rows);
@@ -49,13 +49,13 @@ fn column_ranges(
     group: usize,
     column: usize,
     rows: u64,
-) -> Result<(Ranges, Vec<Fault>), Fault> {
+) -> Result<(Ranges, Vec<ErrorKind>), ErrorKind> {
     let table = match inner.page_table(group, column) {
         Ok(table) => table,
         Err(fault) if fault.class() == Class::Io => return Err(fault),
         Err(fault) => return Ok((Vec::new(), vec![fault])),
     };
-    let (mut good, mut faults): (Ranges, Vec<Fault>) = (Vec::new(), Vec::new());
+    let (mut good, mut faults): (Ranges, Vec<ErrorKind>) = (Vec::new(), Vec::new());
     for (page, entry) in table.pages.iter().enumerate() {
         let first = u64::from(entry.header.first_row);
         let end = (first + u64::from(entry.header.values)).min(rows);
@@ -79,8 +79,8 @@ fn blob_rows(
     (group, column, page): (usize, usize, usize),
     table: &PageTable,
     good: &mut Ranges,
-    faults: &mut Vec<Fault>,
-) -> Result<(), Fault> {
+    faults: &mut Vec<ErrorKind>,
+) -> Result<(), ErrorKind> {
     let header = &table.pages[page].header;
     let mut rows = Column::empty(inner.field(column));
     inner.decode_page(group, column, page, table, &mut rows)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tercet_core::checksum::crc32c;
 use tercet_core::{ByteSource, Fields, Span};
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::region::Region;
 use crate::schema::{Schema, Type};
 use crate::wire::footer::{
@@ -27,7 +27,7 @@ pub(super) struct Rebuilt {
 }
 
 /// Makes the footer of a file with these columns. Row groups that are not there whole are left out.
-pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Rebuilt, Fault> {
+pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Rebuilt, ErrorKind> {
     let mut walk = Walk { source, at: header::LEN, guarded: None };
     let mut groups = Vec::new();
     let mut uses = vec![Uses::default(); schema.len()];
@@ -93,7 +93,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// The header at the current position, if something plausible is there.
-    fn peek(&mut self) -> Result<Option<PageHeader>, Fault> {
+    fn peek(&mut self) -> Result<Option<PageHeader>, ErrorKind> {
         let Some(span) = Span::at(self.at, HEADER_LEN).filter(|span| span.end() <= self.source.len()) else {
             return Ok(None);
         };
@@ -115,7 +115,7 @@ impl Walk<'_> {
     }
 
     /// The next record, if it is of this kind.
-    fn record(&mut self, kind: Kind) -> Result<Option<(u64, PageHeader)>, Fault> {
+    fn record(&mut self, kind: Kind) -> Result<Option<(u64, PageHeader)>, ErrorKind> {
         let Some(header) = self.peek()?.filter(|header| header.kind == kind) else { return Ok(None) };
         let offset = self.at;
         self.skip(&header);
@@ -123,7 +123,12 @@ impl Walk<'_> {
     }
 
     /// The next row group, if all its chunks are there.
-    fn group(&mut self, schema: &Schema, first_row: u64, uses: &mut [Uses]) -> Result<Option<Group>, Fault> {
+    fn group(
+        &mut self,
+        schema: &Schema,
+        first_row: u64,
+        uses: &mut [Uses],
+    ) -> Result<Option<Group>, ErrorKind> {
         let start = self.at;
         let mut chunks = Vec::with_capacity(schema.len());
         let mut rows = None;
@@ -149,7 +154,7 @@ impl Walk<'_> {
     }
 
     /// The pages of one chunk: row numbers go on from page to page. The first chunk of a group tells its rows.
-    fn chunk(&mut self, rows: Option<u64>, uses: &mut Uses) -> Result<Option<Chunk>, Fault> {
+    fn chunk(&mut self, rows: Option<u64>, uses: &mut Uses) -> Result<Option<Chunk>, ErrorKind> {
         let mut chunk: Option<Chunk> = None;
         while let Some(header) = self.peek()?.filter(|header| header.kind == Kind::Data) {
             let before = chunk.as_ref().map_or(0, |chunk| chunk.values);
@@ -183,7 +188,7 @@ impl Walk<'_> {
     }
 
     /// The runs of a blob column, until they hold as many values as its rows.
-    fn runs(&mut self, column: u64, wanted: u64) -> Result<BlobColumn, Fault> {
+    fn runs(&mut self, column: u64, wanted: u64) -> Result<BlobColumn, ErrorKind> {
         let mut blob = BlobColumn { column, dictionary: 0, codec: Codec::Zstd, runs: Vec::new() };
         let mut values = 0;
         while values < wanted {

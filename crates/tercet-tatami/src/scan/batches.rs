@@ -9,7 +9,7 @@ use super::Scan;
 use super::filter::Selected;
 use super::pages::Pages;
 use crate::column::{Column, Values};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::Inner;
 
 /// One row in so many of a page is few.
@@ -32,7 +32,7 @@ pub struct Batches {
     next_group: usize,
     /// Pieces whose rows are known and whose values are not yet read.
     units: VecDeque<Unit>,
-    ready: VecDeque<Result<Batch, Fault>>,
+    ready: VecDeque<Result<Batch, ErrorKind>>,
     pages: Pages,
     failed: bool,
 }
@@ -53,7 +53,7 @@ impl Batches {
     }
 
     /// Decides the rows of some more groups, each on a thread.
-    fn filter(&mut self) -> Result<bool, Fault> {
+    fn filter(&mut self) -> Result<bool, ErrorKind> {
         let groups = self.scan.file.group_count();
         if self.next_group == 0 {
             self.scan.file.inner().check_features()?;
@@ -65,7 +65,7 @@ impl Batches {
         let found: Vec<Selected> = (self.next_group..end)
             .into_par_iter()
             .map(|group| self.scan.selected(group))
-            .collect::<Result<_, Fault>>()?;
+            .collect::<Result<_, ErrorKind>>()?;
         self.next_group = end;
         let rows = self.scan.unit_rows();
         self.units.extend(found.into_iter().flat_map(|selected| units(selected, rows)));
@@ -73,7 +73,7 @@ impl Batches {
     }
 
     /// Reads the values of the next pieces, each on a thread.
-    fn fill(&mut self) -> Result<(), Fault> {
+    fn fill(&mut self) -> Result<(), ErrorKind> {
         while self.units.is_empty() {
             if !self.filter()? {
                 return Ok(());
@@ -82,7 +82,7 @@ impl Batches {
         let count = self.units.len().min(rayon::current_num_threads());
         let units: Vec<Unit> = self.units.drain(..count).collect();
         let inner = self.scan.file.inner();
-        let batches: Vec<Result<Batch, Fault>> =
+        let batches: Vec<Result<Batch, ErrorKind>> =
             units.par_iter().map(|unit| unit.read(inner, &self.scan.columns, &self.pages)).collect();
         self.ready.extend(batches);
         Ok(())
@@ -130,15 +130,17 @@ fn units(selected: Selected, rows: u64) -> Vec<Unit> {
 }
 
 impl Unit {
-    fn read(&self, inner: &Inner, columns: &[usize], pages: &Pages) -> Result<Batch, Fault> {
+    fn read(&self, inner: &Inner, columns: &[usize], pages: &Pages) -> Result<Batch, ErrorKind> {
         let first_row = inner.group(self.group)?.first_row;
         let rows = self.ranges.iter().flat_map(|range| range.clone().map(|row| first_row + row)).collect();
-        let columns =
-            columns.iter().map(|column| self.column(inner, *column, pages)).collect::<Result<_, Fault>>()?;
+        let columns = columns
+            .iter()
+            .map(|column| self.column(inner, *column, pages))
+            .collect::<Result<_, ErrorKind>>()?;
         Ok(Batch { rows, columns })
     }
 
-    fn column(&self, inner: &Inner, column: usize, pages: &Pages) -> Result<Column, Fault> {
+    fn column(&self, inner: &Inner, column: usize, pages: &Pages) -> Result<Column, ErrorKind> {
         let mut out = Column::empty(inner.field(column));
         let table = inner.page_table(self.group, column)?;
         let blob = if inner.is_blob(column) { Some(inner.blob(column)?) } else { None };
@@ -148,12 +150,12 @@ impl Unit {
         while let Some(range) = self.ranges.get(index) {
             let page = table.page_of(at);
             let Some(entry) = table.pages.get(page) else {
-                return Err(Fault::NoSuchRow { row: at, rows: 0 });
+                return Err(ErrorKind::NoSuchRow { row: at, rows: 0 });
             };
             let first = u64::from(entry.header.first_row);
             let end = first + u64::from(entry.header.values);
             if end <= at {
-                return Err(Fault::NoSuchRow { row: at, rows: end });
+                return Err(ErrorKind::NoSuchRow { row: at, rows: end });
             }
             let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
             // All rows of the answer in this page.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::pages::Pages;
 use super::prune::{GroupPlan, Verdict};
 use crate::column::Column;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::predicate::{Mask, Predicate};
 
@@ -47,7 +47,7 @@ enum Taken {
 }
 
 /// Decides the rows that the plan leaves open by their values.
-pub(super) fn select(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<Selected, Fault> {
+pub(super) fn select(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<Selected, ErrorKind> {
     let mut out = Selected { group: plan.group, ranges: Vec::new() };
     walk(inner, predicate, plan, &mut |taken| match taken {
         Taken::All(rows) => out.push(rows),
@@ -57,7 +57,7 @@ pub(super) fn select(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> 
 }
 
 /// How many rows that are.
-pub(super) fn count(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<u64, Fault> {
+pub(super) fn count(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<u64, ErrorKind> {
     let mut sum = 0;
     walk(inner, predicate, plan, &mut |taken| {
         sum += match taken {
@@ -73,7 +73,7 @@ fn walk(
     predicate: &Predicate,
     plan: &GroupPlan,
     each: &mut dyn FnMut(Taken),
-) -> Result<(), Fault> {
+) -> Result<(), ErrorKind> {
     let pages = Pages::new(2 * predicate.columns().len());
     for segment in &plan.segments {
         match segment.verdict {
@@ -95,7 +95,7 @@ fn walk(
 }
 
 /// Where the first page of a tested column ends behind a row.
-fn next_edge(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Result<u64, Fault> {
+fn next_edge(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Result<u64, ErrorKind> {
     let mut edge = u64::MAX;
     for column in predicate.columns() {
         let table = inner.page_table(group, column)?;
@@ -116,10 +116,10 @@ fn decide(
     group: usize,
     rows: Range<u64>,
     pages: &Pages,
-) -> Result<Mask, Fault> {
+) -> Result<Mask, ErrorKind> {
     let truth = predicate.evaluate(&mut |column, test| {
         if inner.is_blob(column) {
-            return Ok::<_, Fault>(test.rows(&inner.read_rows(group, column, rows.clone())?));
+            return Ok::<_, ErrorKind>(test.rows(&inner.read_rows(group, column, rows.clone())?));
         }
         let table = inner.page_table(group, column)?;
         let page = table.page_of(rows.start);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::column::Column;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 
 /// The last few pages of a scan: neighbouring batches, and filter and answer, share them.
@@ -38,7 +38,7 @@ impl Pages {
         group: usize,
         column: usize,
         page: usize,
-    ) -> Result<Arc<Column>, Fault> {
+    ) -> Result<Arc<Column>, ErrorKind> {
         if let Some(rows) = self.kept(group, column, page) {
             return Ok(rows);
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::chunk::PageTable;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
 use crate::predicate::{Outcomes, Predicate, Summary, Test};
@@ -72,14 +72,14 @@ impl GroupPlan {
     }
 
     /// Asks zones and filters, then the bounds of pages.
-    pub(super) fn make(inner: &Inner, predicate: &Predicate, group: usize) -> Result<Self, Fault> {
+    pub(super) fn make(inner: &Inner, predicate: &Predicate, group: usize) -> Result<Self, ErrorKind> {
         let rows = inner.group(group)?.rows;
         let mut by = By::Zone;
         let outcomes = predicate.outcomes(&mut |column, test| {
             let outcomes = test.outcomes(&chunk_summary(inner, group, column)?);
             if outcomes.yes && filtered_out(inner, group, column, test)? {
                 by = By::Bloom;
-                return Ok::<_, Fault>(Outcomes { yes: false, ..outcomes });
+                return Ok::<_, ErrorKind>(Outcomes { yes: false, ..outcomes });
             }
             Ok(outcomes)
         })?;
@@ -99,7 +99,7 @@ impl GroupPlan {
         let pieces: Vec<Pieces> = columns
             .iter()
             .map(|column| Pieces::of(inner, group, *column, predicate))
-            .collect::<Result<_, Fault>>()?;
+            .collect::<Result<_, ErrorKind>>()?;
         let mut plan = Self { group, verdict, segments: Vec::new(), pages, pages_spared: 0 };
         plan.cut(&pieces, predicate, rows);
         plan.pages_spared = plan.spared(&pieces);
@@ -128,7 +128,7 @@ impl GroupPlan {
             let mut by = By::Bounds;
             let outcomes = predicate.outcomes(&mut |column, test| {
                 let found = pieces.iter().zip(&cursors).find(|(pieces, _)| pieces.column == column);
-                let Some((pieces, cursor)) = found else { return Ok::<_, Fault>(Outcomes::ANY) };
+                let Some((pieces, cursor)) = found else { return Ok::<_, ErrorKind>(Outcomes::ANY) };
                 let (outcomes, dictionary) = pieces.outcomes(*cursor, test);
                 if dictionary {
                     by = By::Dictionary;
@@ -185,7 +185,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(inner: &Inner, group: usize, column: usize, predicate: &Predicate) -> Result<Self, Fault> {
+    fn of(inner: &Inner, group: usize, column: usize, predicate: &Predicate) -> Result<Self, ErrorKind> {
         let table = inner.page_table(group, column)?;
         let kind = inner.field(column).scalar();
         let sort_key = inner.field(column).sort_key && inner.header.has(file_flags::SORTED);
@@ -255,7 +255,7 @@ fn dictionary_answers(
     inner: &Inner,
     column: usize,
     predicate: &Predicate,
-) -> Result<Vec<(usize, bool, bool)>, Fault> {
+) -> Result<Vec<(usize, bool, bool)>, ErrorKind> {
     let place = (crate::Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
     let values = inner.value_dictionary(column, place)?;
     // Codes of lists stand for elements, whose answers are not those of rows.
@@ -283,7 +283,7 @@ fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, &'a Test<Sca
 }
 
 /// What the footer says of a chunk.
-pub(super) fn chunk_summary(inner: &Inner, group: usize, column: usize) -> Result<Summary, Fault> {
+pub(super) fn chunk_summary(inner: &Inner, group: usize, column: usize) -> Result<Summary, ErrorKind> {
     let chunk = inner.chunk(group, column)?;
     let kind = inner.field(column).scalar();
     let zone = chunk.zone.as_ref().filter(|zone| inner.trusted(kind, chunk.pages, zone));
@@ -305,7 +305,7 @@ fn from_bounds(kind: Type, bounds: &Bounds) -> Option<(Scalar, Scalar)> {
 }
 
 /// Whether the bloom filter of a chunk knows none of the values that a test needs.
-fn filtered_out(inner: &Inner, group: usize, column: usize, test: &Test<Scalar>) -> Result<bool, Fault> {
+fn filtered_out(inner: &Inner, group: usize, column: usize, test: &Test<Scalar>) -> Result<bool, ErrorKind> {
     let Some(members) = test.members() else { return Ok(false) };
     let chunk = inner.chunk(group, column)?;
     let number = chunk.bloom.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());

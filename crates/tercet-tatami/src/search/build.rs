@@ -17,7 +17,7 @@
 //! builder.add(&Document::new("https://a.example/", "Cities").with_body(b"Bonn and Ulm"))?;
 //! let built = builder.finish()?;
 //! assert_eq!((built.written.rows, built.terms), (1, 7));
-//! # Ok::<(), tercet_tatami::Fault>(())
+//! # Ok::<(), tercet_tatami::ErrorKind>(())
 //! ```
 
 mod invert;
@@ -30,12 +30,12 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 use tercet_core::Sink;
 #[cfg(any(unix, windows))]
-use tercet_core::publish::Staged;
+use tercet_core::publish::AtomicFile;
 
 use super::analyze::SNIPPET_CHARS;
 use super::inverted::InvertedWriter;
 use crate::column::{Column, Strings, Values};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::writer::{Writer, WriterOptions, Written};
 use invert::Counted;
@@ -214,7 +214,7 @@ pub struct Built<D> {
 
 impl<S: Sink + Send> SegmentBuilder<S> {
     /// Starts a segment.
-    pub fn create(sink: S, options: SegmentOptions) -> Result<Self, Fault> {
+    pub fn create(sink: S, options: SegmentOptions) -> Result<Self, ErrorKind> {
         let writer = Writer::create(sink, schema(options.form)?, options.writer)?;
         Ok(Self::with_writer(writer, None, options.form, options.memory_bytes))
     }
@@ -239,10 +239,12 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     /// Adds a document.
-    pub fn add(&mut self, document: &Document<'_>) -> Result<(), Fault> {
+    pub fn add(&mut self, document: &Document<'_>) -> Result<(), ErrorKind> {
         // The last number says that there is no document.
         if self.documents + 1 >= u64::from(u32::MAX) {
-            return Err(Fault::Write(std::io::Error::other("a segment holds less than 2³² - 1 documents")));
+            return Err(ErrorKind::Write(std::io::Error::other(
+                "a segment holds less than 2³² - 1 documents",
+            )));
         }
         let made;
         let id = if let Some(id) = document.doc_id {
@@ -253,7 +255,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         };
         let parts = [document.url.as_bytes(), document.title.as_bytes(), document.body, document.anchor];
         if parts.iter().any(|part| u32::try_from(part.len()).is_err()) || id.len() > u32::MAX as usize {
-            return Err(Fault::Write(std::io::Error::other("a field of a document has 4 GiB or more")));
+            return Err(ErrorKind::Write(std::io::Error::other("a field of a document has 4 GiB or more")));
         }
         let block = &mut self.open;
         block.ids.push(id.as_bytes());
@@ -273,7 +275,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     /// Counts the words of the blocks that are full while those before them are written.
-    fn wave(&mut self) -> Result<(), Fault> {
+    fn wave(&mut self) -> Result<(), ErrorKind> {
         let before = std::mem::take(&mut self.counted);
         let blocks = std::mem::take(&mut self.full);
         let mut firsts = Vec::with_capacity(blocks.len());
@@ -298,7 +300,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     /// Completes the segment. One on disk appears now, whole.
-    pub fn finish(mut self) -> Result<Built<S::Done>, Fault> {
+    pub fn finish(mut self) -> Result<Built<S::Done>, ErrorKind> {
         if !self.open.ids.is_empty() {
             self.full.push(std::mem::take(&mut self.open));
         }
@@ -315,7 +317,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
 }
 
 #[cfg(any(unix, windows))]
-impl SegmentBuilder<Staged> {
+impl SegmentBuilder<AtomicFile> {
     /// Starts a segment that appears under its name when it is whole, in the place of a file that is there.
     pub fn create_path(path: &Path, options: SegmentOptions) -> Result<Self, crate::Error> {
         Self::start(path, options, |schema, writer| Writer::create_path(path, schema, writer))
@@ -338,7 +340,7 @@ impl SegmentBuilder<Staged> {
     fn start(
         path: &Path,
         options: SegmentOptions,
-        open: impl FnOnce(Schema, WriterOptions) -> Result<Writer<Staged>, crate::Error>,
+        open: impl FnOnce(Schema, WriterOptions) -> Result<Writer<AtomicFile>, crate::Error>,
     ) -> Result<Self, crate::Error> {
         let schema = schema(options.form)
             .map_err(|error| crate::Error::new(path.display().to_string().into(), error.into()))?;
@@ -349,7 +351,11 @@ impl SegmentBuilder<Staged> {
 }
 
 /// Writes the rows of blocks, and keeps their words.
-fn put<S: Sink>(writer: &mut Writer<S>, runs: &mut Runs, blocks: Vec<(Block, Counted)>) -> Result<(), Fault> {
+fn put<S: Sink>(
+    writer: &mut Writer<S>,
+    runs: &mut Runs,
+    blocks: Vec<(Block, Counted)>,
+) -> Result<(), ErrorKind> {
     for (block, counted) in blocks {
         let texts = counted.snippets.unwrap_or(block.bodies);
         let mut columns: Vec<Column> =

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::postings::{BLOCK_DOCS, List, Postings, Skip};
 use super::rank::Weigher;
 use super::terms::Entry;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 
 /// Behind the last document.
 pub(super) const END: u32 = u32::MAX;
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
         idf: f32,
         limit: u64,
         weigher: Weigher<'a>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let zeros =
             Arrays { documents: [0; BLOCK_DOCS], frequencies: [0; BLOCK_DOCS], scores: [0.0; BLOCK_DOCS] };
         let mut arrays = Box::new(zeros);
@@ -150,7 +150,7 @@ impl<'a> Cursor<'a> {
 
     /// Moves to the first document that is not before `target`.
     #[inline]
-    pub(super) fn seek(&mut self, target: u32) -> Result<u32, Fault> {
+    pub(super) fn seek(&mut self, target: u32) -> Result<u32, ErrorKind> {
         self.shallow(target);
         let Some(skip) = self.skip() else { return Ok(END) };
         if self.documents_of != self.block && skip.first >= target {
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
 
     /// Whether the list holds a document. It must not lie before one that was asked for.
     #[inline]
-    pub(super) fn find(&mut self, document: u32) -> Result<bool, Fault> {
+    pub(super) fn find(&mut self, document: u32) -> Result<bool, ErrorKind> {
         self.shallow(document);
         if self.skip().is_none_or(|skip| skip.first > document) {
             return Ok(false);
@@ -175,7 +175,7 @@ impl<'a> Cursor<'a> {
 
     /// Decodes the documents of the block.
     #[inline]
-    pub(super) fn decode(&mut self) -> Result<(), Fault> {
+    pub(super) fn decode(&mut self) -> Result<(), ErrorKind> {
         if self.documents_of == self.block {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn decode_frequencies(&mut self) -> Result<(), Fault> {
+    fn decode_frequencies(&mut self) -> Result<(), ErrorKind> {
         self.decode()?;
         if self.frequencies_of != self.block {
             let skip = self.list.skips[self.block];
@@ -201,14 +201,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// How often the word occurs in the document that [`find`](Self::find) found.
-    pub(super) fn frequency(&mut self) -> Result<u32, Fault> {
+    pub(super) fn frequency(&mut self) -> Result<u32, ErrorKind> {
         self.decode_frequencies()?;
         Ok(self.arrays.frequencies[self.at])
     }
 
     /// The score of the document that [`find`](Self::find) found.
     #[inline]
-    pub(super) fn score(&mut self) -> Result<f32, Fault> {
+    pub(super) fn score(&mut self) -> Result<f32, ErrorKind> {
         if self.scores_of == self.block {
             return Ok(self.arrays.scores[self.at]);
         }
@@ -217,7 +217,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The documents from `start` to `end` and their scores, as far as the block at hand holds them.
-    pub(super) fn scored(&mut self, start: u32, end: u32) -> Result<(&[u32], &[f32]), Fault> {
+    pub(super) fn scored(&mut self, start: u32, end: u32) -> Result<(&[u32], &[f32]), ErrorKind> {
         self.decode_frequencies()?;
         let count = self.list.skips[self.block].count as usize;
         if self.scores_of != self.block {

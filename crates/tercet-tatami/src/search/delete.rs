@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::checksum::crc32c;
-use tercet_core::publish::{Disk, Exclusive, PublishError, RealDisk, Staged};
+use tercet_core::publish::{AtomicFile, Disk, FileLock, PublishError, RealDisk};
 use tercet_core::{Fields, Span};
 
 use super::live::Live;
 use super::segment::Segment;
-use crate::fault::{Error, Fault};
-use crate::file::{Access, File, OpenOptions};
+use crate::error::{Error, ErrorKind};
+use crate::file::{Access, File, ReadOptions};
 use crate::predicate::Expr;
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -62,9 +62,9 @@ pub fn delete(path: &Path, doomed: &Doomed<'_>) -> Result<Deleted, Error> {
 /// Takes documents out of a segment on another disk.
 pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &Doomed<'_>) -> Result<Deleted, Error> {
     let named = |fault| Error::new(path.display().to_string().into(), fault);
-    let lock = Exclusive::acquire_on(disk, path).map_err(|error| named(missing(path, error)))?;
-    let file = File::open_with(path, OpenOptions::new().with_access(Access::Pread))?;
-    let Some(segment) = file.segment()? else { return Err(file.error(Fault::NotASegment)) };
+    let lock = FileLock::acquire_on(disk, path).map_err(|error| named(missing(path, error)))?;
+    let file = File::open_with(path, ReadOptions::new().with_access(Access::Pread))?;
+    let Some(segment) = file.segment()? else { return Err(file.error(ErrorKind::NotASegment)) };
     let documents = segment.documents();
     let mut live = segment.live.clone().unwrap_or_else(|| Live::all(documents));
     let before = live.count();
@@ -74,14 +74,14 @@ pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &Doomed<'_>) -> Resul
     }
     let left = live.count();
     if left < before {
-        let staged = lock.replace().map_err(|error| named(error.into()))?;
-        rewrite(&file, &live, staged).map_err(named)?;
+        let atomic_file = lock.replace().map_err(|error| named(error.into()))?;
+        rewrite(&file, &live, atomic_file).map_err(named)?;
     }
     Ok(Deleted { deleted: before - left, live: left, documents, not_found })
 }
 
 /// A file that is not there is told as every other reader tells it.
-fn missing(path: &Path, error: PublishError) -> Fault {
+fn missing(path: &Path, error: PublishError) -> ErrorKind {
     match tercet_core::source::File::open(path) {
         Err(source) => source.into(),
         Ok(_) => error.into(),
@@ -131,10 +131,10 @@ fn chosen(segment: &Segment, doomed: &Doomed<'_>, live: &Live) -> Result<(Vec<u3
 }
 
 /// Writes the file with another record of live documents.
-fn rewrite(file: &File, live: &Live, mut staged: Staged) -> Result<(), Fault> {
+fn rewrite(file: &File, live: &Live, mut atomic_file: AtomicFile) -> Result<(), ErrorKind> {
     let inner = file.inner();
     let footer_offset = inner.header.footer_offset;
-    let inverted = inner.footer.inverted.as_ref().ok_or(Fault::NotASegment)?;
+    let inverted = inner.footer.inverted.as_ref().ok_or(ErrorKind::NotASegment)?;
     // An older record stands right before the footer, and is replaced; elsewhere it is left where it is.
     let old_end = inverted.live_offset.saturating_add(HEADER_LEN).saturating_add(inverted.live_length);
     let is_last = inverted.live_length > 0 && old_end == footer_offset;
@@ -142,32 +142,32 @@ fn rewrite(file: &File, live: &Live, mut staged: Staged) -> Result<(), Fault> {
     let payload = live.to_bytes();
     let live_length = payload.len() as u64;
 
-    copy(file, live_offset, &mut staged)?;
-    staged.write_all(&index_header(&payload).to_bytes()).map_err(recovered)?;
-    staged.write_all(&payload).map_err(recovered)?;
+    copy(file, live_offset, &mut atomic_file)?;
+    atomic_file.write_all(&index_header(&payload).to_bytes()).map_err(recovered)?;
+    atomic_file.write_all(&payload).map_err(recovered)?;
     let new_offset = live_offset + HEADER_LEN + live_length;
     let old_footer = inner.source.read_at(inner.footer_span)?;
     let footer = with_live(&old_footer, inner.footer_span, (live_offset, live_length))?;
     let footer_len = u32::try_from(footer.len())
-        .map_err(|_| Fault::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
+        .map_err(|_| ErrorKind::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
     let mut tail = footer_len.to_le_bytes().to_vec();
     tail.extend(crc32c(&footer).to_le_bytes());
     tail.extend(header::MAGIC);
     debug_assert_eq!(tail.len() as u64, TRAILER_LEN);
-    staged.write_all(&footer).and_then(|()| staged.write_all(&tail)).map_err(recovered)?;
+    atomic_file.write_all(&footer).and_then(|()| atomic_file.write_all(&tail)).map_err(recovered)?;
     let header = Header { footer_offset: new_offset, ..inner.header.clone() };
-    staged.seek(SeekFrom::Start(0)).map_err(recovered)?;
-    staged.write_all(&header.to_bytes()).map_err(recovered)?;
-    staged.publish()?;
+    atomic_file.seek(SeekFrom::Start(0)).map_err(recovered)?;
+    atomic_file.write_all(&header.to_bytes()).map_err(recovered)?;
+    atomic_file.publish()?;
     Ok(())
 }
 
 /// Copies the first bytes of the file.
-fn copy(file: &File, len: u64, staged: &mut Staged) -> Result<(), Fault> {
-    let mut at = staged.copy_from_replaced(0, len)?;
+fn copy(file: &File, len: u64, atomic_file: &mut AtomicFile) -> Result<(), ErrorKind> {
+    let mut at = atomic_file.copy_from_replaced(0, len)?;
     while at < len {
         let piece = Span::at(at, COPY_LEN.min(len - at)).unwrap_or(Span::empty(at));
-        staged.write_all(&file.inner().source.read_at(piece)?).map_err(recovered)?;
+        atomic_file.write_all(&file.inner().source.read_at(piece)?).map_err(recovered)?;
         at += piece.len();
     }
     Ok(())
@@ -191,7 +191,7 @@ fn index_header(payload: &[u8]) -> PageHeader {
 }
 
 /// The footer with another place of the live documents. All other sections stay as they are, unknown ones too.
-fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<Vec<u8>, Fault> {
+fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<Vec<u8>, ErrorKind> {
     let mut fields = Fields::new(Region::Footer, span.start(), footer);
     let mut out = vec![fields.byte("codec")?];
     while fields.remaining() > 0 {
@@ -215,7 +215,7 @@ fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<
 }
 
 /// An error of a staged file, which names its file itself.
-fn recovered(error: std::io::Error) -> Fault {
+fn recovered(error: std::io::Error) -> ErrorKind {
     match PublishError::recover(error) {
         Ok(error) => error.into(),
         Err(error) => error.into(),

@@ -9,7 +9,7 @@
 use super::cursor::{Cursor, END};
 use super::rank::widened;
 use super::top::Top;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::predicate::Mask;
 
 /// The most documents of a window of several words.
@@ -42,7 +42,7 @@ pub(super) fn best(
     allowed: Option<&Mask>,
     k: usize,
     seed: f32,
-) -> Result<(Vec<(u32, f32)>, u64), Fault> {
+) -> Result<(Vec<(u32, f32)>, u64), ErrorKind> {
     let parts = vec![0.0; cursors.len()];
     let (sums, bits) = (Vec::new(), Vec::new());
     // What k documents reach by one word they reach by all; but only if none of them is left out.
@@ -67,7 +67,7 @@ impl Search<'_, '_> {
     }
 
     /// The documents of one word: block by block, each by itself.
-    fn alone(&mut self) -> Result<(), Fault> {
+    fn alone(&mut self) -> Result<(), ErrorKind> {
         let mut next = 0;
         loop {
             let (seed, full, threshold) = (self.seed, self.top.is_full(), self.top.threshold());
@@ -94,7 +94,7 @@ impl Search<'_, '_> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Fault> {
+    fn run(&mut self) -> Result<(), ErrorKind> {
         let mut order: Vec<usize> = (0..self.cursors.len()).collect();
         order.sort_by(|a, b| self.cursors[*a].bound.total_cmp(&self.cursors[*b].bound));
         // The words before `first` cannot make a document good enough together.
@@ -139,7 +139,7 @@ impl Search<'_, '_> {
         start: u32,
         end: u32,
         out: &mut Vec<(f32, usize)>,
-    ) -> Result<(f64, usize), Fault> {
+    ) -> Result<(f64, usize), ErrorKind> {
         out.clear();
         let (mut total, mut aside) = (0.0, 0);
         for (place, index) in order.iter().enumerate() {
@@ -171,7 +171,7 @@ impl Search<'_, '_> {
         end: u32,
         bounds: &mut [(f32, usize)],
         mut aside: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         bounds[aside..].sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut rest: f64 = bounds[..aside].iter().map(|(bound, _)| f64::from(*bound)).sum();
         while aside + 1 < bounds.len() && self.hopeless(rest + f64::from(bounds[aside].0)) {
@@ -196,7 +196,7 @@ impl Search<'_, '_> {
         only: usize,
         aside: &[(f32, usize)],
         rest: f64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let mut found = [(0, 0.0); super::postings::BLOCK_DOCS];
         let mut count = 0;
         let cut = self.cut(rest);
@@ -224,7 +224,7 @@ impl Search<'_, '_> {
         telling: &[(f32, usize)],
         aside: &[(f32, usize)],
         rest: f64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let len = (end - start) as usize + 1;
         let mut sums = std::mem::take(&mut self.sums);
         let mut bits = std::mem::take(&mut self.bits);
@@ -286,7 +286,7 @@ impl Search<'_, '_> {
         telling: &[(f32, usize)],
         aside: &[(f32, usize)],
         mut rest: f64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         self.parts.fill(0.0);
         let mut all = f64::from(sum);
         for (bound, index) in aside.iter().rev() {

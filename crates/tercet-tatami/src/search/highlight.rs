@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::segment::Segment;
 use super::{Query, analyze};
-use crate::fault::Error;
+use crate::error::Error;
 
 /// Words that are looked at; a longer text is judged by its beginning.
 const MOST_WORDS: usize = 1 << 20;

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use super::live::Live;
 use super::terms::Entry;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use lists::Lists;
 pub(crate) use part::Part;
 use words::Words;
@@ -52,7 +52,7 @@ impl InvertedWriter {
     }
 
     /// Starts the next word.
-    pub(crate) fn begin(&mut self, word: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn begin(&mut self, word: &[u8]) -> Result<(), ErrorKind> {
         let is_later = !self.open || *word > *self.word;
         self.end()?;
         if !is_later {
@@ -66,13 +66,13 @@ impl InvertedWriter {
 
     /// Adds a document of the word.
     #[inline]
-    pub(crate) fn push(&mut self, document: u32, frequency: u32) -> Result<(), Fault> {
+    pub(crate) fn push(&mut self, document: u32, frequency: u32) -> Result<(), ErrorKind> {
         debug_assert!(self.open, "a document without a word");
         self.lists.push(document, frequency)
     }
 
     /// Ends the word. One without a document is left out.
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self) -> Result<(), ErrorKind> {
         if let Some(entry) = self.lists.end()? {
             self.words.push(&self.word, entry)?;
         }
@@ -80,7 +80,7 @@ impl InvertedWriter {
     }
 
     /// Ends the region.
-    pub(crate) fn finish(mut self, live: Option<Live>) -> Result<Inverted, Fault> {
+    pub(crate) fn finish(mut self, live: Option<Live>) -> Result<Inverted, ErrorKind> {
         self.end()?;
         let documents = self.lists.documents;
         let (postings, skips) = self.lists.finish()?;
@@ -108,8 +108,8 @@ fn put_entry(entry: Entry, out: &mut Vec<u8>) {
 }
 
 /// What the caller did wrong.
-fn refused(what: &'static str) -> Fault {
-    Fault::Write(std::io::Error::other(what))
+fn refused(what: &'static str) -> ErrorKind {
+    ErrorKind::Write(std::io::Error::other(what))
 }
 
 #[cfg(test)]

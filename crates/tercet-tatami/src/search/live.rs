@@ -1,6 +1,6 @@
 //! Which documents are not deleted.
 
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
@@ -19,8 +19,8 @@ impl Live {
         let count = fields.uvarint("document_count")?;
         if count != documents {
             let because = "the documents of the segment";
-            let why = Why::Disagrees { found: count, expected: documents, because };
-            return Err(fields.fault("document_count", 1, why));
+            let reason = Reason::Mismatch { found: count, expected: documents, because };
+            return Err(fields.fault("document_count", 1, reason));
         }
         let mut words = Vec::new();
         while fields.remaining() >= 8 && (words.len() as u64) < documents.div_ceil(64) {

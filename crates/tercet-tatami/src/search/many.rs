@@ -15,7 +15,7 @@ use super::query::Query;
 use super::rank::{self, Norms, Rank};
 use super::score;
 use super::segment::Segment;
-use crate::fault::Error;
+use crate::error::Error;
 use crate::predicate::Mask;
 use crate::scalar::Scalar;
 
@@ -322,9 +322,9 @@ fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<ManyHit>, Err
     let named = hits.iter().enumerate().map(|(place, hit)| {
         let Some(Scalar::Bytes(doc_id)) = ids.first().and_then(|ids| ids.scalar(place)) else {
             let rule = "the first column of a segment holds the identities of its documents";
-            let why = tercet_core::Why::Misplaced { rule };
+            let reason = tercet_core::Reason::Unexpected { rule };
             let region = crate::Region::Chunk { group: 0, column: 0 };
-            return Err(segment.file().error(crate::record::fault(region, "doc_id", 0, 0, why)));
+            return Err(segment.file().error(crate::record::fault(region, "doc_id", 0, 0, reason)));
         };
         Ok(ManyHit { segment: at, document: hit.document, doc_id, score: hit.score })
     });

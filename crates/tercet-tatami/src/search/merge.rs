@@ -16,7 +16,7 @@ use super::inverted::InvertedWriter;
 use super::segment::Segment;
 use super::terms::Entry;
 use crate::column::Column;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::scalar::Scalar;
 use crate::writer::{Writer, WriterOptions, Written};
 
@@ -74,13 +74,13 @@ pub fn merge<S: Sink>(
     progress: &dyn Progress,
 ) -> Result<Merged<S::Done>, Error> {
     let Some(first) = segments.first() else {
-        return Err(Error::new("merge".into(), Fault::NotASegment));
+        return Err(Error::new("merge".into(), ErrorKind::NotASegment));
     };
     check_alike(segments)?;
     let documents = segments.iter().map(Segment::documents).sum();
     let live: u64 = segments.iter().map(Segment::live_documents).sum();
     if live >= u64::from(GONE) {
-        let fault = Fault::Write(std::io::Error::other("a segment holds fewer than 2³² documents"));
+        let fault = ErrorKind::Write(std::io::Error::other("a segment holds fewer than 2³² documents"));
         return Err(first.file().error(fault));
     }
     let mut kept: Vec<Vec<bool>> = segments.iter().map(live_rows).collect();
@@ -106,9 +106,9 @@ pub fn merge<S: Sink>(
 fn check_alike(segments: &[Segment]) -> Result<(), Error> {
     let Some((first, rest)) = segments.split_first() else { return Ok(()) };
     for segment in rest {
-        let unlike = |why: &str| {
+        let unlike = |reason: &str| {
             let other = (&**first.file().name()).into();
-            Err(segment.file().error(Fault::Unlike { other, why: why.into() }))
+            Err(segment.file().error(ErrorKind::Unlike { other, reason: reason.into() }))
         };
         if segment.is_snippet_only() != first.is_snippet_only() {
             return unlike("one holds whole documents and the other their beginnings");
@@ -225,7 +225,7 @@ fn copy_words(
             }
             let file = input.segment.file();
             progress.check().map_err(|stopped| file.error(stopped.into()))?;
-            let mut copy = || -> Result<(), Fault> {
+            let mut copy = || -> Result<(), ErrorKind> {
                 let Some(entry) = input.entry() else { return Ok(()) };
                 for (document, frequency) in input.segment.info(entry)?.postings {
                     let number = numbers.get(document as usize).copied().unwrap_or(GONE);
@@ -247,7 +247,7 @@ fn copy_words(
     let failed = |fault| {
         segments
             .first()
-            .map_or(Error::new("merge".into(), Fault::NotASegment), |first| first.file().error(fault))
+            .map_or(Error::new("merge".into(), ErrorKind::NotASegment), |first| first.file().error(fault))
     };
     writer.finish(None).map_err(failed)
 }

@@ -12,9 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use tercet_codec::ints::{self, Scheme};
-use tercet_core::{Fields, Malformed, Span, Why};
+use tercet_core::{Fields, Malformed, Reason, Span};
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::record::fault;
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
@@ -90,18 +90,23 @@ pub(crate) struct Skip {
 
 impl Postings {
     /// Reads where the lists are.
-    pub(crate) fn parse(span: Span, payload: Bytes, skips_span: Span, skips: Bytes) -> Result<Self, Fault> {
+    pub(crate) fn parse(
+        span: Span,
+        payload: Bytes,
+        skips_span: Span,
+        skips: Bytes,
+    ) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(POSTINGS, span.start(), &payload);
         let mut tables = Fields::new(SKIPS, skips_span.start(), &skips);
         let count = fields.count("list_count", 1)?;
         let other = tables.count("list_count", 2)?;
         if count != other {
-            let why = Why::Disagrees {
+            let reason = Reason::Mismatch {
                 found: other as u64,
                 expected: count as u64,
                 because: "the number of posting lists",
             };
-            return Err(tables.fault("list_count", 1, why).into());
+            return Err(tables.fault("list_count", 1, reason).into());
         }
         let mut lists = Vec::with_capacity(count);
         for _ in 0..count {
@@ -120,18 +125,18 @@ impl Postings {
     }
 
     /// The blocks of a list, which must hold `documents` documents below `limit`.
-    fn skips(&self, list: u32, documents: u32, limit: u64) -> Result<Vec<Skip>, Fault> {
+    fn skips(&self, list: u32, documents: u32, limit: u64) -> Result<Vec<Skip>, ErrorKind> {
         let Some(entry) = self.lists.get(list as usize) else {
-            let why = Why::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
-            return Err(fault(POSTINGS, "list_index", self.span.start(), 0, why));
+            let reason = Reason::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
+            return Err(fault(POSTINGS, "list_index", self.span.start(), 0, reason));
         };
         let start = self.skips_span.start() + u64::from(entry.skips);
         let mut fields = Fields::new(SKIPS, start, &self.skips[entry.skips as usize..]);
         let total = fields.uvarint("doc_count")?;
         if total != u64::from(documents) {
             let because = "the document frequency of the word";
-            let why = Why::Disagrees { found: total, expected: documents.into(), because };
-            return Err(fields.fault("doc_count", 1, why).into());
+            let reason = Reason::Mismatch { found: total, expected: documents.into(), because };
+            return Err(fields.fault("doc_count", 1, reason).into());
         }
         let count = fields.count("block_count", 5)?;
         let mut out: Vec<Skip> = Vec::with_capacity(count);
@@ -139,8 +144,9 @@ impl Postings {
         for _ in 0..count {
             let mut next = |field| {
                 let value = fields.uvarint(field)?;
-                u32::try_from(value)
-                    .map_err(|_| fields.fault(field, 1, Why::OutOfRange { found: value, allowed: "32 bits" }))
+                u32::try_from(value).map_err(|_| {
+                    fields.fault(field, 1, Reason::OutOfRange { found: value, allowed: "32 bits" })
+                })
             };
             let skip = Skip {
                 first: next("first_doc")?,
@@ -156,20 +162,21 @@ impl Postings {
                 && skip.offset <= entry.len;
             if !ordered {
                 let rule = "the blocks of a list are in order, within it and within the documents";
-                return Err(fields.fault("block", 5, Why::Misplaced { rule }).into());
+                return Err(fields.fault("block", 5, Reason::Unexpected { rule }).into());
             }
             sum += u64::from(skip.count);
             out.push(skip);
         }
         if sum != total {
-            let why = Why::Disagrees { found: sum, expected: total, because: "the documents of the list" };
-            return Err(fields.fault("count", 1, why).into());
+            let reason =
+                Reason::Mismatch { found: sum, expected: total, because: "the documents of the list" };
+            return Err(fields.fault("count", 1, reason).into());
         }
         Ok(out)
     }
 
     /// A list that holds `documents` documents below `limit`. Lists that were asked for are remembered.
-    pub(crate) fn open(&self, list: u32, documents: u32, limit: u64) -> Result<Arc<List>, Fault> {
+    pub(crate) fn open(&self, list: u32, documents: u32, limit: u64) -> Result<Arc<List>, ErrorKind> {
         let known = self.opened.read().unwrap_or_else(PoisonError::into_inner).lists.get(&list).cloned();
         if let Some(known) = known.filter(|known| known.documents == documents) {
             return Ok(known);
@@ -189,13 +196,13 @@ impl Postings {
         Ok(new)
     }
 
-    fn broken(&self, error: tercet_codec::CodecError) -> Fault {
-        Fault::Codec { region: POSTINGS, span: self.span, error: Box::new(error) }
+    fn broken(&self, error: tercet_codec::CodecError) -> ErrorKind {
+        ErrorKind::Codec { region: POSTINGS, span: self.span, error: Box::new(error) }
     }
 
-    fn not_as_told(&self) -> Fault {
+    fn not_as_told(&self) -> ErrorKind {
         let rule = "a block holds what its skip table says";
-        fault(POSTINGS, "block", self.span.start(), 0, Why::Misplaced { rule })
+        fault(POSTINGS, "block", self.span.start(), 0, Reason::Unexpected { rule })
     }
 
     /// Decodes the documents of a block, and says where in the list its frequencies begin.
@@ -205,7 +212,7 @@ impl Postings {
         skip: &Skip,
         gaps: &mut Vec<u32>,
         out: &mut [u32; BLOCK_DOCS],
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, ErrorKind> {
         let bytes = &self.payload[list.start + skip.offset as usize..list.start + list.len];
         let count = skip.count as usize;
         out[0] = skip.first;
@@ -229,18 +236,18 @@ impl Postings {
         Ok(skip.offset as usize + used)
     }
 
-    fn gaps(&self, bytes: &[u8], count: usize, gaps: &mut Vec<u32>) -> Result<usize, Fault> {
+    fn gaps(&self, bytes: &[u8], count: usize, gaps: &mut Vec<u32>) -> Result<usize, ErrorKind> {
         if count < BLOCK_DOCS {
             return ints::decode_prefix(Scheme::GroupVarint, bytes, count - 1, gaps)
                 .map_err(|error| self.broken(error));
         }
         let Some((width, packed)) = bytes.split_first() else {
-            let why = Why::Truncated { need: 1, have: 0 };
-            return Err(fault(POSTINGS, "width", self.span.start(), 0, why));
+            let reason = Reason::Truncated { need: 1, have: 0 };
+            return Err(fault(POSTINGS, "width", self.span.start(), 0, reason));
         };
         if *width > 32 {
-            let why = Why::OutOfRange { found: (*width).into(), allowed: "at most 32 bits" };
-            return Err(fault(POSTINGS, "width", self.span.start(), 0, why));
+            let reason = Reason::OutOfRange { found: (*width).into(), allowed: "at most 32 bits" };
+            return Err(fault(POSTINGS, "width", self.span.start(), 0, reason));
         }
         let used = ints::unpack_bits(u32::from(*width), packed, count - 1, gaps);
         Ok(1 + used.map_err(|error| self.broken(error))?)
@@ -254,7 +261,7 @@ impl Postings {
         at: usize,
         values: &mut Vec<u32>,
         out: &mut [u32; BLOCK_DOCS],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let bytes = &self.payload[list.start + at..list.start + list.len];
         let count = skip.count as usize;
         values.clear();
@@ -279,7 +286,7 @@ fn pass_over(fields: &mut Fields<'_, Region>, skips: &[u8]) -> Result<(), Malfor
     let rest = &skips[skips.len() - fields.remaining()..];
     let Some(len) = numbers_len(rest, 5 * blocks) else {
         let (need, have) = (rest.len() as u64 + 1, rest.len() as u64);
-        return Err(fields.fault("block", have, Why::Truncated { need, have }));
+        return Err(fields.fault("block", have, Reason::Truncated { need, have }));
     };
     fields.skip("block", len as u64)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::score::{self, K1};
 use crate::column::Values;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 
 /// How much the length of a document matters to BM25.
@@ -34,7 +34,9 @@ impl Lengths {
         for column in file.read_columns(&[4, 5, 6, 7])? {
             let Values::UInt16(norms) = &column.values else {
                 let name = "norm_body".into();
-                return Err(file.error(Fault::NoSuchColumn { name, available: file.schema().some_names() }));
+                return Err(
+                    file.error(ErrorKind::NoSuchColumn { name, available: file.schema().some_names() })
+                );
             };
             each.iter_mut().zip(norms).for_each(|(length, norm)| *length += u32::from(*norm));
         }

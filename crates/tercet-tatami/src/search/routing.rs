@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use super::segment::Segment;
-use crate::fault::Error;
+use crate::error::Error;
 use crate::region::Region;
 use crate::wire::cursor::{Varints as _, put, put_bytes};
 
@@ -100,7 +100,7 @@ impl Routing {
                 let mut next = |field| {
                     let value = fields.uvarint(field)?;
                     u32::try_from(value).map_err(|_| {
-                        fields.fault(field, 1, Why::OutOfRange { found: value, allowed: "32 bits" })
+                        fields.fault(field, 1, Reason::OutOfRange { found: value, allowed: "32 bits" })
                     })
                 };
                 let route =
@@ -125,12 +125,12 @@ impl Routing {
             && routes.last().is_none_or(|last| (last.shard as usize) < self.shards.len());
         if !ordered {
             let rule = "terms and the shards of each are in order, and the shards are there";
-            return Err(fields.fault("term", 0, Why::Misplaced { rule }));
+            return Err(fields.fault("term", 0, Reason::Unexpected { rule }));
         }
         let sum = found(&routes);
         if df != sum {
             let because = "the sum over its shards";
-            return Err(fields.fault("global_df", 0, Why::Disagrees { found: df, expected: sum, because }));
+            return Err(fields.fault("global_df", 0, Reason::Mismatch { found: df, expected: sum, because }));
         }
         self.terms.insert(term, routes);
         Ok(())
@@ -187,13 +187,13 @@ impl Routing {
             return Err(fields.fault(
                 "version",
                 4,
-                Why::UnknownVersion { found: version.into(), known: "1" },
+                Reason::UnknownVersion { found: version.into(), known: "1" },
             ));
         }
         let order = fields.byte("endianness")?;
         if order != 0 {
-            let why = Why::OutOfRange { found: order.into(), allowed: "0 (little endian)" };
-            return Err(fields.fault("endianness", 1, why));
+            let reason = Reason::OutOfRange { found: order.into(), allowed: "0 (little endian)" };
+            return Err(fields.fault("endianness", 1, reason));
         }
         fields.skip("reserved", 7)?;
         let documents = fields.u64_le("total_docs")?;
@@ -204,8 +204,8 @@ impl Routing {
         let size = fields.u64_le("file_size")?;
         if size != bytes.len() as u64 {
             let because = "the bytes that are there";
-            let why = Why::Disagrees { found: size, expected: bytes.len() as u64, because };
-            return Err(fields.fault("file_size", 8, why));
+            let reason = Reason::Mismatch { found: size, expected: bytes.len() as u64, because };
+            return Err(fields.fault("file_size", 8, reason));
         }
         let section = |at: usize, count: u64, width: u64| {
             let start = usize::try_from(places[at]).ok();
@@ -213,13 +213,13 @@ impl Routing {
             let end = start.zip(len).and_then(|(start, len)| start.checked_add(len));
             let found = start.zip(end).and_then(|(start, end)| bytes.get(start..end));
             found.ok_or_else(|| {
-                let why = Why::OutOfBounds {
+                let reason = Reason::OutOfBounds {
                     offset: places[at],
                     len: count.saturating_mul(width),
                     end: bytes.len() as u64,
                     what: "the bytes of the file",
                 };
-                fields.fault("section", 0, why)
+                fields.fault("section", 0, reason)
             })
         };
         let numbers = |at, count: u64, width: u64| -> Result<Vec<u64>, Malformed<Region>> {
@@ -244,7 +244,7 @@ impl Routing {
             let list = range(&post_offsets);
             let (Some(word), Some(shards)) = (word, at_shard.get(list.clone())) else {
                 let rule = "offsets rise and stay in their section";
-                return Err(fields.fault("offset", 0, Why::Misplaced { rule }));
+                return Err(fields.fault("offset", 0, Reason::Unexpected { rule }));
             };
             let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
             let routes = shards.iter().zip(&at_df[list.clone()]).zip(&at_max[list]);

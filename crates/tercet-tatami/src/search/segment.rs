@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use tercet_core::Why;
+use tercet_core::Reason;
 
 use super::cursor::{Cursor, END};
 use super::live::Live;
@@ -12,7 +12,7 @@ use super::query::Query;
 use super::rank::{Lengths, Norms, Rank, Weigher};
 use super::terms::{Entry, Terms};
 use super::{disjunction, phrase, score, tree};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner, section_fault};
 use crate::predicate::{Expr, Mask};
 use crate::record::fault;
@@ -57,12 +57,12 @@ impl File {
 }
 
 impl Segment {
-    fn open(file: &File) -> Result<Self, Fault> {
+    fn open(file: &File) -> Result<Self, ErrorKind> {
         let inner = file.inner();
         inner.check_features()?;
         let Some(inverted) = &inner.footer.inverted else {
             let rule = "a file with the search role has an inverted descriptor";
-            return Err(section_fault(INVERTED, "inverted", Why::Misplaced { rule }));
+            return Err(section_fault(INVERTED, "inverted", Reason::Unexpected { rule }));
         };
         let tree = inner.header.has(file_flags::BLOCK_TREE);
         let limit = inner.options.limits.chunk_bytes;
@@ -78,7 +78,7 @@ impl Segment {
         ];
         for (field, found, expected, because) in numbers {
             if found != expected {
-                return Err(section_fault(INVERTED, field, Why::Disagrees { found, expected, because }));
+                return Err(section_fault(INVERTED, field, Reason::Mismatch { found, expected, because }));
             }
         }
         let live = if inverted.live_length == 0 {
@@ -138,7 +138,7 @@ impl Segment {
             return Ok(Found::default());
         }
         if query.has_phrase() && self.is_snippet_only() {
-            return Err(self.file.error(Fault::NoTexts));
+            return Err(self.file.error(ErrorKind::NoTexts));
         }
         let weigher = self.weigher(options)?;
         let both;
@@ -181,7 +181,7 @@ impl Segment {
         word: &str,
         options: &SearchOptions<'_>,
         weigher: Weigher<'a>,
-    ) -> Result<Option<Cursor<'a>>, Fault> {
+    ) -> Result<Option<Cursor<'a>>, ErrorKind> {
         let Some(entry) = self.terms.get(word.as_bytes())? else { return Ok(None) };
         let given = options.weights.and_then(|weights| weights.get(word)).copied();
         let idf = given.unwrap_or_else(|| score::idf(self.documents, entry.documents().into()));
@@ -194,7 +194,7 @@ impl Segment {
         options: &SearchOptions<'_>,
         weigher: Weigher<'_>,
         allowed: Option<&Mask>,
-    ) -> Result<Found, Fault> {
+    ) -> Result<Found, ErrorKind> {
         let mut cursors = Vec::with_capacity(words.len());
         for word in words {
             cursors.extend(self.cursor(word, options, weigher)?);
@@ -209,7 +209,7 @@ impl Segment {
         options: &SearchOptions<'_>,
         weigher: Weigher<'_>,
         allowed: Option<&Mask>,
-    ) -> Result<Found, Fault> {
+    ) -> Result<Found, ErrorKind> {
         // The body of the document that was asked about last: several phrases may be looked for in it.
         let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
         let mut texts_read = 0;
@@ -231,8 +231,8 @@ impl Segment {
     }
 
     /// Texts of a document.
-    fn texts(&self, document: u32, columns: &[usize]) -> Result<Vec<Vec<u8>>, Fault> {
-        let columns = self.file.take(&[document.into()], columns).map_err(Error::into_fault)?;
+    fn texts(&self, document: u32, columns: &[usize]) -> Result<Vec<Vec<u8>>, ErrorKind> {
+        let columns = self.file.take(&[document.into()], columns).map_err(Error::into_kind)?;
         let text = |column: crate::Column| match column.values {
             crate::Values::Bytes(texts) => texts.get(0).to_vec(),
             _ => Vec::new(),
@@ -279,7 +279,7 @@ impl Segment {
         document: u32,
     ) -> Result<Vec<WordExplain>, Error> {
         let weigher = self.weigher(options)?;
-        let one = |word: &str| -> Result<WordExplain, Fault> {
+        let one = |word: &str| -> Result<WordExplain, ErrorKind> {
             let mut out =
                 WordExplain { word: word.to_owned(), documents: 0, idf: 0.0, frequency: 0, score: 0.0 };
             if let Some(entry) = self.terms.get(word.as_bytes())? {
@@ -303,7 +303,7 @@ impl Segment {
     }
 
     pub(super) fn term_stats_of(&self, word: &[u8]) -> Result<Option<TermStats>, Error> {
-        let found = || -> Result<Option<TermStats>, Fault> {
+        let found = || -> Result<Option<TermStats>, ErrorKind> {
             let Some(entry) = self.terms.get(word)? else { return Ok(None) };
             let max_frequency = match entry {
                 Entry::Singleton { frequency, .. } => frequency,
@@ -334,7 +334,7 @@ impl Segment {
         walked.and(failed.map_or(Ok(()), Err)).map_err(|fault| self.file.error(fault))
     }
 
-    pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, Fault> {
+    pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, ErrorKind> {
         let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, Weigher::Format)?;
         let mut postings = Vec::with_capacity(entry.documents() as usize);
         let mut document = cursor.seek(0)?;
@@ -353,13 +353,13 @@ fn part(
     name: &'static str,
     offset: u64,
     length: u64,
-) -> Result<(tercet_core::Span, bytes::Bytes), Fault> {
+) -> Result<(tercet_core::Span, bytes::Bytes), ErrorKind> {
     let region = Region::Inverted { part: name };
     let record = inner.record(region, offset, Kind::Index)?;
     if record.span.len() != length {
         let because = "the length in the footer";
-        let why = Why::Disagrees { found: record.span.len(), expected: length, because };
-        return Err(fault(region, "stored_size", offset + 12, 4, why));
+        let reason = Reason::Mismatch { found: record.span.len(), expected: length, because };
+        return Err(fault(region, "stored_size", offset + 12, 4, reason));
     }
     Ok((record.span, record.stored))
 }

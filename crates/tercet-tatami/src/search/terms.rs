@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
-use tercet_core::limits::within;
-use tercet_core::{Fields, Malformed, Span, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Fields, Malformed, Reason, Span};
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::record::fault;
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
@@ -116,14 +116,19 @@ impl Words {
 
 impl Terms {
     /// Reads the record of a block tree, or of the older flat form.
-    pub(crate) fn parse(span: Span, payload: &Bytes, tree: bool, chunk_bytes: u64) -> Result<Self, Fault> {
+    pub(crate) fn parse(
+        span: Span,
+        payload: &Bytes,
+        tree: bool,
+        chunk_bytes: u64,
+    ) -> Result<Self, ErrorKind> {
         let fields = Fields::new(REGION, span.start(), payload);
         let (form, count) = if tree { tree_form(fields, payload)? } else { flat_form(fields, payload)? };
         Ok(Self { span, form, count, chunk_bytes })
     }
 
     /// The entry of a word.
-    pub(crate) fn get(&self, term: &[u8]) -> Result<Option<Entry>, Fault> {
+    pub(crate) fn get(&self, term: &[u8]) -> Result<Option<Entry>, ErrorKind> {
         match &self.form {
             Form::Flat { entries } => {
                 let found = entries.binary_search_by(|(word, _)| word[..].cmp(term));
@@ -145,7 +150,7 @@ impl Terms {
                 })?;
                 if !sorted {
                     let rule = "the words of the dictionary are in order";
-                    return Err(fault(REGION, "suffix", self.span.start(), 0, Why::Misplaced { rule }));
+                    return Err(fault(REGION, "suffix", self.span.start(), 0, Reason::Unexpected { rule }));
                 }
                 let found = words.get(term);
                 let bytes = words.bytes();
@@ -158,7 +163,7 @@ impl Terms {
     }
 
     /// Calls `each` with every word, in order.
-    pub(crate) fn for_each(&self, each: &mut dyn FnMut(&[u8], Entry)) -> Result<(), Fault> {
+    pub(crate) fn for_each(&self, each: &mut dyn FnMut(&[u8], Entry)) -> Result<(), ErrorKind> {
         match &self.form {
             Form::Flat { entries } => entries.iter().for_each(|(word, entry)| each(word, *entry)),
             Form::Tree { blocks, .. } => {
@@ -174,7 +179,7 @@ impl Terms {
     }
 
     /// The words of a block, in order; none behind the last block.
-    pub(crate) fn words(&self, block: usize) -> Result<Option<WordList>, Fault> {
+    pub(crate) fn words(&self, block: usize) -> Result<Option<WordList>, ErrorKind> {
         let mut out = Vec::new();
         match &self.form {
             Form::Flat { entries } if block == 0 => {
@@ -193,21 +198,21 @@ impl Terms {
     }
 
     /// Decodes a block and visits its words until `each` says no.
-    fn walk(&self, block: &Block, each: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<(), Fault> {
+    fn walk(&self, block: &Block, each: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<(), ErrorKind> {
         let Form::Tree { frames, .. } = &self.form else { return Ok(()) };
         let start = usize::try_from(block.offset).unwrap_or(usize::MAX);
         let end = usize::try_from(block.stored).ok().and_then(|len| start.checked_add(len));
         let Some(frame) = end.and_then(|end| frames.get(start..end)) else {
-            let why = Why::OutOfBounds {
+            let reason = Reason::OutOfBounds {
                 offset: block.offset,
                 len: block.stored,
                 end: frames.len() as u64,
                 what: "the blocks of the dictionary",
             };
-            return Err(fault(REGION, "block_offset", self.span.start(), 0, why));
+            return Err(fault(REGION, "block_offset", self.span.start(), 0, reason));
         };
-        let mut body = vec![0; within("a block of the term dictionary", block.raw, self.chunk_bytes)?];
-        let codec = |error| Fault::Codec { region: REGION, span: self.span, error: Box::new(error) };
+        let mut body = vec![0; check_limit("a block of the term dictionary", block.raw, self.chunk_bytes)?];
+        let codec = |error| ErrorKind::Codec { region: REGION, span: self.span, error: Box::new(error) };
         zstd::decode(frame, &mut body).map_err(codec)?;
         let mut fields = Fields::new(REGION, self.span.start(), &body);
         let mut word: Vec<u8> = Vec::new();
@@ -216,8 +221,9 @@ impl Terms {
             let suffix = fields.bytes("suffix")?;
             let kept = usize::try_from(common).ok().filter(|kept| *kept <= word.len());
             let Some(kept) = kept else {
-                let why = Why::OutOfRange { found: common, allowed: "at most the length of the word before" };
-                return Err(fields.fault("common_prefix", 1, why).into());
+                let reason =
+                    Reason::OutOfRange { found: common, allowed: "at most the length of the word before" };
+                return Err(fields.fault("common_prefix", 1, reason).into());
             };
             word.truncate(kept);
             word.extend_from_slice(suffix);
@@ -234,7 +240,7 @@ fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
     let small = |fields: &mut Fields<'_, Region>, field| {
         let value = fields.uvarint(field)?;
         u32::try_from(value).map_err(|_| {
-            fields.fault(field, 1, Why::OutOfRange { found: value, allowed: "a number of 32 bits" })
+            fields.fault(field, 1, Reason::OutOfRange { found: value, allowed: "a number of 32 bits" })
         })
     };
     let documents = small(fields, "doc_freq")?;
@@ -245,8 +251,8 @@ fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
         }),
         0 => Ok(Entry::List { documents, list: small(fields, "list_index")? }),
         other => {
-            let why = Why::OutOfRange { found: other.into(), allowed: "0 (list) or 1 (singleton)" };
-            Err(fields.fault("entry_kind", 1, why))
+            let reason = Reason::OutOfRange { found: other.into(), allowed: "0 (list) or 1 (singleton)" };
+            Err(fields.fault("entry_kind", 1, reason))
         }
     }
 }
@@ -254,7 +260,7 @@ fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
 fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u64), Malformed<Region>> {
     let version = fields.byte("version")?;
     if version != VERSION {
-        return Err(fields.fault("version", 1, Why::UnknownVersion { found: version.into(), known: "2" }));
+        return Err(fields.fault("version", 1, Reason::UnknownVersion { found: version.into(), known: "2" }));
     }
     fields.uvarint("block_size")?;
     let count = fields.uvarint("num_terms")?;
@@ -267,8 +273,8 @@ fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u
     while index.remaining() > 0 {
         let first = payload.slice_ref(index.bytes("first_term")?);
         if blocks.last().is_some_and(|last| last.first >= first) {
-            let why = Why::Misplaced { rule: "the words of the dictionary are in order" };
-            return Err(index.fault("first_term", first.len() as u64, why));
+            let reason = Reason::Unexpected { rule: "the words of the dictionary are in order" };
+            return Err(index.fault("first_term", first.len() as u64, reason));
         }
         blocks.push(Block {
             first,
@@ -280,8 +286,8 @@ fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u
     }
     if blocks.len() as u64 != wanted {
         let because = "the number of blocks in front";
-        let why = Why::Disagrees { found: blocks.len() as u64, expected: wanted, because };
-        return Err(index.fault("index", 0, why));
+        let reason = Reason::Mismatch { found: blocks.len() as u64, expected: wanted, because };
+        return Err(index.fault("index", 0, reason));
     }
     Ok((Form::Tree { blocks, frames, held: AtomicU64::new(0) }, count))
 }
@@ -292,8 +298,8 @@ fn flat_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u
     for _ in 0..count {
         let word = payload.slice_ref(fields.bytes("term")?);
         if entries.last().is_some_and(|(last, _)| *last >= word) {
-            let why = Why::Misplaced { rule: "the words of the dictionary are in order" };
-            return Err(fields.fault("term", word.len() as u64, why));
+            let reason = Reason::Unexpected { rule: "the words of the dictionary are in order" };
+            return Err(fields.fault("term", word.len() as u64, reason));
         }
         entries.push((word, entry(&mut fields)?));
     }

@@ -9,7 +9,7 @@ use super::cursor::{Cursor, END};
 use super::query::{Group, Part, Sign};
 use super::rank::widened;
 use super::top::Top;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::predicate::Mask;
 
 /// A part of a question, bound to the lists of a segment.
@@ -23,7 +23,7 @@ pub(super) enum Node {
 }
 
 /// Says whether a document holds a phrase.
-pub(super) type Holds<'c> = dyn FnMut(u32, &[String]) -> Result<bool, Fault> + 'c;
+pub(super) type Holds<'c> = dyn FnMut(u32, &[String]) -> Result<bool, ErrorKind> + 'c;
 
 /// What a search needs beside the lists.
 pub(super) struct Search<'c, 'a> {
@@ -50,15 +50,15 @@ impl<'a> Search<'_, 'a> {
     pub(super) fn bind(
         &mut self,
         group: &Group,
-        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, Fault>,
-    ) -> Result<Node, Fault> {
+        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, ErrorKind>,
+    ) -> Result<Node, ErrorKind> {
         let mut nodes = Vec::with_capacity(group.parts.len());
         for (sign, part) in &group.parts {
             let node = match part {
                 Part::Word(word) => self.word(word, open)?,
                 Part::Phrase(words) => {
                     let all = words.iter().map(|word| Ok((Sign::Must, self.word(word, open)?)));
-                    let all = all.collect::<Result<Vec<_>, Fault>>()?;
+                    let all = all.collect::<Result<Vec<_>, ErrorKind>>()?;
                     self.phrases.push(words.clone());
                     all_of(all, Some(self.phrases.len() - 1))
                 }
@@ -72,15 +72,15 @@ impl<'a> Search<'_, 'a> {
     fn word(
         &mut self,
         word: &str,
-        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, Fault>,
-    ) -> Result<Node, Fault> {
+        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, ErrorKind>,
+    ) -> Result<Node, ErrorKind> {
         let Some(cursor) = open(word)? else { return Ok(Node::Nothing) };
         self.cursors.push(cursor);
         Ok(Node::Word(self.cursors.len() - 1))
     }
 
     /// The best documents.
-    pub(super) fn best(&mut self, root: &Node, k: usize, seed: f32) -> Result<Vec<(u32, f32)>, Fault> {
+    pub(super) fn best(&mut self, root: &Node, k: usize, seed: f32) -> Result<Vec<(u32, f32)>, ErrorKind> {
         let mut top = Top::new(k);
         let words = self.cursors.len();
         let has_phrase = !self.phrases.is_empty();
@@ -115,7 +115,7 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// The first document from `target` on that may match: what must not be there, and phrases, are not looked at.
-    fn seek(&mut self, node: &Node, target: u32) -> Result<u32, Fault> {
+    fn seek(&mut self, node: &Node, target: u32) -> Result<u32, ErrorKind> {
         match node {
             Node::Nothing => Ok(END),
             Node::Word(index) => self.cursors[*index].seek(target),
@@ -170,7 +170,7 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// What is in `sum` and the score of a part, if it matches.
-    fn score(&mut self, node: &Node, document: u32, sum: f32, look: Look) -> Result<Option<f32>, Fault> {
+    fn score(&mut self, node: &Node, document: u32, sum: f32, look: Look) -> Result<Option<f32>, ErrorKind> {
         match node {
             Node::Nothing => Ok(None),
             Node::Word(index) => {
@@ -210,7 +210,7 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// Whether a part that must not be there is. Before the text is read, a phrase does not count as found.
-    fn is_excluded(&mut self, node: &Node, document: u32, look: Look) -> Result<bool, Fault> {
+    fn is_excluded(&mut self, node: &Node, document: u32, look: Look) -> Result<bool, ErrorKind> {
         if look == Look::Words && has_phrase(node) {
             return Ok(false);
         }

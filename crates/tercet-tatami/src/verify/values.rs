@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use tercet_core::Why;
+use tercet_core::Reason;
 
 use super::Part;
 use crate::chunk::{PageTable, number};
 use crate::column::{Column, Values, each_values};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
 use crate::page::decode::Page;
@@ -60,8 +60,8 @@ impl Inner {
                 continue;
             }
             let mut broken = |what: &'static str| {
-                let why = Why::Misplaced { rule: what };
-                part.faults.push(fault(page.region, "values", page.offset, 0, why));
+                let reason = Reason::Unexpected { rule: what };
+                part.faults.push(fault(page.region, "values", page.offset, 0, reason));
             };
             if zone.is_some_and(|zone| !inside(&rows, field.scalar(), zone)) {
                 broken("every value lies within the zone of its chunk");
@@ -85,8 +85,9 @@ impl Inner {
             && let (Some(bounds), Some(zone)) = (&self.footer.groups[group].bounds, &chunk.zone)
             && bounds != zone
         {
-            let why = Why::Misplaced { rule: "the bounds of a row group are the zone of its sort key" };
-            part.faults.push(fault(region, "sort_bounds", chunk.offset, 0, why));
+            let reason =
+                Reason::Unexpected { rule: "the bounds of a row group are the zone of its sort key" };
+            part.faults.push(fault(region, "sort_bounds", chunk.offset, 0, reason));
         }
         part
     }
@@ -230,11 +231,11 @@ impl Inner {
     }
 
     /// A bloom filter.
-    pub(crate) fn bloom(&self, index: usize) -> Result<Bloom, Fault> {
+    pub(crate) fn bloom(&self, index: usize) -> Result<Bloom, ErrorKind> {
         let region = Region::Bloom { index: number(index) };
         let Some(entry) = self.footer.indexes.get(index) else {
-            let why = Why::OutOfRange { found: index as u64, allowed: "the number of a bloom filter" };
-            return Err(fault(region, "bloom_ref", 0, 0, why));
+            let reason = Reason::OutOfRange { found: index as u64, allowed: "the number of a bloom filter" };
+            return Err(fault(region, "bloom_ref", 0, 0, reason));
         };
         let record = self.record(region, entry.offset, Kind::Index)?;
         Ok(Bloom::parse(region, record.span.start(), &record.stored)?)

@@ -1,7 +1,7 @@
 //! Variable-length fields over the checked cursor of the core.
 
 pub(crate) use tercet_codec::varint::put;
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use crate::region::Region;
 
@@ -25,8 +25,8 @@ impl<'a> Varints<'a> for Fields<'a, Region> {
         for index in 0..10u32 {
             let [byte] = self.array(field)?;
             if index == 9 && byte > 1 {
-                let why = Why::Overflow { what: "a number of more than ten bytes" };
-                return Err(self.fault(field, u64::from(index) + 1, why));
+                let reason = Reason::Overflow { what: "a number of more than ten bytes" };
+                return Err(self.fault(field, u64::from(index) + 1, reason));
             }
             value |= u64::from(byte & 0x7f) << (7 * index);
             if byte < 0x80 {
@@ -58,10 +58,10 @@ impl<'a> Varints<'a> for Fields<'a, Region> {
         match usize::try_from(count) {
             Ok(count) if count <= most => Ok(count),
             _ => {
-                let why =
-                    Why::OutOfRange { found: count, allowed: "at most what the bytes behind it can hold" };
+                let reason =
+                    Reason::OutOfRange { found: count, allowed: "at most what the bytes behind it can hold" };
                 let len = before.saturating_sub(self.remaining()) as u64;
-                Err(self.fault(field, len, why))
+                Err(self.fault(field, len, reason))
             }
         }
     }

@@ -9,11 +9,11 @@ mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use super::cursor::Varints as _;
 use super::ids::{Codec, Encoding, Role};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::region::Region;
 use crate::schema::{Field, Schema, Type};
 
@@ -217,12 +217,12 @@ type Parsed<T> = Result<T, Malformed<Region>>;
 
 impl Footer {
     /// Reads the footer, which starts at `base` in the file. Its checksum was compared before.
-    pub fn parse(bytes: &Bytes, base: u64) -> Result<Self, Fault> {
+    pub fn parse(bytes: &Bytes, base: u64) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(Region::Footer, base, bytes);
         let codec = fields.byte("footer_codec")?;
         if codec != 0 {
-            let why = Why::OutOfRange { found: codec.into(), allowed: "0 (not compressed)" };
-            return Err(fields.fault("footer_codec", 1, why).into());
+            let reason = Reason::OutOfRange { found: codec.into(), allowed: "0 (not compressed)" };
+            return Err(fields.fault("footer_codec", 1, reason).into());
         }
         // A footer can hold millions of tiny sections: only those that are read are kept.
         let mut sections: [Option<Fields<'_, Region>>; TAGS.len()] = Default::default();
@@ -240,8 +240,8 @@ impl Footer {
         }
         let mut found = |tag| sections[TAGS.iter().position(|known| *known == tag)?].take();
         let Some(mut section) = found(SCHEMA) else {
-            let why = Why::Misplaced { rule: "a footer has a schema section" };
-            return Err(fields.fault("schema", 0, why).into());
+            let reason = Reason::Unexpected { rule: "a footer has a schema section" };
+            return Err(fields.fault("schema", 0, reason).into());
         };
         let schema = schema(&mut section)?;
         let groups = match found(GROUPS) {
@@ -275,7 +275,7 @@ impl Footer {
     }
 }
 
-fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, Fault> {
+fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, ErrorKind> {
     let count = fields.count("field_count", 4)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -296,8 +296,8 @@ fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, Fault> {
 
 fn kind(fields: &mut Fields<'_, Region>, field: &'static str) -> Parsed<Type> {
     let id = fields.byte(field)?;
-    let why = Why::OutOfRange { found: id.into(), allowed: "the number of a type, 0 to 15" };
-    Type::from_id(id).ok_or_else(|| fields.fault(field, 1, why))
+    let reason = Reason::OutOfRange { found: id.into(), allowed: "the number of a type, 0 to 15" };
+    Type::from_id(id).ok_or_else(|| fields.fault(field, 1, reason))
 }
 
 fn zone(fields: &mut Fields<'_, Region>, footer: &Bytes, names: [&'static str; 2]) -> Parsed<Zone> {
@@ -321,13 +321,13 @@ fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> P
         let len = fields.position() - before;
         let because = "the rows of the groups before";
         if first_row != next_row {
-            let why = Why::Disagrees { found: first_row, expected: next_row, because };
-            return Err(fields.fault("first_row", len, why));
+            let reason = Reason::Mismatch { found: first_row, expected: next_row, because };
+            return Err(fields.fault("first_row", len, reason));
         }
         let rows = fields.uvarint("num_rows")?;
         next_row = first_row
             .checked_add(rows)
-            .ok_or_else(|| fields.fault("num_rows", 1, Why::Overflow { what: "the sum of the rows" }))?;
+            .ok_or_else(|| fields.fault("num_rows", 1, Reason::Overflow { what: "the sum of the rows" }))?;
         let total_bytes = fields.uvarint("total_bytes")?;
         let flags = fields.byte("group_flags")?;
         let bounds =
@@ -342,28 +342,29 @@ fn chunks(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema, rows
     let count = fields.count("chunk_count", 10)?;
     if count != schema.len() {
         let because = "the number of columns";
-        let why = Why::Disagrees { found: count as u64, expected: schema.len() as u64, because };
-        return Err(fields.fault("chunk_count", 1, why));
+        let reason = Reason::Mismatch { found: count as u64, expected: schema.len() as u64, because };
+        return Err(fields.fault("chunk_count", 1, reason));
     }
     let mut out = Vec::with_capacity(count);
     for index in 0..count as u64 {
         let column = fields.uvarint("column_id")?;
         if column != index {
-            let why = Why::Disagrees { found: column, expected: index, because: "the order of the columns" };
-            return Err(fields.fault("column_id", 1, why));
+            let reason =
+                Reason::Mismatch { found: column, expected: index, because: "the order of the columns" };
+            return Err(fields.fault("column_id", 1, reason));
         }
         let offset = fields.uvarint("first_page_offset")?;
         let stored_bytes = fields.uvarint("total_compressed")?;
         let raw_bytes = fields.uvarint("total_uncompressed")?;
         let values = fields.uvarint("num_values")?;
         if values != rows {
-            let why = Why::Disagrees { found: values, expected: rows, because: "the rows of the group" };
-            return Err(fields.fault("num_values", 1, why));
+            let reason = Reason::Mismatch { found: values, expected: rows, because: "the rows of the group" };
+            return Err(fields.fault("num_values", 1, reason));
         }
         let nulls = fields.uvarint("null_count")?;
         if nulls > values {
-            let why = Why::OutOfRange { found: nulls, allowed: "at most the number of rows" };
-            return Err(fields.fault("null_count", 1, why));
+            let reason = Reason::OutOfRange { found: nulls, allowed: "at most the number of rows" };
+            return Err(fields.fault("null_count", 1, reason));
         }
         let pages = fields.uvarint("num_pages")?;
         let encoding = Encoding::from_id(fields.byte("encoding")?);
@@ -475,8 +476,8 @@ fn statistics(fields: &mut Fields<'_, Region>) -> Parsed<Statistics> {
 fn features(fields: &mut Fields<'_, Region>) -> Parsed<Features> {
     let version = fields.byte("version")?;
     if version == 0 {
-        let why = Why::OutOfRange { found: 0, allowed: "1 or more" };
-        return Err(fields.fault("version", 1, why));
+        let reason = Reason::OutOfRange { found: 0, allowed: "1 or more" };
+        return Err(fields.fault("version", 1, reason));
     }
     let requires = fields.uvarint("requires")?;
     let offers = fields.uvarint("offers")?;
@@ -488,8 +489,8 @@ fn features(fields: &mut Fields<'_, Region>) -> Parsed<Features> {
         let role = Role::from_id(fields.byte("role")?);
         let dictionary = fields.uvarint("dict_index")?;
         if !seen.insert((column, role.id())) {
-            let why = Why::Misplaced { rule: "a column has one dictionary for each role" };
-            return Err(fields.fault("role", 1, why));
+            let reason = Reason::Unexpected { rule: "a column has one dictionary for each role" };
+            return Err(fields.fault("role", 1, reason));
         }
         resources.push(Resource { column, role, dictionary });
     }

@@ -1,11 +1,11 @@
 //! The first 64 bytes of a file.
 
 use tercet_core::checksum::{Mismatch, crc32c};
-use tercet_core::{Fields, Malformed, Span, Why};
+use tercet_core::{Fields, Malformed, Reason, Span};
 
 use super::cursor::Varints as _;
 use super::ids::Codec;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::region::Region;
 
 /// The bytes of the header.
@@ -43,22 +43,22 @@ pub struct Header {
 
 impl Header {
     /// Reads and checks the header.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(Region::Header, 0, bytes);
         fields.magic("magic", MAGIC)?;
         let mut after = fields.clone();
         let covered = &bytes[..bytes.len().min(60)];
         after.skip("fields", 56)?;
         let stored = after.u32_le("header_crc")?;
-        Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| Fault::Checksum {
+        Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| ErrorKind::Checksum {
             region: Region::Header,
             span: Span::first(60),
             mismatch,
         })?;
         let major = fields.u16_le("major_version")?;
         if major != 1 {
-            let why = Why::UnknownVersion { found: major.into(), known: "1" };
-            return Err(fields.fault("major_version", 2, why).into());
+            let reason = Reason::UnknownVersion { found: major.into(), known: "1" };
+            return Err(fields.fault("major_version", 2, reason).into());
         }
         Ok(Self::fields(major, &mut fields)?)
     }

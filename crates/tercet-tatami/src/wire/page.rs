@@ -5,7 +5,7 @@ use tercet_core::{Fields, Malformed, Span};
 
 use super::cursor::Varints as _;
 use super::ids::{Codec, Encoding, Kind, MARK, page_flags};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::region::Region;
 
 /// The bytes of a record header.
@@ -40,14 +40,14 @@ pub struct PageHeader {
 
 impl PageHeader {
     /// Reads a header that lies at `offset`; with `guarded` its own checksum is compared first.
-    pub fn parse(region: Region, offset: u64, bytes: &[u8], guarded: bool) -> Result<Self, Fault> {
+    pub fn parse(region: Region, offset: u64, bytes: &[u8], guarded: bool) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(region, offset, bytes);
         let mut after = fields.clone();
         after.skip("header", 28)?;
         let stored = after.u32_le("header_crc")?;
         if guarded {
             let covered = &bytes[..bytes.len().min(28)];
-            Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| Fault::Checksum {
+            Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| ErrorKind::Checksum {
                 region,
                 span: Span::at(offset, 28).unwrap_or(Span::empty(offset)),
                 mismatch,

@@ -16,7 +16,7 @@ use super::spool::Spool;
 use super::write_fault;
 use crate::blob::run;
 use crate::column::Column;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::wire::footer::Run;
 use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind};
 use crate::wire::page::PageHeader;
@@ -101,7 +101,7 @@ impl BlobRuns {
     }
 
     /// Takes the present values of some rows.
-    pub(super) fn extend(&mut self, column: &Column, rows: Range<usize>) -> Result<(), Fault> {
+    pub(super) fn extend(&mut self, column: &Column, rows: Range<usize>) -> Result<(), ErrorKind> {
         let crate::column::Values::Bytes(values) = &column.values else { return Ok(()) };
         for row in rows.filter(|row| column.is_present(*row)) {
             let value = values.get(row);
@@ -128,7 +128,7 @@ impl BlobRuns {
     }
 
     /// Writes the last runs.
-    pub(super) fn finish(mut self) -> Result<Blobs, Fault> {
+    pub(super) fn finish(mut self) -> Result<Blobs, ErrorKind> {
         if !self.open.lengths.is_empty() {
             self.close();
         }
@@ -156,7 +156,7 @@ impl BlobRuns {
     }
 
     /// Compresses the runs that are complete.
-    fn work_off(&mut self) -> Result<(), Fault> {
+    fn work_off(&mut self) -> Result<(), ErrorKind> {
         let runs = std::mem::take(&mut self.closed);
         let stored = if self.decided || runs.is_empty() {
             self.compress(&runs, self.dictionary.as_ref())?
@@ -185,7 +185,7 @@ impl BlobRuns {
         &self,
         runs: &[R],
         dictionary: Option<&Dictionary>,
-    ) -> Result<Vec<Stored>, Fault> {
+    ) -> Result<Vec<Stored>, ErrorKind> {
         runs.par_iter()
             .map(|values| {
                 let payload = values.borrow().payload();
@@ -197,7 +197,7 @@ impl BlobRuns {
     }
 
     /// The dictionary that makes the runs at hand shortest, if one does, and those runs.
-    fn decide(&self, runs: &[Values]) -> Result<(Option<Dictionary>, Vec<Stored>), Fault> {
+    fn decide(&self, runs: &[Values]) -> Result<(Option<Dictionary>, Vec<Stored>), ErrorKind> {
         let mut best = (None, self.compress(runs, None)?);
         let raw: usize = best.1.iter().map(|run| run.raw_bytes).sum();
         let mut least = total(&best.1);
@@ -240,7 +240,7 @@ impl BlobRuns {
         Ok(best)
     }
 
-    fn push(&mut self, run: &Values, stored: &Stored) -> Result<(), Fault> {
+    fn push(&mut self, run: &Values, stored: &Stored) -> Result<(), ErrorKind> {
         let short = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let codec = if self.dictionary.is_some() { Codec::ZstdDict } else { self.compressor.codec };
         let header = PageHeader {

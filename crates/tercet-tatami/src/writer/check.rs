@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::column::{Bitmap, Column, Lists, Strings, Values};
-use crate::fault::BatchError;
+use crate::error::BatchError;
 use crate::scalar::Scalar;
 use crate::schema::{Field, Schema, Type};
 

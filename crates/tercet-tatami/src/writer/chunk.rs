@@ -9,7 +9,7 @@ use tercet_core::checksum::crc32c;
 use super::WriterOptions;
 use super::compress::{Choice, Compressor};
 use crate::column::{Column, Values};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::page::bounds;
 use crate::page::encode::{self, Encoded, Number, Tools};
 use crate::prune::bloom;
@@ -74,11 +74,11 @@ impl ColumnWriter {
         column: &Column,
         cuts: &[Range<usize>],
         options: &WriterOptions,
-    ) -> Result<Vec<Page>, Fault> {
+    ) -> Result<Vec<Page>, ErrorKind> {
         let encoded = cuts
             .iter()
             .map(|rows| encode::page(&self.field, column, rows.clone(), &mut self.tools))
-            .collect::<Result<Vec<_>, Fault>>()?;
+            .collect::<Result<Vec<_>, ErrorKind>>()?;
         let compressor = Compressor::new(options);
         let dictionary = match &self.page_dictionary {
             PageDictionary::Kept { dictionary, .. } => Some(dictionary),
@@ -178,7 +178,7 @@ fn compress(
     compressor: Compressor,
     pages: &[Encoded],
     dictionary: Option<&Dictionary>,
-) -> Result<Vec<Choice>, Fault> {
+) -> Result<Vec<Choice>, ErrorKind> {
     pages.par_iter().map(|page| compressor.payload(&page.payload, dictionary)).collect()
 }
 
@@ -187,7 +187,7 @@ fn try_dictionary(
     compressor: Compressor,
     pages: &[Encoded],
     without: &[Choice],
-) -> Result<Option<(Dictionary, Vec<Choice>)>, Fault> {
+) -> Result<Option<(Dictionary, Vec<Choice>)>, ErrorKind> {
     let payloads: Vec<&[u8]> =
         pages.iter().map(|page| &page.payload[..]).filter(|payload| !payload.is_empty()).collect();
     let raw: usize = payloads.iter().map(|payload| payload.len()).sum();

@@ -9,7 +9,7 @@ use tercet_core::checksum::crc32c;
 use super::chunk::{ColumnWriter, PageDictionary};
 use super::compress::Compressor;
 use super::{Writer, Written, write_fault};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::page::encode::ValueDictionary;
 use crate::schema::Type;
 use crate::search::{self, inverted::Part};
@@ -27,7 +27,7 @@ const VERSION: (u16, u16) = (1, 1);
 const CRC32C: u8 = 1;
 
 /// Completes a file whose groups are all written.
-pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, Fault> {
+pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, ErrorKind> {
     let mut features = Features { offers: offers::HEADER_SUMS | offers::FLOAT_ZONES, ..Features::default() };
     let mut dictionaries = Vec::new();
     let blobs = writer.put_blobs(&mut dictionaries, &mut features)?;
@@ -55,7 +55,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, 
     let footer_offset = writer.at;
     let bytes = footer.to_bytes();
     let len = u32::try_from(bytes.len())
-        .map_err(|_| Fault::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
+        .map_err(|_| ErrorKind::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
     writer.write(&bytes)?;
     writer.write(&len.to_le_bytes())?;
     writer.write(&crc32c(&bytes).to_le_bytes())?;
@@ -74,7 +74,7 @@ impl<S: Sink> Writer<S> {
         &mut self,
         dictionaries: &mut Vec<DictionaryEntry>,
         features: &mut Features,
-    ) -> Result<Vec<BlobColumn>, Fault> {
+    ) -> Result<Vec<BlobColumn>, ErrorKind> {
         let mut out = Vec::new();
         let mut kept = Vec::new();
         for blobs in std::mem::take(&mut self.blobs) {
@@ -106,7 +106,7 @@ impl<S: Sink> Writer<S> {
         &mut self,
         dictionaries: &mut Vec<DictionaryEntry>,
         features: &mut Features,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         for column in 0..self.columns.len() {
             for (role, kind, payload) in resources(&self.columns[column]) {
                 let dictionary = self.put_dictionary(kind, &payload, dictionaries)?;
@@ -122,7 +122,7 @@ impl<S: Sink> Writer<S> {
         kind: DictionaryKind,
         payload: &[u8],
         dictionaries: &mut Vec<DictionaryEntry>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, ErrorKind> {
         let (codec, stored) = Compressor::new(&self.options).record(payload)?;
         let short = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         let header = PageHeader {
@@ -146,7 +146,7 @@ impl<S: Sink> Writer<S> {
         Ok(dictionaries.len() as u64)
     }
 
-    fn put_filters(&mut self) -> Result<(), Fault> {
+    fn put_filters(&mut self) -> Result<(), ErrorKind> {
         let start = self.at;
         let spool = std::mem::replace(&mut self.blooms, super::Spool::new(None));
         self.at += spool.copy_to(&mut self.sink).map_err(write_fault)?;
@@ -155,9 +155,9 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes the records of the inverted region.
-    fn put_inverted(&mut self, inverted: search::inverted::Inverted) -> Result<Inverted, Fault> {
+    fn put_inverted(&mut self, inverted: search::inverted::Inverted) -> Result<Inverted, ErrorKind> {
         if inverted.documents > self.rows {
-            return Err(Fault::Write(std::io::Error::other("words of documents that are not there")));
+            return Err(ErrorKind::Write(std::io::Error::other("words of documents that are not there")));
         }
         let (term_dict_offset, term_dict_length) = self.put_index(inverted.words)?;
         let (postings_offset, postings_length) = self.put_index(inverted.postings)?;
@@ -181,11 +181,11 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes an index record, and says where it is and how long its payload.
-    fn put_index(&mut self, payload: Part) -> Result<(u64, u64), Fault> {
+    fn put_index(&mut self, payload: Part) -> Result<(u64, u64), ErrorKind> {
         let (offset, len) = (self.at, payload.len());
         let Ok(bytes) = u32::try_from(len) else {
             let error = std::io::Error::other("a record of the inverted region has 4 GiB or more");
-            return Err(Fault::Write(error));
+            return Err(ErrorKind::Write(error));
         };
         let header = PageHeader {
             kind: Kind::Index,

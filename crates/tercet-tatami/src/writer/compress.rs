@@ -4,7 +4,7 @@ use tercet_codec::bytes::zstd::Dictionary;
 use tercet_codec::bytes::{lz4, zstd};
 
 use super::WriterOptions;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::wire::ids::Codec;
 
 /// A page of the native profile is stored as it is unless compression takes this much of it away: reading it back costs
@@ -41,7 +41,11 @@ impl Compressor {
     }
 
     /// The shortest way of storing a payload, with a dictionary if there is one.
-    pub(crate) fn payload(self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Choice, Fault> {
+    pub(crate) fn payload(
+        self,
+        payload: &[u8],
+        dictionary: Option<&Dictionary>,
+    ) -> Result<Choice, ErrorKind> {
         let stays = Choice { codec: Codec::None, bytes: None };
         if self.codec == Codec::None || self.native && payload.is_empty() {
             return Ok(stays);
@@ -67,7 +71,7 @@ impl Compressor {
     }
 
     /// A run of blob values. All runs of a column have one codec, so that none stays as it is.
-    pub(super) fn run(self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Vec<u8>, Fault> {
+    pub(super) fn run(self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Vec<u8>, ErrorKind> {
         let mut out = Vec::new();
         match (self.codec, dictionary) {
             (Codec::None, _) => out.extend_from_slice(payload),
@@ -79,7 +83,7 @@ impl Compressor {
     }
 
     /// A dictionary record: compressed whatever the codec of the pages is, so that all readers find it as they expect.
-    pub(super) fn record(self, payload: &[u8]) -> Result<(Codec, Vec<u8>), Fault> {
+    pub(super) fn record(self, payload: &[u8]) -> Result<(Codec, Vec<u8>), ErrorKind> {
         if !zstd::is_built_in() {
             return Ok((Codec::None, payload.to_vec()));
         }

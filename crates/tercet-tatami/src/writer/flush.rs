@@ -10,7 +10,7 @@ use super::chunk::{self, Page};
 use super::group::{self, Group};
 use super::{Profile, Writer, write_fault};
 use crate::column::Column;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::page::encode::widen;
 use crate::prune::key::{PageBounds, PageIndex};
 use crate::schema::{Field, Schema, Type};
@@ -27,7 +27,7 @@ const WINDOW_BYTES: u64 = 32 << 20;
 
 impl<S: Sink> Writer<S> {
     /// Writes the group that waits.
-    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+    pub(super) fn flush(&mut self) -> Result<(), ErrorKind> {
         let mut group = std::mem::replace(&mut self.group, Group::new(&self.schema));
         if group.rows == 0 {
             return Ok(());
@@ -62,7 +62,7 @@ impl<S: Sink> Writer<S> {
         window: Range<usize>,
         columns: &[Column],
         chunks: &mut Vec<footer::Chunk>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let options = self.options.clone();
         let cuts: Vec<Vec<Range<usize>>> = self.columns[window.clone()]
             .iter()
@@ -90,7 +90,7 @@ impl<S: Sink> Writer<S> {
             .par_iter_mut()
             .zip(columns.par_iter().zip(&cuts))
             .map(|(writer, (column, cuts))| writer.pages(column, cuts, &options))
-            .collect::<Result<_, Fault>>()?;
+            .collect::<Result<_, ErrorKind>>()?;
         for ((index, pages), filter) in window.zip(made).zip(filters) {
             let mut chunk = ChunkSoFar::new(self.at, self.columns[index].field.scalar());
             self.write_pages(pages, &mut chunk)?;
@@ -99,7 +99,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut ChunkSoFar) -> Result<(), Fault> {
+    fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut ChunkSoFar) -> Result<(), ErrorKind> {
         for page in pages {
             chunk.add(&page, self.at);
             self.write(&page.header.to_bytes())?;
@@ -115,7 +115,7 @@ impl<S: Sink> Writer<S> {
         chunk: ChunkSoFar,
         filter: Option<Vec<u8>>,
         chunks: &mut Vec<footer::Chunk>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let mut entry = chunk.entry;
         self.totals.raw += entry.raw_bytes;
         self.totals.stored += entry.stored_bytes;

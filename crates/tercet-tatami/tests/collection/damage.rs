@@ -5,7 +5,7 @@ use std::fs;
 use tercet_core::{Class, Diagnose as _};
 use tercet_tatami::collection::log::{self, Record, Replay};
 use tercet_tatami::collection::{MANIFEST, Member, Oddity};
-use tercet_tatami::{Collection, Fault, File};
+use tercet_tatami::{Collection, ErrorKind, File};
 use tercet_testkit::damage::{for_each_flip, truncations};
 
 use crate::{three, write};
@@ -70,7 +70,7 @@ fn every_flipped_byte_is_an_error_or_a_torn_tail_that_is_told() {
         } else if flip.offset < last {
             // Intact records follow: they must not be lost.
             let error = replayed.unwrap_err();
-            assert!(matches!(error, Fault::ManifestDamaged { .. }), "{error}");
+            assert!(matches!(error, ErrorKind::ManifestDamaged { .. }), "{error}");
             assert_eq!(error.class(), Class::Corrupt);
             let hit = ends.iter().filter(|end| **end <= flip.offset).count();
             let saved = log::salvage(damaged).unwrap();
@@ -141,7 +141,7 @@ fn what_was_changed_behind_the_manifest_is_refused() {
     write(&files[1], &[(1, None), (2, Some("new"))]);
     let scanned = collection.scan().batches().unwrap().collect::<Result<Vec<_>, _>>();
     let error = scanned.unwrap_err();
-    assert!(matches!(error.fault(), Fault::MemberChanged { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::MemberChanged { .. }), "{error}");
     assert_eq!(error.class(), Class::Corrupt);
     assert!(error.to_string().contains("b.tatami"), "{error}");
     assert!(collection.scan().count().is_err());
@@ -183,7 +183,7 @@ fn paths_do_not_leave_the_folder() {
     let mut collection = Collection::open(&inside).unwrap();
     for outside in [files[0].clone(), inside.join("../a.tatami")] {
         let error = collection.add(&[outside]).unwrap_err();
-        assert!(matches!(error.fault(), Fault::Outside { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Outside { .. }), "{error}");
     }
     assert!(!inside.join(MANIFEST).exists());
     // A manifest that was made to harm.
@@ -195,7 +195,7 @@ fn paths_do_not_leave_the_folder() {
         fs::write(inside.join(MANIFEST), &bytes).unwrap();
         let mut collection = Collection::open(&inside).unwrap();
         let error = collection.open_member(&collection.members()[0]).unwrap_err();
-        assert!(matches!(error.fault(), Fault::Outside { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Outside { .. }), "{error}");
         assert!(collection.scan().count().is_err());
         // It can be left out.
         collection.remove(&[path]).unwrap();
@@ -230,7 +230,7 @@ fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
     let mut collection = Collection::open(folder.path()).unwrap();
     collection.add(&[&path]).unwrap();
     let error = collection.add(&[&copy]).unwrap_err();
-    assert!(matches!(error.fault(), Fault::SameIdentity { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::SameIdentity { .. }), "{error}");
     assert_eq!(collection.rows(), 2);
     // A file that was moved is the same file.
     fs::remove_file(&path).unwrap();

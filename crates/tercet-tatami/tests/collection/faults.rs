@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_tatami::collection::MANIFEST;
-use tercet_tatami::{Collection, Error, OpenOptions};
+use tercet_tatami::{Collection, Error, ReadOptions};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::powercut::for_each_cut;
 
@@ -23,7 +23,7 @@ fn prepare(folder: &Path, names: &[&str], added: usize) {
 }
 
 fn open(disk: Arc<dyn Disk>, folder: &Path) -> Collection {
-    Collection::open_on(disk, folder, OpenOptions::new()).unwrap()
+    Collection::open_on(disk, folder, ReadOptions::new()).unwrap()
 }
 
 fn live(folder: &Path) -> Vec<String> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tercet_tatami::collection::log;
 use tercet_tatami::collection::{MANIFEST, Member, Oddity};
 use tercet_tatami::predicate::{Expr, Literal, Test};
-use tercet_tatami::{Collection, Fault, File, Scalar};
+use tercet_tatami::{Collection, ErrorKind, File, Scalar};
 
 fn golden() -> Option<(PathBuf, Value)> {
     let folder = tercet_testkit::golden("tatami")?;
@@ -89,7 +89,7 @@ fn variants_have_the_members_of_the_reference_or_are_reported() {
         let replayed = log::replay(&bytes);
         if name.contains("mid_flip") {
             // The reference loses every record behind the damaged one without a word.
-            assert!(matches!(replayed, Err(Fault::ManifestDamaged { .. })), "{name}");
+            assert!(matches!(replayed, Err(ErrorKind::ManifestDamaged { .. })), "{name}");
             let saved = log::salvage(&bytes).unwrap();
             assert!(saved.odd.iter().any(|odd| matches!(odd, Oddity::Damaged { .. })));
             assert_eq!(paths(&saved.members), ["part-0.tatami", "part-1.tatami", "part-3.tatami"]);
@@ -175,7 +175,7 @@ fn keys_are_found_where_the_reference_finds_them() {
         let key = lookup["key"].as_str().unwrap();
         if lookup["error"].is_string() {
             let error = collection.lookup(&Scalar::Int32(4)).unwrap_err();
-            assert!(matches!(error.fault(), Fault::KeyType { .. }), "{error}");
+            assert!(matches!(error.kind(), ErrorKind::KeyType { .. }), "{error}");
             continue;
         }
         let found = collection.lookup(&collection.parse_key(key).unwrap()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_tatami::predicate::Expr;
 use tercet_tatami::{Collection, File, Scalar, WriterOptions};
 
@@ -162,7 +162,7 @@ fn merged_members_have_the_rows_in_the_order_of_the_key() {
     collection.add(&[path("x"), path("y"), path("z")]).unwrap();
     let mut expected = rows(&collection);
     expected.sort_by_key(|row| row.0);
-    let member = collection.merge(&["x", "y", "z"], &path("all"), WriterOptions::new(), &Silent).unwrap();
+    let member = collection.merge(&["x", "y", "z"], &path("all"), WriterOptions::new(), &NoProgress).unwrap();
     assert_eq!((member.path.as_str(), member.rows), ("all", 57));
     let again = Collection::open(folder.path()).unwrap();
     assert_eq!(again.members(), [member]);

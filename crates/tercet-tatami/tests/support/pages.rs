@@ -7,7 +7,7 @@ use tercet_core::source::Memory;
 use tercet_tatami::wire::footer::Chunk;
 use tercet_tatami::wire::ids::{Codec, page_flags};
 use tercet_tatami::wire::page::{HEADER_LEN, PageHeader};
-use tercet_tatami::{File, OpenOptions, Region};
+use tercet_tatami::{File, ReadOptions, Region};
 
 /// A file in memory, and its bytes.
 pub(crate) struct Bytes {
@@ -25,7 +25,7 @@ pub(crate) struct Record {
 impl Bytes {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         let source = Arc::new(Memory::new("test", bytes.clone()));
-        let file = File::from_source(source, OpenOptions::new()).unwrap();
+        let file = File::from_source(source, ReadOptions::new()).unwrap();
         Self { bytes, file }
     }
 

@@ -111,7 +111,7 @@ impl Answer {
     /// Sends it, or what a fault makes of it; answers whether the connection goes on.
     pub(super) fn send(&self, out: &mut impl Write, faults: &[Fault]) -> io::Result<bool> {
         let has = |fault: &Fault| faults.contains(fault);
-        if has(&Fault::Closed) || has(&Fault::Silent) {
+        if has(&Fault::Closed) || has(&Fault::NoProgress) {
             return Ok(false);
         }
         write!(out, "HTTP/1.1 {} Answer\r\n", self.status)?;

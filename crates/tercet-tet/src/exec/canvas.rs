@@ -16,7 +16,7 @@ use super::drive::as_values;
 use super::job::Job;
 use super::number::Number;
 use super::predicate::Predicate;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::grid::Grid;
 use crate::query::resolved::Role;
 use crate::read::{Band, bands};
@@ -130,7 +130,7 @@ impl<'a> Canvas<'a> {
         blank: T,
         (part, origin): (&Selection, &[u64]),
         out: &mut [u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let resolved = self.job.resolved;
         let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fill));
         let brush = Brush { arch: Arch::new(), kernel, predicate: predicate.as_ref(), blank };
@@ -174,7 +174,7 @@ impl<'a> Canvas<'a> {
         place: &Place<'_>,
         tiles: &[Coordinates],
         out: &mut [T],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let grid = &self.job.plan.grid;
         let axis = place.counts.iter().position(|&count| count > 1).unwrap_or(0);
         let row: u64 = place.counts[axis + 1..].iter().product();
@@ -185,8 +185,11 @@ impl<'a> Canvas<'a> {
         let tile_bytes = tiles.first().map_or(1, |tile| grid.tile_bytes(&tile[..grid.rank()])).max(1);
         let batch = usize::try_from((BATCH_BYTES / tile_bytes).max(threads)).unwrap_or(usize::MAX);
         for tiles in tiles.chunks(batch) {
-            let loaded: Vec<Option<Loaded<T>>> =
-                tiles.par_iter().with_max_len(1).map(|tile| self.load(tile)).collect::<Result<_, Fault>>()?;
+            let loaded: Vec<Option<Loaded<T>>> = tiles
+                .par_iter()
+                .with_max_len(1)
+                .map(|tile| self.load(tile))
+                .collect::<Result<_, ErrorKind>>()?;
             let pieces: Vec<(u64, &mut [T])> =
                 (0..).step_by(usize_of(rows)).zip(out.chunks_mut(piece_len)).collect();
             self.spread(pieces, |scratch, (first, out)| {
@@ -204,8 +207,8 @@ impl<'a> Canvas<'a> {
     fn spread<T: Number, I: Send>(
         &self,
         tasks: Vec<I>,
-        work: impl Fn(&mut Vec<T>, I) -> Result<(), Fault> + Sync + Send,
-    ) -> Result<(), Fault> {
+        work: impl Fn(&mut Vec<T>, I) -> Result<(), ErrorKind> + Sync + Send,
+    ) -> Result<(), ErrorKind> {
         if self.job.parallel && tasks.len() > 1 {
             return tasks.into_par_iter().with_max_len(1).try_for_each_init(Vec::new, work);
         }
@@ -214,11 +217,11 @@ impl<'a> Canvas<'a> {
     }
 
     /// The values of a chunk; `None` if the plan leaves it out because no cell of it counts.
-    fn load<T: Number>(&self, tile: &Coordinates) -> Result<Option<Loaded<T>>, Fault> {
+    fn load<T: Number>(&self, tile: &Coordinates) -> Result<Option<Loaded<T>>, ErrorKind> {
         Ok(self.fetch(tile)?.map(Loaded::new))
     }
 
-    fn fetch(&self, tile: &Coordinates) -> Result<Option<Bytes>, Fault> {
+    fn fetch(&self, tile: &Coordinates) -> Result<Option<Bytes>, ErrorKind> {
         let (job, plan) = (self.job, self.job.plan);
         let number = plan.grid.linear(&tile[..plan.grid.rank()]);
         let Some(number) = number.and_then(|number| self.linear.binary_search(&number).ok()) else {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
 use tercet_core::{ByteSource as _, checksum, with_element};
 
@@ -18,7 +18,7 @@ use super::sizes::{CACHED, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
 use super::task::{Geometry, Task, Unit, tasks, to_usize};
 use super::walk::walk;
 use super::{memory, rolling, scan};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::plan::PlannedChunk;
 use crate::query::resolved::{Groups, Padding, Role, Rolling};
 use crate::stats::Stats;
@@ -34,7 +34,7 @@ pub(crate) struct Folded {
 }
 
 /// Folds what a job's plan selects into the output cells that the roles of the axes make.
-pub(crate) fn fold<F: Fold>(job: &Job<'_>, fold: &F, roles: &[Role]) -> Result<Folded, Fault> {
+pub(crate) fn fold<F: Fold>(job: &Job<'_>, fold: &F, roles: &[Role]) -> Result<Folded, ErrorKind> {
     let mut folded = with_element!(job.plan.grid.dtype(), |T| Run::<T, F>::new(job, fold, roles).all())?;
     let chosen = job.resolved.filter.is_some() || job.resolved.positions.is_some();
     if let Some(least) = least_count(roles).filter(|_| chosen) {
@@ -115,7 +115,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         Self { job, fold, geometry, predicate, statistics, verified, pieces: Mutex::default() }
     }
 
-    fn all(self) -> Result<Folded, Fault> {
+    fn all(self) -> Result<Folded, ErrorKind> {
         let shape = self.job.plan.selection.shape();
         let roles = self.geometry.roles;
         let output: Vec<u64> =
@@ -123,7 +123,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         let width = self.fold.width();
         let cells = output.iter().try_fold(width as u64, |cells, &extent| cells.checked_mul(extent));
         let bytes = cells.and_then(|cells| cells.checked_mul(8)).unwrap_or(u64::MAX);
-        let bytes = within("the result", bytes, self.job.dataset.file.options.limits.array_bytes)?;
+        let bytes = check_limit("the result", bytes, self.job.dataset.file.options.limits.array_bytes)?;
         memory::must_be_there(bytes as u64)?;
         let mut values: Vec<f64> = Vec::new();
         values.try_reserve_exact(bytes / 8).map_err(|_| OutOfMemory { bytes })?;
@@ -143,7 +143,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         Ok(Folded { values, elements: entered.iter().sum() })
     }
 
-    fn task(&self, task: &Task, split: bool, output: &Mutex<Vec<f64>>) -> Result<u64, Fault> {
+    fn task(&self, task: &Task, split: bool, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
         let geometry = &self.geometry;
         let block = geometry.block(task);
         let zero_copy = self.job.dataset.file.source.is_zero_copy();
@@ -180,7 +180,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         unit: &Unit,
         cells: &mut F::Cells<T>,
         scratch: &mut Scratch<T>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, ErrorKind> {
         self.job.progress.check()?;
         let chunk = &self.job.plan.chunks[unit.chunk];
         if let Some((cell, stats)) = self.stats(task, block, unit.chunk)? {
@@ -231,7 +231,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         chunk: &PlannedChunk,
         scratch: &mut Scratch<T>,
         visit: impl FnOnce(&[u8], &mut Vec<T>, &mut dyn FnMut(&[u8])),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let dataset = &self.job.dataset;
         let source = &dataset.file.source;
         let place = &chunk.place;
@@ -266,7 +266,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
             }
             return Ok(());
         }
-        let len = within("a chunk", place.raw_len, dataset.file.options.limits.chunk_bytes)?;
+        let len = check_limit("a chunk", place.raw_len, dataset.file.options.limits.chunk_bytes)?;
         let mut room = std::mem::take(&mut scratch.bytes);
         if room.len() < len.div_ceil(8) {
             room.try_reserve_exact(len.div_ceil(8)).map_err(|_| OutOfMemory { bytes: len })?;
@@ -281,7 +281,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
     }
 
     /// The statistics of a chunk and the cell that all of it goes into, if they can stand for its values.
-    fn stats(&self, task: &Task, block: &Block, chunk: usize) -> Result<Option<(usize, Stats)>, Fault> {
+    fn stats(&self, task: &Task, block: &Block, chunk: usize) -> Result<Option<(usize, Stats)>, ErrorKind> {
         if !self.statistics {
             return Ok(None);
         }
@@ -299,7 +299,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
     }
 
     /// Checks the chunks that were read in pieces, all of which must have been looked at.
-    fn check_pieces(&self) -> Result<(), Fault> {
+    fn check_pieces(&self) -> Result<(), ErrorKind> {
         let mut pieces =
             std::mem::take(&mut *self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         pieces.sort_by_key(|(chunk, range, _)| (*chunk, range.start));

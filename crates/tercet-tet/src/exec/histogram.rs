@@ -6,7 +6,7 @@ use super::fold::single::Single;
 use super::fold::{Block, Fold, Rows};
 use super::job::Job;
 use super::number::Number;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::resolved::Operation;
 
 /// Counts of all output cells.
@@ -28,7 +28,7 @@ pub(crate) fn histogram(
     operation: &Operation,
     bins: u32,
     range: Option<(f64, f64)>,
-) -> Result<Histogram, Fault> {
+) -> Result<Histogram, ErrorKind> {
     let ranges = match range {
         Some((min, max)) => vec![[min, max]],
         None => finite_ranges(job, operation)?,
@@ -40,7 +40,7 @@ pub(crate) fn histogram(
 }
 
 /// The range of the finite cells of each output cell; NaN where there is none.
-fn finite_ranges(job: &Job<'_>, operation: &Operation) -> Result<Vec<[f64; 2]>, Fault> {
+fn finite_ranges(job: &Job<'_>, operation: &Operation) -> Result<Vec<[f64; 2]>, ErrorKind> {
     let as_ranges = |values: &[f64]| values.as_chunks::<2>().0.to_vec();
     let ranges = as_ranges(&drive::fold(job, &Range, &operation.roles)?.values);
     if ranges.iter().flatten().any(|bound| bound.is_infinite()) {

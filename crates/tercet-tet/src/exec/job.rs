@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_core::Progress;
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Dataset;
 use crate::plan::{PlannedChunk, ReadPlan};
 use crate::query::resolved::Resolved;
@@ -35,7 +35,7 @@ pub(crate) struct Job<'a> {
 
 impl Job<'_> {
     /// The decoded bytes of a chunk of the plan, checked. A raw chunk of a mapped file is not copied.
-    pub(crate) fn tile(&self, number: usize) -> Result<Bytes, Fault> {
+    pub(crate) fn tile(&self, number: usize) -> Result<Bytes, ErrorKind> {
         self.progress.check()?;
         let chunk = &self.plan.chunks[number];
         let tile = &chunk.tile[..self.plan.grid.rank()];
@@ -50,7 +50,7 @@ impl Job<'_> {
     }
 
     /// The statistics of a chunk, checked, if the file has them.
-    pub(crate) fn stats(&self, chunk: &PlannedChunk) -> Result<Option<Stats>, Fault> {
+    pub(crate) fn stats(&self, chunk: &PlannedChunk) -> Result<Option<Stats>, ErrorKind> {
         let file = self.dataset.file;
         let Some(guard) = &file.guard else { return Ok(None) };
         let bytes = guard.row_stats(&file.source, chunk.place.row)?;
@@ -67,8 +67,8 @@ impl Job<'_> {
     pub(crate) fn each<I: Sync, R: Send>(
         &self,
         tasks: &[I],
-        work: impl Fn(&I) -> Result<R, Fault> + Sync + Send,
-    ) -> Result<Vec<R>, Fault> {
+        work: impl Fn(&I) -> Result<R, ErrorKind> + Sync + Send,
+    ) -> Result<Vec<R>, ErrorKind> {
         if self.parallel && tasks.len() > 1 {
             return tasks.par_iter().with_max_len(1).map(work).collect();
         }

@@ -3,7 +3,7 @@
 use tercet_core::{Element as _, with_element};
 
 use super::predicate::{Predicate, fill_value};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::file::Dataset;
 use crate::plan::{PlannedChunk, ReadPlan};
 use crate::query::resolved::{Filter, Positions, Resolved};
@@ -15,7 +15,7 @@ pub(crate) fn locate(
     dataset: &Dataset<'_>,
     resolved: &Resolved,
     statistics: bool,
-) -> Result<ReadPlan, Fault> {
+) -> Result<ReadPlan, ErrorKind> {
     let grid = dataset.checked_grid()?;
     let selection = &resolved.selection;
     dataset.check_touched(grid, selection)?;
@@ -61,7 +61,7 @@ fn leave_out(
     dataset: &Dataset<'_>,
     resolved: &Resolved,
     chunks: &mut Vec<PlannedChunk>,
-) -> Result<(u64, u64), Fault> {
+) -> Result<(u64, u64), ErrorKind> {
     let hints = Hints::of(dataset);
     let grid = dataset.checked_grid()?;
     let rank = grid.rank();
@@ -99,7 +99,7 @@ fn leave_out(
     Ok((by_zone, by_index))
 }
 
-fn stats(dataset: &Dataset<'_>, chunk: &PlannedChunk) -> Result<Option<Stats>, Fault> {
+fn stats(dataset: &Dataset<'_>, chunk: &PlannedChunk) -> Result<Option<Stats>, ErrorKind> {
     let file = dataset.file;
     let (Some(guard), Some(dtype)) = (&file.guard, dataset.dtype()) else { return Ok(None) };
     let bytes = guard.row_stats(&file.source, chunk.place.row)?;

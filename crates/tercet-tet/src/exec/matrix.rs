@@ -8,7 +8,7 @@ use super::job::Job;
 use super::number::Number;
 use super::simd::{Work, vectorized};
 use super::task::to_usize;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::resolved::Operation;
 
 /// A square of numbers, one for each pair of variables.
@@ -27,7 +27,7 @@ const BAND: u64 = if cfg!(test) { 256 } else { 8 << 20 };
 const SEGMENTS: usize = 8;
 
 /// Covariances of the variables, or their correlations. `operation` reduces the axis of the observations.
-pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) -> Result<Matrix, Fault> {
+pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) -> Result<Matrix, ErrorKind> {
     let axis = operation.axes.first().copied().unwrap_or(0);
     let axes = job.plan.selection.axes();
     let (observations, variables) = (axes[axis].count(), axes[1 - axis].count());
@@ -79,14 +79,14 @@ fn band_moments<T: Number>(
     axis: usize,
     (start, end): (u64, u64),
     order: usize,
-) -> Result<Moments, Fault> {
+) -> Result<Moments, ErrorKind> {
     let mut axes: Vec<AxisSlice> = job.plan.selection.axes().to_vec();
     axes[axis] = super::reach::clip(axes[axis], &(start..end));
     let grid = &job.plan.grid;
     let selection = Selection::new(axes, grid.shape())?;
     let rows = to_usize(end - start);
     let mut bytes = vec![0; rows * order * size_of::<T>()];
-    job.dataset.fill(grid, &selection, &mut bytes, &tercet_core::progress::Silent)?;
+    job.dataset.fill(grid, &selection, &mut bytes, &tercet_core::progress::NoProgress)?;
     let mut aligned = Vec::new();
     let values = as_values::<T>(&bytes, &mut aligned);
     // Observations one after the other.
@@ -100,7 +100,7 @@ fn band_moments<T: Number>(
     if let Some(at) = table.iter().position(|value| !value.is_finite()) {
         let (row, of) = (start + (at / order) as u64, (at % order) as u64);
         let position = if axis == 0 { [row, of] } else { [of, row] };
-        return Err(Fault::NotFinite { dataset: job.dataset.name().into(), position: position.into() });
+        return Err(ErrorKind::NotFinite { dataset: job.dataset.name().into(), position: position.into() });
     }
     Ok(Moments::of(table, order))
 }

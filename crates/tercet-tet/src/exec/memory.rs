@@ -1,6 +1,6 @@
 //! How much memory an execution may take.
 
-use tercet_core::limits::Exceeded;
+use tercet_core::limits::LimitExceeded;
 
 use crate::query::document::ExecutionOptions;
 use crate::wire::index::MemoryBudget;
@@ -48,10 +48,10 @@ const SMALL_RESULT: u64 = 256 << 20;
 
 /// Refuses a result that the machine has no memory for. Systems promise more than they have, and end the process that
 /// takes them at their word.
-pub(crate) fn must_be_there(bytes: u64) -> Result<(), Exceeded> {
+pub(crate) fn must_be_there(bytes: u64) -> Result<(), LimitExceeded> {
     match available().filter(|_| bytes > SMALL_RESULT) {
         Some(available) if bytes > available => {
-            Err(Exceeded { what: "the result", wanted: bytes, allowed: available })
+            Err(LimitExceeded { what: "the result", wanted: bytes, allowed: available })
         }
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ mod walk;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
 use tercet_core::with_element;
 
@@ -33,7 +33,7 @@ use super::job::Job;
 use super::predicate::fill_value;
 use super::reach::chunks_of;
 use super::task::to_usize;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Operation, Padding, Role, Rolling};
 use crate::wire::ids::Codec;
@@ -48,11 +48,11 @@ pub(crate) struct Ordered {
 }
 
 /// The quantile `q` of every output cell: position q·(n − 1) of its sorted values, with linear interpolation.
-pub(crate) fn quantile(job: &Job<'_>, operation: &Operation, q: f64) -> Result<Ordered, Fault> {
+pub(crate) fn quantile(job: &Job<'_>, operation: &Operation, q: f64) -> Result<Ordered, ErrorKind> {
     quantile_in(job, operation, q, &Room::of(job))
 }
 
-fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Result<Ordered, Fault> {
+fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Result<Ordered, ErrorKind> {
     with_element!(job.plan.grid.dtype(), |T| Run::<T>::new(job, &operation.roles, q, *room)?.all())
 }
 
@@ -111,7 +111,7 @@ struct Run<'a, T: Ordinal> {
 }
 
 impl<'a, T: Ordinal> Run<'a, T> {
-    fn new(job: &'a Job<'a>, roles: &'a [Role], q: f64, room: Room) -> Result<Self, Fault> {
+    fn new(job: &'a Job<'a>, roles: &'a [Role], q: f64, room: Room) -> Result<Self, ErrorKind> {
         let boxes = Boxes::new(job, roles);
         let padding = roles.iter().find_map(|role| match role {
             Role::Grouped(groups) => groups.padding,
@@ -125,11 +125,11 @@ impl<'a, T: Ordinal> Run<'a, T> {
         Ok(Self { walk: Walk::new(job), boxes, q, room, per_position, pad, min_count })
     }
 
-    fn all(mut self) -> Result<Ordered, Fault> {
+    fn all(mut self) -> Result<Ordered, ErrorKind> {
         let job = self.walk.job;
         let cells = self.boxes.output.iter().try_fold(8u64, |bytes, &extent| bytes.checked_mul(extent));
         let limit = job.dataset.file.options.limits.array_bytes;
-        let bytes = within("the result", cells.unwrap_or(u64::MAX), limit)?;
+        let bytes = check_limit("the result", cells.unwrap_or(u64::MAX), limit)?;
         let mut values: Vec<f64> = Vec::new();
         values.try_reserve_exact(bytes / 8).map_err(|_| OutOfMemory { bytes })?;
         values.resize(bytes / 8, f64::NAN);
@@ -156,7 +156,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
     }
 
     /// Every box with its keys in memory.
-    fn held(&self, output: &Mutex<Vec<f64>>) -> Result<u64, Fault> {
+    fn held(&self, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
         let numbers: Vec<usize> = (0..self.boxes.count()).collect();
         let entered = self.walk.job.each(&numbers, |&number| {
             let cells = self.boxes.cells(number);
@@ -184,7 +184,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         Ok(entered.iter().sum())
     }
 
-    fn gather(&self, region: &Region<'_>, columns: &mut Columns<T>) -> Result<(), Fault> {
+    fn gather(&self, region: &Region<'_>, columns: &mut Columns<T>) -> Result<(), ErrorKind> {
         let mut scratch = Scratch::default();
         for chunk in chunks_of(self.walk.job.plan, &region.ranges()) {
             self.walk.chunk(region, chunk, columns, &mut scratch)?;
@@ -237,7 +237,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
     }
 
     /// Every box by counting, one after the other: all threads work on each.
-    fn counted(&mut self, output: &Mutex<Vec<f64>>) -> Result<u64, Fault> {
+    fn counted(&mut self, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
         self.boxes.cut(Cost { key: 0, cell: 1, most: u128::from(self.room.cells) });
         let mut entered = 0;
         for number in 0..self.boxes.count() {
@@ -255,7 +255,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         pads: Option<&Pads<T::Key>>,
         block: &Block,
         output: &Mutex<Vec<f64>>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, ErrorKind> {
         self.walk.job.progress.check()?;
         let mut counted = counting::count(&self.walk, region, pads, self.q, self.room.collected)?;
         for (value, &real) in counted.values.iter_mut().zip(&counted.real) {
@@ -268,7 +268,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
     }
 
     /// Windows whose lines are in memory.
-    fn rolling(&self, axis: usize, rolling: &Rolling, output: &Mutex<Vec<f64>>) -> Result<u64, Fault> {
+    fn rolling(&self, axis: usize, rolling: &Rolling, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
         let extent = self.boxes.axes[axis].extent;
         let question = Question { q: self.q, pad: self.pad, min_count: self.min_count };
         let numbers: Vec<usize> = (0..self.boxes.count()).collect();
@@ -328,7 +328,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         axis: usize,
         rolling: &Rolling,
         output: &Mutex<Vec<f64>>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, ErrorKind> {
         let extent = self.boxes.axes[axis].extent;
         self.boxes.cut(Cost { key: 0, cell: 1, most: 1 });
         for number in 0..self.boxes.count() {
@@ -358,8 +358,8 @@ fn real(rolling: &Rolling, window: u64, extent: u64) -> Range<u64> {
 }
 
 /// The key of a padding value.
-fn pad_key<T: Ordinal>(value: Scalar) -> Result<T::Key, Fault> {
-    let unfit = || Fault::FillValue { dtype: T::DTYPE, fill: value.to_f64() };
+fn pad_key<T: Ordinal>(value: Scalar) -> Result<T::Key, ErrorKind> {
+    let unfit = || ErrorKind::FillValue { dtype: T::DTYPE, fill: value.to_f64() };
     fill_value::<T>(value).map(Ordinal::key).ok_or_else(unfit)
 }
 

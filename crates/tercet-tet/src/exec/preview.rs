@@ -4,11 +4,11 @@ use tercet_core::tensor::AxisSlice;
 use tercet_core::{Selection, Tensor};
 
 use super::job::Job;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::answer::Preview;
 
 /// The first `most` cells of the selection, row-major.
-pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, Fault> {
+pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     let grid = &job.plan.grid;
     let count = job.plan.element_count();
     let truncated = count > most;
@@ -18,7 +18,7 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, Fault> {
     }
     let head = head(&job.plan.selection, most);
     let bytes = job.dataset.selection_bytes(grid, &head)?;
-    tercet_core::limits::within("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
+    tercet_core::limits::check_limit("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
     let mut tensor = Tensor::zeros(grid.dtype(), head.shape())?;
     job.dataset.fill(grid, &head, tensor.bytes_mut(), job.progress)?;
     if job.resolved.operation.is_none() {
@@ -31,7 +31,7 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, Fault> {
 }
 
 /// The first cells of an array, in one dimension.
-pub(crate) fn first(tensor: &Tensor, most: u64) -> Result<Tensor, Fault> {
+pub(crate) fn first(tensor: &Tensor, most: u64) -> Result<Tensor, ErrorKind> {
     let mut cells = Tensor::zeros(tensor.dtype(), [most].into())?;
     let len = cells.bytes().len();
     cells.bytes_mut().copy_from_slice(&tensor.bytes()[..len]);

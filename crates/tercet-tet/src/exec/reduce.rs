@@ -10,14 +10,14 @@ use super::fold::sum::Sum;
 use super::fold::tally::Tally;
 use super::job::Job;
 use super::{histogram, matrix, order, preview, scan, spill, transform};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::answer::{Execution, Value};
 use crate::query::operation::Kind;
 use crate::query::resolved::{Operation, Role};
 use crate::query::run::RunOptions;
 
 /// Executes what the query of a job asks for.
-pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, Fault> {
+pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
     let Some(operation) = &job.resolved.operation else { return spill::execute(job, options) };
     let mut execution = Execution::default();
     match operation.kind {
@@ -93,7 +93,7 @@ impl WithFold for TakesStats {
 struct Drive<'a>(&'a Job<'a>, &'a [Role]);
 
 impl WithFold for Drive<'_> {
-    type Out = Result<Folded, Fault>;
+    type Out = Result<Folded, ErrorKind>;
     fn with<F: Fold>(self, fold: &F) -> Self::Out {
         drive::fold(self.0, fold, self.1)
     }
@@ -129,7 +129,7 @@ fn with_fold<W: WithFold>(kind: Kind, what: W) -> Option<W::Out> {
     })
 }
 
-fn reduce(job: &Job<'_>, operation: &Operation, execution: &mut Execution) -> Result<(), Fault> {
+fn reduce(job: &Job<'_>, operation: &Operation, execution: &mut Execution) -> Result<(), ErrorKind> {
     let kind = operation.kind;
     let Some(folded) = with_fold(kind, Drive(job, &operation.roles)) else { return Ok(()) };
     let Folded { values, elements } = folded?;
@@ -145,7 +145,7 @@ fn reduce(job: &Job<'_>, operation: &Operation, execution: &mut Execution) -> Re
 }
 
 /// The cells of the selection that entered. Windows overlap, and a cell counts once.
-fn elements_of(job: &Job<'_>, operation: &Operation, entered: u64) -> Result<u64, Fault> {
+fn elements_of(job: &Job<'_>, operation: &Operation, entered: u64) -> Result<u64, ErrorKind> {
     let rolling = operation.roles.iter().any(|role| matches!(role, Role::Rolling(_)));
     if !rolling {
         return Ok(entered);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{DType, Selection, TensorView};
 
@@ -68,7 +68,7 @@ impl Sample {
     ) -> R {
         let dataset = file.dataset("a").unwrap();
         let plan = locate(&dataset, &self.resolved, true).unwrap();
-        let (resolved, progress) = (&self.resolved, &Silent);
+        let (resolved, progress) = (&self.resolved, &NoProgress);
         let (statistics, out_of_core, plan) = (true, false, &plan);
         let (by_statistics, bytes_read) = (AtomicU64::new(0), AtomicU64::new(0));
         work(&Job {

@@ -8,7 +8,7 @@ use super::job::Job;
 use super::number::Number;
 use super::sizes::{CACHED, LARGE_DATASET, SMALL_CHUNK, SPLIT};
 use super::task::to_usize;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 
 /// Whether the scan can take the place of the visit of tiles, and is worth it.
@@ -25,7 +25,7 @@ pub(crate) fn applies(job: &Job<'_>, roles: &[Role], indexed: bool, statistics: 
 }
 
 /// Folds the span; the result of one cell, and how many values entered.
-pub(crate) fn all<T: Number, F: Fold>(run: &Run<'_, T, F>) -> Result<(Vec<f64>, u64), Fault> {
+pub(crate) fn all<T: Number, F: Fold>(run: &Run<'_, T, F>) -> Result<(Vec<f64>, u64), ErrorKind> {
     let job = run.job;
     let chunks = &job.plan.chunks;
     let block = Block { axes: Vec::new(), output: Vec::new() };

@@ -9,7 +9,7 @@ use super::job::Job;
 use super::number::Number;
 use super::predicate::{Predicate, fill_value};
 use super::target::Outputs;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::answer::{Execution, Preview, Value};
 use crate::query::run::RunOptions;
 
@@ -42,7 +42,7 @@ impl Spilled {
 }
 
 /// Answers a query without an operation: the selection goes to a file, or only its first cells are shown.
-pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, Fault> {
+pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
     let Some(path) = &job.resolved.spill else {
         let preview = super::preview::preview(job, options.preview)?;
         return Ok(Execution {
@@ -69,8 +69,8 @@ fn spill(
     _job: &Job<'_>,
     path: &str,
     _outputs: &Outputs,
-) -> Result<(Spilled, Option<tercet_core::Tensor>), Fault> {
-    Err(Fault::Target { path: path.into(), why: crate::fault::TargetWhy::NoFiles })
+) -> Result<(Spilled, Option<tercet_core::Tensor>), ErrorKind> {
+    Err(ErrorKind::Target { path: path.into(), reason: crate::error::TargetError::NoFiles })
 }
 
 /// Whether some cells do not count.
@@ -79,27 +79,27 @@ fn is_masked(job: &Job<'_>) -> bool {
 }
 
 /// What stands for cells that do not count: NaN, or the fill value of integers.
-fn blank_value<T: Number>(job: &Job<'_>) -> Result<T, Fault> {
+fn blank_value<T: Number>(job: &Job<'_>) -> Result<T, ErrorKind> {
     let nan = match T::DTYPE {
         DType::F16 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f16::NAN))),
         DType::F32 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f32::NAN))),
         DType::F64 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f64::NAN))),
         _ => None,
     };
-    let none = || Fault::NoFill { dataset: job.dataset.name().into(), dtype: T::DTYPE };
+    let none = || ErrorKind::NoFill { dataset: job.dataset.name().into(), dtype: T::DTYPE };
     nan.or_else(|| job.resolved.fill.and_then(fill_value::<T>)).ok_or_else(none)
 }
 
 /// Blanks the cells of a dense buffer that the filter or the labels of the query leave out. The buffer holds
 /// `selection`, which is a part of the query's own.
-pub(crate) fn blank(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> Result<(), Fault> {
+pub(crate) fn blank(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> Result<(), ErrorKind> {
     if !is_masked(job) {
         return Ok(());
     }
     with_element!(job.plan.grid.dtype(), |T| blank_cells::<T>(job, selection, bytes))
 }
 
-fn blank_cells<T: Number>(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> Result<(), Fault> {
+fn blank_cells<T: Number>(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> Result<(), ErrorKind> {
     let blank = blank_value::<T>(job)?.swap_le();
     let resolved = job.resolved;
     let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fill));

@@ -14,9 +14,9 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use tercet_core::publish::{Disk as _, FileId, Folder, Kind, RealDisk, Staged};
+use tercet_core::publish::{AtomicFile, Disk as _, FileId, Folder, Kind, RealDisk};
 
-use crate::fault::{Fault, TargetWhy};
+use crate::error::{ErrorKind, TargetError};
 
 #[cfg(test)]
 mod tests;
@@ -39,8 +39,8 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// The results of queries on a file go to its folder, to the cache, or to the folders `allowed`.
-    pub(crate) fn new(file: Option<&Path>, allowed: &[PathBuf], preview: u64) -> Result<Self, Fault> {
-        let refuse = |path: &Path, error: io::Error| fault(path, TargetWhy::Io(error));
+    pub(crate) fn new(file: Option<&Path>, allowed: &[PathBuf], preview: u64) -> Result<Self, ErrorKind> {
+        let refuse = |path: &Path, error: io::Error| fault(path, TargetError::Io(error));
         let (mut folder, mut source) = (None, None);
         if let Some(file) = file {
             folder = Some(Folder::open(folder_of(file)).map_err(|error| refuse(file, error))?);
@@ -57,24 +57,24 @@ impl Outputs {
     }
 
     /// Checks a path of a query. Nothing is written.
-    pub(crate) fn spot(&self, path: &Path) -> Result<Spot, Fault> {
-        let refuse = |why| fault(path, why);
-        let name = own_name(path).ok_or_else(|| refuse(TargetWhy::NoName))?;
+    pub(crate) fn spot(&self, path: &Path) -> Result<Spot, ErrorKind> {
+        let refuse = |reason| fault(path, reason);
+        let name = own_name(path).ok_or_else(|| refuse(TargetError::NoName))?;
         let full = match (&self.folder, path.is_absolute()) {
             (_, true) => path.to_owned(),
             (Some(folder), false) => folder.path().join(path),
-            (None, false) => return Err(refuse(TargetWhy::NoBase)),
+            (None, false) => return Err(refuse(TargetError::NoBase)),
         };
         let parent = Resolved::of(folder_of(&full)).map_err(refuse)?;
-        let root = self.root_of(&parent, path)?.ok_or_else(|| refuse(TargetWhy::Outside))?;
+        let root = self.root_of(&parent, path)?.ok_or_else(|| refuse(TargetError::Outside))?;
         let spot = Spot::walk(root, &parent, name, path)?;
         if let (Some(folder), []) = (&spot.folder, &spot.missing[..]) {
-            let there = folder.look(name).map_err(|error| refuse(TargetWhy::Io(error)))?;
+            let there = folder.look(name).map_err(|error| refuse(TargetError::Io(error)))?;
             match there {
-                Some(entry) if self.source == Some(entry.id) => return Err(refuse(TargetWhy::Source)),
-                Some(entry) if entry.kind == Kind::Link => return Err(refuse(TargetWhy::Link)),
+                Some(entry) if self.source == Some(entry.id) => return Err(refuse(TargetError::Source)),
+                Some(entry) if entry.kind == Kind::Link => return Err(refuse(TargetError::Link)),
                 Some(entry) if entry.kind != Kind::File => {
-                    return Err(refuse(TargetWhy::NotAFile(entry.kind)));
+                    return Err(refuse(TargetError::NotAFile(entry.kind)));
                 }
                 _ => {}
             }
@@ -83,12 +83,12 @@ impl Outputs {
     }
 
     /// The allowed folder that a path lies in: the folder to start from, and whether new folders are private.
-    fn root_of(&self, parent: &Resolved, shown: &Path) -> Result<Option<Root>, Fault> {
+    fn root_of(&self, parent: &Resolved, shown: &Path) -> Result<Option<Root>, ErrorKind> {
         if let Some(folder) = self.folder.as_ref().filter(|folder| parent.is_in(folder.path())) {
             return Ok(Some(Root { folder: folder.clone(), private: false }));
         }
         for allowed in &self.allowed {
-            let open = Folder::open(allowed).map_err(|error| fault(allowed, TargetWhy::Io(error)))?;
+            let open = Folder::open(allowed).map_err(|error| fault(allowed, TargetError::Io(error)))?;
             if parent.is_in(open.path()) {
                 return Ok(Some(Root { folder: open, private: false }));
             }
@@ -98,7 +98,7 @@ impl Outputs {
             let Ok(root) = Resolved::of(cache) else { continue };
             if parent.is_in(&root.full()) {
                 let open =
-                    Folder::open(&root.existing).map_err(|error| fault(shown, TargetWhy::Io(error)))?;
+                    Folder::open(&root.existing).map_err(|error| fault(shown, TargetError::Io(error)))?;
                 return Ok(Some(Root { folder: open, private: true }));
             }
         }
@@ -106,12 +106,12 @@ impl Outputs {
     }
 
     /// A place in the cache for a file that is kept, under a name that nobody else has.
-    pub(crate) fn automatic(&self) -> Result<Output, Fault> {
+    pub(crate) fn automatic(&self) -> Result<Output, ErrorKind> {
         let name = format!("spill-{}-{:016x}.bin", std::process::id(), random());
-        let mut last = fault(Path::new(&name), TargetWhy::NoCache);
+        let mut last = fault(Path::new(&name), TargetError::NoCache);
         for cache in &self.cache {
             match self.open_private(&cache.join(&name)) {
-                Err(error @ Fault::Target { .. }) => last = error,
+                Err(error @ ErrorKind::Target { .. }) => last = error,
                 made => return made,
             }
         }
@@ -119,12 +119,12 @@ impl Outputs {
     }
 
     /// A place in the cache, for the owner alone even if the cache lies below the folder of the file that is read.
-    fn open_private(&self, path: &Path) -> Result<Output, Fault> {
+    fn open_private(&self, path: &Path) -> Result<Output, ErrorKind> {
         self.spot(path).and_then(|spot| self.open(Spot { private: true, ..spot }))
     }
 
     /// A file without a name in the cache, which is gone when it is closed; and the folder that it takes room in.
-    pub(crate) fn temporary(&self) -> Result<(std::fs::File, PathBuf), Fault> {
+    pub(crate) fn temporary(&self) -> Result<(std::fs::File, PathBuf), ErrorKind> {
         let in_cache = self.cache.iter().find_map(|cache| {
             let output = self.open_private(&cache.join("spill")).ok()?;
             let file = output.folder.temporary().ok()?;
@@ -135,15 +135,15 @@ impl Outputs {
         let anywhere = || {
             let folder = std::env::temp_dir();
             let file = Folder::open(&folder).and_then(|open| open.temporary());
-            file.map(|file| (file, folder.clone())).map_err(|error| fault(&folder, TargetWhy::Io(error)))
+            file.map(|file| (file, folder.clone())).map_err(|error| fault(&folder, TargetError::Io(error)))
         };
         in_cache.map_or_else(anywhere, Ok)
     }
 
     /// Opens a place that was checked, and makes the folders it lacks.
-    pub(crate) fn open(&self, spot: Spot) -> Result<Output, Fault> {
+    pub(crate) fn open(&self, spot: Spot) -> Result<Output, ErrorKind> {
         let Spot { root, folder, missing, name, shown, private } = spot;
-        let refuse = |error: io::Error| fault(&shown, TargetWhy::Io(error));
+        let refuse = |error: io::Error| fault(&shown, TargetError::Io(error));
         let mut output = Output { folder: folder.unwrap_or(root), name, private, made: Vec::new() };
         for part in missing {
             if output.folder.make(&part, private).map_err(refuse)? {
@@ -154,7 +154,7 @@ impl Outputs {
         // Another name of the source may have appeared meanwhile.
         let there = output.folder.look(&output.name).map_err(refuse)?;
         if there.is_some_and(|entry| self.source == Some(entry.id)) {
-            return Err(fault(&shown, TargetWhy::Source));
+            return Err(fault(&shown, TargetError::Source));
         }
         Ok(output)
     }
@@ -180,8 +180,8 @@ pub(crate) struct Spot {
 
 impl Spot {
     /// Walks from the root to the folder of the file, without following links.
-    fn walk(root: Root, parent: &Resolved, name: &OsStr, shown: &Path) -> Result<Self, Fault> {
-        let refuse = |error: io::Error| fault(shown, TargetWhy::Io(error));
+    fn walk(root: Root, parent: &Resolved, name: &OsStr, shown: &Path) -> Result<Self, ErrorKind> {
+        let refuse = |error: io::Error| fault(shown, TargetError::Io(error));
         let mut folder = root.folder.clone();
         let below = parent.existing.strip_prefix(root.folder.path());
         // Without folders below, what is missing starts inside the root.
@@ -219,10 +219,10 @@ pub(crate) struct Output {
 
 impl Output {
     /// Starts the file. It appears, whole, when it is published.
-    pub(crate) fn stage(&self) -> Result<Staged, Fault> {
-        let staged =
+    pub(crate) fn stage(&self) -> Result<AtomicFile, ErrorKind> {
+        let atomic_file =
             if self.private { self.folder.stage_private(&self.name) } else { self.folder.stage(&self.name) };
-        Ok(staged?)
+        Ok(atomic_file?)
     }
 
     /// The path of the file, behind all links.
@@ -253,7 +253,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    fn of(path: &Path) -> Result<Self, TargetWhy> {
+    fn of(path: &Path) -> Result<Self, TargetError> {
         let mut missing = Vec::new();
         let mut parts: Vec<Component<'_>> = path.components().collect();
         loop {
@@ -266,10 +266,10 @@ impl Resolved {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => match parts.pop() {
                     Some(Component::Normal(name)) => missing.push(name.to_owned()),
                     // What is above a folder that does not exist cannot be known.
-                    Some(Component::ParentDir) => return Err(TargetWhy::Dots),
-                    _ => return Err(TargetWhy::Io(error)),
+                    Some(Component::ParentDir) => return Err(TargetError::Dots),
+                    _ => return Err(TargetError::Io(error)),
                 },
-                Err(error) => return Err(TargetWhy::Io(error)),
+                Err(error) => return Err(TargetError::Io(error)),
             }
         }
     }
@@ -309,8 +309,8 @@ fn cache_folders() -> Vec<PathBuf> {
     folders.into_iter().flatten().map(|folder| folder.join("tetration")).collect()
 }
 
-fn fault(path: &Path, why: TargetWhy) -> Fault {
-    Fault::Target { path: path.to_string_lossy().into(), why }
+fn fault(path: &Path, reason: TargetError) -> ErrorKind {
+    ErrorKind::Target { path: path.to_string_lossy().into(), reason }
 }
 
 /// A number that no other process draws; the keys of `RandomState` come from the system.

@@ -4,7 +4,7 @@
 //! place of the result. Results go to memory, to a raw file or to a new `.tet` file, the latter two in blocks, so
 //! that they may be larger than memory.
 
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::{CopyError, f16};
 use tercet_core::{DType, Selection, Tensor};
 
@@ -17,7 +17,7 @@ use super::fold::sum::Sum;
 use super::job::Job;
 use super::spill::Spilled;
 use super::target::Outputs;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::query::Target;
 use crate::query::answer::{Execution, Preview, Value};
 use crate::query::operation::Method;
@@ -58,7 +58,7 @@ pub(crate) fn execute(
     operation: &Operation,
     method: Method,
     options: &RunOptions,
-) -> Result<Execution, Fault> {
+) -> Result<Execution, ErrorKind> {
     let outputs = Outputs::new(job.dataset.file.path(), &options.spill_allow, options.preview)?;
     let made = transform(job, operation, method, &outputs)?;
     let mut results = vec![("operation_element_count", Value::Count(made.elements))];
@@ -91,10 +91,10 @@ pub(crate) fn transform(
     operation: &Operation,
     method: Method,
     outputs: &Outputs,
-) -> Result<Transformed, Fault> {
+) -> Result<Transformed, ErrorKind> {
     let dtype = job.plan.grid.dtype();
     if !dtype.is_float() {
-        return Err(Fault::TransformType { dataset: job.dataset.name().into(), dtype });
+        return Err(ErrorKind::TransformType { dataset: job.dataset.name().into(), dtype });
     }
     if operation.roles.iter().any(|role| !matches!(role, Role::Kept | Role::Reduced)) {
         // A query that resolves has none of these with a transform.
@@ -105,12 +105,16 @@ pub(crate) fn transform(
     let target = match job.resolved.target() {
         Target::Switch if fits => Target::Ram,
         Target::Ram if !fits => {
-            return Err(Fault::OverBudget { elements: job.plan.element_count(), bytes, budget: job.budget });
+            return Err(ErrorKind::OverBudget {
+                elements: job.plan.element_count(),
+                bytes,
+                budget: job.budget,
+            });
         }
         target => target,
     };
     if target == Target::Ram {
-        within("the result", bytes, job.dataset.file.options.limits.array_bytes)?;
+        check_limit("the result", bytes, job.dataset.file.options.limits.array_bytes)?;
         let pass = Pass::first(job, operation, method)?;
         let canvas = Canvas::new(job, &pass.numbers, &operation.roles);
         let mut tensor = Tensor::zeros(dtype, job.plan.selection.shape())?;
@@ -132,7 +136,7 @@ fn write(
     method: Method,
     outputs: &Outputs,
     target: Target,
-) -> Result<Transformed, Fault> {
+) -> Result<Transformed, ErrorKind> {
     let goal = files::Goal::prepare(job, operation, method, outputs, target)?;
     let pass = Pass::first(job, operation, method)?;
     let canvas = Canvas::new(job, &pass.numbers, &operation.roles);
@@ -151,8 +155,8 @@ fn write(
     method: Method,
     _outputs: &Outputs,
     _target: Target,
-) -> Result<Transformed, Fault> {
-    Err(Fault::Target { path: method.name().into(), why: crate::fault::TargetWhy::NoFiles })
+) -> Result<Transformed, ErrorKind> {
+    Err(ErrorKind::Target { path: method.name().into(), reason: crate::error::TargetError::NoFiles })
 }
 
 /// What the second pass made.
@@ -171,7 +175,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn first(job: &Job<'_>, operation: &Operation, method: Method) -> Result<Self, Fault> {
+    fn first(job: &Job<'_>, operation: &Operation, method: Method) -> Result<Self, ErrorKind> {
         let roles = &operation.roles;
         let Folded { values, elements, .. } = match method {
             Method::Center => fold(job, &Sum::Mean, roles)?,
@@ -273,7 +277,7 @@ fn paint(
     method: Method,
     part: (&Selection, &[u64]),
     out: &mut [u8],
-) -> Result<(), Fault> {
+) -> Result<(), ErrorKind> {
     match dtype {
         DType::F16 => canvas.paint(kernel_of(method), f16::NAN, part, out),
         DType::F32 => canvas.paint(kernel_of(method), f32::NAN, part, out),

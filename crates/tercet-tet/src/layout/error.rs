@@ -7,7 +7,7 @@ use tercet_core::{DType, Shape, escape};
 
 use super::NAME_BYTES;
 use crate::bounds::Breach;
-use crate::fault::DatasetWhy;
+use crate::error::DatasetError;
 use crate::wire::ids::MAX_RANK;
 
 /// What the format cannot hold, or a writer was not given.
@@ -19,7 +19,7 @@ pub enum LayoutError {
     DuplicateName { name: String },
     Rank { dataset: String, rank: usize },
     ChunkRank { dataset: String, rank: usize, found: usize },
-    Dataset { dataset: String, why: DatasetWhy },
+    Dataset { dataset: String, reason: DatasetError },
     ZstdLevel { level: i32 },
     NoZstd,
     DimNames { dataset: String, rank: usize, found: usize },
@@ -53,7 +53,7 @@ impl fmt::Display for LayoutError {
             Self::ChunkRank { dataset, rank, found } => {
                 write!(f, "dataset {} has {rank} axes, but its chunks have {found}", q(dataset))
             }
-            Self::Dataset { dataset, why } => write!(f, "dataset {}: {why}", q(dataset)),
+            Self::Dataset { dataset, reason } => write!(f, "dataset {}: {reason}", q(dataset)),
             Self::ZstdLevel { level } => {
                 write!(
                     f,

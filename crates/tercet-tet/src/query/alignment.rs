@@ -6,7 +6,7 @@ mod tests;
 use serde::Serialize;
 
 use super::Query;
-use super::error::{QueryError, QueryWhy};
+use super::error::{QueryError, QueryErrorKind};
 use crate::file::{Dataset, File};
 
 /// How the axes of two datasets compare.
@@ -57,8 +57,8 @@ impl Query {
         let with = &align.value.with;
         let Some(other) = file.datasets().find(|other| other.name() == with) else {
             let names: Vec<&str> = file.datasets().map(|dataset| dataset.name()).collect();
-            let why = QueryWhy::not_there("dataset", with, names.iter().copied());
-            return Err(self.source.error(&align.member("with"), why));
+            let reason = QueryErrorKind::not_there("dataset", with, names.iter().copied());
+            return Err(self.source.error(&align.member("with"), reason));
         };
         let way = align.member("axes");
         let left = self.resolve_axes(dataset, &align.value.axes, &way)?;

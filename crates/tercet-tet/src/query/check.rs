@@ -6,7 +6,7 @@ mod features;
 mod tests;
 
 use super::document::{Document, MAX_AXES, NAME_BYTES, Slice, Specified};
-use super::error::{QueryError, QueryWhy, shown};
+use super::error::{QueryError, QueryErrorKind, shown};
 use super::flat::{At, Flat};
 use super::operation::Kind;
 use super::source::Source;
@@ -33,11 +33,11 @@ pub(crate) fn check(document: &Document, flat: &Flat, source: &Source) -> Result
 
 fn check_dataset(name: &str, source: &Source) -> Result<(), QueryError> {
     if name.trim().is_empty() {
-        return Err(source.error("dataset", QueryWhy::invalid("is blank, but must name a dataset")));
+        return Err(source.error("dataset", QueryErrorKind::invalid("is blank, but must name a dataset")));
     }
     if name.len() > NAME_BYTES {
         let detail = format!("has {} bytes, at most {NAME_BYTES} are allowed", name.len());
-        return Err(source.error("dataset", QueryWhy::invalid(detail)));
+        return Err(source.error("dataset", QueryErrorKind::invalid(detail)));
     }
     Ok(())
 }
@@ -45,13 +45,13 @@ fn check_dataset(name: &str, source: &Source) -> Result<(), QueryError> {
 fn check_selection(selection: &At<Vec<Slice>>, source: &Source) -> Result<(), QueryError> {
     if selection.value.len() > MAX_AXES {
         let detail = format!("has {} slices, at most {MAX_AXES} are allowed", selection.value.len());
-        return Err(source.error(&selection.key, QueryWhy::invalid(detail)));
+        return Err(source.error(&selection.key, QueryErrorKind::invalid(detail)));
     }
     for (number, slice) in selection.value.iter().enumerate() {
         let member = |name: &str| format!("{}.{name}", selection.element(number));
         let both = |number: &str, label: &str| {
             let detail = format!("`{number}` is there already: a number or a label, not both");
-            Err(source.key_error(&member(label), QueryWhy::invalid(detail)))
+            Err(source.key_error(&member(label), QueryErrorKind::invalid(detail)))
         };
         let Slice { start, stop, step, start_label, stop_label } = slice;
         if start.0.is_some() && start_label.0.is_some() {
@@ -61,7 +61,9 @@ fn check_selection(selection: &At<Vec<Slice>>, source: &Source) -> Result<(), Qu
             return both("stop", "stop_label");
         }
         if step.0 == Some(0) {
-            return Err(source.error(&member("step"), QueryWhy::invalid("is 0, but must be at least 1")));
+            return Err(
+                source.error(&member("step"), QueryErrorKind::invalid("is 0, but must be at least 1"))
+            );
         }
         check_order(start.0, stop.0, &member("stop"), source)?;
         check_step(start.0.unwrap_or(0), step.0.unwrap_or(1), &member("step"), source)?;
@@ -79,7 +81,7 @@ pub(crate) fn check_order(
     match (start.unwrap_or(0), stop) {
         (start, Some(stop)) if start >= stop => {
             let detail = format!("selects nothing: it starts at {start} and ends before {stop}");
-            Err(source.error(way, QueryWhy::invalid(detail)))
+            Err(source.error(way, QueryErrorKind::invalid(detail)))
         }
         _ => Ok(()),
     }
@@ -91,17 +93,18 @@ pub(crate) fn check_step(start: u64, step: u64, way: &str, source: &Source) -> R
         return Ok(());
     }
     let detail = format!("is {step}, too much to be added to the start {start}");
-    Err(source.error(way, QueryWhy::invalid(detail)))
+    Err(source.error(way, QueryErrorKind::invalid(detail)))
 }
 
 fn check_operation(operation: &At<Specified>, source: &Source) -> Result<(), QueryError> {
     let Specified { kind, axes, .. } = &operation.value;
-    let refuse =
-        |name: &str, detail: String| Err(source.error(&operation.member(name), QueryWhy::Invalid { detail }));
+    let refuse = |name: &str, detail: String| {
+        Err(source.error(&operation.member(name), QueryErrorKind::Invalid { detail }))
+    };
     let written = |name: &str| source.is_written(&operation.member(name));
     if written("axis") && written("axes") {
-        let why = QueryWhy::invalid("has both `axis` and `axes`, but they mean the same");
-        return Err(source.error(&operation.key, why));
+        let reason = QueryErrorKind::invalid("has both `axis` and `axes`, but they mean the same");
+        return Err(source.error(&operation.key, reason));
     }
     match *kind {
         Kind::Quantile { q } if !(0.0..=1.0).contains(&q) => {
@@ -130,7 +133,7 @@ fn check_operation(operation: &At<Specified>, source: &Source) -> Result<(), Que
         }
         Kind::Covariance | Kind::Correlation if axes.len() != 1 => {
             let detail = format!("has {} axes, but must have one: that of the observations", axes.len());
-            Err(source.error(&operation.key, QueryWhy::Invalid { detail }))
+            Err(source.error(&operation.key, QueryErrorKind::Invalid { detail }))
         }
         _ => Ok(()),
     }
@@ -142,48 +145,48 @@ fn check_output(flat: &Flat, source: &Source) -> Result<(), QueryError> {
         check_path(&spill.value, &spill.key, source)?;
         if let Some(kind) = kind {
             let detail = format!("is for a selection without an operation, but there is `{}`", kind.key());
-            let why = match kind {
+            let reason = match kind {
                 Kind::Transform { .. } => {
-                    QueryWhy::refused(detail, "use `write` for the result of a transform")
+                    QueryErrorKind::refused(detail, "use `write` for the result of a transform")
                 }
-                _ => QueryWhy::Invalid { detail },
+                _ => QueryErrorKind::Invalid { detail },
             };
-            return Err(source.key_error(&spill.key, why));
+            return Err(source.key_error(&spill.key, reason));
         }
     }
     let Some(write) = &flat.write else { return Ok(()) };
     if !matches!(kind, Some(Kind::Transform { .. })) {
-        let why = match kind {
-            Some(_) => QueryWhy::invalid("is only for the result of a `transform`"),
-            None => QueryWhy::refused(
+        let reason = match kind {
+            Some(_) => QueryErrorKind::invalid("is only for the result of a `transform`"),
+            None => QueryErrorKind::refused(
                 "is only for the result of a `transform`",
                 "use `spill` for a selection without an operation",
             ),
         };
-        return Err(source.key_error(&write.key, why));
+        return Err(source.key_error(&write.key, reason));
     }
     let Write { target, path, timestamp } = &write.value;
     if let Some(path) = path {
         if !matches!(target, Target::Spill | Target::Sidecar) {
-            let why = QueryWhy::invalid("is only for the targets `spill` and `sidecar`");
-            return Err(source.key_error(&write.member("path"), why));
+            let reason = QueryErrorKind::invalid("is only for the targets `spill` and `sidecar`");
+            return Err(source.key_error(&write.member("path"), reason));
         }
         check_path(path, &write.member("path"), source)?;
     }
     if timestamp.is_some() && *target != Target::Sidecar {
-        let why = QueryWhy::invalid("is only for the target `sidecar`");
-        return Err(source.key_error(&write.member("timestamp"), why));
+        let reason = QueryErrorKind::invalid("is only for the target `sidecar`");
+        return Err(source.key_error(&write.member("timestamp"), reason));
     }
     Ok(())
 }
 
 fn check_path(path: &str, way: &str, source: &Source) -> Result<(), QueryError> {
     if path.trim().is_empty() {
-        return Err(source.error(way, QueryWhy::invalid("is blank, but must be the path of a file")));
+        return Err(source.error(way, QueryErrorKind::invalid("is blank, but must be the path of a file")));
     }
     if path.contains('\0') {
         let detail = format!("`{}` has a zero character, which no path can have", shown(path));
-        return Err(source.error(way, QueryWhy::Invalid { detail }));
+        return Err(source.error(way, QueryErrorKind::Invalid { detail }));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::de::{self, DeserializeSeed, IntoDeserializer as _, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 
-use super::error::{QueryError, QueryWhy, nearest, shown};
+use super::error::{QueryError, QueryErrorKind, nearest, shown};
 use super::tree::{Entry, Node, Tree};
 
 /// Reads a typed value out of a tree.
@@ -17,7 +17,7 @@ pub(crate) fn from_node<'de, T: Deserialize<'de>>(node: &'de Node, text: &str) -
 /// An error on its way up: it learns its place and its key on the way.
 #[derive(Debug)]
 pub(crate) struct DeError {
-    why: QueryWhy,
+    reason: QueryErrorKind,
     /// The way to the value, innermost part first.
     path: Vec<Part>,
     at: Option<Range<usize>>,
@@ -30,8 +30,8 @@ enum Part {
 }
 
 impl DeError {
-    fn new(why: QueryWhy) -> Self {
-        Self { why, path: Vec::new(), at: None }
+    fn new(reason: QueryErrorKind) -> Self {
+        Self { reason, path: Vec::new(), at: None }
     }
 
     fn at(mut self, at: &Range<usize>) -> Self {
@@ -53,13 +53,13 @@ impl DeError {
                 Part::Number(number) => key = format!("{key}[{number}]"),
             }
         }
-        QueryError::new(self.why, key, self.at.unwrap_or(root), text)
+        QueryError::new(self.reason, key, self.at.unwrap_or(root), text)
     }
 }
 
 impl fmt::Display for DeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.why.fmt(f)
+        self.reason.fmt(f)
     }
 }
 
@@ -67,11 +67,11 @@ impl std::error::Error for DeError {}
 
 impl de::Error for DeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::new(QueryWhy::Invalid { detail: message.to_string() })
+        Self::new(QueryErrorKind::Invalid { detail: message.to_string() })
     }
     fn invalid_type(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         let found = match found {
-            Unexpected::Unit | Unexpected::Option => return Self::new(QueryWhy::Null),
+            Unexpected::Unit | Unexpected::Option => return Self::new(QueryErrorKind::Null),
             Unexpected::Bool(value) => format!("`{value}`"),
             Unexpected::Unsigned(value) => format!("`{value}`"),
             Unexpected::Signed(value) => format!("`{value}`"),
@@ -82,20 +82,20 @@ impl de::Error for DeError {
             Unexpected::Map => "an object".to_owned(),
             other => other.to_string(),
         };
-        Self::new(QueryWhy::WrongType { found, expected: in_words(&expected.to_string()) })
+        Self::new(QueryErrorKind::WrongType { found, expected: in_words(&expected.to_string()) })
     }
     fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         Self::invalid_type(found, expected)
     }
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let nearest = nearest(field, expected.iter().copied());
-        Self::new(QueryWhy::UnknownKey { key: shown(field), nearest })
+        Self::new(QueryErrorKind::UnknownKey { key: shown(field), nearest })
     }
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(QueryWhy::not_there("choice", variant, expected.iter().copied()))
+        Self::new(QueryErrorKind::not_there("choice", variant, expected.iter().copied()))
     }
     fn missing_field(field: &'static str) -> Self {
-        Self::new(QueryWhy::MissingKey { key: field.to_owned() })
+        Self::new(QueryErrorKind::MissingKey { key: field.to_owned() })
     }
 }
 
@@ -135,7 +135,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
     /// ([`Nullable`](super::document::Nullable)).
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match self.value {
-            Tree::Null => Err(DeError::new(QueryWhy::Null).at(&self.at)),
+            Tree::Null => Err(DeError::new(QueryErrorKind::Null).at(&self.at)),
             _ => visitor.visit_some(self),
         }
     }
@@ -159,11 +159,13 @@ impl<'de> de::Deserializer<'de> for &'de Node {
                 let deserializer = text.as_str().into_deserializer();
                 visitor.visit_enum(deserializer).map_err(|error: DeError| error.at(&self.at))
             }
-            Tree::Null => Err(DeError::new(QueryWhy::Null).at(&self.at)),
+            Tree::Null => Err(DeError::new(QueryErrorKind::Null).at(&self.at)),
             other => {
-                let why =
-                    QueryWhy::WrongType { found: other.kind().to_owned(), expected: "a text".to_owned() };
-                Err(DeError::new(why).at(&self.at))
+                let reason = QueryErrorKind::WrongType {
+                    found: other.kind().to_owned(),
+                    expected: "a text".to_owned(),
+                };
+                Err(DeError::new(reason).at(&self.at))
             }
         }
     }
@@ -176,8 +178,9 @@ impl<'de> de::Deserializer<'de> for &'de Node {
         visitor: V,
     ) -> Result<V::Value, DeError> {
         if let Tree::List(_) = self.value {
-            let why = QueryWhy::WrongType { found: "a list".to_owned(), expected: "an object".to_owned() };
-            return Err(DeError::new(why).at(&self.at));
+            let reason =
+                QueryErrorKind::WrongType { found: "a list".to_owned(), expected: "an object".to_owned() };
+            return Err(DeError::new(reason).at(&self.at));
         }
         self.deserialize_any(visitor)
     }

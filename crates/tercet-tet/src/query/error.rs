@@ -12,7 +12,7 @@ pub struct QueryError(Box<Inner>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Inner {
-    why: QueryWhy,
+    reason: QueryErrorKind,
     /// The way to the key: `selection[0].step`; empty for the document.
     key: String,
     at: Range<usize>,
@@ -24,7 +24,7 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
-pub enum QueryWhy {
+pub enum QueryErrorKind {
     TooLong {
         found: usize,
         allowed: usize,
@@ -77,7 +77,7 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-impl QueryWhy {
+impl QueryErrorKind {
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::Invalid { detail: detail.into() }
     }
@@ -108,16 +108,16 @@ impl QueryWhy {
 }
 
 impl QueryError {
-    pub(crate) fn new(why: QueryWhy, key: String, at: Range<usize>, text: &str) -> Self {
+    pub(crate) fn new(reason: QueryErrorKind, key: String, at: Range<usize>, text: &str) -> Self {
         let before = text.get(..at.start).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
-        Self(Box::new(Inner { why, key, at, line, column }))
+        Self(Box::new(Inner { reason, key, at, line, column }))
     }
 
     /// What is wrong.
-    pub fn why(&self) -> &QueryWhy {
-        &self.0.why
+    pub fn reason(&self) -> &QueryErrorKind {
+        &self.0.reason
     }
 
     /// The way to the key: `selection[0].step`; empty for the document itself.
@@ -143,16 +143,16 @@ impl QueryError {
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { why, key, line, column, .. } = &*self.0;
+        let Inner { reason, key, line, column, .. } = &*self.0;
         write!(f, "query")?;
         if !key.is_empty() {
             write!(f, " › {}", escape::name(key))?;
         }
-        write!(f, " (line {line}, column {column}): {why}")
+        write!(f, " (line {line}, column {column}): {reason}")
     }
 }
 
-impl fmt::Display for QueryWhy {
+impl fmt::Display for QueryErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { found, allowed } => write!(f, "has {found} bytes, at most {allowed} are allowed"),
@@ -178,24 +178,24 @@ impl Diagnose for QueryError {
     }
 
     fn hint(&self) -> Option<Cow<'static, str>> {
-        match self.why() {
-            QueryWhy::UnknownKey { .. } if self.key() == "operation" => {
+        match self.reason() {
+            QueryErrorKind::UnknownKey { .. } if self.key() == "operation" => {
                 Some("an operation is a key of its own: `\"mean\": []`".into())
             }
-            QueryWhy::UnknownKey { .. } if self.key() == "output" => {
+            QueryErrorKind::UnknownKey { .. } if self.key() == "output" => {
                 Some("use `spill` for a selection, `write` for the result of a transform".into())
             }
-            QueryWhy::UnknownKey { nearest: Some(nearest), .. } => {
+            QueryErrorKind::UnknownKey { nearest: Some(nearest), .. } => {
                 Some(format!("did you mean `{nearest}`?").into())
             }
-            QueryWhy::NotThere { name, there, .. } if !there.is_empty() => {
+            QueryErrorKind::NotThere { name, there, .. } if !there.is_empty() => {
                 let hint = match nearest(name, [there.as_str()]) {
                     Some(_) => format!("did you mean `{}`?", escape::name(there)),
                     None => format!("there are: {}", escape::name(there)),
                 };
                 Some(hint.into())
             }
-            QueryWhy::Refused { hint, .. } => Some(hint.clone().into()),
+            QueryErrorKind::Refused { hint, .. } => Some(hint.clone().into()),
             _ => None,
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     fn places_are_lines_and_columns() {
         let text = "{\n  \"é\": 1,\n  \"x\": 2\n}";
         let at = text.find("\"x\"").unwrap();
-        let error = QueryError::new(QueryWhy::Null, "x".to_owned(), at..at + 3, text);
+        let error = QueryError::new(QueryErrorKind::Null, "x".to_owned(), at..at + 3, text);
         assert_eq!((error.line(), error.column()), (3, 3));
         assert_eq!(error.to_string(), "query › x (line 3, column 3): must not be null");
     }

@@ -4,7 +4,7 @@ use super::Write;
 use super::document::{
     Align, Document, Filter, GroupBy, LabelFilter, MAX_STEPS, Slice, Specified, Step, Window,
 };
-use super::error::{QueryError, QueryWhy};
+use super::error::{QueryError, QueryErrorKind};
 use super::source::Source;
 
 /// What a query asks for, and where it says so.
@@ -48,8 +48,8 @@ const BESIDE_PIPELINE: [&str; 4] = ["dataset", "layout_version", "execution", "p
 pub(crate) fn flatten(document: &Document, source: &Source) -> Result<Flat, QueryError> {
     if let Some(steps) = &document.pipeline {
         if let Some(key) = source.keys().find(|key| !BESIDE_PIPELINE.contains(key)) {
-            let why = QueryWhy::invalid("cannot be used together with `pipeline`");
-            return Err(source.key_error(key, why));
+            let reason = QueryErrorKind::invalid("cannot be used together with `pipeline`");
+            return Err(source.key_error(key, reason));
         }
         return from_steps(steps, source);
     }
@@ -81,7 +81,7 @@ fn one_operation(
     written.sort_by_key(key_at);
     if let [first, second, ..] = &written[..] {
         let detail = format!("there is an operation already, `{}`: only one is allowed", first.key);
-        return Err(source.key_error(&format!("{inside}{}", second.key), QueryWhy::invalid(detail)));
+        return Err(source.key_error(&format!("{inside}{}", second.key), QueryErrorKind::invalid(detail)));
     }
     Ok(written.pop().map(|value| At { key: format!("{inside}{}", value.key), value }))
 }
@@ -98,7 +98,7 @@ enum Stage {
 fn from_steps(steps: &[Step], source: &Source) -> Result<Flat, QueryError> {
     if steps.is_empty() || steps.len() > MAX_STEPS {
         let detail = format!("has {} steps, but must have 1 to {MAX_STEPS}", steps.len());
-        return Err(source.error("pipeline", QueryWhy::invalid(detail)));
+        return Err(source.error("pipeline", QueryErrorKind::invalid(detail)));
     }
     let mut flat = Flat::default();
     let mut last = None;
@@ -109,7 +109,7 @@ fn from_steps(steps: &[Step], source: &Source) -> Result<Flat, QueryError> {
         if last.is_some_and(|last| stage <= last) {
             let detail =
                 "repeats a step or is out of order: `select`, `filter`, an operation, `spill` or `write`";
-            return Err(source.error(&way, QueryWhy::invalid(detail)));
+            return Err(source.error(&way, QueryErrorKind::invalid(detail)));
         }
         last = Some(stage);
         let key = |name: &str| format!("{way}.{name}");
@@ -139,8 +139,8 @@ fn stage_of(
     let operation = operation.map(|operation| operation.value.key);
     let grouping = step.group_by.as_ref().map(|_| "group_by").or(step.window.as_ref().map(|_| "window"));
     if let (None, Some(name)) = (operation, grouping) {
-        let why = QueryWhy::invalid("needs an operation in the same step");
-        return Err(source.key_error(&format!("{way}.{name}"), why));
+        let reason = QueryErrorKind::invalid("needs an operation in the same step");
+        return Err(source.key_error(&format!("{way}.{name}"), reason));
     }
     let stages = [
         (Stage::Select, step.select.as_ref().map(|_| "select")),
@@ -154,8 +154,8 @@ fn stage_of(
         (Some((stage, _)), None) => Ok(stage),
         (Some((_, first)), Some((_, second))) => {
             let detail = format!("must be a step of its own, after `{first}`");
-            Err(source.key_error(&format!("{way}.{second}"), QueryWhy::invalid(detail)))
+            Err(source.key_error(&format!("{way}.{second}"), QueryErrorKind::invalid(detail)))
         }
-        (None, _) => Err(source.error(way, QueryWhy::invalid("has no key: a step has one"))),
+        (None, _) => Err(source.error(way, QueryErrorKind::invalid("has no key: a step has one"))),
     }
 }

@@ -14,7 +14,7 @@ use tercet_core::{DType, Selection, escape};
 use super::Query;
 use super::check::{check_order, check_step};
 use super::document::{AxisToken, Slice};
-use super::error::{QueryError, QueryWhy};
+use super::error::{QueryError, QueryErrorKind};
 use super::operation::{Kind, Scalar};
 use super::resolved::{Filter, Operation, Positions, Resolved};
 use crate::file::Dataset;
@@ -56,7 +56,7 @@ impl Query {
         let by_labels = self.flat.label_filter.as_ref().filter(|_| masks_whole_numbers);
         let filter = self.flat.filter.as_ref().map(|filter| &filter.key);
         match filter.or(by_labels.map(|filter| &filter.key)) {
-            Some(key) => fill.value().map_err(|why| self.source.error(key, why)),
+            Some(key) => fill.value().map_err(|reason| self.source.error(key, reason)),
             None => Ok(fill.value().ok().flatten()),
         }
     }
@@ -67,14 +67,14 @@ impl Query {
         if selection.value.len() != shape.len() {
             let (found, rank) = (selection.value.len(), shape.len());
             let detail = format!("has {found} slices, but the dataset has {rank} axes: one slice for each");
-            return Err(self.source.error(&selection.key, QueryWhy::Invalid { detail }));
+            return Err(self.source.error(&selection.key, QueryErrorKind::Invalid { detail }));
         }
         let slices = selection.value.iter().enumerate();
         let axes =
             slices.map(|(axis, slice)| self.resolve_slice(dataset, axis, slice, &selection.element(axis)));
         let axes = axes.collect::<Result<Vec<_>, _>>()?;
         Selection::new(axes, shape)
-            .map_err(|error| self.source.error(&selection.key, QueryWhy::invalid(error.to_string())))
+            .map_err(|error| self.source.error(&selection.key, QueryErrorKind::invalid(error.to_string())))
     }
 
     fn resolve_slice(
@@ -96,7 +96,7 @@ impl Query {
         let start = start.or(slice.start.0).unwrap_or(0);
         let stop = stop.or(slice.stop.0);
         let beyond = |name: &str, detail: String| {
-            Err(self.source.error(&format!("{way}.{name}"), QueryWhy::Invalid { detail }))
+            Err(self.source.error(&format!("{way}.{name}"), QueryErrorKind::Invalid { detail }))
         };
         if start >= extent {
             return beyond(start_key, format!("is {start}, but axis {axis} has {extent} positions"));
@@ -127,7 +127,7 @@ impl Query {
     fn labels<'d>(&self, dataset: &Dataset<'d>, axis: usize, way: &str) -> Result<&'d [String], QueryError> {
         dataset.labels(axis).ok_or_else(|| {
             let detail = format!("needs labels, but {} has none", axis_words(dataset, axis));
-            self.source.error(way, QueryWhy::Invalid { detail })
+            self.source.error(way, QueryErrorKind::Invalid { detail })
         })
     }
 
@@ -137,7 +137,7 @@ impl Query {
             Some(name) => format!("label on axis {axis}, `{}`:", escape::name(name)),
             None => format!("label on axis {axis}:"),
         };
-        self.source.error(way, QueryWhy::not_there(what, label, labels))
+        self.source.error(way, QueryErrorKind::not_there(what, label, labels))
     }
 
     fn resolve_label_filter(
@@ -172,7 +172,7 @@ impl Query {
         usize::try_from(number).ok().filter(|axis| *axis < rank).ok_or_else(|| {
             let name = escape::name(dataset.name());
             let detail = format!("is {token}, but dataset `{name}` has {rank} axes, counted from 0");
-            self.source.error(way, QueryWhy::Invalid { detail })
+            self.source.error(way, QueryErrorKind::Invalid { detail })
         })
     }
 
@@ -185,15 +185,15 @@ impl Query {
             (Some(first), Some(second)) => {
                 let detail =
                     format!("axes {first} and {second} of dataset `{of}` both have the name `{name}`");
-                Err(self.source.error(way, QueryWhy::refused(detail, "use the number of the axis")))
+                Err(self.source.error(way, QueryErrorKind::refused(detail, "use the number of the axis")))
             }
             (None, _) if names.clone().next().is_none() => {
                 let detail = format!("`{name}` is a name, but the axes of dataset `{of}` have none");
-                Err(self.source.error(way, QueryWhy::refused(detail, "use the number of the axis")))
+                Err(self.source.error(way, QueryErrorKind::refused(detail, "use the number of the axis")))
             }
             (None, _) => {
                 let what = format!("axis of dataset `{of}` with the name");
-                Err(self.source.error(way, QueryWhy::not_there(what, name, names)))
+                Err(self.source.error(way, QueryErrorKind::not_there(what, name, names)))
             }
         }
     }
@@ -211,7 +211,7 @@ impl Query {
             let axis = self.resolve_axis(dataset, token, &way)?;
             if axes.contains(&axis) {
                 let detail = format!("{} is listed twice", axis_words(dataset, axis));
-                return Err(self.source.error(&way, QueryWhy::Invalid { detail }));
+                return Err(self.source.error(&way, QueryErrorKind::Invalid { detail }));
             }
             axes.push(axis);
         }
@@ -227,10 +227,10 @@ impl Query {
         let Some(written) = &self.flat.operation else { return Ok(None) };
         let kind = match written.value.kind {
             Kind::NullCount { fill: None } => {
-                let value = fill.value().map_err(|why| self.source.error(&written.key, why))?;
+                let value = fill.value().map_err(|reason| self.source.error(&written.key, reason))?;
                 let value = value.ok_or_else(|| {
                     let detail = "needs a fill value, but the dataset has none";
-                    self.source.error(&written.key, QueryWhy::refused(detail, "add `\"fill\": …`"))
+                    self.source.error(&written.key, QueryErrorKind::refused(detail, "add `\"fill\": …`"))
                 })?;
                 Kind::NullCount { fill: Some(value) }
             }
@@ -240,7 +240,7 @@ impl Query {
             && let Some(dtype) = dataset.dtype().filter(|dtype| !is_float(*dtype))
         {
             let detail = format!("needs a dataset of type `f16`, `f32` or `f64`, but this one is `{dtype}`");
-            return Err(self.source.key_error(&written.key, QueryWhy::Invalid { detail }));
+            return Err(self.source.key_error(&written.key, QueryErrorKind::Invalid { detail }));
         }
         let listed = self.resolve_axes(dataset, &written.value.axes, &written.key)?;
         if let Kind::Covariance | Kind::Correlation = kind {
@@ -255,12 +255,12 @@ impl Query {
         let shape = selection.shape();
         if shape.len() != 2 {
             let detail = format!("needs a dataset of 2 axes, but this one has {}", shape.len());
-            return Err(self.source.key_error(way, QueryWhy::Invalid { detail }));
+            return Err(self.source.key_error(way, QueryErrorKind::Invalid { detail }));
         }
         let variables = (0..2).filter(|axis| !listed.contains(axis)).map(|axis| shape[axis]).product::<u64>();
         if variables > MAX_VARIABLES {
             let detail = format!("has {variables} variables, at most {MAX_VARIABLES} are allowed");
-            return Err(self.source.error(way, QueryWhy::refused(detail, "select some of them")));
+            return Err(self.source.error(way, QueryErrorKind::refused(detail, "select some of them")));
         }
         Ok(())
     }

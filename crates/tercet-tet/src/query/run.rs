@@ -9,13 +9,13 @@ use super::Query;
 use super::answer::{Answer, Catalog, Execution, Found, Value};
 use super::document::Device;
 use super::error::QueryError;
-use super::error::QueryWhy;
+use super::error::QueryErrorKind;
 use super::operation::Kind;
 use super::resolved::Resolved;
+use crate::error::{Error, ErrorKind};
 use crate::exec::job::Job;
 use crate::exec::memory::{self, Memory};
 use crate::exec::{explain, locate, reduce};
-use crate::fault::{Error, Fault};
 use crate::file::{Dataset, File};
 use crate::plan::ReadPlan;
 
@@ -100,12 +100,12 @@ impl Query {
     /// Answers the query.
     ///
     /// ```no_run
-    /// use tercet_core::progress::Silent;
+    /// use tercet_core::progress::NoProgress;
     /// use tercet_tet::{File, Query, RunOptions, Syntax};
     ///
     /// let file = File::open("era5.tet")?;
     /// let query = Query::parse(r#"{"dataset": "t2m", "mean": "time"}"#, Syntax::Json)?;
-    /// let answer = query.run(&file, &RunOptions::new(), &Silent)?;
+    /// let answer = query.run(&file, &RunOptions::new(), &NoProgress)?;
     /// println!("{:?}", answer.execution.and_then(|execution| execution.get("operation_reduced_mean").cloned()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -135,7 +135,7 @@ impl Query {
         &self,
         file: &'f File,
         options: &RunOptions,
-    ) -> Result<(Answer, Option<(Dataset<'f>, Resolved)>), Fault> {
+    ) -> Result<(Answer, Option<(Dataset<'f>, Resolved)>), ErrorKind> {
         let mut answer = self.answer("query accepted".to_owned());
         answer.tet_file = Some(file.name().to_owned());
         let mut catalog = Catalog { file_execution: file.memory_budget(), ..Catalog::default() };
@@ -187,7 +187,12 @@ impl Query {
         Ok((answer, Some((dataset, resolved))))
     }
 
-    fn execute(&self, file: &File, options: &RunOptions, progress: &dyn Progress) -> Result<Answer, Fault> {
+    fn execute(
+        &self,
+        file: &File,
+        options: &RunOptions,
+        progress: &dyn Progress,
+    ) -> Result<Answer, ErrorKind> {
         let (mut answer, bound) = self.prepare(file, options)?;
         let (Some((dataset, resolved)), Some(plan)) = (&bound, &answer.read_plan) else { return Ok(answer) };
         if options.preview == 0 && resolved.operation.is_none() && resolved.spill.is_none() {
@@ -225,11 +230,11 @@ impl Query {
     }
 
     fn nothing_to_do(&self) -> QueryError {
-        let why = QueryWhy::refused(
+        let reason = QueryErrorKind::refused(
             "asks for nothing: no operation, no `spill`, and a preview of 0 cells",
             "ask for a preview, or for an operation such as `\"mean\": []`",
         );
-        self.source.error("", why)
+        self.source.error("", reason)
     }
 
     /// The members that tell how it was computed.
@@ -273,7 +278,7 @@ fn is_fold(kind: Kind) -> bool {
     )
 }
 
-impl From<QueryError> for Fault {
+impl From<QueryError> for ErrorKind {
     fn from(error: QueryError) -> Self {
         Self::Query(Box::new(error))
     }

@@ -1,6 +1,6 @@
 //! The text of a query, for errors that are found after it was read.
 
-use super::error::{QueryError, QueryWhy};
+use super::error::{QueryError, QueryErrorKind};
 use super::tree::{self, Node, Syntax, Tree};
 
 /// A query text and where everything stands in it.
@@ -17,13 +17,13 @@ impl Source {
     }
 
     /// An error about the value of a key, or about the object around it where the key is not written.
-    pub(crate) fn error(&self, way: &str, why: QueryWhy) -> QueryError {
-        QueryError::new(why, way.to_owned(), self.tree.find(way).1.at.clone(), &self.text)
+    pub(crate) fn error(&self, way: &str, reason: QueryErrorKind) -> QueryError {
+        QueryError::new(reason, way.to_owned(), self.tree.find(way).1.at.clone(), &self.text)
     }
 
     /// An error about a key that should not be there.
-    pub(crate) fn key_error(&self, way: &str, why: QueryWhy) -> QueryError {
-        QueryError::new(why, way.to_owned(), self.tree.find(way).0, &self.text)
+    pub(crate) fn key_error(&self, way: &str, reason: QueryErrorKind) -> QueryError {
+        QueryError::new(reason, way.to_owned(), self.tree.find(way).0, &self.text)
     }
 
     /// Where a key starts.

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use tercet_core::{Class, Diagnose as _};
 
 use super::Query;
-use super::error::QueryWhy;
+use super::error::QueryErrorKind;
 use super::operation::Kind;
 use super::tree::{Syntax, TEXT_BYTES};
 use crate::file::File;
@@ -81,9 +81,9 @@ fn texts_have_limits() {
     let long = |bytes: usize| format!("{}{}", r#"{"dataset":"q"}"#, " ".repeat(bytes - 15));
     assert!(Query::parse(&long(TEXT_BYTES), Syntax::Json).is_ok());
     let error = Query::parse(&long(TEXT_BYTES + 1), Syntax::Json).unwrap_err();
-    assert!(matches!(error.why(), QueryWhy::TooLong { found: 1_048_577, allowed: 1_048_576 }));
+    assert!(matches!(error.reason(), QueryErrorKind::TooLong { found: 1_048_577, allowed: 1_048_576 }));
     let error = Query::parse(&"a".repeat(2_000_000), Syntax::Toml).unwrap_err();
-    assert!(matches!(error.why(), QueryWhy::TooLong { .. }));
+    assert!(matches!(error.reason(), QueryErrorKind::TooLong { .. }));
     // The document counts 1.
     let deep = |levels: usize| {
         let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
@@ -91,14 +91,17 @@ fn texts_have_limits() {
     };
     let is_deep = |levels| {
         matches!(
-            Query::parse(&deep(levels), Syntax::Json).unwrap_err().why(),
-            QueryWhy::TooDeep { allowed: 64 }
+            Query::parse(&deep(levels), Syntax::Json).unwrap_err().reason(),
+            QueryErrorKind::TooDeep { allowed: 64 }
         )
     };
     assert!(!is_deep(64));
     assert!(is_deep(65));
     let toml = format!("dataset = 'q'\nmean = {}{}", "[".repeat(64), "]".repeat(64));
-    assert!(matches!(Query::parse(&toml, Syntax::Toml).unwrap_err().why(), QueryWhy::TooDeep { .. }));
+    assert!(matches!(
+        Query::parse(&toml, Syntax::Toml).unwrap_err().reason(),
+        QueryErrorKind::TooDeep { .. }
+    ));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use super::error::{QueryError, QueryWhy};
+use super::error::{QueryError, QueryErrorKind};
 
 /// The longest query text, in bytes.
 pub(crate) const TEXT_BYTES: usize = 1 << 20;
@@ -79,8 +79,8 @@ impl fmt::Display for Tree {
 /// Reads a text. Repeated keys of JSON: the last one counts.
 pub(crate) fn parse(text: &str, syntax: Syntax) -> Result<Node, QueryError> {
     if text.len() > TEXT_BYTES {
-        let why = QueryWhy::TooLong { found: text.len(), allowed: TEXT_BYTES };
-        return Err(QueryError::new(why, String::new(), 0..0, ""));
+        let reason = QueryErrorKind::TooLong { found: text.len(), allowed: TEXT_BYTES };
+        return Err(QueryError::new(reason, String::new(), 0..0, ""));
     }
     check_nesting(text, syntax)?;
     match syntax {
@@ -112,8 +112,8 @@ fn check_nesting(text: &str, syntax: Syntax) -> Result<(), QueryError> {
                 b'{' | b'[' => {
                     depth += 1;
                     if depth > NESTING {
-                        let why = QueryWhy::TooDeep { allowed: NESTING };
-                        return Err(QueryError::new(why, String::new(), at..at + 1, text));
+                        let reason = QueryErrorKind::TooDeep { allowed: NESTING };
+                        return Err(QueryError::new(reason, String::new(), at..at + 1, text));
                     }
                 }
                 b'}' | b']' => depth = depth.saturating_sub(1),
@@ -132,18 +132,18 @@ fn parse_json(text: &str) -> Result<Node, QueryError> {
         // The place is told anyway.
         let detail =
             message.rsplit_once(" at line ").map_or(message.as_str(), |(detail, _)| detail).to_owned();
-        return Err(QueryError::new(QueryWhy::Syntax { detail }, String::new(), at..at, text));
+        return Err(QueryError::new(QueryErrorKind::Syntax { detail }, String::new(), at..at, text));
     }
     let parsed = jsonc_parser::parse_to_ast(text, &jsonc_parser::CollectOptions::default(), &strict());
     match parsed.map(|result| result.value) {
         Ok(Some(value)) => from_json(&value, text),
         Ok(None) => {
-            let why = QueryWhy::Syntax { detail: "is empty".to_owned() };
-            Err(QueryError::new(why, String::new(), 0..0, text))
+            let reason = QueryErrorKind::Syntax { detail: "is empty".to_owned() };
+            Err(QueryError::new(reason, String::new(), 0..0, text))
         }
         Err(error) => {
-            let why = QueryWhy::Syntax { detail: error.kind().to_string() };
-            Err(QueryError::new(why, String::new(), error.range().start..error.range().end, text))
+            let reason = QueryErrorKind::Syntax { detail: error.kind().to_string() };
+            Err(QueryError::new(reason, String::new(), error.range().start..error.range().end, text))
         }
     }
 }
@@ -199,8 +199,8 @@ fn from_json(value: &jsonc_parser::ast::Value<'_>, text: &str) -> Result<Node, Q
 }
 
 fn out_of_range(at: &Range<usize>, text: &str) -> QueryError {
-    let why = QueryWhy::Syntax { detail: "a number out of range".to_owned() };
-    QueryError::new(why, String::new(), at.clone(), text)
+    let reason = QueryErrorKind::Syntax { detail: "a number out of range".to_owned() };
+    QueryError::new(reason, String::new(), at.clone(), text)
 }
 
 /// A number of JSON; `None` if no f64 is near it.
@@ -225,8 +225,8 @@ fn parse_toml(text: &str) -> Result<Node, QueryError> {
             Ok(Node { value: Tree::Table(entries), at })
         }
         Err(error) => {
-            let why = QueryWhy::Syntax { detail: error.message().to_owned() };
-            Err(QueryError::new(why, String::new(), error.span().unwrap_or(0..0), text))
+            let reason = QueryErrorKind::Syntax { detail: error.message().to_owned() };
+            Err(QueryError::new(reason, String::new(), error.span().unwrap_or(0..0), text))
         }
     }
 }
@@ -251,8 +251,8 @@ fn from_toml(
     let at = value.span();
     let is_container = matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_));
     if is_container && depth > NESTING {
-        let why = QueryWhy::TooDeep { allowed: NESTING };
-        return Err(QueryError::new(why, String::new(), at, text));
+        let reason = QueryErrorKind::TooDeep { allowed: NESTING };
+        return Err(QueryError::new(reason, String::new(), at, text));
     }
     let tree = match value.get_ref() {
         DeValue::String(text) => Tree::Text(text.to_string()),
@@ -349,10 +349,13 @@ mod tests {
     fn bad_texts_are_refused() {
         let deep = |n: usize| format!("{}1{}", "{\"a\":[".repeat(n), "]}".repeat(n));
         assert!(parse(&deep(32), Syntax::Json).is_ok());
-        assert!(matches!(parse(&deep(33), Syntax::Json).unwrap_err().why(), QueryWhy::TooDeep { .. }));
+        assert!(matches!(
+            parse(&deep(33), Syntax::Json).unwrap_err().reason(),
+            QueryErrorKind::TooDeep { .. }
+        ));
         assert!(parse(&format!("{{\"a\":\"{}\"}}", "[".repeat(100)), Syntax::Json).is_ok());
         let long = " ".repeat(TEXT_BYTES + 1);
-        assert!(matches!(parse(&long, Syntax::Json).unwrap_err().why(), QueryWhy::TooLong { .. }));
+        assert!(matches!(parse(&long, Syntax::Json).unwrap_err().reason(), QueryErrorKind::TooLong { .. }));
         for wrong in ["", "{", "{'a':1}", "{a:1}", "{\"a\":1,}", "{\"a\":0x1}", "{} {}", "{\"a\":1 // x\n}"] {
             assert!(parse(wrong, Syntax::Json).is_err(), "{wrong}");
         }
@@ -376,7 +379,10 @@ mod tests {
         }
         let deep = |n: usize| format!("{} = 1", vec!["k"; n].join("."));
         assert!(parse(&deep(64), Syntax::Toml).is_ok());
-        assert!(matches!(parse(&deep(65), Syntax::Toml).unwrap_err().why(), QueryWhy::TooDeep { .. }));
+        assert!(matches!(
+            parse(&deep(65), Syntax::Toml).unwrap_err().reason(),
+            QueryErrorKind::TooDeep { .. }
+        ));
     }
 
     #[test]

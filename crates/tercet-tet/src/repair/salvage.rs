@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tercet_core::publish::{Disk, RealDisk, Staged};
+use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::{Class, DType, Diagnose as _, Element, Progress, with_element};
 
-use crate::fault::{Error, Fault};
-use crate::file::{Dataset, File, OpenOptions};
+use crate::error::{Error, ErrorKind};
+use crate::file::{Dataset, File, ReadOptions};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, WriterOptions};
 use crate::metadata::HistoryRow;
@@ -61,8 +61,8 @@ pub struct Hole {
     pub dataset: String,
     /// Its grid coordinates.
     pub chunk: Vec<u64>,
-    /// Why.
-    pub why: String,
+    /// Reason.
+    pub reason: String,
 }
 
 /// Writes the good chunks of a damaged file to a new file `out`.
@@ -87,7 +87,7 @@ pub fn salvage_on(
     if let (Ok(from), Ok(to)) = (path.canonicalize(), out.canonicalize())
         && from == to
     {
-        return Err(Error::new(out.to_string_lossy().into(), Fault::OntoItself));
+        return Err(Error::new(out.to_string_lossy().into(), ErrorKind::OntoItself));
     }
     let mut notes = Vec::new();
     let file = open_damaged(path, &mut notes)?;
@@ -108,11 +108,11 @@ pub fn salvage_on(
             .with_param("lost_chunks", report.holes.len().to_string()),
     );
     let name = out.to_string_lossy().into_owned();
-    let start = || -> Result<Writer<Staged>, Fault> {
+    let start = || -> Result<Writer<AtomicFile>, ErrorKind> {
         layout.check(WriterOptions::new())?;
-        let staged = Staged::create_on(disk, out)?;
+        let atomic_file = AtomicFile::create_on(disk, out)?;
         let holes = if options.fill.is_some() { &[][..] } else { &lost };
-        Writer::new(layout, &name, staged, WriterOptions::new(), holes)
+        Writer::new(layout, &name, atomic_file, WriterOptions::new(), holes)
     };
     let mut writer = start().map_err(|fault| Error::new(name.as_str().into(), fault))?;
     write_chunks(&file, &kept, &lost, options, &mut writer, progress)?;
@@ -122,22 +122,22 @@ pub fn salvage_on(
 
 /// Opens a file as well as it can be: with all checks, with those of its chunks, without its footer.
 fn open_damaged(path: &Path, notes: &mut Vec<String>) -> Result<File, Error> {
-    let Err(error) = OpenOptions::new().open(path) else {
+    let Err(error) = ReadOptions::new().open(path) else {
         // A sound catalogue may stand before a damaged index, whose rows have to be looked at one by one.
-        return OpenOptions::mending().open(path);
+        return ReadOptions::recovery().open(path);
     };
     if error.class() == Class::Corrupt {
-        notes.push(format!("damaged beyond its chunks: {}", one_line(error.fault())));
-        return OpenOptions::mending().open(path);
+        notes.push(format!("damaged beyond its chunks: {}", one_line(error.kind())));
+        return ReadOptions::recovery().open(path);
     }
-    if crate::verify::is_about_footer(error.fault()) {
-        notes.push(format!("footer lost: {}", one_line(error.fault())));
+    if crate::verify::is_about_footer(error.kind()) {
+        notes.push(format!("footer lost: {}", one_line(error.kind())));
         return File::open_headless(path);
     }
     Err(error)
 }
 
-fn one_line(fault: &Fault) -> String {
+fn one_line(fault: &ErrorKind) -> String {
     fault.to_string().replace("\n ", ":")
 }
 
@@ -185,15 +185,15 @@ fn find_holes(
             let bad: Vec<(u64, String)> =
                 batch.par_iter().filter_map(|&linear| try_chunk(&dataset, grid, linear)).collect();
             report.kept += (batch.len() - bad.len()) as u64;
-            for (linear, why) in bad {
+            for (linear, reason) in bad {
                 let chunk = grid.coords(linear)[..grid.rank()].to_vec();
-                report.holes.push(Hole { dataset: dataset.name().to_owned(), chunk, why });
+                report.holes.push(Hole { dataset: dataset.name().to_owned(), chunk, reason });
                 lost.push(base + linear);
             }
         }
         if let (Some(fill), Some(_)) = (report.fill, lost.last().filter(|&&row| row >= base)) {
             check_fill(grid.dtype(), fill)
-                .map_err(|()| file.error(Fault::FillValue { dtype: grid.dtype(), fill }))?;
+                .map_err(|()| file.error(ErrorKind::FillValue { dtype: grid.dtype(), fill }))?;
         }
         base += grid.tiles();
     }
@@ -203,7 +203,7 @@ fn find_holes(
 fn try_chunk(dataset: &Dataset<'_>, grid: &Grid, linear: u64) -> Option<(u64, String)> {
     let tile = grid.coords(linear);
     let chunk = dataset.chunk(&tile[..grid.rank()]);
-    chunk.err().map(|error| (linear, one_line(error.fault())))
+    chunk.err().map(|error| (linear, one_line(error.kind())))
 }
 
 fn write_chunks(
@@ -211,7 +211,7 @@ fn write_chunks(
     kept: &[usize],
     lost: &[u64],
     options: SalvageOptions,
-    writer: &mut Writer<Staged>,
+    writer: &mut Writer<AtomicFile>,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     for (position, &id) in kept.iter().enumerate() {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tercet_core::{Finding, Severity};
 
 use crate::Region;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 
 /// Something to do about a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,7 +39,7 @@ pub(crate) const DAMAGED_CHUNKS: &str = "damaged_chunks";
 /// `can_cut` tells whether its footer can be cut off.
 pub(super) fn of(
     findings: &[Finding],
-    cause: Option<&Fault>,
+    cause: Option<&ErrorKind>,
     can_cut: bool,
     file: &str,
 ) -> Vec<Recommendation> {
@@ -60,7 +60,7 @@ pub(super) fn of(
 
 fn advise(
     finding: &Finding,
-    cause: Option<&Fault>,
+    cause: Option<&ErrorKind>,
     can_cut: bool,
     file: &str,
 ) -> Option<(&'static str, Option<Fix>)> {
@@ -111,8 +111,8 @@ fn advise(
 }
 
 /// Whether a fault is of the footer, so that cutting it off mends the file.
-pub(crate) fn is_about_footer(fault: &Fault) -> bool {
-    let Fault::Malformed(malformed) = fault else { return false };
+pub(crate) fn is_about_footer(fault: &ErrorKind) -> bool {
+    let ErrorKind::Malformed(malformed) = fault else { return false };
     matches!(
         malformed.site.region,
         Region::FooterTail | Region::FooterJson | Region::MetadataSpill | Region::Footer
@@ -120,8 +120,8 @@ pub(crate) fn is_about_footer(fault: &Fault) -> bool {
 }
 
 /// Whether a fault is of one row of the index, so that the others can be had.
-fn is_about_row(fault: &Fault) -> bool {
-    let Fault::Malformed(malformed) = fault else { return false };
+fn is_about_row(fault: &ErrorKind) -> bool {
+    let ErrorKind::Malformed(malformed) = fault else { return false };
     matches!(malformed.site.region, Region::IndexRow { .. })
 }
 

@@ -5,7 +5,7 @@ use tercet_core::{Finding, Span, checksum};
 use super::payloads::{Bad, decode, for_rows, list, stored};
 use super::{Check, Context, run_list};
 use crate::bounds::{INLINE_BYTES, SPILL_BYTES};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::guard::{column_bytes, run_rows};
 use crate::stats::{Stats, magnitude};
 use crate::wire::block::{Block, CRC_LEN, Column, STATS_LEN, runs};
@@ -17,7 +17,7 @@ const TRACE: &[u8] = br#""footer_crc32c":""#;
 const FOOTER_BYTES: u64 = (SPILL_BYTES + INLINE_BYTES) as u64 + TAIL_LEN;
 
 impl Check<'_> {
-    pub(super) fn check_block(&mut self, context: &Context<'_>) -> Result<(), Fault> {
+    pub(super) fn check_block(&mut self, context: &Context<'_>) -> Result<(), ErrorKind> {
         let catalog = context.catalog;
         let value = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref());
         let Some(value) = value else {
@@ -63,7 +63,7 @@ impl Check<'_> {
 
     /// Whether the bytes after the last payload hold what only a block holds. All of them are searched, because a
     /// lost footer flag or a lost reference to the metadata hides the footer itself.
-    fn has_trace(&self, context: &Context<'_>) -> Result<bool, Fault> {
+    fn has_trace(&self, context: &Context<'_>) -> Result<bool, ErrorKind> {
         let file_len = context.catalog.file_len;
         let ends = context.table.iter().map(|row| row.payload_offset.saturating_add(row.stored_byte_len));
         let rows_end = ends.filter(|&end| end <= file_len).max().unwrap_or(0);
@@ -74,10 +74,10 @@ impl Check<'_> {
         Ok(memchr::memmem::find(&bytes, TRACE).is_some())
     }
 
-    fn note_result(&mut self, check: &'static str, result: Result<(), Fault>) -> Result<bool, Fault> {
+    fn note_result(&mut self, check: &'static str, result: Result<(), ErrorKind>) -> Result<bool, ErrorKind> {
         match result {
             Ok(()) => self.note(Finding::pass(check)),
-            Err(fault @ (Fault::Source(_) | Fault::Cancelled(_))) => return Err(fault),
+            Err(fault @ (ErrorKind::Source(_) | ErrorKind::Cancelled(_))) => return Err(fault),
             Err(fault) => {
                 self.note(Finding::fail(check, fault.to_string().replace("\n ", ":")));
                 return Ok(false);
@@ -87,7 +87,7 @@ impl Check<'_> {
     }
 
     /// Checks referenced columns against their own checksums.
-    fn check_columns(&self, block: &Block, problems: &mut Vec<String>) -> Result<(), Fault> {
+    fn check_columns(&self, block: &Block, problems: &mut Vec<String>) -> Result<(), ErrorKind> {
         let columns = [
             ("index_crc32c", &block.index_crc32c),
             ("row_crc32c", &block.row_crc32c),
@@ -107,7 +107,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn check_index_runs(&mut self, context: &Context<'_>, block: &Block) -> Result<(), Fault> {
+    fn check_index_runs(&mut self, context: &Context<'_>, block: &Block) -> Result<(), ErrorKind> {
         let Some(column) = &block.index_crc32c else { return Ok(()) };
         let rows = context.catalog.index.entry_count;
         let mut bad = Vec::new();
@@ -131,7 +131,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn check_payload_crcs(&mut self, context: &Context<'_>, block: &Block) -> Result<(), Fault> {
+    fn check_payload_crcs(&mut self, context: &Context<'_>, block: &Block) -> Result<(), ErrorKind> {
         let Some(column) = &block.row_crc32c else { return Ok(()) };
         let crcs = column_bytes(column, self.source, 0, context.table.len() as u64 * CRC_LEN)?;
         let bad = for_rows(self, context, context.table.len(), |number, row| {
@@ -154,7 +154,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn check_stats(&mut self, context: &Context<'_>, block: &Block) -> Result<(), Fault> {
+    fn check_stats(&mut self, context: &Context<'_>, block: &Block) -> Result<(), ErrorKind> {
         let (Some(stats), Some(crcs)) = (&block.row_stats, &block.stats_crc32c) else { return Ok(()) };
         let rows = context.catalog.index.entry_count;
         let mut bad_runs = Vec::new();

@@ -3,13 +3,13 @@
 use tercet_core::{ByteSource, Limits};
 
 use crate::catalog::{Catalog, read_tail};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::rows::{RowContext, Rows};
 use crate::wire::footer::Json;
 
 /// Where the payloads of a file with a damaged footer end: before the text if that can be found, but never before
 /// the end of a payload.
-pub(crate) fn cut_point(source: &dyn ByteSource) -> Result<u64, Fault> {
+pub(crate) fn cut_point(source: &dyn ByteSource) -> Result<u64, ErrorKind> {
     let limits = Limits::default();
     let catalog = Catalog::read_head(source, &limits)?;
     let grids = catalog.grids();

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_codec::bytes::zstd;
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Limits};
 
 use super::{Check, Context};
-use crate::fault::{Coords, Fault};
+use crate::error::{Coords, ErrorKind};
 use crate::wire::ids::Codec;
 use crate::wire::index::Row;
 
@@ -36,8 +36,8 @@ pub(super) fn for_rows(
     check: &Check<'_>,
     context: &Context<'_>,
     count: usize,
-    look: impl Fn(usize, &Row) -> Result<Option<String>, Fault> + Sync,
-) -> Result<Vec<Bad>, Fault> {
+    look: impl Fn(usize, &Row) -> Result<Option<String>, ErrorKind> + Sync,
+) -> Result<Vec<Bad>, ErrorKind> {
     let mut all = Vec::new();
     for (batch, rows) in context.table[..count].chunks(BATCH).enumerate() {
         check.progress.check()?;
@@ -46,35 +46,39 @@ pub(super) fn for_rows(
             .enumerate()
             .map(|(at, row)| {
                 let number = batch * BATCH + at;
-                let why = look(number, row)?;
+                let reason = look(number, row)?;
                 check.progress.advance(row.stored_byte_len);
-                Ok(why.map(|why| Bad { row: number, text: describe(context, number, row, &why) }))
+                Ok(reason.map(|reason| Bad { row: number, text: describe(context, number, row, &reason) }))
             })
-            .collect::<Result<_, Fault>>()?;
+            .collect::<Result<_, ErrorKind>>()?;
         all.extend(found.into_iter().flatten());
     }
     Ok(all)
 }
 
-fn describe(context: &Context<'_>, number: usize, row: &Row, why: &str) -> String {
+fn describe(context: &Context<'_>, number: usize, row: &Row, reason: &str) -> String {
     let record = usize::try_from(row.dataset_id).ok().and_then(|id| context.catalog.records.get(id));
-    let Some(record) = record else { return format!("row {number}: {why}") };
+    let Some(record) = record else { return format!("row {number}: {reason}") };
     let name = tercet_core::escape::name(&record.name);
     let tile = Coords(&row.chunk_index[..record.shape.len()]);
-    format!("row {number} (dataset `{name}`, chunk {tile}): {why}")
+    format!("row {number} (dataset `{name}`, chunk {tile}): {reason}")
 }
 
 /// The chunks among the first `count` that do not decode.
-pub(super) fn undecodable(check: &Check<'_>, context: &Context<'_>, count: usize) -> Result<Vec<Bad>, Fault> {
+pub(super) fn undecodable(
+    check: &Check<'_>,
+    context: &Context<'_>,
+    count: usize,
+) -> Result<Vec<Bad>, ErrorKind> {
     for_rows(check, context, count, |_, row| match decode(check.source, row, &check.options.limits)? {
         Ok(_) => Ok(None),
-        Err(why) => Ok(Some(why)),
+        Err(reason) => Ok(Some(reason)),
     })
 }
 
 /// The stored bytes of a row that was checked.
-pub(super) fn stored(source: &dyn ByteSource, row: &Row, limits: &Limits) -> Result<Bytes, Fault> {
-    within("a stored chunk", row.stored_byte_len, limits.chunk_bytes)?;
+pub(super) fn stored(source: &dyn ByteSource, row: &Row, limits: &Limits) -> Result<Bytes, ErrorKind> {
+    check_limit("a stored chunk", row.stored_byte_len, limits.chunk_bytes)?;
     let span = tercet_core::Span::at(row.payload_offset, row.stored_byte_len);
     let span = span.unwrap_or(tercet_core::Span::empty(row.payload_offset));
     Ok(source.read_at(span)?)
@@ -85,12 +89,12 @@ pub(super) fn decode(
     source: &dyn ByteSource,
     row: &Row,
     limits: &Limits,
-) -> Result<Result<Bytes, String>, Fault> {
+) -> Result<Result<Bytes, String>, ErrorKind> {
     let stored = stored(source, row, limits)?;
     match Codec::from_id(row.codec) {
         Some(Codec::Raw) => Ok(Ok(stored)),
         Some(Codec::Zstd) => {
-            let len = within("a chunk", row.raw_byte_len, limits.chunk_bytes)?;
+            let len = check_limit("a chunk", row.raw_byte_len, limits.chunk_bytes)?;
             let mut raw = Vec::new();
             raw.try_reserve_exact(len).map_err(|_| tercet_core::tensor::OutOfMemory { bytes: len })?;
             raw.resize(len, 0);

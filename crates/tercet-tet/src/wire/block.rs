@@ -68,8 +68,8 @@ impl Block {
             let len = row_len.checked_mul(count)?;
             match parse_column(value, len, space) {
                 Ok(column) => Some(column),
-                Err(why) => {
-                    block.problems.push(format!("{name}: {why}"));
+                Err(reason) => {
+                    block.problems.push(format!("{name}: {reason}"));
                     None
                 }
             }

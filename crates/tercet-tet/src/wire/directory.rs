@@ -1,6 +1,6 @@
 //! Dataset records (`docs/spec/tet.md`, directory).
 
-use tercet_core::{Fields, Malformed, Site, Span, Why};
+use tercet_core::{Fields, Malformed, Reason, Site, Span};
 
 use super::ids::{MAX_RANK, RECORD_MIN_LEN, RECORDS_AT};
 use crate::Region;
@@ -18,12 +18,14 @@ pub(crate) struct Record {
 pub(crate) fn parse(blob: &[u8], count: u32) -> Result<Vec<Record>, Malformed<Region>> {
     let len = u64::try_from(blob.len()).unwrap_or(u64::MAX);
     if u64::from(count) > len.checked_div(RECORD_MIN_LEN).unwrap_or(0) {
-        let why =
-            Why::OutOfRange { found: count.into(), allowed: "at most one for every 32 bytes of directory" };
+        let reason = Reason::OutOfRange {
+            found: count.into(),
+            allowed: "at most one for every 32 bytes of directory",
+        };
         let span = Span::between(8, 12).unwrap_or(Span::empty(8));
         return Err(Malformed {
             site: Site { region: Region::Superblock, field: "dataset_count", span },
-            why,
+            reason,
         });
     }
     let mut records = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
@@ -45,7 +47,7 @@ fn parse_record(fields: &mut Fields<'_, Region>) -> Result<Record, Malformed<Reg
     let ndim = fields.u32_le("ndim")?;
     let rank = usize::try_from(ndim).ok().filter(|rank| (1..=MAX_RANK).contains(rank));
     let Some(rank) = rank else {
-        return Err(fields.fault("ndim", 4, Why::OutOfRange { found: ndim.into(), allowed: "1 to 8" }));
+        return Err(fields.fault("ndim", 4, Reason::OutOfRange { found: ndim.into(), allowed: "1 to 8" }));
     };
     fields.skip("reserved", 4)?;
     let name = fields.utf8("name", name_len.into())?.to_owned();
@@ -96,7 +98,7 @@ mod tests {
         assert_eq!(blob.len() % 8, 0);
         assert_eq!(parse(&blob, 20).unwrap(), records);
         let error = parse(&blob, 19).unwrap_err();
-        assert!(matches!(error.why, Why::Leftover { .. }), "{error}");
+        assert!(matches!(error.reason, Reason::Leftover { .. }), "{error}");
     }
 
     #[test]

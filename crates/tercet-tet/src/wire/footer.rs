@@ -3,7 +3,7 @@
 use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use tercet_core::{Fields, Malformed, Site, Span, Why};
+use tercet_core::{Fields, Malformed, Reason, Site, Span};
 
 use super::ids::{FOOTER_MAGIC, TAIL_LEN};
 use crate::Region;
@@ -25,23 +25,23 @@ impl Tail {
         let history_json_len = fields.u64_le("history_json_len")?;
         let history_version = fields.u32_le("history_version")?;
         fields.magic("magic", FOOTER_MAGIC)?;
-        let fault = |field, at: u64, len, why| {
+        let fault = |field, at: u64, len, reason| {
             let span = Span::at(start.saturating_add(at), len).unwrap_or(Span::empty(start));
-            Malformed { site: Site { region: Region::FooterTail, field, span }, why }
+            Malformed { site: Site { region: Region::FooterTail, field, span }, reason }
         };
         if !matches!(history_version, 1 | 2) {
-            let why = Why::UnknownVersion { found: history_version.into(), known: "1 and 2" };
-            return Err(fault("history_version", 8, 4, why));
+            let reason = Reason::UnknownVersion { found: history_version.into(), known: "1 and 2" };
+            return Err(fault("history_version", 8, 4, reason));
         }
         let json = start.checked_sub(history_json_len).and_then(|json| Span::between(json, start));
         let Some(json) = json else {
-            let why =
-                Why::OutOfRange { found: history_json_len, allowed: "at most the bytes before the tail" };
-            return Err(fault("history_json_len", 0, 8, why));
+            let reason =
+                Reason::OutOfRange { found: history_json_len, allowed: "at most the bytes before the tail" };
+            return Err(fault("history_json_len", 0, 8, reason));
         };
         if history_json_len > limit() {
-            let why = Why::OutOfRange { found: history_json_len, allowed: "at most 16777216" };
-            return Err(fault("history_json_len", 0, 8, why));
+            let reason = Reason::OutOfRange { found: history_json_len, allowed: "at most 16777216" };
+            return Err(fault("history_json_len", 0, 8, reason));
         }
         Ok((Self { history_json_len, history_version }, json))
     }
@@ -144,8 +144,9 @@ pub(crate) fn spill_span(spill: SpanRef, index_end: u64, json: Span) -> Result<S
         return Ok(span);
     }
     let (offset, len) = (spill.offset, spill.len);
-    let why = Why::OutOfBounds { offset, len, end: json.start(), what: "spills of at most 16777216 bytes" };
-    Err(Malformed { site: Site { region: Region::FooterJson, field: "metadata_ref", span: json }, why })
+    let reason =
+        Reason::OutOfBounds { offset, len, end: json.start(), what: "spills of at most 16777216 bytes" };
+    Err(Malformed { site: Site { region: Region::FooterJson, field: "metadata_ref", span: json }, reason })
 }
 
 fn parse_json<T: for<'de> Deserialize<'de>>(
@@ -155,8 +156,8 @@ fn parse_json<T: for<'de> Deserialize<'de>>(
     span: Span,
 ) -> Result<T, Malformed<Region>> {
     serde_json::from_slice(text).map_err(|error| {
-        let why = Why::Unparsable { detail: error.to_string() };
-        Malformed { site: Site { region, field, span }, why }
+        let reason = Reason::Unparsable { detail: error.to_string() };
+        Malformed { site: Site { region, field, span }, reason }
     })
 }
 

@@ -1,7 +1,7 @@
 //! The chunk index: a header and one row for each chunk (`docs/spec/tet.md`, chunk index).
 
 use serde::Serialize;
-use tercet_core::{Fields, Malformed, Span, Why};
+use tercet_core::{Fields, Malformed, Reason, Span};
 
 use super::ids::{Codec, INDEX_HEADER_LEN, INDEX_MAGIC, INDEX_VERSION, MAX_RANK, ROW_LEN};
 use crate::Region;
@@ -31,18 +31,18 @@ impl IndexHeader {
         fields.magic("magic", INDEX_MAGIC)?;
         let version = fields.u32_le("index_version")?;
         if version != INDEX_VERSION {
-            let why = Why::UnknownVersion { found: version.into(), known: "1" };
-            return Err(fields.fault("index_version", 4, why));
+            let reason = Reason::UnknownVersion { found: version.into(), known: "1" };
+            return Err(fields.fault("index_version", 4, reason));
         }
         let entry_count = fields.u64_le("entry_count")?;
         if index_len(entry_count) != Some(span.len()) {
             let rows = span.len().saturating_sub(INDEX_HEADER_LEN).checked_div(ROW_LEN).unwrap_or(0);
-            let why = Why::Disagrees {
+            let reason = Reason::Mismatch {
                 found: entry_count,
                 expected: rows,
                 because: "chunk_index_length is 32 + 104 bytes for each entry",
             };
-            return Err(fields.fault("entry_count", 8, why));
+            return Err(fields.fault("entry_count", 8, reason));
         }
         let percent_bps = fields.u16_le("memory_budget_percent_bps")?;
         fields.skip("reserved", 2)?;
@@ -126,15 +126,15 @@ impl Row {
         start: u64,
         payload_end: u64,
     ) -> Result<(Codec, Span), Malformed<Region>> {
-        let fault = |field, at: u64, len: u64, why| {
+        let fault = |field, at: u64, len: u64, reason| {
             let at = start.saturating_add(at);
             let span = Span::at(at, len).unwrap_or(Span::empty(at));
             let site = tercet_core::Site { region: Region::IndexRow { row }, field, span };
-            Malformed { site, why }
+            Malformed { site, reason }
         };
         let payload = Span::at(self.payload_offset, self.stored_byte_len);
         let Some(payload) = payload.filter(|span| span.end() <= payload_end) else {
-            let why = Why::OutOfBounds {
+            let reason = Reason::OutOfBounds {
                 offset: self.payload_offset,
                 len: self.stored_byte_len,
                 end: payload_end,
@@ -145,19 +145,19 @@ impl Row {
             } else {
                 ("stored_byte_len", 88)
             };
-            return Err(fault(field, at, 8, why));
+            return Err(fault(field, at, 8, reason));
         };
         let Some(codec) = Codec::from_id(self.codec) else {
-            let why = Why::OutOfRange { found: self.codec.into(), allowed: "0 (raw) or 1 (zstd)" };
-            return Err(fault("codec", 96, 4, why));
+            let reason = Reason::OutOfRange { found: self.codec.into(), allowed: "0 (raw) or 1 (zstd)" };
+            return Err(fault("codec", 96, 4, reason));
         };
         if codec == Codec::Raw && self.stored_byte_len != self.raw_byte_len {
-            let why = Why::Disagrees {
+            let reason = Reason::Mismatch {
                 found: self.stored_byte_len,
                 expected: self.raw_byte_len,
                 because: "a raw chunk stores raw_byte_len bytes",
             };
-            return Err(fault("stored_byte_len", 88, 8, why));
+            return Err(fault("stored_byte_len", 88, 8, reason));
         }
         Ok((codec, payload))
     }

@@ -1,7 +1,7 @@
 //! The first 32 bytes (`docs/spec/tet.md`, superblock).
 
 use serde::Serialize;
-use tercet_core::{Fields, Malformed, Span, Why};
+use tercet_core::{Fields, Malformed, Reason, Span};
 
 use super::ids::{FLAG_FOOTER, LAYOUT_VERSION, MAGIC, SUPERBLOCK_LEN};
 use crate::Region;
@@ -28,8 +28,8 @@ impl Superblock {
         fields.magic("magic", MAGIC)?;
         let layout_version = fields.u32_le("layout_version")?;
         if layout_version != LAYOUT_VERSION {
-            let why = Why::UnknownVersion { found: layout_version.into(), known: "1" };
-            return Err(fields.fault("layout_version", 4, why));
+            let reason = Reason::UnknownVersion { found: layout_version.into(), known: "1" };
+            return Err(fields.fault("layout_version", 4, reason));
         }
         let dataset_count = fields.u32_le("dataset_count")?;
         let flags = fields.u32_le("flags")?;
@@ -37,13 +37,13 @@ impl Superblock {
         let chunk_index_length = fields.u64_le("chunk_index_length")?;
         let index = Span::at(chunk_index_offset, chunk_index_length);
         if index.is_none_or(|span| span.end() > file_len) {
-            let why = Why::OutOfBounds {
+            let reason = Reason::OutOfBounds {
                 offset: chunk_index_offset,
                 len: chunk_index_length,
                 end: file_len,
                 what: "the file's bytes",
             };
-            return Err(fields.fault("chunk_index_length", 16, why));
+            return Err(fields.fault("chunk_index_length", 16, reason));
         }
         Ok(Self { layout_version, dataset_count, flags, chunk_index_offset, chunk_index_length })
     }

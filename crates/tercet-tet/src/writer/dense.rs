@@ -5,7 +5,7 @@ use tercet_core::checksum::{crc32c, crc32c_combine};
 use tercet_core::{DType, Sink};
 
 use super::Writer;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::layout::{Compression, DatasetId, LayoutError};
 use crate::stats::Stats;
 use crate::wire::ids::Codec;
@@ -57,7 +57,7 @@ impl<S: Sink> Writer<S> {
         dense: &mut Dense,
         mut at: u64,
         mut bytes: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let base = usize::try_from(self.base(dense.dataset)).unwrap_or(usize::MAX);
         while !bytes.is_empty() {
             let number = dense.chunks.partition_point(|chunk| chunk.end <= at);
@@ -77,7 +77,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Completes the dataset.
-    pub(crate) fn end_dense(&mut self, dense: &Dense) -> Result<(), Fault> {
+    pub(crate) fn end_dense(&mut self, dense: &Dense) -> Result<(), ErrorKind> {
         if dense.written != dense.total {
             return Err(self.out_of_place(dense));
         }
@@ -97,7 +97,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    fn out_of_place(&self, dense: &Dense) -> Fault {
+    fn out_of_place(&self, dense: &Dense) -> ErrorKind {
         let planned = &self.layout.datasets[dense.dataset.0];
         let missing = dense.chunks.len() as u64;
         LayoutError::Unwritten { dataset: planned.name.clone(), tile: vec![0; planned.grid.rank()], missing }

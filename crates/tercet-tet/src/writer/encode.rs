@@ -3,7 +3,7 @@
 use tercet_codec::bytes::zstd;
 use tercet_core::checksum;
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::layout::{Compression, WriterOptions};
 use crate::stats::Stats;
 use crate::wire::ids::Codec;
@@ -21,7 +21,7 @@ pub(crate) struct RowStates {
 }
 
 impl RowStates {
-    pub(super) fn new(count: usize, options: WriterOptions) -> Result<Self, Fault> {
+    pub(super) fn new(count: usize, options: WriterOptions) -> Result<Self, ErrorKind> {
         let bytes = count.saturating_mul(72);
         let mut rows = Self::default();
         let failed = |_| tercet_core::tensor::OutOfMemory { bytes };
@@ -68,7 +68,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, Fault> {
+    pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, ErrorKind> {
         let stats = if self.statistics { Stats::of(self.dtype, &raw).encode() } else { [0; 48] };
         let zone = self.zones.map(|scan| scan.tile(&raw));
         let stored = match self.compression {
@@ -76,7 +76,7 @@ impl Encoder {
             Compression::Zstd { level } => {
                 let mut out = Vec::new();
                 zstd::encode(&raw, level, &mut out)
-                    .map_err(|error| Fault::Write(std::io::Error::other(error)))?;
+                    .map_err(|error| ErrorKind::Write(std::io::Error::other(error)))?;
                 out
             }
         };

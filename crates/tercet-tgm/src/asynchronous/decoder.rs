@@ -5,7 +5,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::{Tool, WORTH_A_THREAD};
 use crate::decoder::{Decoder, Event};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
@@ -19,7 +19,7 @@ const PIECE: usize = 64 << 10;
 /// ```
 /// # #[cfg(feature = "async")] {
 /// use tercet_tgm::{AsyncDecoder, AsyncStreamingEncoder, DataObjectDescriptor, Dtype, EncodeOptions};
-/// use tercet_tgm::{Event, Fault, GlobalMetadata};
+/// use tercet_tgm::{Event, ErrorKind, GlobalMetadata};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
@@ -39,25 +39,25 @@ const PIECE: usize = 64 << 10;
 ///             arrays.push(object.decode_async().await?);
 ///         }
 ///     }
-///     Ok::<_, Fault>(arrays)
+///     Ok::<_, ErrorKind>(arrays)
 /// };
 /// # let both = async {
 /// #     let writing = tokio::spawn(write);
 /// #     let arrays = read.await?;
 /// #     writing.await.unwrap()?;
-/// #     Ok::<_, Fault>(arrays)
+/// #     Ok::<_, ErrorKind>(arrays)
 /// # };
 /// # let arrays = both.await?;
 /// assert_eq!(arrays[0].to_vec::<i16>(), Some(vec![1, -2]));
-/// # Ok::<(), Fault>(())
+/// # Ok::<(), ErrorKind>(())
 /// # })?;
 /// # }
-/// # Ok::<(), tercet_tgm::Fault>(())
+/// # Ok::<(), tercet_tgm::ErrorKind>(())
 /// ```
 #[derive(Debug)]
 pub struct AsyncDecoder<R> {
     source: R,
-    decoder: Tool<Decoder, Result<Option<Event>, Fault>>,
+    decoder: Tool<Decoder, Result<Option<Event>, ErrorKind>>,
     piece: Box<[u8]>,
     /// Bytes read.
     len: u64,
@@ -79,7 +79,7 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
     /// The next event; `None` when the stream has ended, which must not be inside a message.
     ///
     /// Cancellation safe: if the future is dropped, no byte and no event is lost.
-    pub async fn next_event(&mut self) -> Result<Option<Event>, Fault> {
+    pub async fn next_event(&mut self) -> Result<Option<Event>, ErrorKind> {
         loop {
             if let Some(event) = self.turn().await? {
                 return Ok(Some(event));
@@ -96,7 +96,7 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
     }
 
     /// An event out of the bytes that are here.
-    async fn turn(&mut self) -> Result<Option<Event>, Fault> {
+    async fn turn(&mut self) -> Result<Option<Event>, ErrorKind> {
         if let Some(made) = self.decoder.back().await? {
             return made;
         }
@@ -112,7 +112,7 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
     }
 
     /// What is left at the end of the stream.
-    fn end(&mut self) -> Result<Option<Event>, Fault> {
+    fn end(&mut self) -> Result<Option<Event>, ErrorKind> {
         self.decoder.here()?.finish()
     }
 

@@ -8,7 +8,7 @@ use tokio::io::{AsyncSeek, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 use super::{Tool, WORTH_A_THREAD};
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::{EncodeError, EncodeOptions, PreEncoded, StreamingEncoder};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::metadata::{Entry, GlobalMetadata};
 
 /// Writes one message to anything that is `AsyncWrite`, object by object: the calls, the bytes and the errors of
@@ -24,7 +24,7 @@ use crate::metadata::{Entry, GlobalMetadata};
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
-/// use tercet_tgm::{AsyncStreamingEncoder, DataObjectDescriptor, Dtype, EncodeOptions, Fault, GlobalMetadata, Message};
+/// use tercet_tgm::{AsyncStreamingEncoder, DataObjectDescriptor, Dtype, EncodeOptions, ErrorKind, GlobalMetadata, Message};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
@@ -36,16 +36,16 @@ use crate::metadata::{Entry, GlobalMetadata};
 /// let bytes: Vec<u8> = encoder.finish().await?;
 /// let message = Message::from_bytes("stream", bytes).unwrap();
 /// assert_eq!(message.metadata().base[0]["step"], 6.into());
-/// # Ok::<(), Fault>(())
+/// # Ok::<(), ErrorKind>(())
 /// # })?;
 /// # }
-/// # Ok::<(), tercet_tgm::Fault>(())
+/// # Ok::<(), tercet_tgm::ErrorKind>(())
 /// ```
 #[derive(Debug)]
 pub struct AsyncStreamingEncoder<W> {
     sink: W,
     /// Its sink is what is still to be written.
-    encoder: Tool<StreamingEncoder<Vec<u8>>, Result<(), Fault>>,
+    encoder: Tool<StreamingEncoder<Vec<u8>>, Result<(), ErrorKind>>,
     /// Bytes of that which are written.
     written: usize,
     objects: u64,
@@ -55,7 +55,7 @@ pub struct AsyncStreamingEncoder<W> {
 
 impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
-    pub async fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, Fault> {
+    pub async fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, ErrorKind> {
         let encoder = Tool::Here(StreamingEncoder::new(Vec::new(), metadata, options)?);
         let mut this = Self { sink, encoder, written: 0, objects: 0, failed: false };
         this.drain().await?;
@@ -71,7 +71,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     }
 
     /// Gives metadata to the object that is written next. Its keys win over those of its entry in `base`.
-    pub async fn write_preceder(&mut self, entry: Entry) -> Result<(), Fault> {
+    pub async fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
         self.settle().await?;
         self.encoder.here()?.write_preceder(entry)?;
         self.drain().await
@@ -82,7 +82,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         &mut self,
         descriptor: &DataObjectDescriptor,
         values: impl Into<Bytes>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let (descriptor, values) = (descriptor.clone(), values.into());
         self.work(values.len(), move |encoder| encoder.write_object(&descriptor, &values)).await
     }
@@ -92,7 +92,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         &mut self,
         descriptor: &DataObjectDescriptor,
         payload: impl Into<Bytes>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let (descriptor, payload) = (descriptor.clone(), payload.into());
         let len = payload.len();
         let write = move |encoder: &mut StreamingEncoder<Vec<u8>>| {
@@ -102,13 +102,13 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     }
 
     /// Writes everything that was begun, and flushes the sink.
-    pub async fn flush(&mut self) -> Result<(), Fault> {
+    pub async fn flush(&mut self) -> Result<(), ErrorKind> {
         self.settle().await?;
-        self.sink.flush().await.map_err(Fault::Write)
+        self.sink.flush().await.map_err(ErrorKind::Write)
     }
 
     /// Ends the message and flushes the sink. Its length stays unknown to its preamble, as a stream cannot go back.
-    pub async fn finish(mut self) -> Result<W, Fault> {
+    pub async fn finish(mut self) -> Result<W, ErrorKind> {
         let rest = self.take_encoder().await?.finish()?;
         self.write_rest(&rest).await?;
         Ok(self.sink)
@@ -117,8 +117,8 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     async fn work(
         &mut self,
         len: usize,
-        work: impl FnOnce(&mut StreamingEncoder<Vec<u8>>) -> Result<(), Fault> + Send + 'static,
-    ) -> Result<(), Fault> {
+        work: impl FnOnce(&mut StreamingEncoder<Vec<u8>>) -> Result<(), ErrorKind> + Send + 'static,
+    ) -> Result<(), ErrorKind> {
         self.settle().await?;
         self.objects = self.object_count();
         if len >= WORTH_A_THREAD {
@@ -131,14 +131,14 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     }
 
     /// Waits until everything that was given is written.
-    async fn settle(&mut self) -> Result<(), Fault> {
+    async fn settle(&mut self) -> Result<(), ErrorKind> {
         let made = self.encoder.back().await?;
         self.drain().await?;
         made.unwrap_or(Ok(()))
     }
 
     /// Writes what the encoder made. Nothing is lost or written twice if this is dropped.
-    async fn drain(&mut self) -> Result<(), Fault> {
+    async fn drain(&mut self) -> Result<(), ErrorKind> {
         if self.failed {
             return Err(EncodeError::Unfinished.into());
         }
@@ -149,7 +149,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
                 other => {
                     self.failed = true;
                     let error = other.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-                    return Err(Fault::Write(error));
+                    return Err(ErrorKind::Write(error));
                 }
             }
         }
@@ -158,7 +158,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         Ok(())
     }
 
-    async fn take_encoder(&mut self) -> Result<StreamingEncoder<Vec<u8>>, Fault> {
+    async fn take_encoder(&mut self) -> Result<StreamingEncoder<Vec<u8>>, ErrorKind> {
         self.settle().await?;
         match std::mem::replace(&mut self.encoder, Tool::Gone) {
             Tool::Here(encoder) => Ok(encoder),
@@ -166,15 +166,15 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         }
     }
 
-    async fn write_rest(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        self.sink.write_all(bytes).await.map_err(Fault::Write)?;
-        self.sink.flush().await.map_err(Fault::Write)
+    async fn write_rest(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
+        self.sink.write_all(bytes).await.map_err(ErrorKind::Write)?;
+        self.sink.flush().await.map_err(ErrorKind::Write)
     }
 }
 
 impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
     /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
-    pub async fn finish_with_length(mut self) -> Result<W, Fault> {
+    pub async fn finish_with_length(mut self) -> Result<W, ErrorKind> {
         let (rest, total) = self.take_encoder().await?.finish_counted()?;
         self.write_rest(&rest).await?;
         let sink = &mut self.sink;
@@ -187,7 +187,7 @@ impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
             sink.seek(SeekFrom::Start(end)).await?;
             Ok(())
         };
-        go.await.map_err(Fault::Write)?;
+        go.await.map_err(ErrorKind::Write)?;
         Ok(self.sink)
     }
 }

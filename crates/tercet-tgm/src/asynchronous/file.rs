@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::off_thread;
 use crate::array::Array;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::message::Message;
 use crate::object::StreamedObject;
@@ -108,7 +108,7 @@ impl Message {
 
 impl StreamedObject {
     /// The array, decoded on the blocking pool.
-    pub async fn decode_async(&self) -> Result<Array, Fault> {
+    pub async fn decode_async(&self) -> Result<Array, ErrorKind> {
         let object = self.clone();
         off_thread(move || object.decode()).await?
     }

@@ -11,7 +11,7 @@ use crate::cbor;
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::Dtype;
 use crate::encode::{EncodeOptions, Provenance, StreamingEncoder};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::metadata::{EXTRA, Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
 
@@ -166,7 +166,7 @@ impl CatalogueBuilder {
     }
 
     /// Writes the catalogue behind the messages.
-    pub fn write<W: Write + Seek>(self, sink: W, provenance: Provenance) -> Result<(), Fault> {
+    pub fn write<W: Write + Seek>(self, sink: W, provenance: Provenance) -> Result<(), ErrorKind> {
         let number = |number: usize| Value::from(number as u64);
         let mark: Entry = [
             ("version".to_owned(), Value::from(VERSION)),
@@ -178,7 +178,7 @@ impl CatalogueBuilder {
         let metadata = GlobalMetadata { extra, ..GlobalMetadata::default() };
         let options = EncodeOptions::new().with_provenance(provenance);
         let mut encoder = StreamingEncoder::new(sink, &metadata, options)?;
-        let mut put = |what: Entry, dtype: Dtype, bytes: &[u8]| -> Result<(), Fault> {
+        let mut put = |what: Entry, dtype: Dtype, bytes: &[u8]| -> Result<(), ErrorKind> {
             encoder.write_preceder([(ENTRY.to_owned(), Value::from(what))].into())?;
             let width = u64::from(dtype.bits() / 8);
             let descriptor = DataObjectDescriptor::new(dtype, [bytes.len() as u64 / width]);

@@ -1,16 +1,16 @@
-//! Why a catalogue is not used.
+//! Reason a catalogue is not used.
 
 use thiserror::Error;
 
-use crate::fault;
+use crate::error;
 
-/// Why a catalogue is not used. The file can be read without it.
+/// Reason a catalogue is not used. The file can be read without it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CatalogueError {
     /// It cannot be read as a message.
     #[error("{0}")]
-    Message(Box<fault::Fault>),
+    Message(Box<error::ErrorKind>),
     /// It is of a version that this library does not know.
     #[error("it is of version {found}, and this reader knows version 1")]
     Version {
@@ -69,8 +69,8 @@ pub enum CatalogueError {
     },
 }
 
-impl From<fault::Error> for CatalogueError {
-    fn from(error: fault::Error) -> Self {
-        Self::Message(Box::new(error.into_fault()))
+impl From<error::Error> for CatalogueError {
+    fn from(error: error::Error) -> Self {
+        Self::Message(Box::new(error.into_kind()))
     }
 }

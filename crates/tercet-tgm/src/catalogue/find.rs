@@ -1,12 +1,12 @@
 //! Finding the catalogue of a file.
 
 use bytes::{Bytes, BytesMut};
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::{Budget, ByteSource, SourceError, Span};
 
 use super::{Catalogue, CatalogueError};
 use crate::cbor;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::message::Message;
 use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
@@ -39,7 +39,7 @@ pub(crate) enum Found {
 
 /// Looks for a catalogue that ends where the source ends. One read for a file that has none; two for one that has, and
 /// one more if its footer frames are long.
-pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, Fault> {
+pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, ErrorKind> {
     match Ending::read(source, source.len())? {
         Some(ending) => ending.catalogue(source, options),
         None => Ok(Found::Nothing),
@@ -61,7 +61,7 @@ pub(crate) fn marked(
 pub(crate) fn find_last(
     source: &dyn ByteSource,
     options: &ReadOptions,
-) -> Result<Option<(Catalogue, Vec<Span>)>, Fault> {
+) -> Result<Option<(Catalogue, Vec<Span>)>, ErrorKind> {
     let mut behind = Vec::new();
     let mut end = source.len();
     while behind.len() <= MOST_BEHIND {
@@ -140,7 +140,7 @@ impl Ending {
     }
 
     /// The message as a catalogue, if it is marked as one. One more read for those that are longer than the tail.
-    fn catalogue(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, Fault> {
+    fn catalogue(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, ErrorKind> {
         if !self.is_marked(options) {
             return Ok(Found::Nothing);
         }
@@ -149,15 +149,15 @@ impl Ending {
         match catalogue.and_then(|catalogue| leaves_out_none(source, catalogue)) {
             Ok(catalogue) => Ok(Found::Catalogue(Box::new(catalogue))),
             // Bytes that cannot be had are not a matter of the catalogue.
-            Err(CatalogueError::Message(fault)) if matches!(*fault, Fault::Source(_)) => Err(*fault),
+            Err(CatalogueError::Message(fault)) if matches!(*fault, ErrorKind::Source(_)) => Err(*fault),
             Err(error) => Ok(Found::Refused(self.message, error)),
         }
     }
 
     /// The whole message, read and checked.
     fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, CatalogueError> {
-        let refused = |fault: Fault| CatalogueError::Message(Box::new(fault));
-        let len = within("the catalogue", self.message.len(), options.limits.metadata_bytes);
+        let refused = |fault: ErrorKind| CatalogueError::Message(Box::new(fault));
+        let len = check_limit("the catalogue", self.message.len(), options.limits.metadata_bytes);
         let mut bytes = BytesMut::with_capacity(len.map_err(|error| refused(error.into()))?);
         let inside = usize::try_from(self.message.start().saturating_sub(self.tail_at)).unwrap_or(usize::MAX);
         if let Some(before) = Span::between(self.message.start(), self.tail_at) {

@@ -8,7 +8,7 @@ use tercet_core::{Budget, Limits};
 use super::decode::{deeper, float, simple};
 use super::encode::{encode, shortest_float, without_zeros};
 use super::head::{Head, Reader, major};
-use super::{CborError, CborWhy, MAX_DEPTH, NonCanonical, decode};
+use super::{CborError, CborErrorKind, MAX_DEPTH, NonCanonical, decode};
 use crate::value::Value;
 
 /// Sorts the maps of a value at every depth by the bytes of their keys. A key that occurs twice is an error, and so are
@@ -25,7 +25,7 @@ pub(crate) fn check_writable(value: &Value, depth: usize) -> Result<(), CborErro
     let inside = depth + 1;
     let is_container = matches!(value, Value::Array(_) | Value::Map(_) | Value::Tag(..));
     if is_container && inside > MAX_DEPTH {
-        return Err(CborError::new(0, CborWhy::Depth));
+        return Err(CborError::new(0, CborErrorKind::Depth));
     }
     match value {
         Value::Array(items) => items.iter().try_for_each(|item| check_writable(item, inside)),
@@ -39,7 +39,7 @@ pub(crate) fn check_writable(value: &Value, depth: usize) -> Result<(), CborErro
             keys.sort_by(|a, b| a.0.cmp(&b.0));
             let twice = keys.windows(2).find(|keys| matches!(keys, [a, b] if a.0 == b.0));
             match twice.and_then(|keys| keys.first()) {
-                Some((_, key)) => Err(CborError::new(0, CborWhy::Duplicate(key.printed()))),
+                Some((_, key)) => Err(CborError::new(0, CborErrorKind::Duplicate(key.printed()))),
                 None => Ok(()),
             }
         }
@@ -68,18 +68,18 @@ fn sort(value: &mut Value) {
 /// order of their bytes and none twice, nothing behind the item. A NaN must be `f97e00`.
 ///
 /// ```
-/// use tercet_tgm::cbor::{CborWhy, NonCanonical, verify_canonical_cbor};
+/// use tercet_tgm::cbor::{CborErrorKind, NonCanonical, verify_canonical_cbor};
 ///
 /// assert!(verify_canonical_cbor(b"\xa2\x61a\x01\x61b\x02").is_ok());
 /// let error = verify_canonical_cbor(b"\xa2\x61b\x01\x61a\x02").unwrap_err();
-/// assert_eq!((error.at, error.why), (4, CborWhy::NotCanonical(NonCanonical::KeyOrder)));
+/// assert_eq!((error.at, error.why), (4, CborErrorKind::NotCanonical(NonCanonical::KeyOrder)));
 /// ```
 pub fn verify_canonical_cbor(bytes: &[u8]) -> Result<(), CborError> {
     let mut walker = Walker { reader: Reader::new(bytes), is_strict: true };
     walker.item(0)?;
     match walker.reader.rest().len() {
         0 => Ok(()),
-        left => Err(CborError::new(walker.reader.at(), CborWhy::Leftover(left))),
+        left => Err(CborError::new(walker.reader.at(), CborErrorKind::Leftover(left))),
     }
 }
 
@@ -118,7 +118,7 @@ impl<'a> Walker<'a> {
     }
 
     fn rule(&self, head: Head, rule: NonCanonical, is_kept: bool) -> Result<(), CborError> {
-        if is_kept || !self.is_strict { Ok(()) } else { Err(head.fault(CborWhy::NotCanonical(rule))) }
+        if is_kept || !self.is_strict { Ok(()) } else { Err(head.fault(CborErrorKind::NotCanonical(rule))) }
     }
 
     fn simple(&self, head: Head) -> Result<(), CborError> {
@@ -132,7 +132,7 @@ impl<'a> Walker<'a> {
     fn string(&mut self, head: Head) -> Result<(), CborError> {
         let check = |head: Head, bytes: &[u8]| {
             let is_valid = head.major() == major::BYTES || std::str::from_utf8(bytes).is_ok();
-            if is_valid { Ok(()) } else { Err(head.fault(CborWhy::NotUtf8)) }
+            if is_valid { Ok(()) } else { Err(head.fault(CborErrorKind::NotUtf8)) }
         };
         if !head.is_indefinite() {
             return check(head, self.reader.string(head)?);
@@ -184,7 +184,7 @@ impl<'a> Walker<'a> {
             Ordering::Greater => Some(NonCanonical::KeyOrder),
         });
         if let Some(rule) = broken {
-            return Err(head.fault(CborWhy::NotCanonical(rule)));
+            return Err(head.fault(CborErrorKind::NotCanonical(rule)));
         }
         *last = Some(key);
         self.item(depth)
@@ -199,7 +199,7 @@ impl<'a> Walker<'a> {
         }
         let budget = Budget::new("a map key", Limits::default().metadata_bytes);
         let (key, _) =
-            decode(bytes, &budget).map_err(|error| CborError::new(head.at + error.at, error.why))?;
+            decode(bytes, &budget).map_err(|error| CborError::new(head.at + error.at, error.reason))?;
         Ok(Cow::Owned(encode(&key)))
     }
 

@@ -4,7 +4,7 @@ use tercet_core::Budget;
 use tercet_core::tensor::f16;
 
 use super::head::{Head, Read, Reader, major};
-use super::{CborError, CborWhy, MAX_DEPTH};
+use super::{CborError, CborErrorKind, MAX_DEPTH};
 use crate::value::Value;
 
 /// Items that a container makes room for before it has read them.
@@ -20,7 +20,7 @@ pub fn decode(bytes: &[u8], budget: &Budget) -> Result<(Value, usize), CborError
     let mut value = Value::Null;
     decoder.item(&mut value, 0)?;
     // What others took meanwhile counts.
-    budget.spend(decoder.spent).map_err(|exceeded| CborError::new(0, CborWhy::Limit(exceeded)))?;
+    budget.reserve(decoder.spent).map_err(|exceeded| CborError::new(0, CborErrorKind::Limit(exceeded)))?;
     Ok((value, decoder.reader.at()))
 }
 
@@ -55,13 +55,13 @@ pub(super) fn float(head: Head) -> Option<f64> {
 }
 
 /// The number of a simple value that is refused.
-pub(super) fn simple(head: Head) -> CborWhy {
-    CborWhy::Simple(u8::try_from(head.argument).unwrap_or(head.info()))
+pub(super) fn simple(head: Head) -> CborErrorKind {
+    CborErrorKind::Simple(u8::try_from(head.argument).unwrap_or(head.info()))
 }
 
 /// The depth inside a container.
 pub(super) fn deeper(head: Head, depth: usize) -> Read<usize> {
-    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(head.fault(CborWhy::Depth).into()) }
+    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(head.fault(CborErrorKind::Depth).into()) }
 }
 
 struct Decoder<'a, 'b> {
@@ -81,7 +81,7 @@ impl Decoder<'_, '_> {
     }
 
     fn item_of(&mut self, head: Head, slot: &mut Value, depth: usize) -> Read<()> {
-        self.spend(head, size_of::<Value>())?;
+        self.reserve(head, size_of::<Value>())?;
         match head.major() {
             major::UNSIGNED => *slot = Value::Integer(i128::from(head.argument)),
             major::NEGATIVE => *slot = Value::Integer(-1 - i128::from(head.argument)),
@@ -104,11 +104,11 @@ impl Decoder<'_, '_> {
         let mut out = Vec::new();
         if !head.is_indefinite() {
             let bytes = self.reader.string(head)?;
-            self.spend(head, bytes.len())?;
+            self.reserve(head, bytes.len())?;
             return Ok(bytes.to_vec());
         }
         while let Some((part, bytes)) = self.reader.chunk(head)? {
-            self.spend(part, bytes.len())?;
+            self.reserve(part, bytes.len())?;
             out.extend_from_slice(bytes);
         }
         Ok(out)
@@ -127,8 +127,8 @@ impl Decoder<'_, '_> {
     }
 
     fn utf8<'t>(&mut self, head: Head, bytes: &'t [u8]) -> Read<&'t str> {
-        self.spend(head, bytes.len())?;
-        std::str::from_utf8(bytes).map_err(|_| head.fault(CborWhy::NotUtf8).into())
+        self.reserve(head, bytes.len())?;
+        std::str::from_utf8(bytes).map_err(|_| head.fault(CborErrorKind::NotUtf8).into())
     }
 
     fn array(&mut self, head: Head, depth: usize) -> Read<Vec<Value>> {
@@ -176,16 +176,16 @@ impl Decoder<'_, '_> {
         Ok(tagged(head.argument, inner))
     }
 
-    fn spend(&mut self, head: Head, bytes: usize) -> Read<()> {
+    fn reserve(&mut self, head: Head, bytes: usize) -> Read<()> {
         self.spent = self.spent.saturating_add(bytes as u64);
         if self.spent <= self.left {
             return Ok(());
         }
         // The budget knows its name and its size; what it answers is the error.
-        if let Err(exceeded) = self.budget.spend(self.spent) {
-            return Err(head.fault(CborWhy::Limit(exceeded)).into());
+        if let Err(exceeded) = self.budget.reserve(self.spent) {
+            return Err(head.fault(CborErrorKind::Limit(exceeded)).into());
         }
-        self.budget.give_back(self.spent);
+        self.budget.release(self.spent);
         self.left = self.budget.left();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The first bytes of items.
 
-use super::{CborError, CborWhy};
+use super::{CborError, CborErrorKind};
 
 /// The major types.
 pub(super) mod major {
@@ -57,8 +57,8 @@ impl Head {
     }
 
     /// An error at this item.
-    pub(super) const fn fault(self, why: CborWhy) -> CborError {
-        CborError::new(self.at, why)
+    pub(super) const fn fault(self, reason: CborErrorKind) -> CborError {
+        CborError::new(self.at, reason)
     }
 }
 
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
     pub(super) fn head_or_break(&mut self) -> Read<Head> {
         let at = self.at;
         let Some((&initial, rest)) = self.rest().split_first() else {
-            return Err(CborError::new(at, CborWhy::Truncated { need: 1, have: 0 }).into());
+            return Err(CborError::new(at, CborErrorKind::Truncated { need: 1, have: 0 }).into());
         };
         let info = initial & 31;
         let (argument, len) = match info {
@@ -111,11 +111,11 @@ impl<'a> Reader<'a> {
             26 => (be::<4>(rest), 4),
             27 => (be::<8>(rest), 8),
             INDEFINITE if matches!(initial >> 5, major::BYTES..=major::MAP | major::SIMPLE) => (0, 0),
-            _ => return Err(CborError::new(at, CborWhy::Reserved(initial)).into()),
+            _ => return Err(CborError::new(at, CborErrorKind::Reserved(initial)).into()),
         };
         if rest.len() < len {
             let (need, have) = (len as u64 + 1, rest.len() as u64 + 1);
-            return Err(CborError::new(at, CborWhy::Truncated { need, have }).into());
+            return Err(CborError::new(at, CborErrorKind::Truncated { need, have }).into());
         }
         self.at = at + 1 + len;
         Ok(Head { at, initial, argument })
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
     /// Reads the head of an item.
     pub(super) fn head(&mut self) -> Read<Head> {
         let head = self.head_or_break()?;
-        if head.is_break() { Err(head.fault(CborWhy::UnexpectedBreak).into()) } else { Ok(head) }
+        if head.is_break() { Err(head.fault(CborErrorKind::UnexpectedBreak).into()) } else { Ok(head) }
     }
 
     /// Reads the head of the next item of a container of indefinite length, or its end.
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         if items <= rest {
             return Ok(());
         }
-        Err(head.fault(CborWhy::Truncated { need: items.saturating_add(len), have: rest + len }).into())
+        Err(head.fault(CborErrorKind::Truncated { need: items.saturating_add(len), have: rest + len }).into())
     }
 
     /// Reads the bytes of a string of definite length.
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
     pub(super) fn chunk(&mut self, head: Head) -> Read<Option<(Head, &'a [u8])>> {
         let Some(part) = self.head_before_break()? else { return Ok(None) };
         if part.major() != head.major() || part.is_indefinite() {
-            return Err(part.fault(CborWhy::Chunk(part.initial)).into());
+            return Err(part.fault(CborErrorKind::Chunk(part.initial)).into());
         }
         Ok(Some((part, self.string(part)?)))
     }

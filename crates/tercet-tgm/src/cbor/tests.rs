@@ -111,8 +111,8 @@ fn readers_are_lenient() {
 
 #[test]
 fn errors_say_what_and_where() {
-    use CborWhy::{Chunk, NotUtf8, Reserved, Simple, Truncated, UnexpectedBreak};
-    for (bytes, at, why) in [
+    use CborErrorKind::{Chunk, NotUtf8, Reserved, Simple, Truncated, UnexpectedBreak};
+    for (bytes, at, reason) in [
         ("", 0, Truncated { need: 1, have: 0 }),
         ("82 01", 0, Truncated { need: 3, have: 2 }),
         ("82 01 19 01", 2, Truncated { need: 3, have: 2 }),
@@ -134,7 +134,7 @@ fn errors_say_what_and_where() {
         ("7f 4101 ff", 1, Chunk(0x41)),
         ("7f 7f ff ff", 1, Chunk(0x7f)),
     ] {
-        let error = CborError::new(at, why);
+        let error = CborError::new(at, reason);
         assert_eq!(decode(&unhex(bytes), &unlimited()), Err(error.clone()), "{bytes}");
         assert_eq!(key_order(&unhex(bytes)), Err(error), "{bytes}");
     }
@@ -167,12 +167,12 @@ fn broken_rules_are_named() {
         ("a2 626161 01 6162 02", 5, KeyOrder, true),
         ("a1 a2 6162 01 6161 02 00", 5, KeyOrder, true),
     ] {
-        let error = CborError::new(at, CborWhy::NotCanonical(rule));
+        let error = CborError::new(at, CborErrorKind::NotCanonical(rule));
         assert_eq!(verify_canonical_cbor(&unhex(bytes)), Err(error.clone()), "{bytes}");
         assert_eq!(key_order(&unhex(bytes)), if is_about_keys { Err(error) } else { Ok(()) }, "{bytes}");
         read(&unhex(bytes)).unwrap();
     }
-    let error = CborError::new(1, CborWhy::Leftover(2));
+    let error = CborError::new(1, CborErrorKind::Leftover(2));
     assert_eq!(verify_canonical_cbor(&[1, 2, 3]), Err(error));
     key_order(&[1, 2, 3]).unwrap();
 }
@@ -182,17 +182,17 @@ fn keys_are_compared_in_their_short_forms() {
     // 0x1805 is 5 and sorts behind 4, but its own bytes would sort behind 10.
     key_order(&unhex("a2 1805 00 0a 00")).unwrap();
     let error = key_order(&unhex("a2 05 00 1805 00")).unwrap_err();
-    assert_eq!(error, CborError::new(3, CborWhy::NotCanonical(NonCanonical::DuplicateKey)));
+    assert_eq!(error, CborError::new(3, CborErrorKind::NotCanonical(NonCanonical::DuplicateKey)));
     // A key in parts.
     let error = key_order(&unhex("a2 6162 00 7f 6161 ff 00")).unwrap_err();
-    assert_eq!(error, CborError::new(4, CborWhy::NotCanonical(NonCanonical::KeyOrder)));
+    assert_eq!(error, CborError::new(4, CborErrorKind::NotCanonical(NonCanonical::KeyOrder)));
 }
 
 #[test]
 fn sorting_names_the_key_that_occurs_twice() {
     let mut value = Value::from(vec![Value::Map(vec![("a".into(), 1.into()), ("a".into(), 1.into())])]);
     let error = canonicalize(&mut value).unwrap_err();
-    assert_eq!(error.why, CborWhy::Duplicate("a".to_owned()));
+    assert_eq!(error.reason, CborErrorKind::Duplicate("a".to_owned()));
     assert_eq!(error.to_string(), "the map key `a` occurs twice");
 }
 
@@ -217,16 +217,16 @@ fn depth_is_limited_and_fits_a_small_stack() {
             key_order(&deepest).unwrap();
             let _ = value.to_json().to_string();
             let deeper = nested(open, 257, close);
-            assert_eq!(decode(&deeper, &unlimited()).unwrap_err().why, CborWhy::Depth);
-            assert_eq!(key_order(&deeper).unwrap_err().why, CborWhy::Depth);
+            assert_eq!(decode(&deeper, &unlimited()).unwrap_err().reason, CborErrorKind::Depth);
+            assert_eq!(key_order(&deeper).unwrap_err().reason, CborErrorKind::Depth);
             let far = nested(open, 100_000, close);
-            assert_eq!(decode(&far, &unlimited()).unwrap_err().why, CborWhy::Depth);
+            assert_eq!(decode(&far, &unlimited()).unwrap_err().reason, CborErrorKind::Depth);
         }
         // A bignum is no container.
         let mut bytes = unhex("81").repeat(256);
         bytes.extend(unhex("c24101"));
         read(&bytes).unwrap();
-        assert_eq!(decode(&unhex("c2").repeat(300), &unlimited()).unwrap_err().why, CborWhy::Depth);
+        assert_eq!(decode(&unhex("c2").repeat(300), &unlimited()).unwrap_err().reason, CborErrorKind::Depth);
     };
     std::thread::Builder::new().stack_size(1 << 20).spawn(walk).unwrap().join().unwrap();
 }
@@ -238,9 +238,9 @@ fn memory_is_taken_from_the_budget() {
     assert!(decode(&nulls, &Budget::new("metadata", items)).is_ok());
     let budget = Budget::new("metadata", items - 1);
     let error = decode(&nulls, &budget).unwrap_err();
-    assert!(matches!(error.why, CborWhy::Limit(exceeded) if exceeded.what == "metadata"));
+    assert!(matches!(error.reason, CborErrorKind::Limit(exceeded) if exceeded.what == "metadata"));
     // What was taken for the failure is back.
-    assert!(budget.spend(items - 1).is_ok());
+    assert!(budget.reserve(items - 1).is_ok());
     let text = encode(&Value::from("x".repeat(1000)));
     assert!(decode(&text, &Budget::new("metadata", 1000)).is_err());
 }
@@ -272,9 +272,9 @@ proptest! {
     #[test]
     fn any_bytes_end_in_a_value_or_an_error(bytes in vec(any::<u8>(), 0..200)) {
         let found = decode(&bytes, &Budget::new("test", 1 << 20));
-        match key_order(&bytes).map_err(|error| error.why) {
+        match key_order(&bytes).map_err(|error| error.reason) {
             Ok(()) => prop_assert!(found.is_ok()),
-            Err(CborWhy::NotCanonical(_)) => {}
+            Err(CborErrorKind::NotCanonical(_)) => {}
             Err(_) => prop_assert!(found.is_err()),
         }
         if verify_canonical_cbor(&bytes).is_ok() {
@@ -290,8 +290,8 @@ proptest! {
     #[test]
     fn a_cut_item_is_truncated(value in values(), cut in any::<prop::sample::Index>()) {
         let bytes = encode(&value);
-        let why = decode(&bytes[..cut.index(bytes.len())], &unlimited()).unwrap_err().why;
-        let is_truncated = matches!(why, CborWhy::Truncated { need, have } if need > have);
-        prop_assert!(is_truncated, "{:?}", why);
+        let reason = decode(&bytes[..cut.index(bytes.len())], &unlimited()).unwrap_err().reason;
+        let is_truncated = matches!(reason, CborErrorKind::Truncated { need, have } if need > have);
+        prop_assert!(is_truncated, "{:?}", reason);
     }
 }

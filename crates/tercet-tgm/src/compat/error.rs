@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::cbor::CborError;
 use crate::encode::EncodeError;
-use crate::fault::{Contradiction, Error, Fault};
+use crate::error::{Contradiction, Error, ErrorKind};
 use crate::pipeline::PipelineError;
 
 /// A result with the errors of the documentation.
@@ -51,12 +51,12 @@ pub enum TensogramError {
 impl From<Error> for TensogramError {
     fn from(error: Error) -> Self {
         let words = error.to_string();
-        Self::of(error.into_fault(), words)
+        Self::of(error.into_kind(), words)
     }
 }
 
-impl From<Fault> for TensogramError {
-    fn from(fault: Fault) -> Self {
+impl From<ErrorKind> for TensogramError {
+    fn from(fault: ErrorKind) -> Self {
         let words = fault.to_string();
         Self::of(fault, words)
     }
@@ -64,7 +64,7 @@ impl From<Fault> for TensogramError {
 
 impl From<EncodeError> for TensogramError {
     fn from(error: EncodeError) -> Self {
-        Fault::from(error).into()
+        ErrorKind::from(error).into()
     }
 }
 
@@ -75,52 +75,56 @@ impl From<CborError> for TensogramError {
 }
 
 impl TensogramError {
-    fn of(fault: Fault, words: String) -> Self {
+    fn of(fault: ErrorKind, words: String) -> Self {
         match fault {
-            Fault::Source(SourceError::Open(error) | SourceError::Read { error, .. })
-            | Fault::Write(error) => Self::Io(error),
-            Fault::HashMismatch { mismatch, .. } => Self::HashMismatch {
+            ErrorKind::Source(SourceError::Open(error) | SourceError::Read { error, .. })
+            | ErrorKind::Write(error) => Self::Io(error),
+            ErrorKind::HashMismatch { mismatch, .. } => Self::HashMismatch {
                 expected: format!("{:016x}", mismatch.expected),
                 actual: format!("{:016x}", mismatch.actual),
             },
-            Fault::MissingHash { .. } => Self::MissingHash(words),
-            Fault::Malformed(_) | Fault::CutStream { .. } | Fault::GivenUp | Fault::Catalogue { .. } => {
-                Self::Framing(words)
-            }
-            Fault::Contradiction {
+            ErrorKind::MissingHash { .. } => Self::MissingHash(words),
+            ErrorKind::Malformed(_)
+            | ErrorKind::CutStream { .. }
+            | ErrorKind::GivenUp
+            | ErrorKind::Catalogue { .. } => Self::Framing(words),
+            ErrorKind::Contradiction {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
             } => Self::Framing(words),
-            Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Contradiction { .. } | Fault::Edit(_) => {
-                Self::Metadata(words)
-            }
-            Fault::Pipeline { error, .. } | Fault::Encode(EncodeError::Pipeline { error, .. }) => {
+            ErrorKind::Cbor { .. }
+            | ErrorKind::Metadata { .. }
+            | ErrorKind::Contradiction { .. }
+            | ErrorKind::Edit(_) => Self::Metadata(words),
+            ErrorKind::Pipeline { error, .. } | ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => {
                 match *error {
                     PipelineError::Parameter(_) => Self::Metadata(words),
                     PipelineError::Codec(_) => Self::Compression(words),
                     _ => Self::Encoding(words),
                 }
             }
-            Fault::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder) => Self::Framing(words),
-            Fault::Encode(
+            ErrorKind::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder) => {
+                Self::Framing(words)
+            }
+            ErrorKind::Encode(
                 EncodeError::Descriptor { .. }
                 | EncodeError::Reserved { .. }
                 | EncodeError::Value { .. }
                 | EncodeError::TooManyEntries { .. }
                 | EncodeError::PayloadLength { .. },
             ) => Self::Metadata(words),
-            Fault::NoSuchMessage { .. } | Fault::NoSuchObject { .. } | Fault::NoSuchElements { .. } => {
-                Self::Object(words)
-            }
-            Fault::Source(_) | Fault::Cancelled(_) => Self::Io(io::Error::other(words)),
+            ErrorKind::NoSuchMessage { .. }
+            | ErrorKind::NoSuchObject { .. }
+            | ErrorKind::NoSuchElements { .. } => Self::Object(words),
+            ErrorKind::Source(_) | ErrorKind::Cancelled(_) => Self::Io(io::Error::other(words)),
             #[cfg(any(unix, windows))]
-            Fault::Publish(error) => Self::Io(io::Error::other(error)),
-            Fault::PayloadLength { .. }
-            | Fault::Limit(_)
-            | Fault::OutOfMemory(_)
-            | Fault::BufferSize { .. }
-            | Fault::NoCatalogue { .. }
-            | Fault::Encode(_) => Self::Encoding(words),
+            ErrorKind::Publish(error) => Self::Io(io::Error::other(error)),
+            ErrorKind::PayloadLength { .. }
+            | ErrorKind::Limit(_)
+            | ErrorKind::OutOfMemory(_)
+            | ErrorKind::BufferSize { .. }
+            | ErrorKind::NoCatalogue { .. }
+            | ErrorKind::Encode(_) => Self::Encoding(words),
         }
     }
 }

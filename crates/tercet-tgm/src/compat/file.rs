@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 
 use super::error::Result;
 use super::{DecodeOptions, DecodedMessage, decode_whole};
@@ -83,7 +83,7 @@ impl TensogramFile {
         objects: &[(&DataObjectDescriptor, &[u8])],
         options: &EncodeOptions,
     ) -> Result<()> {
-        let mut writer = Writer::append(&self.path, &Silent)?;
+        let mut writer = Writer::append(&self.path, &NoProgress)?;
         writer.message(metadata, objects, options)?;
         writer.finish()?;
         *self = Self::open(&self.path)?;
@@ -158,6 +158,6 @@ impl TensogramFile {
     ) -> Result<DecodedMessage> {
         let file = File::clone(&self.file).with_options(*options);
         let message = file.message_async(index as u64).await?;
-        off_thread(move || decode_whole(&message)).await.map_err(crate::fault::Fault::from)?
+        off_thread(move || decode_whole(&message)).await.map_err(crate::error::ErrorKind::from)?
     }
 }

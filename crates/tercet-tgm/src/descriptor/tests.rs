@@ -68,11 +68,11 @@ fn errors_say_key_found_and_allowed() {
         assert_eq!(read(&json).unwrap_err().to_string(), expected);
     }
     let error = read(&with("dtype", json!("Float32"))).unwrap_err();
-    assert!(matches!(error.why, MetadataWhy::Unknown { found, .. } if found == "Float32"));
+    assert!(matches!(error.reason, MetadataErrorKind::Unknown { found, .. } if found == "Float32"));
     for key in ["type", "ndim", "shape", "strides", "dtype", "encoding", "filter", "compression"] {
         let mut json = valid();
         json.as_object_mut().unwrap().remove(key);
-        assert_eq!(read(&json), Err(MetadataError::new(key, MetadataWhy::Missing)));
+        assert_eq!(read(&json), Err(MetadataError::new(key, MetadataErrorKind::Missing)));
     }
 }
 

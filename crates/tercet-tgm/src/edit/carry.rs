@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tercet_core::checksum::{Mismatch, Xxh3};
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Class, Diagnose as _, Progress, Span};
 
 use crate::body::budget;
 use crate::descriptor::DataObjectDescriptor;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::object::{Object, hash_span};
 use crate::pipeline::with_right_szip_offsets;
 use crate::region::Region;
@@ -62,15 +62,15 @@ impl Carried {
             carried.mend_szip_offsets(object)?;
             Ok(carried)
         };
-        read().map_err(|fault: Fault| Error::new(source.name().clone(), fault))
+        read().map_err(|fault: ErrorKind| Error::new(source.name().clone(), fault))
     }
 
     /// Readers believe the positions of szip intervals in a message of ours, and other writers get some of them wrong.
-    fn mend_szip_offsets(&mut self, object: &Object<'_>) -> Result<(), Fault> {
+    fn mend_szip_offsets(&mut self, object: &Object<'_>) -> Result<(), ErrorKind> {
         if self.descriptor.compression != "szip" {
             return Ok(());
         }
-        within("the payload", object.payload_span().len(), object.options().limits.array_bytes)?;
+        check_limit("the payload", object.payload_span().len(), object.options().limits.array_bytes)?;
         let payload = self.source.read_at(object.payload_span())?;
         if let Some(right) = with_right_szip_offsets(&self.descriptor, &payload) {
             self.change(right);
@@ -140,13 +140,13 @@ impl Carried {
         if let Some(expected) = expected {
             hash.update(&self.cbor);
             Mismatch::check_xxh3(expected, hash.digest()).map_err(|mismatch| {
-                self.error(Fault::HashMismatch { region: self.called, span: self.region, mismatch })
+                self.error(ErrorKind::HashMismatch { region: self.called, span: self.region, mismatch })
             })?;
         }
         put(&self.cbor)
     }
 
-    fn error(&self, fault: Fault) -> Error {
+    fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.source.name().clone(), fault)
     }
 }
@@ -163,9 +163,9 @@ pub(crate) fn prove(object: &Object<'_>) -> Result<(), Error> {
 /// What [`prove`] asks besides the hash.
 pub(crate) fn sound(object: &Object<'_>) -> Result<(), Error> {
     if !fills_its_frame(object)? {
-        let named = |fault: Fault| object.named(fault);
+        let named = |fault: ErrorKind| object.named(fault);
         let limit = object.options().limits.chunk_bytes;
-        within("the array", object.decoded_len()?, limit).map_err(|over| named(over.into()))?;
+        check_limit("the array", object.decoded_len()?, limit).map_err(|over| named(over.into()))?;
         return object.decode().map(drop);
     }
     match object.decoded_len() {
@@ -181,7 +181,7 @@ pub(crate) fn decodes(object: &Object<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let limit = object.options().limits.chunk_bytes;
-    if !object.decoded_len().is_ok_and(|len| within("the array", len, limit).is_ok()) {
+    if !object.decoded_len().is_ok_and(|len| check_limit("the array", len, limit).is_ok()) {
         return Ok(());
     }
     match object.decode() {

@@ -10,7 +10,7 @@ use crate::encode::{
     EncodeError, EncodeOptions, build_hash_frame_cbor, build_index_frame, check_metadata,
     compute_message_flags, compute_object_offsets, padded_len, put_frame,
 };
-use crate::fault::Error;
+use crate::error::Error;
 use crate::lists::IndexFrame;
 use crate::metadata::{Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
@@ -165,7 +165,7 @@ impl Draft {
         if room.is_none() {
             return Err(Error::new("new message".into(), EncodeError::TooLarge.into()));
         }
-        self.write_to(&mut out, &tercet_core::progress::Silent)?;
+        self.write_to(&mut out, &tercet_core::progress::NoProgress)?;
         Ok(out)
     }
 

@@ -1,4 +1,4 @@
-//! Why a message cannot be changed as asked.
+//! Reason a message cannot be changed as asked.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why a message cannot be changed as asked.
+/// Reason a message cannot be changed as asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EditError {
     /// A path that leads nowhere.
-    #[error("`{}`: {why}", escape::name(.path))]
+    #[error("`{}`: {reason}", escape::name(.path))]
     Path {
         /// The path.
         path: String,
         /// What is wrong with it.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A key that says what the bytes of an object are.
     #[error("`{}`: `{}` says what the stored bytes are and cannot be set", escape::name(.path), escape::name(.key))]

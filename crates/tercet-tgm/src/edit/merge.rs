@@ -9,7 +9,7 @@ use super::error::{EditError, Origin};
 use super::{carried, of};
 use crate::cbor;
 use crate::encode::EncodeOptions;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 use crate::metadata::GlobalMetadata;
 
@@ -89,7 +89,7 @@ impl Merge {
                     let (first_value, second_value) = (there.printed(), value.printed());
                     let conflict =
                         EditError::Conflict { key, first, first_value, second: origin, second_value };
-                    return Err(of(message, Fault::from(conflict)));
+                    return Err(of(message, ErrorKind::from(conflict)));
                 }
             }
         }

@@ -59,7 +59,7 @@ impl Change {
     /// Sets the value at a path: `objects.2.quality` is a parameter of object 2, `extra.centre` a key of `_extra_`, and
     /// `mars.step` one of every object.
     pub fn new(path: &str, value: impl Into<Value>) -> Result<Self, EditError> {
-        let wrong = |why| EditError::Path { path: path.to_owned(), why };
+        let wrong = |reason| EditError::Path { path: path.to_owned(), reason };
         let immutable = |key: &str| EditError::Immutable { path: path.to_owned(), key: key.to_owned() };
         let parts: Vec<&str> = path.split('.').collect();
         if parts.iter().any(|part| part.is_empty()) {

@@ -5,7 +5,7 @@ use super::error::EditError;
 use super::path::{Change, Changes, Target};
 use super::{carried, of};
 use crate::encode::{EncodeOptions, check_values};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 use crate::metadata::Entry;
 use crate::value::Value;
@@ -15,12 +15,13 @@ use crate::value::Value;
 pub fn set(message: &Message, changes: &Changes, options: &EncodeOptions) -> Result<Draft, Error> {
     let mut metadata = message.metadata().without_reserved();
     let mut objects = carried(message)?;
-    let mut apply = |change: &Change| -> Result<(), Fault> {
+    let mut apply = |change: &Change| -> Result<(), ErrorKind> {
         match change.target {
             Target::Object(index) => {
                 let count = objects.len() as u64;
                 let object = usize::try_from(index).ok().and_then(|at| objects.get_mut(at));
-                let object = object.ok_or(Fault::NoSuchObject { message: message.number(), index, count })?;
+                let object =
+                    object.ok_or(ErrorKind::NoSuchObject { message: message.number(), index, count })?;
                 let mut descriptor = object.descriptor().clone();
                 put(&mut descriptor.params, change, &|| format!("objects.{index}."))?;
                 check_values(&descriptor.params, 1, |key| format!("object {index}: {key}"))?;

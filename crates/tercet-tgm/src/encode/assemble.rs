@@ -8,7 +8,7 @@ use super::input::{ObjectParts, PreEncoded, Ready, check_metadata};
 use super::options::EncodeOptions;
 use crate::check::ALGORITHM;
 use crate::descriptor::DataObjectDescriptor;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata};
 use crate::wire::align8;
@@ -42,7 +42,7 @@ pub fn encode_message_into(
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let mut make = || assemble(metadata, Ready::all(objects, options)?, options, out);
-    make().map_err(|error| Error::new(NAME.into(), Fault::from(error)))
+    make().map_err(|error| Error::new(NAME.into(), ErrorKind::from(error)))
 }
 
 /// Makes a message of payloads that went through their pipelines already.
@@ -58,7 +58,7 @@ pub fn encode_pre_encoded(
         assemble(metadata, ready, options, &mut out)?;
         Ok(out)
     };
-    make().map_err(|error: EncodeError| Error::new(NAME.into(), Fault::from(error)))
+    make().map_err(|error: EncodeError| Error::new(NAME.into(), ErrorKind::from(error)))
 }
 
 /// The CBOR of the hash list of objects with these hashes.

@@ -1,4 +1,4 @@
-//! Why a message cannot be written as asked.
+//! Reason a message cannot be written as asked.
 
 use tercet_core::Class;
 use thiserror::Error;
@@ -7,7 +7,7 @@ use crate::cbor::CborError;
 use crate::metadata::MetadataError;
 use crate::pipeline::PipelineError;
 
-/// Why a message cannot be written as asked.
+/// Reason a message cannot be written as asked.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -34,7 +34,7 @@ pub enum EncodeError {
     Pipeline {
         /// The object.
         object: u64,
-        /// Why not.
+        /// Reason not.
         error: Box<PipelineError>,
     },
     /// Masks in the descriptor of values that are not encoded yet: they are made from the values.

@@ -57,7 +57,7 @@ impl<'a> Ready<'a> {
         check_descriptor(object, descriptor)?;
         check_length(object, descriptor, values.len() as u64)?;
         if let Some(bound) = options.max_error {
-            return Self::within(object, descriptor, values, bound, options);
+            return Self::check_limit(object, descriptor, values, bound, options);
         }
         let encoded = pipeline::encode(descriptor, values, options);
         let (descriptor, payload) =
@@ -67,7 +67,7 @@ impl<'a> Ready<'a> {
     }
 
     /// Runs values through a pipeline that holds a bound on their error: the smallest, unless one is asked for.
-    fn within(
+    fn check_limit(
         object: u64,
         descriptor: &DataObjectDescriptor,
         values: &[u8],

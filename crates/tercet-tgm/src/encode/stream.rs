@@ -9,7 +9,7 @@ use super::error::EncodeError;
 use super::input::{PreEncoded, RESERVED, Ready, check_metadata, check_values};
 use super::options::EncodeOptions;
 use crate::descriptor::DataObjectDescriptor;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::lists::IndexFrame;
 use crate::metadata::{Entry, GlobalMetadata, preceder_to_value};
 use crate::wire::align8;
@@ -56,7 +56,7 @@ pub struct StreamingEncoder<W> {
 
 impl<W: Write> StreamingEncoder<W> {
     /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
-    pub fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, Fault> {
+    pub fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, ErrorKind> {
         check_metadata(metadata)?;
         let footer_hashes = options.hashes.in_a_stream("the list of hashes")? && options.hash;
         let footer_index = options.index.in_a_stream("the index")?;
@@ -99,7 +99,7 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Gives metadata to the object that is written next. Its keys win over those of its entry in `base`.
-    pub fn write_preceder(&mut self, entry: Entry) -> Result<(), Fault> {
+    pub fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
         if self.preceder.is_some() {
             return Err(EncodeError::PrecederTwice.into());
         }
@@ -113,19 +113,23 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Writes an object, whose values go through its pipeline.
-    pub fn write_object(&mut self, descriptor: &DataObjectDescriptor, values: &[u8]) -> Result<(), Fault> {
+    pub fn write_object(
+        &mut self,
+        descriptor: &DataObjectDescriptor,
+        values: &[u8],
+    ) -> Result<(), ErrorKind> {
         let ready = Ready::of(self.object_count(), descriptor, values, &self.options)?;
         self.put_object(&ready)
     }
 
     /// Writes an object whose payload went through its pipeline already.
-    pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), Fault> {
+    pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), ErrorKind> {
         let ready = Ready::pre_encoded(self.object_count(), object.descriptor, object.payload)?;
         self.put_object(&ready)
     }
 
     /// Ends the message. Its length stays unknown to its preamble, as a stream cannot go back.
-    pub fn finish(mut self) -> Result<W, Fault> {
+    pub fn finish(mut self) -> Result<W, ErrorKind> {
         self.put_footer(false)?;
         Ok(self.sink)
     }
@@ -137,12 +141,12 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Ends the message with its length behind it. Whoever calls writes the length into the preamble.
-    pub(crate) fn finish_counted(mut self) -> Result<(W, u64), Fault> {
+    pub(crate) fn finish_counted(mut self) -> Result<(W, u64), ErrorKind> {
         let total = self.put_footer(true)?;
         Ok((self.sink, total))
     }
 
-    fn put_object(&mut self, object: &Ready<'_>) -> Result<(), Fault> {
+    fn put_object(&mut self, object: &Ready<'_>) -> Result<(), ErrorKind> {
         let hashed = self.options.hash;
         let parts = &object.parts;
         let header = object_header(parts, hashed);
@@ -181,7 +185,7 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Writes footer frames and postamble; returns the length of the message.
-    fn put_footer(&mut self, with_length: bool) -> Result<u64, Fault> {
+    fn put_footer(&mut self, with_length: bool) -> Result<u64, ErrorKind> {
         if self.preceder.is_some() {
             return Err(EncodeError::DanglingPreceder.into());
         }
@@ -200,22 +204,22 @@ impl<W: Write> StreamingEncoder<W> {
         let total = self.len + POSTAMBLE_LEN;
         let total_length = if with_length { total } else { 0 };
         self.put(&Postamble { first_footer_offset, total_length }.to_bytes())?;
-        self.sink.flush().map_err(Fault::from)?;
+        self.sink.flush().map_err(ErrorKind::from)?;
         Ok(total)
     }
 
-    fn put_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), Fault> {
+    fn put_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), ErrorKind> {
         let mut frame = Vec::with_capacity(body.len() + 40);
         put_frame(&mut frame, 0, kind, body, self.options.hash);
         self.put(&frame)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         if self.failed {
             return Err(EncodeError::Unfinished.into());
         }
         self.failed = true;
-        self.sink.write_all(bytes).map_err(Fault::from)?;
+        self.sink.write_all(bytes).map_err(ErrorKind::from)?;
         self.failed = false;
         self.len += bytes.len() as u64;
         Ok(())
@@ -224,7 +228,7 @@ impl<W: Write> StreamingEncoder<W> {
 
 impl<W: Write + Seek> StreamingEncoder<W> {
     /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
-    pub fn finish_with_length(self) -> Result<W, Fault> {
+    pub fn finish_with_length(self) -> Result<W, ErrorKind> {
         let (mut sink, total) = self.finish_counted()?;
         let go = |sink: &mut W| -> io::Result<()> {
             let end = sink.stream_position()?;
@@ -234,7 +238,7 @@ impl<W: Write + Seek> StreamingEncoder<W> {
             sink.seek(SeekFrom::Start(end))?;
             sink.flush()
         };
-        go(&mut sink).map_err(Fault::from)?;
+        go(&mut sink).map_err(ErrorKind::from)?;
         Ok(sink)
     }
 }

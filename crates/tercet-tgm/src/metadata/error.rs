@@ -13,23 +13,23 @@ pub struct MetadataError {
     /// The path of the key, like `base[2].mars`. Empty for the whole structure.
     pub key: String,
     /// What is wrong with it.
-    pub why: MetadataWhy,
+    pub reason: MetadataErrorKind,
 }
 
 const _: () = assert!(size_of::<MetadataError>() <= 96);
 
 impl MetadataError {
-    pub(crate) fn new(key: impl Into<String>, why: MetadataWhy) -> Self {
-        Self { key: key.into(), why }
+    pub(crate) fn new(key: impl Into<String>, reason: MetadataErrorKind) -> Self {
+        Self { key: key.into(), reason }
     }
 }
 
 impl fmt::Display for MetadataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.key.is_empty() {
-            write!(f, "the map {}", self.why)
+            write!(f, "the map {}", self.reason)
         } else {
-            write!(f, "key `{}` {}", escape::name(&self.key), self.why)
+            write!(f, "key `{}` {}", escape::name(&self.key), self.reason)
         }
     }
 }
@@ -39,7 +39,7 @@ impl std::error::Error for MetadataError {}
 /// The ways metadata can break the rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MetadataWhy {
+pub enum MetadataErrorKind {
     /// A value of the wrong type.
     #[error("is {found}, but must be {allowed}")]
     Type {
@@ -89,7 +89,7 @@ pub enum MetadataWhy {
     },
     /// A number that must equal another one.
     #[error("is {found}, but must be {expected} ({because})")]
-    Disagrees {
+    Mismatch {
         /// The number found.
         found: u64,
         /// The number it must equal.
@@ -130,7 +130,7 @@ pub(crate) fn entry_of(value: Value, keys: Keys<'_>) -> Result<Entry, MetadataEr
     let Value::Map(pairs) = value else { return Err(type_error(&value, path, "a map")) };
     let text = |(key, value)| match key {
         Value::Text(key) => Ok((key, value)),
-        key => Err(MetadataError::new(path, MetadataWhy::NonTextKey { found: key.kind() })),
+        key => Err(MetadataError::new(path, MetadataErrorKind::NonTextKey { found: key.kind() })),
     };
     pairs.into_iter().map(text).collect()
 }
@@ -156,7 +156,7 @@ pub(crate) fn u64_of(value: &Value, path: &str) -> Result<u64, MetadataError> {
     let Some(found) = value.as_i128() else {
         return Err(type_error(value, path, "an unsigned integer"));
     };
-    let out_of_range = |_| MetadataWhy::OutOfRange { found, allowed: "0 to 2^64 - 1" };
+    let out_of_range = |_| MetadataErrorKind::OutOfRange { found, allowed: "0 to 2^64 - 1" };
     u64::try_from(found).map_err(|error| MetadataError::new(path, out_of_range(error)))
 }
 
@@ -166,11 +166,11 @@ pub(crate) fn u64s_of(value: &Value, path: &str) -> Result<Vec<u64>, MetadataErr
     let items = value.as_array().ok_or_else(|| type_error(value, path, "an array"))?;
     let number = |(at, item): (usize, &Value)| match u64_of(item, "") {
         Ok(number) => Ok(number),
-        Err(error) => Err(MetadataError::new(format!("{path}[{at}]"), error.why)),
+        Err(error) => Err(MetadataError::new(format!("{path}[{at}]"), error.reason)),
     };
     items.iter().enumerate().map(number).collect()
 }
 
 pub(crate) fn type_error(value: &Value, path: &str, allowed: &'static str) -> MetadataError {
-    MetadataError::new(path, MetadataWhy::Type { found: value.kind(), allowed })
+    MetadataError::new(path, MetadataErrorKind::Type { found: value.kind(), allowed })
 }

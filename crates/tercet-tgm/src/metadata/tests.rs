@@ -83,7 +83,7 @@ fn a_preceder_has_one_entry() {
     for (body, found) in [(json!({}), 0), (json!({ "base": [] }), 0), (json!({ "base": [{}, {}, {}] }), 3)] {
         let error = preceder_entry(value(&body)).unwrap_err();
         assert_eq!(error.key, "base");
-        assert_eq!(error.why, MetadataWhy::Entries { found, allowed: "exactly 1" });
+        assert_eq!(error.reason, MetadataErrorKind::Entries { found, allowed: "exactly 1" });
     }
 }
 

@@ -4,7 +4,7 @@ use tercet_core::Span;
 
 use crate::body::budget;
 use crate::descriptor::DataObjectDescriptor;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
 use crate::wire::frame::Frame;
@@ -43,14 +43,17 @@ pub(crate) fn read_descriptor(
     frame: &Frame,
     bytes: &[u8],
     options: &ReadOptions,
-) -> Result<(DataObjectDescriptor, Place), Fault> {
+) -> Result<(DataObjectDescriptor, Place), ErrorKind> {
     let region = Region { message, part: Part::Descriptor { object: frame.object } };
     let start = frame.span.start().saturating_add(frame.cbor_offset);
     let span = Span::at(start, bytes.len() as u64).unwrap_or(Span::empty(start));
-    let (value, used) =
-        crate::cbor::decode(bytes, &budget(options)).map_err(|error| Fault::Cbor { region, span, error })?;
+    let (value, used) = crate::cbor::decode(bytes, &budget(options)).map_err(|error| ErrorKind::Cbor {
+        region,
+        span,
+        error,
+    })?;
     let mut place = Place::of(frame, used as u64);
-    let wrong = |error| Fault::Metadata { region, span: place.descriptor, error };
+    let wrong = |error| ErrorKind::Metadata { region, span: place.descriptor, error };
     let descriptor = DataObjectDescriptor::from_value(value).map_err(wrong)?;
     let len = descriptor.payload_len_in(place.region.len()).map_err(wrong)?;
     place.payload = Span::at(place.region.start(), len).unwrap_or(place.region);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use tercet_codec::CodecError;
 use tercet_codec::bytes::szip;
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 use tercet_core::{Shape, Span};
 
@@ -15,7 +15,7 @@ use super::Object;
 use super::values::Values;
 use crate::array::Array;
 use crate::dtype::Dtype;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::pipeline::{Intervals, PipelineError, Reading};
 
 /// Values of some ranges of an object.
@@ -51,7 +51,7 @@ impl Object<'_> {
         self.read_ranges(ranges).map_err(|fault| self.error(fault))
     }
 
-    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, Fault> {
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, ErrorKind> {
         let values = self.values()?;
         let mut arrays = self.rooms(ranges)?;
         let wanted = |range: &&Range<u64>| range.start < range.end;
@@ -100,26 +100,26 @@ impl Object<'_> {
     }
 
     /// Memory for the values of each range, once all ranges were found inside the array.
-    fn rooms(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, Fault> {
+    fn rooms(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, ErrorKind> {
         let elements = self.descriptor.elements().unwrap_or(0);
         let mut total = 0u64;
         let room = |range: &Range<u64>| {
             let Range { start, end } = *range;
             if start > end || end > elements {
                 let region = self.frame.region(self.message);
-                return Err(Fault::NoSuchElements { region, start, end, elements });
+                return Err(ErrorKind::NoSuchElements { region, start, end, elements });
             }
             let len = self.descriptor.dtype.payload_len(end - start).unwrap_or(u64::MAX);
             total = total.saturating_add(len);
-            within("all ranges together", total, self.options.limits.array_bytes)?;
-            Ok(Buffer::zeroed(within("a range", len, self.options.limits.array_bytes)?)?)
+            check_limit("all ranges together", total, self.options.limits.array_bytes)?;
+            Ok(Buffer::zeroed(check_limit("a range", len, self.options.limits.array_bytes)?)?)
         };
         ranges.iter().map(room).collect()
     }
 
     /// Everything, decoded.
-    fn whole(&self, values: &Values) -> Result<Buffer, Fault> {
-        let len = within("the array", values.len(), self.options.limits.array_bytes)?;
+    fn whole(&self, values: &Values) -> Result<Buffer, ErrorKind> {
+        let len = check_limit("the array", values.len(), self.options.limits.array_bytes)?;
         let mut all = Buffer::zeroed(len)?;
         self.fill(values, &mut all)?;
         Ok(all)
@@ -131,7 +131,7 @@ impl Object<'_> {
         loaded: &Loaded,
         range: &Range<u64>,
         out: &mut [u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         if let Some(all) = &loaded.whole {
             values.pipeline.cut(all, range.start, out);
             if self.descriptor.dtype == Dtype::Bitmask {
@@ -167,7 +167,7 @@ impl Object<'_> {
         intervals: &Intervals,
         range: &Range<u64>,
         out: &mut [u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let wrong = |error| values.wrong(error);
         if let Some(starts) = self.starts_at_hand(values, intervals)
             && let Some((start, end)) = self.between(&starts, intervals)
@@ -217,11 +217,11 @@ impl Object<'_> {
             let starts = self.starts(&values, &Loaded::default(), &intervals)?;
             Ok(intervals.wrong_entry(stored, &starts))
         };
-        find().map_err(|fault: Fault| self.error(fault))
+        find().map_err(|fault: ErrorKind| self.error(fault))
     }
 
     /// True starts of intervals, at least up to those that are wanted.
-    fn starts(&self, values: &Values, loaded: &Loaded, intervals: &Intervals) -> Result<Vec<u64>, Fault> {
+    fn starts(&self, values: &Values, loaded: &Loaded, intervals: &Intervals) -> Result<Vec<u64>, ErrorKind> {
         let mut starts = self.known.intervals(&self.frame);
         let found = starts.len() as u64;
         if found <= intervals.end && found < intervals.count() {
@@ -250,7 +250,7 @@ impl Object<'_> {
     }
 
     /// Bytes of the payload, read unless they are loaded already.
-    fn payload_part(&self, loaded: &Loaded, bytes: Range<u64>) -> Result<Bytes, Fault> {
+    fn payload_part(&self, loaded: &Loaded, bytes: Range<u64>) -> Result<Bytes, ErrorKind> {
         let payload = self.place.payload;
         if let Some(all) = &loaded.payload {
             let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());

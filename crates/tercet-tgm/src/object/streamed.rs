@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use tercet_core::Shape;
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 
 use super::place::{Place, read_descriptor};
 use super::values::Values;
 use crate::array::Array;
 use crate::descriptor::DataObjectDescriptor;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::options::ReadOptions;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FRAME_HEADER_LEN;
@@ -33,7 +33,7 @@ impl StreamedObject {
         frame: Frame,
         body: &Bytes,
         options: &ReadOptions,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let inside = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(body.len());
         let from = inside(frame.cbor_offset.saturating_sub(FRAME_HEADER_LEN));
         let (descriptor, place) = read_descriptor(message, &frame, &body[from..], options)?;
@@ -59,10 +59,11 @@ impl StreamedObject {
     }
 
     /// The array.
-    pub fn decode(&self) -> Result<Array, Fault> {
+    pub fn decode(&self) -> Result<Array, ErrorKind> {
         let region = self.frame.region(self.message);
         let values = Values::of(region, &self.descriptor, self.place.payload, &self.options)?;
-        let mut bytes = Buffer::zeroed(within("the array", values.len(), self.options.limits.array_bytes)?)?;
+        let mut bytes =
+            Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
         values.decode(&self.stored, &mut bytes)?;
         Ok(Array::new(self.descriptor.dtype, Shape::new(self.descriptor.shape.clone()), bytes))
     }

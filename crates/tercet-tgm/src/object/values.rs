@@ -4,7 +4,7 @@ use tercet_core::Span;
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::Dtype;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::options::ReadOptions;
 use crate::pipeline::{Mask, MaskKind, Pipeline, PipelineError};
 use crate::region::Region;
@@ -27,16 +27,17 @@ impl Values {
         descriptor: &DataObjectDescriptor,
         payload: Span,
         options: &ReadOptions,
-    ) -> Result<Self, Fault> {
-        let wrong = |error: PipelineError| Fault::Pipeline { region, span: payload, error: Box::new(error) };
+    ) -> Result<Self, ErrorKind> {
+        let wrong =
+            |error: PipelineError| ErrorKind::Pipeline { region, span: payload, error: Box::new(error) };
         let pipeline = Pipeline::of(descriptor).map_err(wrong)?;
         if let Some(expected) = pipeline.stored_len().filter(|expected| *expected != payload.len()) {
-            return Err(Fault::PayloadLength { region, span: payload, found: payload.len(), expected });
+            return Err(ErrorKind::PayloadLength { region, span: payload, found: payload.len(), expected });
         }
         let mut masks = Mask::all(descriptor).map_err(|error| wrong(error.into()))?;
         if descriptor.dtype == Dtype::Bitmask && !masks.is_empty() {
             let what = "masks of a bitmask".into();
-            return Err(wrong(PipelineError::Combination { what, why: "are not defined" }));
+            return Err(wrong(PipelineError::Combination { what, reason: "are not defined" }));
         }
         if descriptor.dtype.float().is_none() {
             // Numbers that are always finite have nothing to restore.
@@ -58,7 +59,7 @@ impl Values {
 
     /// Decodes payload and masks, which stand in `stored` one behind the other, into exactly
     /// [`len`](Self::len) bytes.
-    pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), ErrorKind> {
         let masks = if self.options.restore_non_finite { self.bits(stored)? } else { Vec::new() };
         self.decode_payload(stored, &masks, out)
     }
@@ -69,14 +70,14 @@ impl Values {
         stored: &[u8],
         masks: &[(MaskKind, Vec<u8>)],
         out: &mut [u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let len = self.payload.len_usize().unwrap_or(usize::MAX).min(stored.len());
         let decoded = self.pipeline.decode(&stored[..len], self.options.sz3, masks, out);
         decoded.map_err(|error| self.wrong(error))
     }
 
     /// Puts values back that are not finite; `out` starts with element `first`.
-    pub(super) fn restore(&self, stored: &[u8], first: u64, out: &mut [u8]) -> Result<(), Fault> {
+    pub(super) fn restore(&self, stored: &[u8], first: u64, out: &mut [u8]) -> Result<(), ErrorKind> {
         for mask in &self.masks {
             self.pipeline.put_back(mask.kind, &self.bits_of(mask, stored)?, first, out);
         }
@@ -84,11 +85,11 @@ impl Values {
     }
 
     /// The packed bits of each mask.
-    pub(super) fn bits(&self, stored: &[u8]) -> Result<Vec<(MaskKind, Vec<u8>)>, Fault> {
+    pub(super) fn bits(&self, stored: &[u8]) -> Result<Vec<(MaskKind, Vec<u8>)>, ErrorKind> {
         self.masks.iter().map(|mask| Ok((mask.kind, self.bits_of(mask, stored)?))).collect()
     }
 
-    fn bits_of(&self, mask: &Mask, stored: &[u8]) -> Result<Vec<u8>, Fault> {
+    fn bits_of(&self, mask: &Mask, stored: &[u8]) -> Result<Vec<u8>, ErrorKind> {
         // Inside: compared when the descriptor was read.
         let start = usize::try_from(mask.offset).unwrap_or(usize::MAX).min(stored.len());
         let len = usize::try_from(mask.length).unwrap_or(usize::MAX);
@@ -101,7 +102,7 @@ impl Values {
         self.options.restore_non_finite && !self.masks.is_empty()
     }
 
-    pub(super) fn wrong(&self, error: PipelineError) -> Fault {
-        Fault::Pipeline { region: self.region, span: self.payload, error: Box::new(error) }
+    pub(super) fn wrong(&self, error: PipelineError) -> ErrorKind {
+        ErrorKind::Pipeline { region: self.region, span: self.payload, error: Box::new(error) }
     }
 }

@@ -187,7 +187,7 @@ impl Pipeline {
                     let what = format!("szip blocks of {} samples", szip.block()).into();
                     return Err(PipelineError::Combination {
                         what,
-                        why: "are not written: others fail on them",
+                        reason: "are not written: others fail on them",
                     });
                 }
                 offsets = Some(szip::encode(&bytes, szip, &mut out)?);
@@ -204,5 +204,5 @@ impl Pipeline {
 
 fn no_elements(codec: &str) -> PipelineError {
     let what = format!("compression `{codec}` of an object without elements").into();
-    PipelineError::Combination { what, why: "is not defined" }
+    PipelineError::Combination { what, reason: "is not defined" }
 }

@@ -1,4 +1,4 @@
-//! Why a pipeline cannot run.
+//! Reason a pipeline cannot run.
 
 use tercet_codec::CodecError;
 use tercet_codec::finite::NonFinite;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::masks::MaskKind;
 use crate::metadata::MetadataError;
 
-/// Why values cannot be encoded or decoded as a descriptor says.
+/// Reason values cannot be encoded or decoded as a descriptor says.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PipelineError {
@@ -25,12 +25,12 @@ pub enum PipelineError {
         name: Box<str>,
     },
     /// Stages that do not go together: other programs write or read them, and get wrong values.
-    #[error("{what} {why}")]
+    #[error("{what} {reason}")]
     Combination {
         /// The stages, in words.
         what: Box<str>,
-        /// Why they do not go together.
-        why: &'static str,
+        /// Reason they do not go together.
+        reason: &'static str,
     },
     /// A value that is not finite, where that was not allowed.
     #[error("element {index} is {what}, which is not allowed")]

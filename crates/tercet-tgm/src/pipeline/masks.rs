@@ -14,7 +14,7 @@ use super::decode::zeroed;
 use super::error::PipelineError;
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::EncodeOptions;
-use crate::metadata::{MetadataError, MetadataWhy, text_of, type_error, u64_of};
+use crate::metadata::{MetadataError, MetadataErrorKind, text_of, type_error, u64_of};
 use crate::value::Value;
 
 /// What a mask tells apart from other values.
@@ -203,7 +203,7 @@ impl Mask {
                 let path = format!("{path}.{key}");
                 match entry.get(key) {
                     Some(value) => Ok((value.untagged(), path)),
-                    None => Err(MetadataError::new(path, MetadataWhy::Missing)),
+                    None => Err(MetadataError::new(path, MetadataErrorKind::Missing)),
                 }
             };
             let number = |key| field(key).and_then(|(value, path)| u64_of(value, &path));

@@ -10,7 +10,7 @@ use tercet_codec::bytes::zstd;
 use tercet_codec::pack::Packing;
 
 use super::error::PipelineError;
-use crate::metadata::{MetadataError, MetadataWhy, type_error, u64s_of};
+use crate::metadata::{MetadataError, MetadataErrorKind, type_error, u64s_of};
 use crate::value::Value;
 
 /// The parameters of a packing, in the order in which errors name them.
@@ -36,7 +36,7 @@ impl<'a> Parameters<'a> {
     }
 
     fn required(self, key: &'static str) -> Result<&'a Value, MetadataError> {
-        self.get(key).ok_or_else(|| MetadataError::new(key, MetadataWhy::Missing))
+        self.get(key).ok_or_else(|| MetadataError::new(key, MetadataErrorKind::Missing))
     }
 
     fn number(self, key: &'static str) -> Result<f64, MetadataError> {
@@ -65,8 +65,8 @@ impl<'a> Parameters<'a> {
     pub(super) fn bits(self) -> Result<u32, MetadataError> {
         let found = self.unsigned(SP_BITS)?;
         let bits = u32::try_from(found).ok().filter(|bits| *bits <= 64);
-        let why = MetadataWhy::OutOfRange { found: found.into(), allowed: "0 to 64" };
-        bits.ok_or_else(|| MetadataError::new(SP_BITS, why))
+        let reason = MetadataErrorKind::OutOfRange { found: found.into(), allowed: "0 to 64" };
+        bits.ok_or_else(|| MetadataError::new(SP_BITS, reason))
     }
 
     /// The decimal scale, if it is given.
@@ -79,14 +79,14 @@ impl<'a> Parameters<'a> {
         match (self.get(SP_REFERENCE), self.integer(SP_BINARY)?) {
             (None, None) => Ok(None),
             (Some(_), Some(binary_scale)) => Ok(Some((self.number(SP_REFERENCE)?, binary_scale))),
-            (Some(_), None) => Err(MetadataError::new(SP_BINARY, MetadataWhy::Missing)),
-            (None, Some(_)) => Err(MetadataError::new(SP_REFERENCE, MetadataWhy::Missing)),
+            (Some(_), None) => Err(MetadataError::new(SP_BINARY, MetadataErrorKind::Missing)),
+            (None, Some(_)) => Err(MetadataError::new(SP_REFERENCE, MetadataErrorKind::Missing)),
         }
     }
 
     /// A packing whose parameters are all there.
     pub(super) fn packing(self) -> Result<Packing, PipelineError> {
-        let missing = |key| MetadataError::new(key, MetadataWhy::Missing);
+        let missing = |key| MetadataError::new(key, MetadataErrorKind::Missing);
         let bits = self.bits()?;
         let (reference, binary_scale) = self.explicit_packing()?.ok_or_else(|| missing(SP_REFERENCE))?;
         let decimal_scale = self.decimal_scale()?.ok_or_else(|| missing(SP_DECIMAL))?;
@@ -101,7 +101,9 @@ impl<'a> Parameters<'a> {
         let found = self.unsigned(KEY)?;
         let size = usize::try_from(found).ok().filter(|size| *size > 0 && len.is_multiple_of(found));
         let allowed = "a divisor of the bytes that are shuffled";
-        size.ok_or_else(|| MetadataError::new(KEY, MetadataWhy::OutOfRange { found: found.into(), allowed }))
+        size.ok_or_else(|| {
+            MetadataError::new(KEY, MetadataErrorKind::OutOfRange { found: found.into(), allowed })
+        })
     }
 
     pub(super) fn zstd_level(self) -> Result<i32, MetadataError> {
@@ -114,14 +116,14 @@ impl<'a> Parameters<'a> {
             None => Inner::Lz4,
             Some(name) => Inner::parse(name).ok_or_else(|| {
                 let allowed = "`blosclz`, `lz4`, `lz4hc`, `zlib` or `zstd`";
-                let why = MetadataWhy::Unknown { found: name.to_owned(), allowed };
-                MetadataError::new("blosc2_codec", why)
+                let reason = MetadataErrorKind::Unknown { found: name.to_owned(), allowed };
+                MetadataError::new("blosc2_codec", reason)
             })?,
         };
         let found = self.integer("blosc2_clevel")?.unwrap_or(5);
         let level = u8::try_from(found).ok().filter(|level| *level <= 9).ok_or_else(|| {
-            let why = MetadataWhy::OutOfRange { found: found.into(), allowed: "0 to 9" };
-            MetadataError::new("blosc2_clevel", why)
+            let reason = MetadataErrorKind::OutOfRange { found: found.into(), allowed: "0 to 9" };
+            MetadataError::new("blosc2_clevel", reason)
         })?;
         Ok(Blosc2 { codec, level, type_size: 1, shuffle: Shuffle::Bytes })
     }
@@ -143,21 +145,21 @@ impl<'a> Parameters<'a> {
     pub(super) fn zfp(self) -> Result<Zfp, PipelineError> {
         const KEY: &str = "zfp_mode";
         let zfp = match self.text(KEY)? {
-            None => return Err(MetadataError::new(KEY, MetadataWhy::Missing).into()),
+            None => return Err(MetadataError::new(KEY, MetadataErrorKind::Missing).into()),
             Some("fixed_rate") => Zfp::FixedRate(self.number("zfp_rate")?),
             Some("fixed_precision") => {
                 let found = self.unsigned("zfp_precision")?;
                 let precision = u32::try_from(found).map_err(|_| {
-                    let why = MetadataWhy::OutOfRange { found: found.into(), allowed: "0 to 64" };
-                    MetadataError::new("zfp_precision", why)
+                    let reason = MetadataErrorKind::OutOfRange { found: found.into(), allowed: "0 to 64" };
+                    MetadataError::new("zfp_precision", reason)
                 })?;
                 Zfp::FixedPrecision(precision)
             }
             Some("fixed_accuracy") => Zfp::FixedAccuracy(self.number("zfp_tolerance")?),
             Some(name) => {
                 let allowed = "`fixed_rate`, `fixed_precision` or `fixed_accuracy`";
-                let why = MetadataWhy::Unknown { found: name.to_owned(), allowed };
-                return Err(MetadataError::new(KEY, why).into());
+                let reason = MetadataErrorKind::Unknown { found: name.to_owned(), allowed };
+                return Err(MetadataError::new(KEY, reason).into());
             }
         };
         zfp.check()?;
@@ -168,13 +170,14 @@ impl<'a> Parameters<'a> {
         const KEY: &str = "sz3_error_bound_mode";
         let bound = self.number("sz3_error_bound")?;
         match self.text(KEY)? {
-            None => Err(MetadataError::new(KEY, MetadataWhy::Missing).into()),
+            None => Err(MetadataError::new(KEY, MetadataErrorKind::Missing).into()),
             Some("abs") => Ok(Sz3::Abs(bound)),
             Some("rel") => Ok(Sz3::Rel(bound)),
             Some("psnr") => Ok(Sz3::Psnr(bound)),
             Some(name) => {
-                let why = MetadataWhy::Unknown { found: name.to_owned(), allowed: "`abs`, `rel` or `psnr`" };
-                Err(MetadataError::new(KEY, why).into())
+                let reason =
+                    MetadataErrorKind::Unknown { found: name.to_owned(), allowed: "`abs`, `rel` or `psnr`" };
+                Err(MetadataError::new(KEY, reason).into())
             }
         }
     }
@@ -182,7 +185,7 @@ impl<'a> Parameters<'a> {
 
 fn wrong_integer(value: &Value, key: &str, allowed: &'static str) -> MetadataError {
     match value.as_i128() {
-        Some(found) => MetadataError::new(key, MetadataWhy::OutOfRange { found, allowed }),
+        Some(found) => MetadataError::new(key, MetadataErrorKind::OutOfRange { found, allowed }),
         None => type_error(value, key, allowed),
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn check_combination(
     descriptor: &DataObjectDescriptor,
     bits: Option<u32>,
 ) -> Result<(), PipelineError> {
-    let refuse = |what: String, why| Err(PipelineError::Combination { what: what.into(), why });
+    let refuse = |what: String, reason| Err(PipelineError::Combination { what: what.into(), reason });
     let dtype = descriptor.dtype;
     let compression = &*descriptor.compression;
     if descriptor.encoding == PACKING && dtype != Dtype::Float64 {

@@ -41,7 +41,7 @@ pub(super) enum Part {
     /// A frame that is as it was written. Proven means by its hash.
     Frame { frame: Frame, proven: bool },
     /// A frame that is not.
-    Damaged { frame: Frame, why: String },
+    Damaged { frame: Frame, reason: String },
     /// Bytes that cannot be read.
     Gap(Span),
 }
@@ -86,9 +86,9 @@ impl Groups {
                 self.add(Part::Frame { frame, proven });
                 done
             }
-            Token::Damaged { frame, why } => {
+            Token::Damaged { frame, reason } => {
                 let done = self.finish_if(|open| !open.is_framed && open.has_gap_behind());
-                self.add(Part::Damaged { frame, why });
+                self.add(Part::Damaged { frame, reason });
                 done
             }
             Token::Gap(span) => match &mut self.open {
@@ -228,8 +228,8 @@ impl Broken {
         }
         for part in &mut self.parts {
             if let Part::Frame { frame, proven: false } = part {
-                let why = "it carries no hash, but the other frames of the message do".to_owned();
-                *part = Part::Damaged { frame: *frame, why };
+                let reason = "it carries no hash, but the other frames of the message do".to_owned();
+                *part = Part::Damaged { frame: *frame, reason };
             }
         }
         self

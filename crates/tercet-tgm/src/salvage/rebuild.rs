@@ -12,7 +12,7 @@ use super::tokens::{body, damage_or};
 use crate::body::Body;
 use crate::edit::{Carried, Draft};
 use crate::encode::EncodeOptions;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::known::Known;
 use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata, RESERVED};
@@ -101,7 +101,7 @@ pub(super) fn rebuild(
                 what: Lost::Bytes,
                 object: None,
                 span: broken.span,
-                why: "these are frames of a message of which nothing else is intact".to_owned(),
+                reason: "these are frames of a message of which nothing else is intact".to_owned(),
             });
         }
         mended.state = State::Lost;
@@ -119,14 +119,14 @@ pub(super) fn said(
     number: u64,
     broken: &Broken,
     reading: &ReadOptions,
-) -> Result<Said, Fault> {
+) -> Result<Said, ErrorKind> {
     let mut said = Said::default();
     for part in &broken.parts {
         let frame = match part {
             Part::Frame { frame, .. } => frame,
-            Part::Damaged { frame, why } if frame.kind != FrameKind::NTensor => {
-                let (kind, span, why) = (frame.kind, frame.span, first_line(why));
-                said.notes.push(format!("frame {kind} at bytes {span} is damaged: {why}"));
+            Part::Damaged { frame, reason } if frame.kind != FrameKind::NTensor => {
+                let (kind, span, reason) = (frame.kind, frame.span, first_line(reason));
+                said.notes.push(format!("frame {kind} at bytes {span} is damaged: {reason}"));
                 continue;
             }
             _ => continue,
@@ -174,7 +174,7 @@ fn keep(
     numbers: &Numbers,
     lost: &mut Vec<Loss>,
 ) -> Result<Vec<Kept>, Error> {
-    let named = |fault: Fault| Error::new(source.name().clone(), fault);
+    let named = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let known = Known::default();
     let mut kept = Vec::new();
     let mut of = numbers.of.iter().copied();
@@ -202,11 +202,11 @@ fn keep(
                         let (proven, span) = (*proven, frame.span);
                         kept.push(Kept { carried, proven, span, number, preceder });
                     }
-                    Err(error) => lost.push(object_lost(frame, number, &error.fault().to_string())),
+                    Err(error) => lost.push(object_lost(frame, number, &error.kind().to_string())),
                 }
             }
-            Part::Damaged { frame, why } if frame.kind == FrameKind::NTensor => {
-                lost.push(object_lost(frame, of.next().flatten(), why));
+            Part::Damaged { frame, reason } if frame.kind == FrameKind::NTensor => {
+                lost.push(object_lost(frame, of.next().flatten(), reason));
             }
             _ => {}
         }
@@ -230,13 +230,13 @@ fn is_next(preceder: Span, object: &Frame) -> bool {
     object.span.start().checked_sub(preceder.end()).is_some_and(|padding| padding < 8)
 }
 
-fn object_lost(frame: &Frame, number: Option<u64>, why: &str) -> Loss {
-    Loss { what: Lost::Object, object: number, span: frame.span, why: first_line(why) }
+fn object_lost(frame: &Frame, number: Option<u64>, reason: &str) -> Loss {
+    Loss { what: Lost::Object, object: number, span: frame.span, reason: first_line(reason) }
 }
 
 /// An error without the lines that repeat its place.
-fn first_line(why: &str) -> String {
-    why.lines().last().unwrap_or(why).trim().to_owned()
+fn first_line(reason: &str) -> String {
+    reason.lines().last().unwrap_or(reason).trim().to_owned()
 }
 
 /// Tells objects of which there is not even a frame.
@@ -244,7 +244,7 @@ fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Los
     let gaps: Vec<Span> =
         broken.parts.iter().filter(|part| matches!(part, Part::Gap(_))).map(Part::span).collect();
     let end = broken.span.end();
-    let why = "its frame is not there, or cannot be recognised".to_owned();
+    let reason = "its frame is not there, or cannot be recognised".to_owned();
     let known: std::collections::BTreeSet<u64> = numbers.of.iter().flatten().copied().collect();
     let has_places = !known.is_empty() || numbers.of.is_empty();
     if let (Some(start), Some(index), true) = (broken.start, &lists.index, has_places) {
@@ -252,7 +252,7 @@ fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Los
             if !known.contains(&number) {
                 let at = start.saturating_add(offset).min(end);
                 let span = Span::between(at, at.saturating_add(len).min(end)).unwrap_or(Span::empty(at));
-                lost.push(Loss { what: Lost::Object, object: Some(number), span, why: why.clone() });
+                lost.push(Loss { what: Lost::Object, object: Some(number), span, reason: reason.clone() });
             }
         }
         return;
@@ -263,16 +263,16 @@ fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Los
     match numbers.total.map(|total| total.saturating_sub(numbers.of.len() as u64)) {
         Some(0) => {}
         Some(count) => {
-            let why = format!("{count} of {} objects are not there", numbers.total.unwrap_or(0));
-            lost.push(Loss { what: Lost::Objects, object: None, span: place, why });
+            let reason = format!("{count} of {} objects are not there", numbers.total.unwrap_or(0));
+            lost.push(Loss { what: Lost::Objects, object: None, span: place, reason });
         }
         None if gaps.is_empty() => {
-            let why = "the message ends here without its end: what followed is lost".to_owned();
-            lost.push(Loss { what: Lost::Bytes, object: None, span: place, why });
+            let reason = "the message ends here without its end: what followed is lost".to_owned();
+            lost.push(Loss { what: Lost::Bytes, object: None, span: place, reason });
         }
         None => lost.extend(gaps.into_iter().map(|span| {
-            let why = "these bytes cannot be read, and may have held objects".to_owned();
-            Loss { what: Lost::Bytes, object: None, span, why }
+            let reason = "these bytes cannot be read, and may have held objects".to_owned();
+            Loss { what: Lost::Bytes, object: None, span, reason }
         })),
     }
 }
@@ -288,8 +288,8 @@ fn unaccounted(broken: &Broken, lost: &[Loss]) -> Option<Loss> {
     let told = |loss: &&Loss| loss.span.end() > gap.start() && loss.span.start() < gap.end();
     let told = lost.iter().filter(told).map(|loss| loss.span.end()).max().unwrap_or(gap.start());
     let rest = Span::between(told, gap.end()).filter(|rest| rest.len() > MOST_END)?;
-    let why = "these bytes cannot be read, and may have held more, even other messages".to_owned();
-    Some(Loss { what: Lost::Bytes, object: None, span: rest, why })
+    let reason = "these bytes cannot be read, and may have held more, even other messages".to_owned();
+    Some(Loss { what: Lost::Bytes, object: None, span: rest, reason })
 }
 
 /// The metadata of the new message, and whether its frames carry hashes: those that nothing proves do not get any.
@@ -310,8 +310,8 @@ fn metadata(
             _ => false,
         };
         let span = broken.parts.iter().find(is_damaged).map_or(at, Part::span);
-        let why = "no metadata frame of the message is intact".to_owned();
-        lost.push(Loss { what: Lost::Metadata, object: None, span, why });
+        let reason = "no metadata frame of the message is intact".to_owned();
+        lost.push(Loss { what: Lost::Metadata, object: None, span, reason });
         let base = kept.iter().map(|kept| kept.preceder.clone().unwrap_or_default()).collect();
         return (GlobalMetadata { base, ..GlobalMetadata::default() }.without_reserved(), is_hashed);
     };
@@ -330,8 +330,8 @@ fn metadata(
             number => number.and_then(|number| found.base.get(number)).filter(fits).cloned(),
         };
         if entry.is_none() && has_entries {
-            let why = "nobody can tell which entry of the metadata belongs to this object".to_owned();
-            lost.push(Loss { what: Lost::ObjectMetadata, object: kept.number, span: kept.span, why });
+            let reason = "nobody can tell which entry of the metadata belongs to this object".to_owned();
+            lost.push(Loss { what: Lost::ObjectMetadata, object: kept.number, span: kept.span, reason });
         }
         let mut entry = entry.unwrap_or_default();
         entry.extend(kept.preceder.clone().unwrap_or_default());
@@ -347,10 +347,15 @@ fn metadata(
 fn lost_preceders(broken: &Broken) -> impl Iterator<Item = Loss> {
     let pairs = broken.parts.windows(2);
     pairs.filter_map(|pair| match pair {
-        [Part::Damaged { frame, why }, Part::Frame { frame: object, .. }]
+        [Part::Damaged { frame, reason }, Part::Frame { frame: object, .. }]
             if frame.kind == FrameKind::PrecederMetadata && object.kind == FrameKind::NTensor =>
         {
-            Some(Loss { what: Lost::ObjectMetadata, object: None, span: frame.span, why: first_line(why) })
+            Some(Loss {
+                what: Lost::ObjectMetadata,
+                object: None,
+                span: frame.span,
+                reason: first_line(reason),
+            })
         }
         _ => None,
     })

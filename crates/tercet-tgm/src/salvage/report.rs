@@ -4,7 +4,7 @@ use memchr::memmem;
 use serde::Serialize;
 use tercet_core::{ByteSource, Span};
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::wire::ids::{END_MAGIC, FRAME_END, MAGIC};
 
 /// Bytes of junk that are looked at for remains of messages.
@@ -104,8 +104,8 @@ pub struct Loss {
     /// Its bytes.
     #[serde(serialize_with = "span")]
     pub span: Span,
-    /// Why.
-    pub why: String,
+    /// Reason.
+    pub reason: String,
 }
 
 impl Report {
@@ -137,7 +137,7 @@ impl Report {
     }
 
     /// Finds out in which bytes of no message there are remains of one.
-    pub(super) fn tell_remains(&mut self, source: &dyn ByteSource) -> Result<(), Fault> {
+    pub(super) fn tell_remains(&mut self, source: &dyn ByteSource) -> Result<(), ErrorKind> {
         for junk in &self.junk {
             let looked = junk.slice(0, junk.len().min(LOOKED_AT)).unwrap_or(*junk);
             let bytes = source.read_at(looked)?;

@@ -7,7 +7,7 @@ use tercet_core::{ByteSource, Progress, Span};
 
 use crate::body::{Body, budget};
 use crate::edit::{decodes, prove, sound};
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::known::Known;
 use crate::message::Message;
 use crate::object::{Object, verify_frame};
@@ -37,7 +37,7 @@ pub(super) enum Token {
     /// A frame that is as it was written. Proven means by its hash.
     Frame { frame: Frame, proven: bool },
     /// A frame that has a start and an end and is damaged in between.
-    Damaged { frame: Frame, why: String },
+    Damaged { frame: Frame, reason: String },
     /// The end of a message. What it says is not told where both ends agree.
     Postamble { span: Span, said: Option<Postamble> },
     /// Bytes that are none of these.
@@ -47,7 +47,7 @@ pub(super) enum Token {
 /// What stands at a place where a frame could.
 enum Looked {
     Intact { frame: Frame, proven: bool },
-    Damaged { frame: Frame, why: String },
+    Damaged { frame: Frame, reason: String },
     Nothing,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Tokens<'a> {
         source: &'a Arc<dyn ByteSource>,
         options: ReadOptions,
         progress: &'a dyn Progress,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let len = source.len();
         Ok(Self {
             source,
@@ -117,8 +117,8 @@ impl<'a> Tokens<'a> {
     }
 
     /// The next thing; nothing at the end of the file.
-    pub(super) fn next(&mut self) -> Result<Option<Token>, Fault> {
-        self.progress.check().map_err(|stop: Cancelled| Fault::from(stop))?;
+    pub(super) fn next(&mut self) -> Result<Option<Token>, ErrorKind> {
+        self.progress.check().map_err(|stop: Cancelled| ErrorKind::from(stop))?;
         self.progress.advance(self.at.saturating_sub(self.told));
         self.told = self.told.max(self.at);
         loop {
@@ -138,9 +138,9 @@ impl<'a> Tokens<'a> {
             if head.starts_with(FRAME_MAGIC) {
                 match self.look(at, limit, !self.inside.in_step)? {
                     Looked::Intact { frame, proven } => return Ok(Some(self.take(frame, proven))),
-                    Looked::Damaged { frame, why } if self.inside.in_step => {
+                    Looked::Damaged { frame, reason } if self.inside.in_step => {
                         self.pass(&frame);
-                        return Ok(Some(Token::Damaged { frame, why }));
+                        return Ok(Some(Token::Damaged { frame, reason }));
                     }
                     _ => {}
                 }
@@ -170,7 +170,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// A message that starts here: whole, or to be looked through.
-    fn message(&mut self, at: u64, preamble: &Preamble) -> Result<Token, Fault> {
+    fn message(&mut self, at: u64, preamble: &Preamble) -> Result<Token, ErrorKind> {
         let number = self.messages;
         self.messages += 1;
         let rest = Span::between(at, self.source.len()).unwrap_or(Span::empty(at));
@@ -204,7 +204,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Looks for a frame. One that is only searched for must prove that it is one.
-    fn look(&mut self, at: u64, limit: u64, searching: bool) -> Result<Looked, Fault> {
+    fn look(&mut self, at: u64, limit: u64, searching: bool) -> Result<Looked, ErrorKind> {
         let here = Region {
             message: self.messages.saturating_sub(1),
             part: Part::Frame { index: self.inside.frames },
@@ -235,7 +235,7 @@ impl<'a> Tokens<'a> {
                 frame.hash_slot = tail.hash;
                 frame.cbor_offset = tail.cbor_offset.unwrap_or(0);
             }
-            Err(error) => return Ok(Looked::Damaged { frame, why: error.to_string() }),
+            Err(error) => return Ok(Looked::Damaged { frame, reason: error.to_string() }),
         }
         if searching {
             // One without a hash can only be of another message, of which nothing else is intact.
@@ -248,16 +248,16 @@ impl<'a> Tokens<'a> {
         let checked = self.check(here.message, &frame, searching);
         Ok(match damage_or(checked)? {
             Ok(proven) => Looked::Intact { frame, proven },
-            Err(error) => Looked::Damaged { frame, why: error.fault().to_string() },
+            Err(error) => Looked::Damaged { frame, reason: error.kind().to_string() },
         })
     }
 
     /// Whether a frame is intact, and whether its hash says so.
     fn check(&self, message: u64, frame: &Frame, searching: bool) -> Result<bool, Error> {
-        let named = |fault: Fault| Error::new(self.source.name().clone(), fault);
+        let named = |fault: ErrorKind| Error::new(self.source.name().clone(), fault);
         let proven = frame.hash().is_some();
         if !proven && self.inside.is_hashed && !searching {
-            return Err(named(Fault::MissingHash { region: frame.region(message), span: frame.span }));
+            return Err(named(ErrorKind::MissingHash { region: frame.region(message), span: frame.span }));
         }
         verify_frame(&**self.source, message, frame).map_err(named)?;
         if frame.kind == FrameKind::NTensor {
@@ -339,7 +339,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Passes over zero bytes between frames, of which there are 8 at least.
-    fn skip_zeros(&mut self, limit: u64) -> Result<(), Fault> {
+    fn skip_zeros(&mut self, limit: u64) -> Result<(), ErrorKind> {
         self.at += 8;
         while self.at < limit {
             let bytes = self.window.get(self.at, ZEROS.min(limit - self.at))?;
@@ -354,10 +354,10 @@ impl<'a> Tokens<'a> {
     }
 
     /// Where something stands next, at `from` or behind it; `limit` if nothing does.
-    fn search(&mut self, from: u64, limit: u64) -> Result<u64, Fault> {
+    fn search(&mut self, from: u64, limit: u64) -> Result<u64, ErrorKind> {
         let mut at = from;
         while at < limit {
-            self.progress.check().map_err(Fault::from)?;
+            self.progress.check().map_err(ErrorKind::from)?;
             let frame = self.frames.next(at)?;
             let start = if self.inside.end.is_some() { None } else { self.starts.next(at)? };
             let end = self.ends.next(at)?;
@@ -388,7 +388,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Whether a message starts here: a preamble, and behind it what can follow one.
-    fn is_start(&mut self, at: u64) -> Result<bool, Fault> {
+    fn is_start(&mut self, at: u64) -> Result<bool, ErrorKind> {
         let head = self.window.get(at, PREAMBLE_LEN + POSTAMBLE_LEN)?;
         let Some((preamble, rest)) = head.split_at_checked(24) else { return Ok(false) };
         let follows = rest.is_empty() || rest.starts_with(FRAME_MAGIC) || rest.ends_with(END_MAGIC);
@@ -409,19 +409,22 @@ pub(super) fn body(
     message: u64,
     frame: &Frame,
     options: &ReadOptions,
-) -> Result<Body, Fault> {
-    tercet_core::limits::within("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
+) -> Result<Body, ErrorKind> {
+    tercet_core::limits::check_limit("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
     let bytes = source.read_at(frame.body())?;
     Ok(Body::parse(message, frame, &bytes, &budget(options))?.0)
 }
 
 /// Tells damage, which is what this is about, from what ends the work.
-pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>, Fault> {
+pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>, ErrorKind> {
     match result {
         Err(error)
-            if matches!(error.fault(), Fault::Source(_) | Fault::Cancelled(_) | Fault::OutOfMemory(_)) =>
+            if matches!(
+                error.kind(),
+                ErrorKind::Source(_) | ErrorKind::Cancelled(_) | ErrorKind::OutOfMemory(_)
+            ) =>
         {
-            Err(error.into_fault())
+            Err(error.into_kind())
         }
         result => Ok(result),
     }
@@ -437,11 +440,11 @@ struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    fn new(source: &'a Arc<dyn ByteSource>, needle: &'static [u8]) -> Result<Self, Fault> {
+    fn new(source: &'a Arc<dyn ByteSource>, needle: &'static [u8]) -> Result<Self, ErrorKind> {
         Ok(Self { needle, window: Window::new(&**source)?, found: None, asked: None })
     }
 
-    fn next(&mut self, from: u64) -> Result<Option<u64>, Fault> {
+    fn next(&mut self, from: u64) -> Result<Option<u64>, ErrorKind> {
         let is_known = self.asked.is_some_and(|asked| asked <= from);
         if !is_known || self.found.is_some_and(|found| found < from) {
             self.found = self.window.find(self.needle, from, self.window.len())?;

@@ -7,7 +7,7 @@ use tercet_core::ByteSource;
 use super::code::Code;
 use super::report::FileReport;
 use crate::catalogue::{Catalogue, Found, find};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::message::read_metadata;
 use crate::options::ReadOptions;
 use crate::scan::Scan;
@@ -18,7 +18,7 @@ pub(super) fn check(
     scan: &Scan,
     reading: &ReadOptions,
     report: &mut FileReport,
-) -> Result<(), Fault> {
+) -> Result<(), ErrorKind> {
     let wrong = match find(&**source, reading)? {
         Found::Nothing => None,
         Found::Refused(_, error) => Some(format!("the catalogue of the file cannot be used: {error}")),

@@ -1,6 +1,6 @@
 //! Level 2: CBOR and what it says.
 
-use tercet_core::limits::within;
+use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Span};
 
 use super::code::Code;
@@ -9,10 +9,10 @@ use crate::body::{Body, budget};
 use crate::cbor;
 use crate::check;
 use crate::descriptor::DataObjectDescriptor;
-use crate::fault::{Contradiction, Fault};
+use crate::error::{Contradiction, ErrorKind};
 use crate::known::Known;
 use crate::layout::Layout;
-use crate::metadata::{Entry, GlobalMetadata, MetadataWhy};
+use crate::metadata::{Entry, GlobalMetadata, MetadataErrorKind};
 use crate::object::Object;
 use crate::options::ReadOptions;
 use crate::pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, Pipeline};
@@ -27,7 +27,7 @@ pub(super) fn check(
     reading: &ReadOptions,
     canonical: bool,
     report: &mut MessageReport,
-) -> Result<Vec<(Frame, Body)>, Fault> {
+) -> Result<Vec<(Frame, Body)>, ErrorKind> {
     let mut lists = Vec::new();
     let mut copies: Vec<GlobalMetadata> = Vec::new();
     // One for all frames, as a reader has it.
@@ -37,7 +37,7 @@ pub(super) fn check(
             continue;
         }
         let at = Some(frame.span.start());
-        if let Err(error) = within("a metadata frame", frame.span.len(), reading.limits.metadata_bytes) {
+        if let Err(error) = check_limit("a metadata frame", frame.span.len(), reading.limits.metadata_bytes) {
             report.add(Code::LimitExceeded, None, at, error.to_string());
             continue;
         }
@@ -57,13 +57,13 @@ pub(super) fn check(
                 contradictions(layout, frame, &list, report);
                 lists.push((*frame, list));
             }
-            Err(Fault::Metadata { error, .. })
-                if matches!(error.why, MetadataWhy::Entries { .. })
+            Err(ErrorKind::Metadata { error, .. })
+                if matches!(error.reason, MetadataErrorKind::Entries { .. })
                     && frame.kind == FrameKind::PrecederMetadata =>
             {
                 report.add(Code::PrecederBaseCountWrong, Some(frame.object.into()), at, error.to_string());
             }
-            Err(fault @ (Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Limit(_))) => {
+            Err(fault @ (ErrorKind::Cbor { .. } | ErrorKind::Metadata { .. } | ErrorKind::Limit(_))) => {
                 report.add(codes.0, None, at, super::words(&fault));
             }
             Err(fault) => return Err(fault),
@@ -122,7 +122,7 @@ fn descriptors(
     reading: &ReadOptions,
     canonical: bool,
     report: &mut MessageReport,
-) -> Result<Vec<Option<DataObjectDescriptor>>, Fault> {
+) -> Result<Vec<Option<DataObjectDescriptor>>, ErrorKind> {
     let mut all = Vec::new();
     for frame in layout.objects() {
         let start = frame.span.start().saturating_add(frame.cbor_offset);
@@ -139,9 +139,9 @@ fn descriptors(
                 one(opened.descriptor(), layout.number, frame, opened.payload_span(), report);
                 all.push(Some(opened.descriptor().clone()));
             }
-            Err(fault @ (Fault::Cbor { .. } | Fault::Metadata { .. } | Fault::Limit(_))) => {
+            Err(fault @ (ErrorKind::Cbor { .. } | ErrorKind::Metadata { .. } | ErrorKind::Limit(_))) => {
                 let before = !frame.header.flags.contains(crate::wire::ids::FrameFlags::DESCRIPTOR_AFTER);
-                let code = if before && matches!(fault, Fault::Cbor { .. }) {
+                let code = if before && matches!(fault, ErrorKind::Cbor { .. }) {
                     Code::CborBeforeBoundaryUnknown
                 } else {
                     Code::DescriptorCborParseFailed
@@ -192,7 +192,7 @@ fn one(
         && expected != payload.len()
     {
         let (region, span, found) = (frame.region(message), payload, payload.len());
-        let fault = Fault::PayloadLength { region, span, found, expected };
+        let fault = ErrorKind::PayloadLength { region, span, found, expected };
         report.add(Code::PayloadLengthMismatch, object, at, super::words(&fault));
     }
 }

@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::body::Body;
 use crate::check::{ALGORITHM, check_hash};
 use crate::dtype::Dtype;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::known::Known;
 use crate::layout::Layout;
 use crate::object::Object;
@@ -35,7 +35,7 @@ impl Work<'_> {
         window: &mut Window<'_>,
         lists: &[(Frame, Body)],
         report: &mut MessageReport,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let promised = self.layout.preamble.flags.contains(MessageFlags::HASHES_PRESENT);
         let mut verified = 0u64;
         for frame in &self.layout.frames {
@@ -60,7 +60,7 @@ impl Work<'_> {
             };
             match checked {
                 Ok(()) => verified += u64::from(is_object),
-                Err(Fault::HashMismatch { mismatch, .. }) => {
+                Err(ErrorKind::HashMismatch { mismatch, .. }) => {
                     let what = if is_object { "the object" } else { frame.kind.name() };
                     report.add(Code::HashMismatch, object, at, format!("{what} was changed: {mismatch}"));
                 }
@@ -78,11 +78,11 @@ impl Work<'_> {
     }
 
     /// Hashes the whole frame without looking at what is in it: the descriptor may be damaged.
-    fn hash_object(&self, frame: &Frame) -> Result<(), Fault> {
+    fn hash_object(&self, frame: &Frame) -> Result<(), ErrorKind> {
         crate::object::verify_frame(self.source, self.layout.number, frame)
     }
 
-    fn decode(&self, frame: &Frame, report: &mut MessageReport) -> Result<(), Fault> {
+    fn decode(&self, frame: &Frame, report: &mut MessageReport) -> Result<(), ErrorKind> {
         let (object, at) = (Some(u64::from(frame.object)), Some(frame.span.start()));
         let known = Known::default();
         let Ok(opened) = Object::open(self.source, self.reading, &known, self.layout.number, *frame) else {
@@ -96,16 +96,16 @@ impl Work<'_> {
         } else {
             opened.decoded_len().map(|_| None)
         };
-        let array = match decoded.map_err(crate::Error::into_fault) {
+        let array = match decoded.map_err(crate::Error::into_kind) {
             Ok(array) => array,
-            Err(Fault::PayloadLength { .. }) => return Ok(()),
-            Err(fault @ (Fault::Source(_) | Fault::Cancelled(_))) => return Err(fault),
+            Err(ErrorKind::PayloadLength { .. }) => return Ok(()),
+            Err(fault @ (ErrorKind::Source(_) | ErrorKind::Cancelled(_))) => return Err(fault),
             Err(fault) => {
                 report.add(self.code_of(&fault), object, at, super::words(&fault));
                 return Ok(());
             }
         };
-        match opened.wrong_szip_offset().map_err(crate::Error::into_fault) {
+        match opened.wrong_szip_offset().map_err(crate::Error::into_kind) {
             Ok(Some(wrong)) => report.add(Code::SzipOffsetWrong, object, at, wrong.to_string()),
             Ok(None) => {}
             Err(fault) => return Err(fault),
@@ -125,10 +125,10 @@ impl Work<'_> {
 
 impl Work<'_> {
     /// How an object that cannot be decoded is reported.
-    fn code_of(&self, fault: &Fault) -> Code {
+    fn code_of(&self, fault: &ErrorKind) -> Code {
         match fault {
-            Fault::Pipeline { error, .. } if error.is_about_descriptor() => Code::PipelineConfigFailed,
-            Fault::Pipeline { error, .. } if error.is_unsupported() => Code::PipelineNotBuiltIn,
+            ErrorKind::Pipeline { error, .. } if error.is_about_descriptor() => Code::PipelineConfigFailed,
+            ErrorKind::Pipeline { error, .. } if error.is_unsupported() => Code::PipelineNotBuiltIn,
             fault if fault.class() == Class::Limit => Code::LimitExceeded,
             _ if self.fidelity => Code::DecodeObjectFailed,
             _ => Code::DecodePipelineFailed,

@@ -1,11 +1,11 @@
 //! Level 1: framing.
 
-use tercet_core::{Malformed, Severity, Span, Why};
+use tercet_core::{Malformed, Reason, Severity, Span};
 
 use super::code::Code;
 use super::report::MessageReport;
 use crate::check;
-use crate::fault::{Contradiction, Fault};
+use crate::error::{Contradiction, ErrorKind};
 use crate::layout::Layout;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
@@ -20,7 +20,7 @@ pub(super) fn check(
     span: Span,
     reading: &ReadOptions,
     report: &mut MessageReport,
-) -> Result<Option<Layout>, Fault> {
+) -> Result<Option<Layout>, ErrorKind> {
     if span.len() < MIN_MESSAGE {
         let description = format!("{} bytes, but a message has at least {MIN_MESSAGE}", span.len());
         report.add(Code::BufferTooShort, None, None, description);
@@ -28,7 +28,7 @@ pub(super) fn check(
     }
     let layout = match Layout::read(window, number, span, reading) {
         Ok(layout) => layout,
-        Err(Fault::Malformed(error)) => {
+        Err(ErrorKind::Malformed(error)) => {
             let object = match error.site.region.part {
                 Part::Object { object } => Some(u64::from(object)),
                 _ => None,
@@ -37,7 +37,7 @@ pub(super) fn check(
             report.add(code_of(&error), object, Some(error.site.span.start()), description);
             return Ok(None);
         }
-        Err(Fault::Limit(error)) => {
+        Err(ErrorKind::Limit(error)) => {
             report.add(Code::LimitExceeded, None, None, error.to_string());
             return Ok(None);
         }
@@ -57,38 +57,40 @@ fn is_metadata(kind: FrameKind) -> bool {
 }
 
 fn code_of(error: &Malformed<Region>) -> Code {
-    match (error.site.region.part, error.site.field, &error.why) {
-        (Part::Preamble, "magic", Why::BadMagic { .. }) => Code::InvalidMagic,
-        (Part::Preamble, "total_length", Why::OutOfRange { .. }) => Code::TotalLengthTooSmall,
-        (Part::Preamble, "total_length", Why::Truncated { need, .. })
+    match (error.site.region.part, error.site.field, &error.reason) {
+        (Part::Preamble, "magic", Reason::BadMagic { .. }) => Code::InvalidMagic,
+        (Part::Preamble, "total_length", Reason::OutOfRange { .. }) => Code::TotalLengthTooSmall,
+        (Part::Preamble, "total_length", Reason::Truncated { need, .. })
             if need.checked_add(1 << 62).is_none() =>
         {
             Code::TotalLengthOverflow
         }
-        (Part::Preamble, "total_length", Why::Truncated { .. }) => Code::TotalLengthExceedsBuffer,
+        (Part::Preamble, "total_length", Reason::Truncated { .. }) => Code::TotalLengthExceedsBuffer,
         (Part::Preamble, ..) => Code::PreambleParseFailed,
         (Part::Postamble, ..) => Code::PostambleInvalid,
-        (_, _, Why::Misplaced { rule }) if *rule == OBJECT_AFTER_PRECEDER => {
+        (_, _, Reason::Unexpected { rule }) if *rule == OBJECT_AFTER_PRECEDER => {
             if error.site.span.is_empty() {
                 Code::DanglingPreceder
             } else {
                 Code::PrecederNotFollowedByObject
             }
         }
-        (_, _, Why::Misplaced { .. }) => Code::FrameOrderViolation,
-        (_, "cbor_offset", Why::OutOfRange { .. }) => Code::CborOffsetInvalid,
-        (_, "end_marker", Why::BadMagic { .. }) => Code::MissingEndMarker,
-        (_, "total_length", Why::OutOfRange { .. }) => Code::FrameTooSmall,
-        (_, "total_length", Why::Overflow { .. }) => Code::FrameLengthOverflow,
+        (_, _, Reason::Unexpected { .. }) => Code::FrameOrderViolation,
+        (_, "cbor_offset", Reason::OutOfRange { .. }) => Code::CborOffsetInvalid,
+        (_, "end_marker", Reason::BadMagic { .. }) => Code::MissingEndMarker,
+        (_, "total_length", Reason::OutOfRange { .. }) => Code::FrameTooSmall,
+        (_, "total_length", Reason::Overflow { .. }) => Code::FrameLengthOverflow,
         (_, "cbor_offset" | "hash" | "end_marker", _)
-        | (_, "total_length", Why::OutOfBounds { .. } | Why::Disagrees { .. }) => Code::FrameExceedsMessage,
-        (_, _, Why::Truncated { .. }) => Code::TruncatedFrameHeader,
+        | (_, "total_length", Reason::OutOfBounds { .. } | Reason::Mismatch { .. }) => {
+            Code::FrameExceedsMessage
+        }
+        (_, _, Reason::Truncated { .. }) => Code::TruncatedFrameHeader,
         _ => Code::InvalidFrameHeader,
     }
 }
 
 /// What lies between the frames must be zero.
-fn padding(window: &mut Window<'_>, layout: &Layout, report: &mut MessageReport) -> Result<(), Fault> {
+fn padding(window: &mut Window<'_>, layout: &Layout, report: &mut MessageReport) -> Result<(), ErrorKind> {
     let starts = layout.frames.iter().map(|frame| frame.span.start()).skip(1);
     let starts = starts.chain([layout.postamble_span().start()]);
     for (frame, next) in layout.frames.iter().zip(starts) {

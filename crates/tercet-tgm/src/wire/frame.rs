@@ -1,6 +1,6 @@
 //! Frame headers and tails.
 
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use super::ids::{FRAME_END, FRAME_HEADER_LEN, FRAME_MAGIC, FRAME_VERSION, FrameFlags, FrameKind};
 use crate::region::{Part, Region};
@@ -35,7 +35,7 @@ impl FrameHeader {
         let tail = FrameKind::from_code(code).map_or(12, FrameKind::tail_len);
         if total_length < FRAME_HEADER_LEN.saturating_add(tail) {
             let allowed = if tail == 20 { "at least 36" } else { "at least 28" };
-            return Err(fields.fault("total_length", 8, Why::OutOfRange { found: total_length, allowed }));
+            return Err(fields.fault("total_length", 8, Reason::OutOfRange { found: total_length, allowed }));
         }
         Ok(Self { code, version, flags, total_length })
     }
@@ -90,8 +90,8 @@ impl FrameTail {
             let offset = fields.u64_be("cbor_offset")?;
             let end = header.total_length.saturating_sub(header.tail_len());
             if offset < FRAME_HEADER_LEN || offset > end {
-                let why = Why::OutOfRange { found: offset, allowed: "inside the body of its frame" };
-                return Err(fields.fault("cbor_offset", 8, why));
+                let reason = Reason::OutOfRange { found: offset, allowed: "inside the body of its frame" };
+                return Err(fields.fault("cbor_offset", 8, reason));
             }
             cbor_offset = Some(offset);
         }

@@ -1,6 +1,6 @@
 //! The first 24 bytes of a message.
 
-use tercet_core::{Fields, Malformed, Why};
+use tercet_core::{Fields, Malformed, Reason};
 
 use super::ids::{MAGIC, MIN_MESSAGE, MessageFlags, PREAMBLE_LEN, VERSION};
 use crate::region::{Part, Region};
@@ -23,15 +23,15 @@ impl Preamble {
         fields.magic("magic", MAGIC)?;
         let version = fields.u16_be("version")?;
         if version != VERSION {
-            let why = Why::UnknownVersion { found: version.into(), known: "3" };
-            return Err(fields.fault("version", 2, why));
+            let reason = Reason::UnknownVersion { found: version.into(), known: "3" };
+            return Err(fields.fault("version", 2, reason));
         }
         let flags = MessageFlags(fields.u16_be("flags")?);
         let reserved = fields.u32_be("reserved")?;
         let total_length = fields.u64_be("total_length")?;
         if total_length != 0 && total_length < MIN_MESSAGE {
-            let why = Why::OutOfRange { found: total_length, allowed: "0 or at least 48" };
-            return Err(fields.fault("total_length", 8, why));
+            let reason = Reason::OutOfRange { found: total_length, allowed: "0 or at least 48" };
+            return Err(fields.fault("total_length", 8, reason));
         }
         Ok(Self { flags, reserved, total_length })
     }

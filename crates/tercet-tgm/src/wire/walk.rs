@@ -1,6 +1,6 @@
 //! The walk over the frames of one message.
 
-use tercet_core::{Malformed, Site, Span, Why};
+use tercet_core::{Malformed, Reason, Site, Span};
 
 use super::align8;
 use super::frame::{Frame, FrameHeader, FrameTail};
@@ -104,13 +104,13 @@ impl Walk {
         if header.total_length <= room {
             return Ok(());
         }
-        let why = Why::OutOfBounds {
+        let reason = Reason::OutOfBounds {
             offset: self.at(),
             len: header.total_length,
             end: self.base.saturating_add(end),
             what: "the frames of the message",
         };
-        Err(self.fault("total_length", 8, 8, why))
+        Err(self.fault("total_length", 8, 8, reason))
     }
 
     /// Passes over bytes that belong to nothing.
@@ -138,9 +138,11 @@ impl Walk {
         let Some(kind) = header.kind() else {
             if !self.skips_unknown {
                 let found = header.code.into();
-                let why =
-                    Why::OutOfRange { found, allowed: "a frame type of version 3: 1, 2, 3, 5, 6, 7, 8 or 9" };
-                return Err(self.fault("type", 2, 2, why));
+                let reason = Reason::OutOfRange {
+                    found,
+                    allowed: "a frame type of version 3: 1, 2, 3, 5, 6, 7, 8 or 9",
+                };
+                return Err(self.fault("type", 2, 2, reason));
             }
             let tail_at = self.tail_at(header)?;
             FrameTail::parse(self.here(), header, tail_at, tail)?;
@@ -155,9 +157,9 @@ impl Walk {
                 field: "type",
                 span: Span::at(self.at(), FRAME_HEADER_LEN).unwrap_or(Span::empty(self.at())),
             };
-            Malformed { site, why: Why::Misplaced { rule } }
+            Malformed { site, reason: Reason::Unexpected { rule } }
         })?;
-        let overflow = || self.fault("total_length", 8, 8, Why::Overflow { what: "the end of the frame" });
+        let overflow = || self.fault("total_length", 8, 8, Reason::Overflow { what: "the end of the frame" });
         let span = Span::at(self.at(), header.total_length).ok_or_else(overflow)?;
         let frame = Frame {
             index: self.frames,
@@ -188,7 +190,7 @@ impl Walk {
     pub(crate) fn tail_at(&self, header: &FrameHeader) -> Result<u64, Malformed<Region>> {
         let before = header.total_length.checked_sub(header.tail_len());
         let at = before.and_then(|before| self.at().checked_add(before));
-        at.ok_or_else(|| self.fault("total_length", 8, 8, Why::Overflow { what: "the end of the frame" }))
+        at.ok_or_else(|| self.fault("total_length", 8, 8, Reason::Overflow { what: "the end of the frame" }))
     }
 
     fn advance(&mut self, header: &FrameHeader) -> Result<(), Malformed<Region>> {
@@ -196,15 +198,15 @@ impl Walk {
         // The padding of the last frame may be missing only if nothing is missing behind it.
         let next = next.filter(|next| next.checked_add(self.base).is_some());
         let next = next.ok_or_else(|| {
-            self.fault("total_length", 8, 8, Why::Overflow { what: "the end of the frame" })
+            self.fault("total_length", 8, 8, Reason::Overflow { what: "the end of the frame" })
         })?;
         if let Some(end) = self.end.filter(|&end| next > end) {
-            let why = Why::Disagrees {
+            let reason = Reason::Mismatch {
                 found: next,
                 expected: end,
                 because: "the padding of the last frame ends where the postamble starts",
             };
-            return Err(self.fault("total_length", 8, 8, why));
+            return Err(self.fault("total_length", 8, 8, reason));
         }
         self.at = next;
         self.frames = self.frames.saturating_add(1);
@@ -216,7 +218,7 @@ impl Walk {
         let parsed = Postamble::parse(self.message, self.at(), postamble)?;
         self.order.end().map_err(|rule| {
             let site = Site { region: self.here(), field: "type", span: Span::empty(self.at()) };
-            Malformed { site, why: Why::Misplaced { rule } }
+            Malformed { site, reason: Reason::Unexpected { rule } }
         })?;
         Ok(parsed)
     }
@@ -244,9 +246,9 @@ impl Walk {
     }
 
     /// A fault of `len` bytes at `offset` in the frame header that stands here.
-    fn fault(&self, field: &'static str, offset: u64, len: u64, why: Why) -> Malformed<Region> {
+    fn fault(&self, field: &'static str, offset: u64, len: u64, reason: Reason) -> Malformed<Region> {
         let start = self.at().saturating_add(offset);
         let span = Span::at(start, len).unwrap_or(Span::empty(start));
-        Malformed { site: Site { region: self.here(), field, span }, why }
+        Malformed { site: Site { region: self.here(), field, span }, reason }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::publish::{Disk, Exclusive, RealDisk};
+use tercet_core::publish::{Disk, FileLock, RealDisk};
 use tercet_core::source::File as Source;
 use tercet_core::{ByteSource, Progress, Span};
 
@@ -11,7 +11,7 @@ use super::Writer;
 use super::view::Part;
 use crate::catalogue::{self, Catalogue, CatalogueBuilder, CatalogueKeys, Found};
 use crate::encode::Provenance;
-use crate::fault::{Error, Fault};
+use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::options::ReadOptions;
 use crate::scan::ScanOptions;
@@ -88,9 +88,9 @@ impl Writer {
     ) -> Result<Reindexed, Error> {
         let (path, keys) = (path.as_ref(), how.keys.as_ref());
         let name: Arc<str> = path.to_string_lossy().into();
-        let named = |fault: Fault| Error::new(Arc::clone(&name), fault);
-        if let Some(Err(why)) = keys.map(catalogue::check_keys) {
-            return Err(named(Fault::NoCatalogue { why: why.into() }));
+        let named = |fault: ErrorKind| Error::new(Arc::clone(&name), fault);
+        if let Some(Err(reason)) = keys.map(catalogue::check_keys) {
+            return Err(named(ErrorKind::NoCatalogue { reason: reason.into() }));
         }
         let (lock, source) = hold(disk, path).map_err(named)?;
         let old = catalogue::find_last(&*source, &ReadOptions::new()).map_err(named)?;
@@ -107,8 +107,8 @@ impl Writer {
         let mut before = 0;
         if let Some((old, behind)) = kept {
             let resumed = CatalogueBuilder::resume(&old);
-            let resumed =
-                resumed.map_err(|error| named(Fault::NoCatalogue { why: error.to_string().into() }))?;
+            let resumed = resumed
+                .map_err(|error| named(ErrorKind::NoCatalogue { reason: error.to_string().into() }))?;
             before = resumed.len() as u64;
             writer.copy(&*source, Span::first(old.span().start()), progress).map_err(named)?;
             writer.catalogue = Some(resumed);
@@ -123,7 +123,7 @@ impl Writer {
         let messages = catalogue.map_or(0, |catalogue| catalogue.len() as u64);
         let keys = catalogue.map(|catalogue| catalogue.keys().map(str::to_owned).collect());
         if messages == 0 {
-            return Err(named(Fault::NoCatalogue { why: "the file holds no message".into() }));
+            return Err(named(ErrorKind::NoCatalogue { reason: "the file holds no message".into() }));
         }
         writer.finish()?;
         let (entered, keys) = (messages - before, keys.unwrap_or_default());
@@ -143,7 +143,7 @@ impl Writer {
     ) -> Result<bool, Error> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
-        let named = |fault: Fault| Error::new(Arc::clone(&name), fault);
+        let named = |fault: ErrorKind| Error::new(Arc::clone(&name), fault);
         let (lock, source) = hold(disk, path).map_err(named)?;
         let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
         writer.copy_messages(&source, progress)?;
@@ -191,17 +191,17 @@ impl Writer {
 }
 
 /// Opens a file that nobody else can change meanwhile.
-pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(Exclusive, Arc<Source>), Fault> {
-    let lock = Exclusive::acquire_on(disk, path)?;
+pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(FileLock, Arc<Source>), ErrorKind> {
+    let lock = FileLock::acquire_on(disk, path)?;
     Ok((lock, Arc::new(Source::open(path)?)))
 }
 
 /// Makes the catalogue of the messages before `end` anew.
-pub(super) fn catalogue_of(source: &Source, end: u64) -> Result<CatalogueBuilder, Fault> {
+pub(super) fn catalogue_of(source: &Source, end: u64) -> Result<CatalogueBuilder, ErrorKind> {
     let mut catalogue = CatalogueBuilder::new(&CatalogueKeys::All);
     let part = Part::new(source, Span::first(end));
     for found in
-        crate::scan::scan_source(&part, ScanOptions::default(), &tercet_core::progress::Silent)?.messages
+        crate::scan::scan_source(&part, ScanOptions::default(), &tercet_core::progress::NoProgress)?.messages
     {
         catalogue.push(found, &crate::message::read_metadata(&part, found, &ReadOptions::new())?);
     }

@@ -2,8 +2,8 @@
 
 use tercet_core::{Class, Diagnose as _};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Fault, GlobalMetadata, Message, PipelineError,
-    PreEncoded, encode_pre_encoded,
+    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message,
+    PipelineError, PreEncoded, encode_pre_encoded,
 };
 
 use super::{field, message_of, packed, shuffled, szip, zfp};
@@ -54,8 +54,8 @@ fn illegal_pipelines_cannot_be_written() {
     for descriptor in illegal() {
         let values = field(descriptor.dtype, 64);
         let error = message_of(&descriptor, &values, &EncodeOptions::new()).unwrap_err();
-        let combination = match error.fault() {
-            Fault::Encode(EncodeError::Pipeline { error, .. }) => is_combination(error),
+        let combination = match error.kind() {
+            ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => is_combination(error),
             _ => false,
         };
         assert!(combination, "{descriptor:?}: {error}");
@@ -77,7 +77,7 @@ fn illegal_pipelines_are_not_read() {
         let message = Message::from_bytes("test", bytes).unwrap();
         let error = message.object(0).unwrap().decode().unwrap_err();
         assert!(
-            matches!(error.fault(), Fault::Pipeline { error, .. } if is_combination(error)),
+            matches!(error.kind(), ErrorKind::Pipeline { error, .. } if is_combination(error)),
             "{descriptor:?}: {error}"
         );
     }

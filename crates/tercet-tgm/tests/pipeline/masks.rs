@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tercet_core::{Class, Diagnose as _};
 use tercet_tgm::{
-    ByteOrder, DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Fault, MaskKind, MaskMethod, Message,
-    PipelineError, ReadOptions,
+    ByteOrder, DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, MaskKind, MaskMethod,
+    Message, PipelineError, ReadOptions,
 };
 
 use super::{doubles, message_of, packed, shuffled};
@@ -103,8 +103,8 @@ fn the_first_that_is_not_allowed_is_named() {
         let error = message_of(descriptor, &bytes_of(&values), &options).unwrap_err();
         assert_eq!(error.class(), Class::Request);
         assert!(error.hint().is_some(), "{error}");
-        match error.into_fault() {
-            Fault::Encode(EncodeError::Pipeline { error, .. }) => match *error {
+        match error.into_kind() {
+            ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => match *error {
                 PipelineError::NonFinite { index, what } => (index, what.to_string()),
                 other => panic!("{other}"),
             },

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tercet_tgm::precision::{PRECISION, choose, deviation};
-use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Fault, Message, ReadOptions};
+use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, Message, ReadOptions};
 
 use super::{field, message_of, packed};
 
@@ -60,10 +60,10 @@ fn a_given_pipeline_is_measured() {
     let options = |bound| EncodeOptions::new().with_max_error(Some(bound));
     assert!(message_of(&descriptor, &values, &options(0.5)).is_ok());
     let error = message_of(&descriptor, &values, &options(1e-6)).unwrap_err();
-    assert!(matches!(error.fault(), Fault::Encode(EncodeError::Inexact { .. })), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Encode(EncodeError::Inexact { .. })), "{error}");
     for bound in [-1.0, f64::NAN, f64::INFINITY] {
         let error = message_of(&descriptor, &values, &options(bound)).unwrap_err();
-        assert!(matches!(error.fault(), Fault::Encode(EncodeError::Bound { .. })), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Encode(EncodeError::Bound { .. })), "{error}");
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::io::Cursor;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_tatami::wire::ids::Codec;
 use tercet_tatami::{
-    Bitmap, Column, Field, File, Lists, OpenOptions, Schema, Strings, Type, Values, VerifyOptions, Writer,
+    Bitmap, Column, Field, File, Lists, ReadOptions, Schema, Strings, Type, Values, VerifyOptions, Writer,
     WriterOptions, verify_source,
 };
 
@@ -183,7 +183,7 @@ fn write(case: &Case) -> Vec<u8> {
     writer.finish().expect("memory can be written").output
 }
 
-fn contents(bytes: &[u8], options: OpenOptions) -> Result<Vec<Vec<Cell>>, tercet_tatami::Error> {
+fn contents(bytes: &[u8], options: ReadOptions) -> Result<Vec<Vec<Cell>>, tercet_tatami::Error> {
     let file = File::from_source(source(bytes), options)?;
     let all: Vec<usize> = (0..file.schema().len()).collect();
     Ok(file.read_columns(&all)?.iter().map(cells).collect())
@@ -195,26 +195,26 @@ pub(in crate::targets) fn run(input: &[u8]) {
     let Some(case) = case(&mut choices) else { return };
     let bytes = write(&case);
     let expected: Vec<Vec<Cell>> = case.columns.iter().map(cells).collect();
-    let found = contents(&bytes, OpenOptions::new()).expect("a file that was written can be read");
+    let found = contents(&bytes, ReadOptions::new()).expect("a file that was written can be read");
     assert!(found == expected, "rows come back as they were");
     let options = VerifyOptions::default().with_deep(true);
-    let report = verify_source(source(&bytes), options, &Silent).expect("memory can be verified");
+    let report = verify_source(source(&bytes), options, &NoProgress).expect("memory can be verified");
     assert!(report.ok, "a file that was written is well: {:?}", report.findings);
     keys_are_found(&case, &bytes);
     let at = choices.number().checked_rem(bytes.len() as u64).and_then(|at| usize::try_from(at).ok());
     let mut changed = bytes.clone();
     changed[at.unwrap_or(0)] ^= choices.byte().max(1);
-    if let Ok(found) = contents(&changed, OpenOptions::new()) {
+    if let Ok(found) = contents(&changed, ReadOptions::new()) {
         assert!(found == expected, "a changed byte changes values");
     }
     // Without checksums a change may give other values, but still ends.
-    let _ = contents(&changed, OpenOptions::new().with_ignore_checksums(true).with_limits(super::limits()));
+    let _ = contents(&changed, ReadOptions::new().with_ignore_checksums(true).with_limits(super::limits()));
 }
 
 /// Every key is found, at its first row.
 fn keys_are_found(case: &Case, bytes: &[u8]) {
     let Some(key) = case.schema.sort_key() else { return };
-    let file = File::from_source(source(bytes), OpenOptions::new()).expect("it opened before");
+    let file = File::from_source(source(bytes), ReadOptions::new()).expect("it opened before");
     let column = &case.columns[key];
     let mut known: Option<(Cell, u64)> = None;
     for row in 0..column.len() {

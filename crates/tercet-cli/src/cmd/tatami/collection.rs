@@ -237,9 +237,9 @@ pub(super) fn warn(folder: &Path, odd: &[Oddity], out: &mut Ui) -> Result<(), Fa
                     "a record of the unknown kind {record_kind} is passed over (byte {offset} of the manifest)"
                 )
             }
-            Oddity::Unreadable { offset, why } => {
+            Oddity::Unreadable { offset, reason } => {
                 format!(
-                    "a record cannot be understood and is passed over (byte {offset} of the manifest): {why}"
+                    "a record cannot be understood and is passed over (byte {offset} of the manifest): {reason}"
                 )
             }
             Oddity::Damaged { offset, bytes } => {

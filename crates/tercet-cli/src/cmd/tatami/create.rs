@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use serde::Serialize;
 use tercet::core::{Sink, escape};
 use tercet::tatami::wire::ids::requires;
-use tercet::tatami::{BatchError, Error, Fault, Field, Schema, Writer, WriterOptions, Written};
+use tercet::tatami::{BatchError, Error, ErrorKind, Field, Schema, Writer, WriterOptions, Written};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Spool, send};
@@ -219,9 +219,9 @@ impl Work<'_> {
 }
 
 /// A fault of the writer; one about a row is told by the line of the input.
-fn explained(fault: Fault, batch: &Batch, before: u64, input: &str, name: &str) -> Failure {
-    let Fault::Batch(error) = &fault else { return Error::new(name.into(), fault).into() };
-    let (row, column, why) = match &**error {
+fn explained(fault: ErrorKind, batch: &Batch, before: u64, input: &str, name: &str) -> Failure {
+    let ErrorKind::Batch(error) = &fault else { return Error::new(name.into(), fault).into() };
+    let (row, column, reason) = match &**error {
         BatchError::Unsorted { column, row } => {
             (row.saturating_sub(before), column, "the sort key is smaller than in the row before")
         }
@@ -231,7 +231,7 @@ fn explained(fault: Fault, batch: &Batch, before: u64, input: &str, name: &str) 
     };
     let line = usize::try_from(row).ok().and_then(|row| batch.lines.get(row));
     let place = line.map_or_else(String::new, |line| format!("line {line}: "));
-    let failure = Failure::request(format!("{input}: {place}column `{}`: {why}", escape::name(column)));
+    let failure = Failure::request(format!("{input}: {place}column `{}`: {reason}", escape::name(column)));
     match &**error {
         BatchError::Unsorted { .. } => failure.with_hint("sort the input first, or leave out `--sort-key`"),
         _ => failure,

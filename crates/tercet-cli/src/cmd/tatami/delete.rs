@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tercet::core::escape;
 use tercet::tatami::search::{Deleted, Doomed, delete};
-use tercet::tatami::{Access, File, OpenOptions};
+use tercet::tatami::{Access, File, ReadOptions};
 
 use super::condition::Condition;
 use crate::failure::{Failure, Outcome};
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_on_disk(&args.file, "delete from")?;
     let deleted = match &args.condition {
         Some(condition) => {
-            let options = OpenOptions::new().with_access(Access::Pread);
+            let options = ReadOptions::new().with_access(Access::Pread);
             let condition = condition.of(&File::open_with(&args.file, options)?)?;
             delete(&args.file, &Doomed::Where(&condition))?
         }
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         ))?;
         warn(&name, &deleted.not_found, out)?;
     }
-    Ok(if deleted.not_found.is_empty() { Outcome::Done } else { Outcome::FoundBad })
+    Ok(if deleted.not_found.is_empty() { Outcome::Done } else { Outcome::CheckFailed })
 }
 
 fn warn(name: &str, not_found: &[String], out: &mut Ui) -> Result<(), Failure> {

@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn named(path: &Path, fault: tercet::tatami::Fault) -> Failure {
+fn named(path: &Path, fault: tercet::tatami::ErrorKind) -> Failure {
     Error::new(path.to_string_lossy().into(), fault).into()
 }
 

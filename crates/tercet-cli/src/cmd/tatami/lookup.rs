@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
         let (name, key) = (escape::name(&found.name), escape::name(&args.key));
         out.note(format_args!("{name}: has no row with the key `{key}`"))?;
-        return Ok(Outcome::FoundBad);
+        return Ok(Outcome::CheckFailed);
     };
     let columns = args.columns.of(&file)?;
     let mut writer = RowWriter::new(args.values.shown(&file, &columns));

@@ -7,11 +7,11 @@ use serde::Serialize;
 use tercet::core::escape;
 use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
-use tercet::tatami::{Access, Collection, File, OpenOptions, WriterOptions};
+use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
-use crate::output::{Output, shown, staged};
+use crate::output::{Output, atomic_file, shown};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -92,7 +92,7 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     for input in &args.inputs {
         must_be_on_disk(input, "merge")?;
         target.must_not_be(input)?;
-        files.push(File::open_with(input, OpenOptions::new().with_access(Access::Pread))?);
+        files.push(File::open_with(input, ReadOptions::new().with_access(Access::Pread))?);
     }
     let mut segments = Vec::new();
     for file in &files {
@@ -100,7 +100,7 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let writer = if args.interop { WriterOptions::interop() } else { WriterOptions::new() };
     let bar = out.bar("merging", 0);
-    let open = || staged(output, args.force);
+    let open = || atomic_file(output, args.force);
     let told = if segments.len() == files.len() {
         let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);
         let merged = merge(&segments, open()?, options, &bar)?;
@@ -173,7 +173,7 @@ fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
 /// The segments of a collection, or of a folder without a manifest: its `.tatami` files, by name.
 pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, Failure> {
     must_be_on_disk(folder, "look into")?;
-    let options = OpenOptions::new().with_access(Access::Pread);
+    let options = ReadOptions::new().with_access(Access::Pread);
     let collection = Collection::open_with(folder, options)?;
     let mut files = Vec::new();
     if collection.manifest_path().exists() {

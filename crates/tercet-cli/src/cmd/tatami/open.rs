@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use tercet::core::{ByteSource, Span, escape};
-use tercet::tatami::{File, OpenOptions};
+use tercet::tatami::{File, ReadOptions};
 
 use crate::failure::Failure;
 
 /// Opens a file: its tail and its header are read.
 pub(super) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
-    opened(source, OpenOptions::new())
+    opened(source, ReadOptions::new())
 }
 
 /// Opens a file whose rows are to be printed: text that is no UTF-8 is printed all the same, and told about.
 pub(super) fn open_to_print(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
-    opened(source, OpenOptions::new().with_invalid_utf8(true))
+    opened(source, ReadOptions::new().with_invalid_utf8(true))
 }
 
 /// Opens a file; what is none is told by what it is instead, where its first bytes say so.
-fn opened(bytes: Arc<dyn ByteSource>, options: OpenOptions) -> Result<File, Failure> {
+fn opened(bytes: Arc<dyn ByteSource>, options: ReadOptions) -> Result<File, Failure> {
     let source = Arc::clone(&bytes);
     let error = match File::from_source(bytes, options) {
         Ok(file) => return Ok(file),

@@ -12,7 +12,7 @@ use tercet::tatami::{Schema, WriterOptions};
 use super::create::schema::Declared;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, shown, staged};
+use crate::output::{Output, atomic_file, shown};
 use crate::render::human_size;
 use crate::ui::{BAD, Ui, WARN, paint};
 
@@ -100,8 +100,8 @@ pub(crate) fn run_on(
     let bar = out.bar("repairing", source.len());
     let (report, bytes) = match &target {
         Some(path) => {
-            let staged = staged(path, request.force)?;
-            let (report, _) = repair(source, staged, options, &bar).map_err(explained)?;
+            let atomic_file = atomic_file(path, request.force)?;
+            let (report, _) = repair(source, atomic_file, options, &bar).map_err(explained)?;
             (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
         }
         None => repair(source, Nowhere::default(), options, &bar).map_err(explained)?,
@@ -115,7 +115,7 @@ pub(crate) fn run_on(
     } else {
         print(&name, &report, target.as_deref(), bytes, out)?;
     }
-    Ok(if has_losses { Outcome::FoundBad } else { Outcome::Done })
+    Ok(if has_losses { Outcome::CheckFailed } else { Outcome::Done })
 }
 
 /// A footer that cannot be used is no dead end: whoever knows the columns can tell them.

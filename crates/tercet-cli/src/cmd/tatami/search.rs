@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         explain: args.explain,
         snippet_bytes: args.snippet_bytes,
     })?;
-    let outcome = if answer.hits.is_empty() { Outcome::FoundBad } else { Outcome::Done };
+    let outcome = if answer.hits.is_empty() { Outcome::CheckFailed } else { Outcome::Done };
     let told = Told {
         file: &args.input.path.to_string_lossy(),
         query: &args.query,

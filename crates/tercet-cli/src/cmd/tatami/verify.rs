@@ -59,7 +59,7 @@ pub(crate) fn run_on(
         return Ok(Outcome::Done);
     }
     out.note("verification failed")?;
-    Ok(Outcome::FoundBad)
+    Ok(Outcome::CheckFailed)
 }
 
 fn print(report: &Report, out: &mut Ui) -> Result<(), Failure> {

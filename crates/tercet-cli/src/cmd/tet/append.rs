@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn hint_to_create(error: tet::Error) -> Failure {
     let missing =
-        matches!(error.fault(), tet::Fault::Publish(cause) if cause.kind() == io::ErrorKind::NotFound);
+        matches!(error.kind(), tet::ErrorKind::Publish(cause) if cause.kind() == io::ErrorKind::NotFound);
     let failure = Failure::from(error);
     if missing { failure.with_hint("`tet create` makes a new file") } else { failure }
 }

@@ -7,13 +7,13 @@ use clap::ValueEnum;
 use tercet::convert::npy;
 use tercet::core::publish::PublishError;
 use tercet::core::{Progress, Selection, escape};
-use tercet::tet::{self, Export, OpenOptions};
+use tercet::tet::{self, Export, ReadOptions};
 
 use super::report::warn_of_gaps;
 use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, Spool, shown, staged};
+use crate::output::{ArrayFormat, Output, Spool, atomic_file, shown};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -83,9 +83,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("extracting", export.bytes());
     match output {
         Output::Path(path) => {
-            let mut staged = staged(&path, args.force)?;
-            write_all(&header, &export, &mut staged, &bar)?;
-            staged.publish()?;
+            let mut atomic_file = atomic_file(&path, args.force)?;
+            write_all(&header, &export, &mut atomic_file, &bar)?;
+            atomic_file.publish()?;
             drop(bar);
             let size = human_size(header.len() as u64 + export.bytes());
             let (name, path) = (escape::name(dataset.name()), shown(&path));
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 impl Args {
     fn open(&self) -> Result<tet::File, Failure> {
-        let options = OpenOptions::new().with_ignore_checksums(self.ignore_checksums);
+        let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
         match self.access {
             Access::Mmap if self.input.is_on_disk() => Ok(options.open(&self.input.path)?),
             _ => self.input.open_tet(options),
@@ -148,15 +148,15 @@ fn write_all(
 
 /// An error of a stream to standard output, which is not about the file that is read.
 fn of_upload(error: tet::Error) -> Failure {
-    match error.fault() {
-        tet::Fault::Write(cause) => of_object(cause),
+    match error.kind() {
+        tet::ErrorKind::Write(cause) => of_object(cause),
         _ => error.into(),
     }
 }
 
 fn of_stdout(error: tet::Error) -> Failure {
-    match error.fault() {
-        tet::Fault::Write(cause) => Failure::output(cause),
+    match error.kind() {
+        tet::ErrorKind::Write(cause) => Failure::output(cause),
         _ => error.into(),
     }
 }

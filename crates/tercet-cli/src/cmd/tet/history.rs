@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tercet::core::publish::{Disk as _, Exclusive, Operation, PublishError, RealDisk, Staged};
+use tercet::core::publish::{AtomicFile, Disk as _, FileLock, Operation, PublishError, RealDisk};
 use tercet::core::{Span, escape};
 use tercet::tet::{Query, unix_seconds};
 
@@ -50,7 +50,7 @@ pub(super) struct History {
     most: usize,
 }
 
-/// Why a history cannot be used.
+/// Reason a history cannot be used.
 #[derive(Debug)]
 enum Trouble {
     Read(Failure),
@@ -162,7 +162,7 @@ impl History {
             return Ok(());
         }
         // Locked before it is read, so that two commands at the same time do not lose each other's rows.
-        let lock = match patiently(|| Exclusive::acquire(&self.path)) {
+        let lock = match patiently(|| FileLock::acquire(&self.path)) {
             Ok(lock) => Some(lock),
             Err(PublishError::Io { operation: Operation::Open, source, .. })
                 if source.kind() == io::ErrorKind::NotFound =>
@@ -178,11 +178,11 @@ impl History {
             _ => entries.push(entry),
         }
         let old = entries.len().saturating_sub(self.most);
-        let staged = match lock {
+        let atomic_file = match lock {
             Some(lock) => lock.replace_private(),
-            None => Staged::create_private(&self.path),
+            None => AtomicFile::create_private(&self.path),
         };
-        write(&entries[old..], staged.map_err(Trouble::Write)?).map_err(Trouble::Write)
+        write(&entries[old..], atomic_file.map_err(Trouble::Write)?).map_err(Trouble::Write)
     }
 }
 
@@ -204,14 +204,14 @@ fn patiently<T>(attempt: impl Fn() -> Result<T, PublishError>) -> Result<T, Publ
     attempt()
 }
 
-fn write(entries: &[Entry], mut staged: Staged) -> Result<(), PublishError> {
+fn write(entries: &[Entry], mut atomic_file: AtomicFile) -> Result<(), PublishError> {
     for entry in entries {
         let mut line = serde_json::to_vec(entry).unwrap_or_default();
         line.push(b'\n');
         // The error is kept: publishing answers it.
-        let _ = staged.write_all(&line);
+        let _ = atomic_file.write_all(&line);
     }
-    staged.publish().map(|_| ())
+    atomic_file.publish().map(|_| ())
 }
 
 /// The folder of a file, for its owner alone where it is new.

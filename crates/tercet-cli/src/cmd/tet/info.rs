@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::core::ByteSource;
-use tercet::tet::{self, File, OpenOptions, Summary};
+use tercet::tet::{self, File, ReadOptions, Summary};
 
 use super::report::warn_of_gaps;
 use crate::failure::{Failure, Outcome};
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let options = OpenOptions::new().with_ignore_checksums(args.ignore_checksums);
+    let options = ReadOptions::new().with_ignore_checksums(args.ignore_checksums);
     let file = options.open_source(source)?;
     warn_of_gaps(&file, out)?;
     let filter = Filter::new(args.dataset.as_deref(), args.grep.as_deref());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tercet::core::ByteSource;
-use tercet::tet::OpenOptions;
+use tercet::tet::ReadOptions;
 
 use super::report::warn_of_gaps;
 use crate::failure::{Failure, Outcome};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let options = OpenOptions::new().with_ignore_checksums(args.ignore_checksums);
+    let options = ReadOptions::new().with_ignore_checksums(args.ignore_checksums);
     let file = options.open_source(source)?;
     warn_of_gaps(&file, out)?;
     let outline = file.outline((args.limit > 0).then_some(args.limit))?;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tercet::tet::{Answer, Device, Fault, File, OpenOptions, Query, RunOptions};
+use tercet::tet::{Answer, Device, ErrorKind, File, Query, ReadOptions, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_of_gaps;
@@ -147,14 +147,14 @@ pub(super) fn ask(
     let file = how.open(path)?;
     warn_of_gaps(&file, out)?;
     let execute = execute && how.format() != Format::Plan;
-    let answer = answer(&query, &file, execute, how, out).map_err(|error| match error.fault() {
-        Fault::Query(wrong) => document.point_at(wrong, Failure::of(&error)),
+    let answer = answer(&query, &file, execute, how, out).map_err(|error| match error.kind() {
+        ErrorKind::Query(wrong) => document.point_at(wrong, Failure::of(&error)),
         _ => error.into(),
     })?;
     show(&Scene { query: &query, answer: &answer, file: Some(&file) }, how, out)?;
     if missing::is_missing(&answer) {
         missing::hint(&answer, &file, out)?;
-        return Ok(if how.strict { Outcome::FoundBad } else { Outcome::Done });
+        return Ok(if how.strict { Outcome::CheckFailed } else { Outcome::Done });
     }
     history::record(path, execute, &query, out)?;
     Ok(Outcome::Done)
@@ -249,7 +249,7 @@ impl How {
     }
 
     fn open(&self, path: &Path) -> Result<File, Failure> {
-        let options = OpenOptions::new().with_ignore_checksums(self.ignore_checksums);
+        let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
         if address::of(path).is_some() {
             return Ok(options.open_source(input::open(path)?)?);
         }

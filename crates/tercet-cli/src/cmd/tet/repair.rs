@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     out.note("the file is still not well")?;
-    Ok(Outcome::FoundBad)
+    Ok(Outcome::CheckFailed)
 }
 
 /// Does every repair that the plan calls repairable and tells it on standard error. Whether anything was done.
@@ -191,7 +191,7 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
         return Ok(Outcome::Done);
     }
     out.note("no chunk could be kept")?;
-    Ok(Outcome::FoundBad)
+    Ok(Outcome::CheckFailed)
 }
 
 fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
@@ -200,8 +200,8 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     let total = report.kept.saturating_add(report.holes.len() as u64);
     out.line(format_args!("kept: {} of {total} chunks", report.kept))?;
     // Each is a sentence that names its dataset.
-    for why in &report.lost_datasets {
-        out.line(format_args!("{} {}", paint(BAD, "lost:"), in_one_line(why)))?;
+    for reason in &report.lost_datasets {
+        out.line(format_args!("{} {}", paint(BAD, "lost:"), in_one_line(reason)))?;
     }
     for note in &report.notes {
         out.line(format_args!("note: {}", in_one_line(note)))?;
@@ -215,13 +215,13 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     };
     out.line(format_args!("{} ({meaning}):", paint(WARN, "holes")))?;
     for hole in report.holes.iter().take(HOLES_SHOWN) {
-        let why = in_one_line(&hole.why);
+        let reason = in_one_line(&hole.reason);
         // Most reasons name the chunk themselves.
-        if why.starts_with("dataset `") {
-            out.line(format_args!("  {why}"))?;
+        if reason.starts_with("dataset `") {
+            out.line(format_args!("  {reason}"))?;
         } else {
             let name = escape::name(&hole.dataset);
-            out.line(format_args!("  dataset `{name}`, chunk {:?}: {why}", hole.chunk))?;
+            out.line(format_args!("  dataset `{name}`, chunk {:?}: {reason}", hole.chunk))?;
         }
     }
     match report.holes.len().checked_sub(HOLES_SHOWN) {
@@ -241,7 +241,7 @@ mod tests {
     fn without_a_repair_the_failed_checks_are_told() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"no such format").unwrap();
-        let silent = tercet::core::progress::Silent;
+        let silent = tercet::core::progress::NoProgress;
         let mut plan = tet::repair(file.path(), &RepairOptions::default(), &silent).unwrap();
         assert!(!plan.before.ok);
         plan.actions.clear();

@@ -62,7 +62,7 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
         return Ok(Outcome::Done);
     }
     out.note("verification failed")?;
-    Ok(Outcome::FoundBad)
+    Ok(Outcome::CheckFailed)
 }
 
 fn verify(source: Arc<dyn ByteSource>, deep: bool, out: &Ui) -> Result<Report, Failure> {

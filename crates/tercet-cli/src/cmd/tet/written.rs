@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tercet::core::{DType, Shape, escape};
-use tercet::tet::{Codec, File, OpenOptions};
+use tercet::tet::{Codec, File, ReadOptions};
 
 use crate::failure::Failure;
 use crate::input;
@@ -38,7 +38,7 @@ struct Added {
 impl Written {
     /// Looks at the new file. `added` are the names to tell about.
     pub(crate) fn read(path: &Path, added: &[&str]) -> Result<Self, Failure> {
-        let file = OpenOptions::new().open_source(input::open(path)?)?;
+        let file = ReadOptions::new().open_source(input::open(path)?)?;
         let mut sums = vec![Sums::default(); file.datasets().len()];
         file.for_each_row(|_, row| {
             let dataset = usize::try_from(row.dataset_id).unwrap_or(usize::MAX);

@@ -140,7 +140,7 @@ impl Subject {
     fn make_float64(&mut self, out: &mut Ui) -> Result<(), Failure> {
         let name = escape::name(&self.name);
         let widened = widen(self.dtype, &self.values);
-        let widened = widened.map_err(|why| Failure::request(format!("{name}: {why}")))?;
+        let widened = widened.map_err(|reason| Failure::request(format!("{name}: {reason}")))?;
         out.note(format_args!("note: {name} holds {} values, taken as float64", self.dtype))?;
         (self.dtype, self.values) = (Dtype::Float64, Values::Read(widened));
         Ok(())

@@ -134,8 +134,8 @@ fn plan(
     let mut targets: BTreeMap<PathBuf, Vec<Found>> = BTreeMap::new();
     let bar = out.bar("checking", file.len());
     for_each_message(file, &args.filter, |message| {
-        let target = template.expand(message.metadata()).map_err(|why| {
-            Failure::request(format!("{}: message {}: {why}", file.name(), message.number()))
+        let target = template.expand(message.metadata()).map_err(|reason| {
+            Failure::request(format!("{}: message {}: {reason}", file.name(), message.number()))
         })?;
         args.reading.check_objects(message)?;
         bar.advance(message.span().len());

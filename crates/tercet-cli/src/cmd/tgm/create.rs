@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tercet::core::publish::PublishError;
 use tercet::core::{Class, Diagnose as _, Progress as _};
 use tercet::tgm::{
-    self, EncodeError, EncodeOptions, Fault, GlobalMetadata, Provenance, StreamingEncoder, Writer,
+    self, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Provenance, StreamingEncoder, Writer,
 };
 
 use super::Globals;
@@ -168,10 +168,10 @@ impl Args {
         if self.pipeline.is_given() { stored::print(&file.message(number)?, &raw, out) } else { Ok(()) }
     }
 
-    /// Why the file did not appear. Who adds to a file that is not there yet may be one of two.
+    /// Reason the file did not appear. Who adds to a file that is not there yet may be one of two.
     fn unpublished(&self, error: tgm::Error) -> Failure {
-        match error.fault() {
-            Fault::Publish(PublishError::Exists { .. }) if self.append => {
+        match error.kind() {
+            ErrorKind::Publish(PublishError::Exists { .. }) if self.append => {
                 let said = format!("{}: another process made this file meanwhile", shown(&self.path));
                 Failure::new(Class::Io, said).with_hint("nothing was added; run the command again")
             }
@@ -192,8 +192,8 @@ impl Args {
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         let name = object.name();
-        let told = |fault: Fault| match fault {
-            Fault::Write(cause) => address::of_object(&cause),
+        let told = |fault: ErrorKind| match fault {
+            ErrorKind::Write(cause) => address::of_object(&cause),
             fault => tgm::Error::new(Arc::clone(&name), fault).into(),
         };
         self.send(metadata, objects, options, &mut object, &bar, &told)?;
@@ -217,7 +217,7 @@ impl Args {
         options: EncodeOptions,
         sink: &mut dyn Write,
         bar: &Bar,
-        told: &dyn Fn(Fault) -> Failure,
+        told: &dyn Fn(ErrorKind) -> Failure,
     ) -> Result<(), Failure> {
         if self.style.stream {
             let encoder = StreamingEncoder::new(sink, metadata, options);
@@ -229,7 +229,7 @@ impl Args {
             let payloads = read_all(&objects)?;
             let message = tgm::encode_message(metadata, &paired(&objects, &payloads), &options);
             let message = message.map_err(|error| explained(error, &objects))?;
-            sink.write_all(&message).map_err(|error| told(Fault::Write(error)))?;
+            sink.write_all(&message).map_err(|error| told(ErrorKind::Write(error)))?;
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
 }
 
 fn is_missing(error: &tgm::Error) -> bool {
-    matches!(error.fault(), Fault::Publish(cause) if cause.kind() == std::io::ErrorKind::NotFound)
+    matches!(error.kind(), ErrorKind::Publish(cause) if cause.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// Writes objects and closes the file of each, so that only one of them is in memory.
@@ -273,7 +273,7 @@ fn write_each<W: std::io::Write>(
     encoder: &mut StreamingEncoder<W>,
     objects: Vec<Object>,
     bar: &Bar,
-    told: &dyn Fn(Fault) -> Failure,
+    told: &dyn Fn(ErrorKind) -> Failure,
 ) -> Result<(), Failure> {
     for object in objects {
         bar.check().map_err(|_| Failure::Interrupted)?;
@@ -297,18 +297,20 @@ fn paired<'a>(
 
 /// An error of the library, about the array that it is about.
 fn explained(error: tgm::Error, objects: &[Object]) -> Failure {
-    let number = match error.fault() {
-        Fault::Encode(EncodeError::Pipeline { object, .. } | EncodeError::Inexact { object, .. }) => *object,
+    let number = match error.kind() {
+        ErrorKind::Encode(EncodeError::Pipeline { object, .. } | EncodeError::Inexact { object, .. }) => {
+            *object
+        }
         _ => return error.into(),
     };
     let object = usize::try_from(number).ok().and_then(|number| objects.get(number));
-    object.and_then(|object| refused(error.fault(), object)).unwrap_or_else(|| error.into())
+    object.and_then(|object| refused(error.kind(), object)).unwrap_or_else(|| error.into())
 }
 
 /// Values that cannot be stored as asked, told by the name of their array.
-fn refused(fault: &Fault, object: &Object) -> Option<Failure> {
-    let Fault::Encode(error) = fault else { return None };
-    let (why, hint) = match error {
+fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
+    let ErrorKind::Encode(error) = fault else { return None };
+    let (reason, hint) = match error {
         EncodeError::Pipeline { error, .. } => (error.to_string(), fault.hint().map(String::from)),
         EncodeError::Inexact { found, bound, .. } => (
             format!(
@@ -320,7 +322,7 @@ fn refused(fault: &Fault, object: &Object) -> Option<Failure> {
         ),
         _ => return None,
     };
-    let failure = Failure::new(fault.class(), format!("{}: {why}", object.called()));
+    let failure = Failure::new(fault.class(), format!("{}: {reason}", object.called()));
     Some(match hint {
         Some(hint) => failure.with_hint(hint),
         None => failure,
@@ -328,9 +330,9 @@ fn refused(fault: &Fault, object: &Object) -> Option<Failure> {
 }
 
 /// A fault of a stream to standard output.
-fn of_stdout(fault: Fault) -> Failure {
+fn of_stdout(fault: ErrorKind) -> Failure {
     match fault {
-        Fault::Write(cause) => Failure::output(&cause),
+        ErrorKind::Write(cause) => Failure::output(&cause),
         fault => tgm::Error::new(STDOUT.into(), fault).into(),
     }
 }

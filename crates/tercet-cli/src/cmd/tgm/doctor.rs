@@ -59,7 +59,7 @@ impl Diagnosis {
             let verdict = match (test.outcome, &test.failed) {
                 (selftest::Outcome::Skipped, _) => paint(DIM, "skipped"),
                 (_, None) => paint(GOOD, "ok"),
-                (_, Some(why)) => format!("{} ({})", paint(BAD, "FAILED"), escape::name(why)),
+                (_, Some(reason)) => format!("{} ({})", paint(BAD, "FAILED"), escape::name(reason)),
             };
             lines.push(format!("  {:<44}{verdict}", test.name));
         }
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     } else {
         diagnosis.lines().into_iter().try_for_each(|line| out.line(line))?;
     }
-    Ok(if diagnosis.healthy { Outcome::Done } else { Outcome::FoundBad })
+    Ok(if diagnosis.healthy { Outcome::Done } else { Outcome::CheckFailed })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::place::{Place, place, told};
 use crate::address::of_object;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, shown, staged};
+use crate::output::{ArrayFormat, Output, atomic_file, shown};
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
 
@@ -95,9 +95,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("extracting", values.len() as u64);
     match output {
         Output::Path(path) => {
-            let mut staged = staged(&path, args.force)?;
-            write_all(&mut staged, &taken.header, values, &bar, of_file)?;
-            staged.publish()?;
+            let mut atomic_file = atomic_file(&path, args.force)?;
+            write_all(&mut atomic_file, &taken.header, values, &bar, of_file)?;
+            atomic_file.publish()?;
             drop(bar);
             let size = human_size((taken.header.len() + values.len()) as u64);
             let (path, what) = (shown(&path), told(&message, &object));

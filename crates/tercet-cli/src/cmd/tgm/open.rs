@@ -57,10 +57,10 @@ impl Reading {
             let said = format!("{}: holds no message", file.name());
             return Err(Failure::new(Class::Malformed, said).with_hint("`tgm outline` shows the bytes"));
         }
-        if let Some(why) = file.refused_catalogue()? {
+        if let Some(reason) = file.refused_catalogue()? {
             let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
-            let why = why.to_string().replace("\n  ", ": ");
-            out.note(format_args!("{warning} {name}: its catalogue is not used: {why}"))?;
+            let reason = reason.to_string().replace("\n  ", ": ");
+            out.note(format_args!("{warning} {name}: its catalogue is not used: {reason}"))?;
         }
         warn_of_gaps(file.name(), &scan.junk, out)?;
         Ok(file)

@@ -142,7 +142,7 @@ impl Request<'_> {
             out.note("nothing could be kept, so no file was written")?;
         }
         let is_bad = report.has_losses() || !found.is_worth_writing();
-        Ok(if is_bad { Outcome::FoundBad } else { Outcome::Done })
+        Ok(if is_bad { Outcome::CheckFailed } else { Outcome::Done })
     }
 }
 
@@ -229,5 +229,5 @@ fn lost(loss: &Loss) -> String {
     let place = |span: Span| {
         if span.is_empty() { format!("at byte {}", span.start()) } else { format!("bytes {span}") }
     };
-    format!("{what} ({}): {}", place(loss.span), escape::name(&loss.why))
+    format!("{what} ({}): {}", place(loss.span), escape::name(&loss.reason))
 }

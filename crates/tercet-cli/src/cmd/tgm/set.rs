@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 impl Args {
     fn changes(&self) -> Result<Changes, Failure> {
-        let refused = |error: &EditError| Failure::of(&tercet::tgm::Fault::from(error.clone()));
+        let refused = |error: &EditError| Failure::of(&tercet::tgm::ErrorKind::from(error.clone()));
         let mut changes = Vec::new();
         for set in &self.set {
             // A comma may be part of what JSON says.
@@ -83,7 +83,7 @@ impl Args {
                         .with_hint("commas separate pairs; a value with a comma needs `--json-values`")
                 })?;
                 let (key, value) = (key.trim(), value.trim());
-                let wrong = |why: String| Failure::request(format!("`{}`: {why}", escape::name(key)));
+                let wrong = |reason: String| Failure::request(format!("`{}`: {reason}", escape::name(key)));
                 let value =
                     if self.json_values { json_or_text(value).map_err(wrong)? } else { Value::from(value) };
                 changes.push(Change::new(key, value).map_err(|error| refused(&error))?);

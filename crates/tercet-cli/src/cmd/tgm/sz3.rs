@@ -31,7 +31,7 @@ fn patience(len: usize) -> Duration {
     Duration::from_secs(60 + (len / (16 << 20)) as u64)
 }
 
-/// Why there are no values.
+/// Reason there are no values.
 #[derive(Debug)]
 enum End {
     /// The child ended, with these words on its standard error.
@@ -154,8 +154,8 @@ pub(crate) fn child(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode
     };
     Some(match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            let _ = writeln!(io::stderr(), "{why}");
+        Err(reason) => {
+            let _ = writeln!(io::stderr(), "{reason}");
             ExitCode::FAILURE
         }
     })

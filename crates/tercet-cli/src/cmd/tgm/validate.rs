@@ -182,5 +182,5 @@ fn check(source: &Arc<dyn ByteSource>, options: &ValidateOptions, out: &Ui) -> R
 }
 
 fn outcome(is_ok: bool) -> Outcome {
-    if is_ok { Outcome::Done } else { Outcome::FoundBad }
+    if is_ok { Outcome::Done } else { Outcome::CheckFailed }
 }

@@ -57,14 +57,14 @@ fn tercet_repairs_messages_too() {
 #[test]
 fn tercet_says_what_it_cannot_do() {
     let folder = folder();
-    for (args, why) in [
+    for (args, reason) in [
         ("repair run.tgm --apply footer_invalid", "`--apply` is for .tet files"),
         ("repair run.tgm --salvage new.tgm --fill 0", "`--fill` is for .tet files"),
         ("verify --repair run.tgm", "only .tet files can be repaired in their place"),
     ] {
         let ran = folder.tercet(args);
         assert_eq!(ran.code, Some(8), "{args}");
-        assert!(ran.stderr.contains(why), "{args}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reason), "{args}: {}", ran.stderr);
     }
     let ran = folder.tercet("query -t run.tgm {}");
     assert_eq!(ran.code, Some(8), "{}", ran.stderr);

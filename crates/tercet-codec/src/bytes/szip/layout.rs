@@ -90,7 +90,7 @@ pub(super) const PAIRS: [(u8, u8); LARGEST_PAIR as usize + 1] = {
     pairs
 };
 
-/// Why a stream cannot be read.
+/// Reason a stream cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// More bits are needed than there are.

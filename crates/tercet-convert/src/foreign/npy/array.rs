@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tercet_core::source::Mmap;
-use tercet_core::{ByteSource, Malformed, Shape, Site, Span, Why};
+use tercet_core::{ByteSource, Malformed, Reason, Shape, Site, Span};
 
 use super::element::Element;
-use super::fault::{Error, Fault, Region, ShapeWhy};
+use super::error::{Error, ErrorKind, Region, ShapeErrorKind};
 use super::header::{Header, Order};
 use super::run::{Run, RunAxis, SMALL_READ};
 
@@ -65,25 +65,26 @@ impl Array {
     /// Opens a file if `accept` takes its header.
     pub(super) fn read(
         source: Arc<dyn ByteSource>,
-        accept: &dyn Fn(&Header) -> Result<(), Fault>,
-    ) -> Result<Self, Fault> {
+        accept: &dyn Fn(&Header) -> Result<(), ErrorKind>,
+    ) -> Result<Self, ErrorKind> {
         let (header, start) = Header::read(&source)?;
         accept(&header)?;
         let bytes = header.bytes_of(&header.shape).filter(|&bytes| bytes.checked_add(start).is_some());
-        let bytes = bytes.ok_or(Fault::Shape { why: ShapeWhy::TooLarge, shape: header.shape.clone() })?;
+        let bytes = bytes
+            .ok_or(ErrorKind::Shape { reason: ShapeErrorKind::TooLarge, shape: header.shape.clone() })?;
         let values = source.len().saturating_sub(start);
         let malformed =
-            |span, why| Malformed { site: Site { region: Region::Data, field: "values", span }, why };
+            |span, reason| Malformed { site: Site { region: Region::Data, field: "values", span }, reason };
         let there = |len| Span::at(start, len).unwrap_or(Span::empty(start));
         if values < bytes {
-            return Err(malformed(there(values), Why::Truncated { need: bytes, have: values }).into());
+            return Err(malformed(there(values), Reason::Truncated { need: bytes, have: values }).into());
         }
         if values > bytes {
             let rest = Span::at(start + bytes, values - bytes).unwrap_or(Span::empty(start));
-            return Err(malformed(rest, Why::Leftover { len: values - bytes }).into());
+            return Err(malformed(rest, Reason::Leftover { len: values - bytes }).into());
         }
         // From here on every offset and stride inside the values fits into memory.
-        tercet_core::limits::within("the array", bytes, isize::MAX as u64)?;
+        tercet_core::limits::check_limit("the array", bytes, isize::MAX as u64)?;
         let mapped = if source.is_zero_copy() { Some(source.read_at(there(bytes))?) } else { None };
         let strides = header.strides();
         Ok(Self { source, header, start, mapped, strides })
@@ -145,7 +146,7 @@ impl Array {
         let mut read = || {
             let expected = self.bytes_in(start, extents)?;
             if expected != out.len() as u64 {
-                return Err(Fault::BufferSize { expected, found: out.len() as u64 });
+                return Err(ErrorKind::BufferSize { expected, found: out.len() as u64 });
             }
             if expected > 0 {
                 self.copy(&self.plan(start, extents), out)?;
@@ -157,7 +158,7 @@ impl Array {
     }
 
     /// Bytes of a box, which must be inside the array.
-    pub(super) fn bytes_in(&self, start: &[u64], extents: &[u64]) -> Result<u64, Fault> {
+    pub(super) fn bytes_in(&self, start: &[u64], extents: &[u64]) -> Result<u64, ErrorKind> {
         let shape = self.shape();
         let inside = |((&at, &count), &extent): ((&u64, &u64), &u64)| {
             at.checked_add(count).is_some_and(|end| end <= extent)
@@ -167,10 +168,10 @@ impl Array {
             && start.iter().zip(extents).zip(shape.iter()).all(inside);
         // A part of an array has no more bytes than the whole, which were counted when the file was opened.
         let bytes = if fits { self.header.bytes_of(extents) } else { None };
-        bytes.ok_or_else(|| Fault::NoSuchBox { start: start.into(), extents: extents.into() })
+        bytes.ok_or_else(|| ErrorKind::NoSuchBox { start: start.into(), extents: extents.into() })
     }
 
-    pub(super) fn error(&self, fault: Fault) -> Error {
+    pub(super) fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.source.name().clone(), fault)
     }
 
@@ -194,16 +195,16 @@ impl Array {
         Run { size, from, to: 0, axes }
     }
 
-    fn copy(&self, run: &Run, out: &mut [u8]) -> Result<(), Fault> {
+    fn copy(&self, run: &Run, out: &mut [u8]) -> Result<(), ErrorKind> {
         match &self.mapped {
-            Some(values) => run.prepare(run.from).run(values, out).map_err(Fault::from),
+            Some(values) => run.prepare(run.from).run(values, out).map_err(ErrorKind::from),
             None => self.fetch(run, out),
         }
     }
 
     /// Copies from a source that must be read: in one piece if the piece is not much larger than what is wanted of
     /// it, else cut along the slowest axis.
-    fn fetch(&self, run: &Run, out: &mut [u8]) -> Result<(), Fault> {
+    fn fetch(&self, run: &Run, out: &mut [u8]) -> Result<(), ErrorKind> {
         let (reach, wanted) = (run.reach(), run.bytes());
         let start = self.start + run.from as u64;
         if run.prepare(0).contiguous_len() == Some(wanted) {
@@ -226,11 +227,11 @@ pub(super) fn map(path: &Path) -> Result<Arc<dyn ByteSource>, Error> {
     Ok(Arc::new(source))
 }
 
-fn check_rank(header: &Header) -> Result<(), Fault> {
+fn check_rank(header: &Header) -> Result<(), ErrorKind> {
     let rank = header.shape.rank();
     if rank <= MAX_RANK {
         return Ok(());
     }
-    let why = ShapeWhy::TooManyAxes { rank, most: MAX_RANK };
-    Err(Fault::Shape { why, shape: header.shape.clone() })
+    let reason = ShapeErrorKind::TooManyAxes { rank, most: MAX_RANK };
+    Err(ErrorKind::Shape { reason, shape: header.shape.clone() })
 }

@@ -1,9 +1,9 @@
 //! The header: magic, version, and a dictionary of three entries.
 
-use tercet_core::{ByteSource, Fields, Malformed, Shape, Site, Span, Why, limits};
+use tercet_core::{ByteSource, Fields, Malformed, Reason, Shape, Site, Span, limits};
 
 use super::element::Element;
-use super::fault::{Fault, ForeignType, Region};
+use super::error::{ErrorKind, ForeignType, Region};
 use super::literal::{self, Literal};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -34,7 +34,7 @@ pub(super) enum Order {
 
 impl Header {
     /// Reads the header and tells where the values start.
-    pub(super) fn read(source: &dyn ByteSource) -> Result<(Self, u64), Fault> {
+    pub(super) fn read(source: &dyn ByteSource) -> Result<(Self, u64), ErrorKind> {
         let preamble = source.read_at(Span::first(source.len().min(PREAMBLE_LEN)))?;
         let mut fields = Fields::new(Region::Preamble, 0, &preamble);
         fields.magic("magic", MAGIC)?;
@@ -42,20 +42,21 @@ impl Header {
         let len = match (major, minor) {
             (1, 0) => u64::from(fields.u16_le("header_len")?),
             (2 | 3, 0) => u64::from(fields.u32_le("header_len")?),
-            _ => return Err(Fault::Version { major, minor }),
+            _ => return Err(ErrorKind::Version { major, minor }),
         };
-        limits::within("the npy header", len, HEADER_LIMIT)?;
+        limits::check_limit("the npy header", len, HEADER_LIMIT)?;
         let start = fields.position();
         let span = Span::at(start, len).unwrap_or(Span::empty(start));
-        let malformed =
-            |field, why| Fault::from(Malformed { site: Site { region: Region::Header, field, span }, why });
+        let malformed = |field, reason| {
+            ErrorKind::from(Malformed { site: Site { region: Region::Header, field, span }, reason })
+        };
         let have = source.len().saturating_sub(start);
         if have < len {
-            return Err(malformed("dictionary", Why::Truncated { need: len, have }));
+            return Err(malformed("dictionary", Reason::Truncated { need: len, have }));
         }
         let bytes = source.read_at(span)?;
         let text = if major == 3 {
-            std::str::from_utf8(&bytes).map_err(|_| malformed("dictionary", Why::NotUtf8))?.to_owned()
+            std::str::from_utf8(&bytes).map_err(|_| malformed("dictionary", Reason::NotUtf8))?.to_owned()
         } else {
             // Latin-1: every byte is the character of that number.
             bytes.iter().map(|&byte| char::from(byte)).collect()
@@ -64,10 +65,10 @@ impl Header {
         Ok((header, span.end()))
     }
 
-    fn parse(text: &str, malformed: &dyn Fn(&'static str, Why) -> Fault) -> Result<Self, Fault> {
-        let wrong = |field, detail: &str| malformed(field, Why::Unparsable { detail: detail.to_owned() });
+    fn parse(text: &str, malformed: &dyn Fn(&'static str, Reason) -> ErrorKind) -> Result<Self, ErrorKind> {
+        let wrong = |field, detail: &str| malformed(field, Reason::Unparsable { detail: detail.to_owned() });
         let entries = literal::dictionary(text)
-            .map_err(|error| malformed("dictionary", Why::Unparsable { detail: error.to_string() }))?;
+            .map_err(|error| malformed("dictionary", Reason::Unparsable { detail: error.to_string() }))?;
         let (mut descr, mut order, mut shape) = (None, None, None);
         for (key, value) in entries {
             let (slot, field) = match key.as_str() {
@@ -95,13 +96,13 @@ impl Header {
                     Literal::Int(extent) => Ok(*extent),
                     _ => Err(wrong("shape", "an extent is not a whole number")),
                 });
-                Shape::new(extents.collect::<Result<Vec<u64>, Fault>>()?)
+                Shape::new(extents.collect::<Result<Vec<u64>, ErrorKind>>()?)
             }
             Some(_) => return Err(wrong("shape", "it is not a tuple")),
             None => return Err(wrong("shape", "it is missing")),
         };
         let (descr, element, swapped) = element(descr).map_err(|error| match error {
-            NoElement::Foreign(kind, descr) => Fault::ForeignType { kind, descr: descr.into() },
+            NoElement::Foreign(kind, descr) => ErrorKind::ForeignType { kind, descr: descr.into() },
             NoElement::Wrong => wrong("descr", "it is neither text nor a list of fields"),
         })?;
         Ok(Self { descr: descr.into(), element, swapped, order, shape })

@@ -128,7 +128,7 @@ fn foreign_types_are_refused_by_name() {
     for (descr, expected) in cases {
         let error = open(file(descr, false, "(1,)", &[0; 8])).unwrap_err();
         assert!(
-            matches!(error.fault(), Fault::ForeignType { kind, .. } if *kind == expected),
+            matches!(error.kind(), ErrorKind::ForeignType { kind, .. } if *kind == expected),
             "{descr}: {error}"
         );
         assert_eq!(error.class(), Class::Unsupported);

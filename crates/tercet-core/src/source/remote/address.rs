@@ -43,7 +43,7 @@ impl fmt::Debug for Address {
 
 impl Address {
     pub(super) fn parse(text: &str) -> Result<Self, RemoteError> {
-        let wrong = |why| RemoteError::Address { why };
+        let wrong = |reason| RemoteError::Address { reason };
         let kind = kind_of(text).ok_or(wrong("has none of the schemes http, https, s3, gs, az"))?;
         let mut url = Url::parse(text).map_err(|_| wrong("does not parse"))?;
         if url.host_str().is_none_or(str::is_empty) {
@@ -153,17 +153,17 @@ mod tests {
 
     #[test]
     fn addresses_of_stores_name_an_object_and_nothing_else() {
-        let why = |text: &str| match Address::parse(text) {
-            Err(RemoteError::Address { why }) => why,
+        let reason = |text: &str| match Address::parse(text) {
+            Err(RemoteError::Address { reason }) => reason,
             other => panic!("{text}: {other:?}"),
         };
-        assert_eq!(why("s3://bucket"), "names no object");
-        assert_eq!(why("s3://bucket/folder/"), "names no object");
-        assert_eq!(why("s3:///a"), "names no bucket");
-        assert!(why("s3://bucket/a?versionId=3").starts_with("has a query"));
-        assert!(why("gs://user@bucket/a").starts_with("names a user"));
-        assert!(why("s3://bucket/a#b").starts_with("has a `#`"));
-        assert_eq!(why("https://u:p/w@h/a"), "does not parse");
+        assert_eq!(reason("s3://bucket"), "names no object");
+        assert_eq!(reason("s3://bucket/folder/"), "names no object");
+        assert_eq!(reason("s3:///a"), "names no bucket");
+        assert!(reason("s3://bucket/a?versionId=3").starts_with("has a query"));
+        assert!(reason("gs://user@bucket/a").starts_with("names a user"));
+        assert!(reason("s3://bucket/a#b").starts_with("has a `#`"));
+        assert_eq!(reason("https://u:p/w@h/a"), "does not parse");
         assert_eq!(Address::parse("https://h/a?b#c").unwrap().url.as_str(), "https://h/a?b");
     }
 }

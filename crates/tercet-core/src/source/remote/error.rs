@@ -11,10 +11,10 @@ use crate::{Class, Diagnose};
 #[non_exhaustive]
 pub enum RemoteError {
     /// The address cannot be one of a file.
-    #[error("the address {why}")]
+    #[error("the address {reason}")]
     Address {
         /// What is wrong with it.
-        why: &'static str,
+        reason: &'static str,
     },
     /// What the environment or the settings say about a store does not go together.
     #[error("the store is not configured: {detail}")]

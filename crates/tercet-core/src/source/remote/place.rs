@@ -74,8 +74,8 @@ impl Place {
             }
             kind => {
                 let path = Path::from_url_path(url.path());
-                let path =
-                    path.map_err(|_| RemoteError::Address { why: "names an object that no store can have" })?;
+                let path = path
+                    .map_err(|_| RemoteError::Address { reason: "names an object that no store can have" })?;
                 let store = match kind {
                     Kind::S3 => s3(url, options)?,
                     Kind::Google => google(url, options)?,
@@ -150,7 +150,7 @@ impl Place {
     fn request(&self, method: Method, headers: HeaderMap) -> Result<Request<HttpRequestBody>, RemoteError> {
         let Self::Http { url, authorization, .. } = self else { return Err(RemoteError::NotFound) };
         let request = Request::builder().method(method).uri(url.as_str()).body(HttpRequestBody::empty());
-        let mut request = request.map_err(|_| RemoteError::Address { why: "cannot be asked for" })?;
+        let mut request = request.map_err(|_| RemoteError::Address { reason: "cannot be asked for" })?;
         *request.headers_mut() = headers;
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
@@ -189,7 +189,7 @@ impl Version {
 }
 
 fn header(text: &str) -> Result<HeaderValue, RemoteError> {
-    HeaderValue::from_str(text).map_err(|_| RemoteError::Address { why: "cannot be asked for" })
+    HeaderValue::from_str(text).map_err(|_| RemoteError::Address { reason: "cannot be asked for" })
 }
 
 /// User and password of an address, as they are sent.

@@ -12,7 +12,6 @@ use super::address::{Address, redacted};
 use super::place::{Place, of_store};
 use super::runtime::{Started, start, wait};
 use super::{RemoteError, RemoteOptions};
-use crate::InFile;
 
 /// Bytes of the first parts. Stores want 5 MiB at least.
 const PART: usize = 8 << 20;
@@ -58,7 +57,7 @@ impl Upload {
         address: &str,
         options: &RemoteOptions,
         replace: bool,
-    ) -> Result<Self, InFile<RemoteError>> {
+    ) -> Result<Self, crate::Error<RemoteError>> {
         let name: Arc<str> = redacted(address).into();
         let start = || {
             let place = Place::of(&Address::parse(address)?, options)?;
@@ -79,7 +78,7 @@ impl Upload {
             upload.must_be_free()?;
             Ok(upload)
         };
-        start().map_err(|error| InFile::new(Arc::clone(&name), error))
+        start().map_err(|error| crate::Error::new(Arc::clone(&name), error))
     }
 
     /// The address, without what may be secret.
@@ -88,12 +87,12 @@ impl Upload {
     }
 
     /// Sends the rest, and lets the object appear. Answers its length, which the store has confirmed.
-    pub fn finish(mut self) -> Result<u64, InFile<RemoteError>> {
+    pub fn finish(mut self) -> Result<u64, crate::Error<RemoteError>> {
         let finished = self.close();
         if finished.is_err() {
             self.take_back();
         }
-        finished.map_err(|error| InFile::new(Arc::clone(&self.name), error))
+        finished.map_err(|error| crate::Error::new(Arc::clone(&self.name), error))
     }
 
     /// Takes back what was sent. Dropping does the same.
@@ -189,13 +188,13 @@ impl Upload {
 impl Write for Upload {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(error) = &self.failed {
-            return Err(io::Error::other(InFile::new(Arc::clone(&self.name), error.clone())));
+            return Err(io::Error::other(crate::Error::new(Arc::clone(&self.name), error.clone())));
         }
         if self.part.len() == self.part_size {
             // Only when more follows: a last part of nothing is none.
             if let Err(error) = self.send_part() {
                 self.failed = Some(error.clone());
-                return Err(io::Error::other(InFile::new(Arc::clone(&self.name), error)));
+                return Err(io::Error::other(crate::Error::new(Arc::clone(&self.name), error)));
             }
         }
         let taken = bytes.len().min(self.part_size - self.part.len());

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use tercet_codec::ints;
-use tercet_core::limits::within;
-use tercet_core::{Fields, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Fields, Reason};
 
 use super::{Page, scheme, spread};
 use crate::column::{Bitmap, Column, Values};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::wire::cursor::Varints as _;
 use crate::wire::ids::Encoding;
@@ -17,36 +17,36 @@ const MOST_ELEMENTS: u64 = 1 << 24;
 
 impl Page<'_> {
     /// Appends `n` lists that fill `body`.
-    pub(super) fn lists(&self, body: &Bytes, n: usize, out: &mut Column) -> Result<(), Fault> {
+    pub(super) fn lists(&self, body: &Bytes, n: usize, out: &mut Column) -> Result<(), ErrorKind> {
         let Values::List(out) = &mut out.values else { return Ok(()) };
         let mut fields = Fields::new(self.region, self.payload_span().start(), body);
         let encoding = fields.byte("lengths_encoding")?;
         let lengths_size = fields.uvarint("lengths_size")?;
         let stream = fields.take("lengths", lengths_size)?;
         let Some(scheme) = scheme(Encoding::from_id(encoding)) else {
-            let why = Why::OutOfRange { found: encoding.into(), allowed: "0, 1, 3, 4, 5 or 6" };
-            return Err(self.fault("lengths_encoding", 32, 1, why));
+            let reason = Reason::OutOfRange { found: encoding.into(), allowed: "0, 1, 3, 4, 5 or 6" };
+            return Err(self.fault("lengths_encoding", 32, 1, reason));
         };
         let mut lengths: Vec<u32> = Vec::new();
         ints::decode(scheme, stream, n, &mut lengths).map_err(|error| self.codec(error))?;
         let count = fields.uvarint("element_count")?;
         let sum: u64 = lengths.iter().map(|len| u64::from(*len)).sum();
         if count != sum {
-            let why = Why::Disagrees { found: count, expected: sum, because: "the sum of the lengths" };
-            return Err(self.fault("element_count", 32, 0, why));
+            let reason = Reason::Mismatch { found: count, expected: sum, because: "the sum of the lengths" };
+            return Err(self.fault("element_count", 32, 0, reason));
         }
         if count > MOST_ELEMENTS {
-            let why = Why::OutOfRange { found: count, allowed: "at most 16777216 in one page" };
-            return Err(self.fault("element_count", 32, 0, why));
+            let reason = Reason::OutOfRange { found: count, allowed: "at most 16777216 in one page" };
+            return Err(self.fault("element_count", 32, 0, reason));
         }
         let kind = self.field().scalar();
         let bytes = count.saturating_mul(kind.memory_width());
-        within("the elements of a page", bytes, self.inner.options.limits.chunk_bytes)?;
+        check_limit("the elements of a page", bytes, self.inner.options.limits.chunk_bytes)?;
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let flags = fields.byte("element_flags")?;
         if flags > 1 {
-            let why = Why::OutOfRange { found: flags.into(), allowed: "0 or 1" };
-            return Err(self.fault("element_flags", 32, 0, why));
+            let reason = Reason::OutOfRange { found: flags.into(), allowed: "0 or 1" };
+            return Err(self.fault("element_flags", 32, 0, reason));
         }
         let at = body.len() - fields.remaining();
         let (validity, rest) = if flags == 1 {
@@ -61,7 +61,7 @@ impl Page<'_> {
         if let (Type::String, Values::Bytes(strings)) = (kind, &out.elements.values)
             && self.check_utf8(strings, before, None).is_err()
         {
-            return Err(self.fault("elements", 32, 0, Why::NotUtf8));
+            return Err(self.fault("elements", 32, 0, Reason::NotUtf8));
         }
         if let Some(validity) = &validity {
             spread(&mut out.elements.values, before, present, validity);

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use tercet_codec::CodecError;
 use tercet_codec::ints::{self, Scheme};
 use tercet_codec::varint;
-use tercet_core::Why;
+use tercet_core::Reason;
 
 use super::{Page, as_bits, gather, scheme, takes};
 use crate::column::{Column, Strings, Values};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::wire::ids::{Encoding, page_flags};
 
@@ -21,7 +21,7 @@ const WHOLE_FROM: usize = 8;
 impl Page<'_> {
     /// Appends rows of the page, counted from its first, to `out`. They are in ascending order. The checksum of `stored`
     /// was compared before.
-    pub(crate) fn pick(&self, stored: &Bytes, rows: &[usize], out: &mut Column) -> Result<(), Fault> {
+    pub(crate) fn pick(&self, stored: &Bytes, rows: &[usize], out: &mut Column) -> Result<(), ErrorKind> {
         self.check_header()?;
         let kind = self.field().kind;
         let n = self.header.values as usize;
@@ -33,7 +33,7 @@ impl Page<'_> {
         let whole = self.header.has_nulls() || self.header.has(page_flags::SPLIT) || kind == Type::List;
         if let Some(row) = rows.iter().find(|row| **row >= n) {
             let (row, rows) = (self.first_row + *row as u64, self.first_row + n as u64);
-            return Err(Fault::NoSuchRow { row, rows });
+            return Err(ErrorKind::NoSuchRow { row, rows });
         }
         if whole || !enterable || rows.len() * WHOLE_FROM >= n {
             return self.pick_of_all(stored, rows, out);
@@ -63,7 +63,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn pick_of_all(&self, stored: &Bytes, rows: &[usize], out: &mut Column) -> Result<(), Fault> {
+    fn pick_of_all(&self, stored: &Bytes, rows: &[usize], out: &mut Column) -> Result<(), ErrorKind> {
         let mut all = Column::empty(self.field());
         self.decode(stored, &mut all)?;
         for row in rows {
@@ -72,7 +72,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn pick_codes(&self, body: &Bytes, rows: &[usize], out: &mut Values) -> Result<(), Fault> {
+    fn pick_codes(&self, body: &Bytes, rows: &[usize], out: &mut Values) -> Result<(), ErrorKind> {
         let dictionary = self.inner.value_dictionary(self.column, (self.region, self.offset + 1))?;
         let (scheme, stream) = self.code_stream(body)?;
         let mut codes: Vec<u32> = Vec::with_capacity(rows.len());
@@ -91,7 +91,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn pick_fsst(&self, body: &Bytes, rows: &[usize], out: &mut Strings) -> Result<(), Fault> {
+    fn pick_fsst(&self, body: &Bytes, rows: &[usize], out: &mut Strings) -> Result<(), ErrorKind> {
         let symbols = self.inner.symbols(self.column, (self.region, self.offset + 1))?;
         let (lengths, coded, _) = self.fsst_parts(body, self.header.values as usize)?;
         let (mut at, mut row, mut text) = (0usize, 0, Vec::new());
@@ -100,8 +100,8 @@ impl Page<'_> {
             row = *wanted;
             let end = at.saturating_add(lengths[row] as usize);
             let Some(codes) = coded.get(at..end) else {
-                let why = Why::Truncated { need: end as u64, have: coded.len() as u64 };
-                return Err(self.fault("coded", 32, 0, why));
+                let reason = Reason::Truncated { need: end as u64, have: coded.len() as u64 };
+                return Err(self.fault("coded", 32, 0, reason));
             };
             text.clear();
             symbols.decode_one(codes, &mut text).map_err(|error| self.codec(error))?;
@@ -111,14 +111,20 @@ impl Page<'_> {
     }
 
     /// Refuses text that is no UTF-8 among the values from `from` on, which are those of `rows`.
-    fn check_picked(&self, kind: Type, strings: &Strings, from: usize, rows: &[usize]) -> Result<(), Fault> {
+    fn check_picked(
+        &self,
+        kind: Type,
+        strings: &Strings,
+        from: usize,
+        rows: &[usize],
+    ) -> Result<(), ErrorKind> {
         if kind != Type::String || self.inner.options.allow_invalid_utf8 {
             return Ok(());
         }
         let is_wrong = |index: &usize| simdutf8::basic::from_utf8(strings.get(from + index)).is_err();
         match (0..rows.len()).find(is_wrong) {
             None => Ok(()),
-            Some(index) => Err(Fault::NotUtf8 {
+            Some(index) => Err(ErrorKind::NotUtf8 {
                 column: self.field().name.as_ref().into(),
                 row: self.first_row + rows[index] as u64,
             }),

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use tercet_codec::ints;
 use tercet_codec::{CodecError, varint};
-use tercet_core::limits::within;
-use tercet_core::{Fields, Why};
+use tercet_core::limits::check_limit;
+use tercet_core::{Fields, Reason};
 
 use super::{Page, scheme};
 use crate::column::{Bitmap, Strings, Values, View};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::wire::cursor::Varints as _;
 use crate::wire::ids::Encoding;
 
@@ -73,7 +73,7 @@ pub(super) fn gather(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
 
 impl Page<'_> {
     /// Appends `n` values that are made of symbols.
-    pub(super) fn fsst(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), Fault> {
+    pub(super) fn fsst(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), ErrorKind> {
         let symbols = self.inner.symbols(self.column, (self.region, self.offset + 1))?;
         let Values::Bytes(out) = out else { return Ok(()) };
         let (lengths, coded, total) = self.fsst_parts(body, n)?;
@@ -101,7 +101,7 @@ impl Page<'_> {
         &self,
         body: &'b [u8],
         n: usize,
-    ) -> Result<(Vec<u32>, &'b [u8], usize), Fault> {
+    ) -> Result<(Vec<u32>, &'b [u8], usize), ErrorKind> {
         let mut fields = Fields::new(self.region, self.payload_span().start(), body);
         let raw_total = fields.uvarint("raw_total")?;
         let encoding = fields.byte("lengths_encoding")?;
@@ -109,17 +109,18 @@ impl Page<'_> {
         let stream = fields.take("lengths", lengths_size)?;
         let coded = fields.take("coded", fields.remaining() as u64)?;
         let Some(scheme) = scheme(Encoding::from_id(encoding)) else {
-            let why = Why::OutOfRange { found: encoding.into(), allowed: "0, 1, 3, 4, 5 or 6" };
-            return Err(self.fault("lengths_encoding", 32, 1, why));
+            let reason = Reason::OutOfRange { found: encoding.into(), allowed: "0, 1, 3, 4, 5 or 6" };
+            return Err(self.fault("lengths_encoding", 32, 1, reason));
         };
         let mut lengths: Vec<u32> = Vec::new();
         ints::decode(scheme, stream, n, &mut lengths).map_err(|error| self.codec(error))?;
         let most = (coded.len() as u64).saturating_mul(8).min(u32::MAX.into());
         if raw_total > most {
-            let why = Why::OutOfRange { found: raw_total, allowed: "at most eight times the coded bytes" };
-            return Err(self.fault("raw_total", 32, 0, why));
+            let reason =
+                Reason::OutOfRange { found: raw_total, allowed: "at most eight times the coded bytes" };
+            return Err(self.fault("raw_total", 32, 0, reason));
         }
-        let total = within("the texts of a page", raw_total, self.inner.options.limits.chunk_bytes)?;
+        let total = check_limit("the texts of a page", raw_total, self.inner.options.limits.chunk_bytes)?;
         Ok((lengths, coded, total))
     }
 
@@ -129,7 +130,7 @@ impl Page<'_> {
         strings: &Strings,
         start: usize,
         validity: Option<&Bitmap>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         // The values of a dictionary were looked at when it was read.
         if self.inner.options.allow_invalid_utf8 || self.header.encoding == Encoding::Dictionary {
             return Ok(());
@@ -138,6 +139,6 @@ impl Page<'_> {
         let index = bad - start;
         let row = validity.map_or(index, |validity| validity.positions().nth(index).unwrap_or(index));
         let column = self.field().name.as_ref().into();
-        Err(Fault::NotUtf8 { column, row: self.first_row + row as u64 })
+        Err(ErrorKind::NotUtf8 { column, row: self.first_row + row as u64 })
     }
 }

@@ -12,7 +12,7 @@ use tercet_codec::ints::{self, Lane, Scheme};
 use tercet_codec::varint;
 
 use super::encoding_of;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::writer::WriterOptions;
 
@@ -158,7 +158,7 @@ impl ValueDictionary {
     }
 
     /// Appends the codes of a trial.
-    pub(super) fn keep(&mut self, trial: &Trial, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn keep(&mut self, trial: &Trial, out: &mut Vec<u8>) -> Result<(), ErrorKind> {
         self.used = true;
         out.push(encoding_of(trial.inner).id());
         Ok(ints::encode(trial.inner, &trial.codes, out)?)

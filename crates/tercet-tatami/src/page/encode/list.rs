@@ -6,7 +6,7 @@ use tercet_codec::varint;
 
 use super::{Rows, Stream, Tools, put_lengths, stream};
 use crate::column::{Column, Lists};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 
 /// The bit that says that a bitmap of the elements follows.
 const HAS_NULLS: u8 = 1;
@@ -17,7 +17,7 @@ pub(super) fn encode(
     rows: &Rows<'_>,
     tools: &mut Tools,
     out: &mut Vec<u8>,
-) -> Result<Stream, Fault> {
+) -> Result<Stream, ErrorKind> {
     let lengths: Vec<u32> = rows
         .positions()
         // Batches with longer lists were refused.

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use tercet_codec::ints::{self, CASCADE, Lane, Scheme};
 
 use super::{Bounds, Stream, Tools, encoding_of};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
@@ -61,7 +61,11 @@ numbers! {
 const FLOAT_CASCADE: [Scheme; 4] = [Scheme::Plain, Scheme::BitpackFor, Scheme::Delta, Scheme::Rle];
 
 /// Appends values in the shortest encoding.
-pub(super) fn encode<T: Number>(values: &[T], tools: &mut Tools, out: &mut Vec<u8>) -> Result<Stream, Fault> {
+pub(super) fn encode<T: Number>(
+    values: &[T],
+    tools: &mut Tools,
+    out: &mut Vec<u8>,
+) -> Result<Stream, ErrorKind> {
     let bounds = bounds(values);
     let lanes: &[T::Lane] = bytemuck::cast_slice(values);
     if lanes.is_empty() {
@@ -121,7 +125,7 @@ impl FloatTools {
         lanes: &[T],
         packed: Scheme,
         out: &mut Vec<u8>,
-    ) -> Result<(Scheme, bool), Fault> {
+    ) -> Result<(Scheme, bool), ErrorKind> {
         if self.pages.is_multiple_of(MEASURED_PAGES) {
             self.best = self.measure(lanes, packed)?;
         }
@@ -131,7 +135,7 @@ impl FloatTools {
         Ok((scheme, self.best == Way::Split))
     }
 
-    fn measure<T: Lane>(&self, lanes: &[T], packed: Scheme) -> Result<Way, Fault> {
+    fn measure<T: Lane>(&self, lanes: &[T], packed: Scheme) -> Result<Way, ErrorKind> {
         let Some(compressor) = self.compressor else { return Ok(Way::Plain) };
         let mut best = (Way::Plain, usize::MAX);
         for way in [Way::Plain, Way::Packed, Way::Split] {
@@ -149,7 +153,7 @@ impl FloatTools {
     }
 }
 
-fn put_way<T: Lane>(way: Way, lanes: &[T], packed: Scheme, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn put_way<T: Lane>(way: Way, lanes: &[T], packed: Scheme, out: &mut Vec<u8>) -> Result<(), ErrorKind> {
     match way {
         Way::Plain => ints::encode(Scheme::Plain, lanes, out)?,
         Way::Packed => ints::encode(packed, lanes, out)?,

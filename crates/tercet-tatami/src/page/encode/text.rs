@@ -24,7 +24,7 @@ use tercet_codec::varint;
 
 use super::{Bounds, Stream, Tools, put_lengths};
 use crate::dictionary::symbols_payload;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
@@ -81,7 +81,7 @@ impl TextTools {
     }
 
     /// Values as codes of symbols, if that is shorter than `plain_len` and compresses well enough.
-    fn encode(&mut self, values: &[&[u8]], plain_len: u64) -> Result<Option<Vec<u8>>, Fault> {
+    fn encode(&mut self, values: &[&[u8]], plain_len: u64) -> Result<Option<Vec<u8>>, ErrorKind> {
         let Some(compressor) = self.compressor.as_ref().filter(|_| plain_len <= MAX_PAGE_BYTES) else {
             return Ok(None);
         };
@@ -105,7 +105,12 @@ impl TextTools {
 }
 
 /// Whether a sample of a page is stored well enough behind symbols.
-fn pays(compressor: Compressor, symbols: &Symbols, values: &[&[u8]], plain_len: u64) -> Result<bool, Fault> {
+fn pays(
+    compressor: Compressor,
+    symbols: &Symbols,
+    values: &[&[u8]],
+    plain_len: u64,
+) -> Result<bool, ErrorKind> {
     let sample = sample(values, plain_len);
     let mut plain = Vec::new();
     put_plain(&sample, self::plain_len(&sample), &mut plain);
@@ -113,7 +118,7 @@ fn pays(compressor: Compressor, symbols: &Symbols, values: &[&[u8]], plain_len: 
     if coded.len() >= plain.len() {
         return Ok(false);
     }
-    let stored = |payload: &[u8]| Ok::<_, Fault>(compressor.payload(payload, None)?.stored_len(payload));
+    let stored = |payload: &[u8]| Ok::<_, ErrorKind>(compressor.payload(payload, None)?.stored_len(payload));
     let without = stored(&plain)?;
     Ok(stored(&coded)? <= without - without / 100 * BETTER_PERCENT)
 }
@@ -140,7 +145,7 @@ fn sample<'a>(values: &[&'a [u8]], plain_len: u64) -> Vec<&'a [u8]> {
 }
 
 /// Appends values in the shortest encoding.
-pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> Result<Stream, Fault> {
+pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> Result<Stream, ErrorKind> {
     let bounds = bounds(values);
     if values.is_empty() {
         return Ok(Stream::new(Encoding::Plain, bounds));
@@ -169,7 +174,7 @@ pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> 
 }
 
 /// `uvarint raw_total`, the lengths, and the codes.
-fn with_symbols(symbols: &Symbols, values: &[&[u8]]) -> Result<Vec<u8>, Fault> {
+fn with_symbols(symbols: &Symbols, values: &[&[u8]]) -> Result<Vec<u8>, ErrorKind> {
     let raw_total: usize = values.iter().map(|value| value.len()).sum();
     let (mut lengths, mut coded) = (Vec::with_capacity(values.len()), Vec::with_capacity(raw_total));
     symbols.encode_all(values.iter().copied(), &mut lengths, &mut coded)?;

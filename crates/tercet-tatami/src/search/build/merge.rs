@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tercet_codec::varint;
 
 use super::run::{self, Reader};
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::search::inverted::InvertedWriter;
 use crate::writer::Spool;
 
@@ -33,14 +33,14 @@ impl Runs {
     }
 
     /// Takes the run of the next documents.
-    pub(super) fn push(&mut self, run: Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, run: Vec<u8>) -> Result<(), ErrorKind> {
         self.held += run.len() as u64;
         self.memory.push(run);
         if self.held >= self.limit { self.spill() } else { Ok(()) }
     }
 
     /// Makes one run in a file of those in memory.
-    fn spill(&mut self) -> Result<(), Fault> {
+    fn spill(&mut self) -> Result<(), ErrorKind> {
         let mut spool = Spool::new(self.folder.as_deref());
         let mut out = Vec::with_capacity(WRITE_LEN);
         let readers = std::mem::take(&mut self.memory).into_iter().map(Reader::memory);
@@ -72,7 +72,7 @@ impl Runs {
     }
 
     /// Writes everything in order.
-    pub(super) fn merge_into(self, out: &mut InvertedWriter) -> Result<(), Fault> {
+    pub(super) fn merge_into(self, out: &mut InvertedWriter) -> Result<(), ErrorKind> {
         let files = self.files.into_iter().map(|file| file.into_reader().map(Reader::file));
         let files = files.collect::<io::Result<Vec<_>>>()?;
         let mut merged = Merge::new(files.into_iter().chain(self.memory.into_iter().map(Reader::memory)))?;
@@ -119,7 +119,7 @@ impl PartialEq for Head {
 impl Eq for Head {}
 
 impl Merge {
-    fn new(readers: impl Iterator<Item = Reader>) -> Result<Self, Fault> {
+    fn new(readers: impl Iterator<Item = Reader>) -> Result<Self, ErrorKind> {
         let mut heads = BinaryHeap::new();
         for (number, mut reader) in readers.enumerate() {
             if reader.next()? {
@@ -138,7 +138,10 @@ impl Merge {
     }
 
     /// Calls `each` with the pieces of that word, in the order of their documents.
-    fn pieces(&mut self, mut each: impl FnMut(usize, &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn pieces(
+        &mut self,
+        mut each: impl FnMut(usize, &[u8]) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
         while let Some(mut head) = self.heads.peek_mut() {
             if *head.reader.word() != *self.word {
                 break;

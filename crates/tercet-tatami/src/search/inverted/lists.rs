@@ -6,7 +6,7 @@ use tercet_codec::ints::{self, Scheme};
 
 use super::part::{Part, Piece};
 use super::refused;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::search::postings::{BLOCK_DOCS, Skip};
 use crate::search::terms::Entry;
 use crate::wire::cursor::put;
@@ -46,7 +46,7 @@ impl Lists {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, document: u32, frequency: u32) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, document: u32, frequency: u32) -> Result<(), ErrorKind> {
         let last = self.block.last().copied();
         if last.is_some_and(|last| last >= document) || frequency == 0 || document == u32::MAX {
             return Err(refused("the documents of a word are not in order"));
@@ -61,7 +61,7 @@ impl Lists {
     }
 
     /// Writes the documents that wait as a block.
-    fn block(&mut self) -> Result<(), Fault> {
+    fn block(&mut self) -> Result<(), ErrorKind> {
         let (Some(first), Some(last)) = (self.block.first(), self.block.last()) else { return Ok(()) };
         let offset = u32::try_from(self.stored.len()).map_err(|_| refused(TOO_LONG))?;
         self.skips.push(Skip {
@@ -88,7 +88,7 @@ impl Lists {
     }
 
     /// Ends a list, and says where it is; none if there is no document.
-    pub(super) fn end(&mut self) -> Result<Option<Entry>, Fault> {
+    pub(super) fn end(&mut self) -> Result<Option<Entry>, ErrorKind> {
         let Some(&last) = self.block.last() else { return Ok(None) };
         self.documents = self.documents.max(u64::from(last) + 1);
         if self.skips.is_empty() && self.block.len() == 1 {
@@ -119,7 +119,7 @@ impl Lists {
     }
 
     /// The records of the lists and of their skip tables.
-    pub(super) fn finish(self) -> Result<(Part, Part), Fault> {
+    pub(super) fn finish(self) -> Result<(Part, Part), ErrorKind> {
         let mut front = Vec::new();
         put(self.count.into(), &mut front);
         let postings = Part::new(front.clone(), vec![self.postings])?;

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use tercet_core::source::Memory;
 
 use super::*;
-use crate::{Column, Field, File, OpenOptions, Schema, Type, Values, Writer, WriterOptions};
+use crate::{Column, Field, File, ReadOptions, Schema, Type, Values, Writer, WriterOptions};
 
 type Model = BTreeMap<Vec<u8>, Vec<(u32, u32)>>;
 
@@ -40,7 +40,7 @@ fn segment(inverted: Inverted, rows: u32) -> crate::search::Segment {
     writer.append(&[Column::new(Values::UInt32((0..rows).collect()))]).unwrap();
     writer.attach(inverted);
     let source = Memory::new("segment", writer.finish().unwrap().output);
-    File::from_source(Arc::new(source), OpenOptions::new()).unwrap().segment().unwrap().unwrap()
+    File::from_source(Arc::new(source), ReadOptions::new()).unwrap().segment().unwrap().unwrap()
 }
 
 fn uvarint(mut value: u64, out: &mut Vec<u8>) {

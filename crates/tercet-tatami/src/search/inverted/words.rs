@@ -6,7 +6,7 @@ use tercet_codec::bytes::zstd;
 
 use super::part::{Part, Piece};
 use super::put_entry;
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 use crate::search::terms::{BLOCK_TERMS, Entry, VERSION};
 use crate::wire::cursor::{put, put_bytes};
 
@@ -43,7 +43,7 @@ impl Words {
         }
     }
 
-    pub(super) fn push(&mut self, word: &[u8], entry: Entry) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, word: &[u8], entry: Entry) -> Result<(), ErrorKind> {
         if self.in_block == BLOCK_TERMS {
             self.block()?;
         }
@@ -63,7 +63,7 @@ impl Words {
         Ok(())
     }
 
-    fn block(&mut self) -> Result<(), Fault> {
+    fn block(&mut self) -> Result<(), ErrorKind> {
         if self.in_block == 0 {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl Words {
     }
 
     /// The record, and the words it holds.
-    pub(super) fn finish(mut self) -> Result<(Part, u64), Fault> {
+    pub(super) fn finish(mut self) -> Result<(Part, u64), ErrorKind> {
         self.block()?;
         let mut front = vec![VERSION];
         for number in [BLOCK_TERMS, self.terms, self.blocks, self.index.len()] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use proptest::prelude::*;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{DType, Selection, TensorView};
 
@@ -176,7 +176,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
             parallel,
             out_of_core: false,
             statistics: true,
-            progress: &Silent,
+            progress: &NoProgress,
             by_statistics: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
         };
@@ -281,7 +281,7 @@ fn a_step_beyond_all_positions_leaves_one_window() {
         let window = format!(r#"{{"axis": 0, "size": 8, "mode": "rolling", "step": {step}}}"#);
         let text = format!(r#"{{"dataset": "a", "sum": [], "window": {window}}}"#);
         let query = crate::Query::parse(&text, crate::Syntax::Json).unwrap();
-        let answer = query.run(&file, &crate::RunOptions::new(), &Silent).unwrap();
+        let answer = query.run(&file, &crate::RunOptions::new(), &NoProgress).unwrap();
         let sums = answer.execution.unwrap().get("operation_reduced_sum").cloned();
         assert_eq!(sums, Some(crate::Value::Numbers(vec![(0..8).map(value_at).sum()])), "{step}");
     }

@@ -43,7 +43,7 @@ struct Matching<W> {
 }
 
 impl<W: Word> Matching<W> {
-    fn within(mask: u64, low: u64, high: u64) -> Self {
+    fn check_limit(mask: u64, low: u64, high: u64) -> Self {
         Self { mask: W::from_u64(mask), low: W::from_u64(low), span: W::from_u64(high - low) }
     }
 
@@ -63,14 +63,14 @@ impl Tally {
             4 => u64::from(f32::INFINITY.to_bits()),
             _ => f64::INFINITY.to_bits(),
         };
-        let matching = |low, high| Kind::Some(Matching::within(magnitude, low, high));
+        let matching = |low, high| Kind::Some(Matching::check_limit(magnitude, low, high));
         match self {
             Self::Count => Kind::All,
             Self::Null(fill) => match fill_value::<T>(fill) {
                 None => Kind::None,
                 Some(fill) if fill.is_nan() => matching(infinity + 1, magnitude),
                 Some(fill) if T::FLOAT && fill.to_f64() == 0.0 => matching(0, 0),
-                Some(fill) => Kind::Some(Matching::within(ones, fill.word().into(), fill.word().into())),
+                Some(fill) => Kind::Some(Matching::check_limit(ones, fill.word().into(), fill.word().into())),
             },
             _ if !T::FLOAT => Kind::None,
             Self::Nan => matching(infinity + 1, magnitude),

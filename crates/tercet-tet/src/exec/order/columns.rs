@@ -4,8 +4,8 @@ use tercet_core::tensor::Buffer;
 
 use super::key::Ordinal;
 use super::walk::Sink;
+use crate::error::ErrorKind;
 use crate::exec::fold::Rows;
-use crate::fault::Fault;
 
 /// Rows and columns that are turned at a time: a cache line of most types, so that every line is read and written
 /// once.
@@ -45,7 +45,7 @@ pub(super) fn spread(keys: usize) -> usize {
 
 impl<T: Ordinal> Columns<T> {
     /// Room for `cells` cells.
-    pub(super) fn new(cells: usize, starts: Starts) -> Result<Self, Fault> {
+    pub(super) fn new(cells: usize, starts: Starts) -> Result<Self, ErrorKind> {
         let bytes = starts.of(cells).saturating_mul(size_of::<T::Key>());
         let (memory, element) = (Buffer::zeroed(bytes)?, std::marker::PhantomData);
         Ok(Self { memory, starts, lens: vec![0; cells], element })

@@ -11,9 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use super::key::{Key, Ordinal, Rank, between};
 use super::region::Region;
 use super::walk::{Scratch, Sink, Walk};
+use crate::error::ErrorKind;
 use crate::exec::fold::Rows;
 use crate::exec::reach::chunks_of;
-use crate::fault::Fault;
 
 /// Bytes of decoded chunks that are counted together before their counts are added to those of the others.
 const SEGMENT: u64 = 8 << 20;
@@ -45,7 +45,7 @@ pub(super) fn count<T: Ordinal>(
     pads: Option<&Pads<T::Key>>,
     q: f64,
     room: usize,
-) -> Result<Counted, Fault> {
+) -> Result<Counted, ErrorKind> {
     let digit = T::Key::BITS.min(16);
     let passes = Passes { walk, region, pads, segments: segments(walk, region), digit };
     let cells = region.len();
@@ -193,7 +193,7 @@ struct Passes<'p, 'a, T: Ordinal> {
 
 impl<T: Ordinal> Passes<'_, '_, T> {
     /// Counts the digits of a level: one table for each prefix.
-    fn tally(&self, level: &Level) -> Result<Vec<u64>, Fault> {
+    fn tally(&self, level: &Level) -> Result<Vec<u64>, ErrorKind> {
         let tables: usize = level.slots.iter().map(|slot| slot.count).sum();
         let size = 1usize << self.digit;
         let totals = Mutex::new(vec![0u64; tables * size]);
@@ -230,7 +230,12 @@ impl<T: Ordinal> Passes<'_, '_, T> {
     }
 
     /// Collects the wanted buckets and ends all searches, if they fit in `room` bytes.
-    fn collected(&self, searches: &mut [Option<Search>], level: &Level, room: usize) -> Result<bool, Fault> {
+    fn collected(
+        &self,
+        searches: &mut [Option<Search>],
+        level: &Level,
+        room: usize,
+    ) -> Result<bool, ErrorKind> {
         let wanted = |search: &Search| match search.targets {
             [low, _] if search.is_together() => vec![low.count],
             [low, high] => vec![low.count, high.count],

@@ -6,12 +6,12 @@
 use tercet_core::tensor::AxisSlice;
 
 use super::region::{Lane, Piece, Region, counts_of};
+use crate::error::ErrorKind;
 use crate::exec::drive::as_values;
 use crate::exec::fold::Rows;
 use crate::exec::job::Job;
 use crate::exec::number::Number;
 use crate::exec::predicate::Predicate;
-use crate::fault::Fault;
 use crate::query::resolved::Positions;
 use crate::read::dense_strides;
 
@@ -44,7 +44,7 @@ impl<'a, T: Number> Walk<'a, T> {
         number: usize,
         sink: &mut S,
         scratch: &mut Scratch<T>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorKind> {
         let plan = self.job.plan;
         let tile = &plan.chunks[number].tile[..plan.grid.rank()];
         let strides = dense_strides(&plan.grid.tile_shape(tile), 1);

@@ -6,12 +6,12 @@ use pulp::Arch;
 use tercet_core::{Selection, Tensor, with_element};
 
 use super::{Spilled, blank_value, is_masked};
+use crate::error::ErrorKind;
 use crate::exec::canvas::{Canvas, CellNumbers, Numbers, Plane};
 use crate::exec::job::Job;
 use crate::exec::number::Number;
 use crate::exec::target::Outputs;
 use crate::export::{BLOCK_BYTES, Export};
-use crate::fault::Fault;
 use crate::query::resolved::Role;
 
 /// The least a block may be cut to, whatever the budget is.
@@ -22,7 +22,7 @@ pub(crate) fn spill(
     job: &Job<'_>,
     path: &str,
     outputs: &Outputs,
-) -> Result<(Spilled, Option<Tensor>), Fault> {
+) -> Result<(Spilled, Option<Tensor>), ErrorKind> {
     let output = outputs.open(outputs.spot(std::path::Path::new(path))?)?;
     let numbers = Numbers { shift: vec![0.0], divisor: Vec::new() };
     let roles = vec![Role::Reduced; job.plan.grid.rank()];
@@ -55,7 +55,7 @@ fn copy<T: Number>(_: Arch, (from, to): (&[T], &mut [T]), plane: Plane, _: CellN
 }
 
 /// Cuts the selection into blocks that leave room for others in the budget.
-pub(crate) fn plan<'a>(job: &Job<'a>, canvas: &Canvas<'_>) -> Result<Export<'a>, Fault> {
+pub(crate) fn plan<'a>(job: &Job<'a>, canvas: &Canvas<'_>) -> Result<Export<'a>, ErrorKind> {
     let block = (job.budget / 4).clamp(LEAST_BLOCK, BLOCK_BYTES);
     job.dataset.plan_export(&job.plan.selection, block, canvas.can_split())
 }
@@ -73,7 +73,7 @@ impl<W: Write + Seek> Placed<W> {
         Self { out, at: 0 }
     }
 
-    pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), ErrorKind> {
         if self.at != at {
             self.out.seek(SeekFrom::Start(at)).map_err(crate::writer::write_fault)?;
         }
@@ -95,11 +95,11 @@ pub(crate) struct Head {
 
 impl Head {
     /// Room for the first `most` cells.
-    pub(crate) fn new(job: &Job<'_>, most: u64) -> Result<Self, Fault> {
+    pub(crate) fn new(job: &Job<'_>, most: u64) -> Result<Self, ErrorKind> {
         let most = most.min(job.plan.element_count());
         let dtype = job.plan.grid.dtype();
         let bytes = most.saturating_mul(dtype.size() as u64);
-        tercet_core::limits::within("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
+        tercet_core::limits::check_limit("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
         let cells = (most > 0).then(|| Tensor::zeros(dtype, [most].into())).transpose()?;
         Ok(Self { cells })
     }

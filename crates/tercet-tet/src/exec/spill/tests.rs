@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::{Class, Diagnose as _};
 
 use super::*;
@@ -31,7 +31,7 @@ fn plain_spills_hold_the_selection_of_every_type() {
         for text in [":", "::2,1:9:3", "5,9"] {
             let resolved = resolved(&dataset.select(text).unwrap(), &[], Method::Center);
             let plan = plan(&dataset, &resolved.selection);
-            let job = job(dataset, &plan, &resolved, 1, &Silent);
+            let job = job(dataset, &plan, &resolved, 1, &NoProgress);
             let outputs = Outputs::new(Some(&path), &[], 3).unwrap();
             let (spilled, head) = spill(&job, "out.bin", &outputs).unwrap();
             let expected = dataset.read(&resolved.selection).unwrap();
@@ -57,14 +57,14 @@ fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
     resolved.positions = Some(Positions { axis: 1, counts: [true, true, false, true, true].into() });
     let outputs = Outputs::new(Some(&path), &[], 4).unwrap();
     let plan = plan(&dataset, &resolved.selection);
-    let error = spill(&job(dataset, &plan, &resolved, 1 << 20, &Silent), "out", &outputs).unwrap_err();
+    let error = spill(&job(dataset, &plan, &resolved, 1 << 20, &NoProgress), "out", &outputs).unwrap_err();
     assert_eq!(error.class(), Class::Request);
-    assert!(matches!(error, Fault::NoFill { .. }), "{error}");
+    assert!(matches!(error, ErrorKind::NoFill { .. }), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left");
 
     resolved.fill = Some(Scalar::Whole(-9));
     let expected = [-9, -9, -9, 4, 5, 13, 14, -9, 16, 17];
-    let job = job(dataset, &plan, &resolved, 1 << 20, &Silent);
+    let job = job(dataset, &plan, &resolved, 1 << 20, &NoProgress);
     let (spilled, head) = spill(&job, "out", &outputs).unwrap();
     let bytes = fs::read(spilled.path.unwrap()).unwrap();
     assert_eq!(cells::<i32>(&bytes), expected);
@@ -88,7 +88,7 @@ fn floats_are_blanked_with_nan() {
     let plan = plan(&dataset, &resolved.selection);
     resolved.filter = Some(Filter { gt: Some(Scalar::Whole(4)), ..Filter::default() });
     let mut dense = dataset.read(&resolved.selection).unwrap();
-    blank(&job(dataset, &plan, &resolved, 1, &Silent), &resolved.selection, dense.bytes_mut()).unwrap();
+    blank(&job(dataset, &plan, &resolved, 1, &NoProgress), &resolved.selection, dense.bytes_mut()).unwrap();
     let cells = dense.to_vec::<f32>().unwrap();
     assert!(cells[0].is_nan() && cells[3].is_nan());
     assert_eq!(cells[1..3], [5.0, f32::INFINITY]);
@@ -106,7 +106,7 @@ fn chunks_that_the_plan_leaves_out_are_blank() {
     resolved.filter = Some(Filter { gt: Some(Scalar::Whole(9)), ..Filter::default() });
     let mut plan = plan(&dataset, &resolved.selection);
     plan.chunks.drain(..2);
-    let job = job(dataset, &plan, &resolved, 1 << 20, &Silent);
+    let job = job(dataset, &plan, &resolved, 1 << 20, &NoProgress);
     let outputs = Outputs::new(Some(&path), &[], 0).unwrap();
     let (spilled, _) = spill(&job, "out", &outputs).unwrap();
     let cells = cells::<f64>(&fs::read(spilled.path.unwrap()).unwrap());

@@ -1,6 +1,6 @@
 //! A platform without files.
 
-use crate::fault::Fault;
+use crate::error::ErrorKind;
 
 /// What writers of results need to know.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ impl Outputs {
         _file: Option<&std::path::Path>,
         _allowed: &[std::path::PathBuf],
         preview: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         Ok(Self { preview })
     }
 }

@@ -51,11 +51,11 @@ impl Place {
     }
 }
 
-fn write(outputs: &Outputs, path: &Path) -> Result<PathBuf, Fault> {
+fn write(outputs: &Outputs, path: &Path) -> Result<PathBuf, ErrorKind> {
     let output = outputs.open(outputs.spot(path)?)?;
-    let mut staged = output.stage()?;
-    staged.write_all(b"result").map_err(crate::writer::write_fault)?;
-    let path = staged.publish()?;
+    let mut atomic_file = output.stage()?;
+    atomic_file.write_all(b"result").map_err(crate::writer::write_fault)?;
+    let path = atomic_file.publish()?;
     output.keep();
     Ok(path)
 }
@@ -83,14 +83,14 @@ fn what_lies_outside_is_refused_and_nothing_is_made() {
     for path in ["../outside/x.bin", "../x.bin", "no/such/../../../outside/x", absolute.to_str().unwrap()] {
         let error = write(&outputs, Path::new(path)).unwrap_err();
         assert!(
-            matches!(error, Fault::Target { why: TargetWhy::Outside | TargetWhy::Dots, .. }),
+            matches!(error, ErrorKind::Target { reason: TargetError::Outside | TargetError::Dots, .. }),
             "{path}: {error}"
         );
         assert_eq!(error.class(), Class::Request);
     }
     for path in ["", "new/", "new/.", "..", "."] {
         let error = write(&outputs, Path::new(path)).unwrap_err();
-        assert!(matches!(error, Fault::Target { why: TargetWhy::NoName, .. }), "{path}: {error}");
+        assert!(matches!(error, ErrorKind::Target { reason: TargetError::NoName, .. }), "{path}: {error}");
     }
     assert_eq!(place.listing(), before);
     let allowed = place.outputs(std::slice::from_ref(&place.outside));
@@ -103,7 +103,10 @@ fn a_folder_is_no_file() {
     let place = Place::new();
     fs::create_dir(place.data.join("sub")).unwrap();
     let error = write(&place.outputs(&[]), Path::new("sub")).unwrap_err();
-    assert!(matches!(error, Fault::Target { why: TargetWhy::NotAFile(Kind::Folder), .. }), "{error}");
+    assert!(
+        matches!(error, ErrorKind::Target { reason: TargetError::NotAFile(Kind::Folder), .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -114,12 +117,12 @@ fn the_source_is_refused_by_all_its_names() {
     let absolute = place.data.join("a.tet");
     for path in ["a.tet", "./a.tet", "../data/a.tet", "twin.tet", absolute.to_str().unwrap()] {
         let error = write(&outputs, Path::new(path)).unwrap_err();
-        assert!(matches!(error, Fault::Target { why: TargetWhy::Source, .. }), "{path}: {error}");
+        assert!(matches!(error, ErrorKind::Target { reason: TargetError::Source, .. }), "{path}: {error}");
     }
     // One that becomes a name of the source after the check.
     let spot = outputs.spot(Path::new("later.tet")).unwrap();
     fs::hard_link(place.data.join("a.tet"), place.data.join("later.tet")).unwrap();
-    assert!(matches!(outputs.open(spot), Err(Fault::Target { why: TargetWhy::Source, .. })));
+    assert!(matches!(outputs.open(spot), Err(ErrorKind::Target { reason: TargetError::Source, .. })));
     assert_eq!(fs::read(place.data.join("a.tet")).unwrap(), b"source");
 }
 
@@ -133,9 +136,9 @@ fn files_without_a_name_go_to_the_cache() {
     drop(output);
     assert!(!place.base.join("cache").exists(), "a place that was not used leaves nothing");
     let output = outputs.automatic().unwrap();
-    let mut staged = output.stage().unwrap();
-    staged.write_all(b"kept").unwrap();
-    let first = staged.publish().unwrap();
+    let mut atomic_file = output.stage().unwrap();
+    atomic_file.write_all(b"kept").unwrap();
+    let first = atomic_file.publish().unwrap();
     output.keep();
     assert_ne!(first, path, "names differ");
     assert_eq!(fs::read(first).unwrap(), b"kept");
@@ -146,7 +149,7 @@ fn files_without_a_name_go_to_the_cache() {
     assert_eq!(fs::read_dir(place.base.join("cache/tetration")).unwrap().count(), 1);
 
     let nowhere = Outputs { cache: Vec::new(), ..outputs };
-    assert!(matches!(nowhere.automatic(), Err(Fault::Target { why: TargetWhy::NoCache, .. })));
+    assert!(matches!(nowhere.automatic(), Err(ErrorKind::Target { reason: TargetError::NoCache, .. })));
     nowhere.temporary().unwrap().0.write_all(b"elsewhere").unwrap();
 }
 
@@ -157,7 +160,7 @@ fn a_cache_that_cannot_be_had_is_named() {
     let cache = place.outside.join("precious");
     let outputs = Outputs { cache: vec![cache.clone()], ..place.outputs(&[]) };
     match outputs.automatic() {
-        Err(Fault::Target { path, why: TargetWhy::Io(_) }) => {
+        Err(ErrorKind::Target { path, reason: TargetError::Io(_) }) => {
             assert!(path.starts_with(cache.to_str().unwrap()), "{path}");
         }
         other => panic!("{other:?}"),
@@ -170,10 +173,10 @@ fn a_failure_leaves_no_folder() {
     let outputs = place.outputs(&[]);
     let before = place.listing();
     let output = outputs.open(outputs.spot(Path::new("new/deeper/x.bin")).unwrap()).unwrap();
-    let mut staged = output.stage().unwrap();
-    staged.write_all(b"half").unwrap();
+    let mut atomic_file = output.stage().unwrap();
+    atomic_file.write_all(b"half").unwrap();
     assert_ne!(place.listing(), before);
-    drop(staged);
+    drop(atomic_file);
     drop(output);
     assert_eq!(place.listing(), before);
 }
@@ -183,7 +186,7 @@ fn bytes_in_memory_have_no_folder() {
     let place = Place::new();
     let outputs = Outputs::new(None, std::slice::from_ref(&place.outside), 0).unwrap();
     let error = write(&outputs, Path::new("x.bin")).unwrap_err();
-    assert!(matches!(error, Fault::Target { why: TargetWhy::NoBase, .. }), "{error}");
+    assert!(matches!(error, ErrorKind::Target { reason: TargetError::NoBase, .. }), "{error}");
     write(&outputs, &place.outside.join("x.bin")).unwrap();
 }
 
@@ -211,7 +214,7 @@ mod links {
         for path in ["out/x.bin", "out/precious", "out/new/x.bin", "file", "dangling", "dangling/x", "inside"]
         {
             let error = write(&outputs, Path::new(path)).unwrap_err();
-            assert!(matches!(error, Fault::Target { .. }), "{path}: {error}");
+            assert!(matches!(error, ErrorKind::Target { .. }), "{path}: {error}");
         }
         assert_eq!(place.listing(), before);
         assert_eq!(fs::read(place.outside.join("precious")).unwrap(), b"precious");
@@ -262,16 +265,16 @@ mod links {
         symlink(&place.outside, place.data.join("sub")).unwrap();
         fs::create_dir(place.outside.join("deep")).unwrap();
         let output = outputs.open(spot).unwrap();
-        let mut staged = output.stage().unwrap();
-        staged.write_all(b"result").unwrap();
-        staged.publish().unwrap();
+        let mut atomic_file = output.stage().unwrap();
+        atomic_file.write_all(b"result").unwrap();
+        atomic_file.publish().unwrap();
         output.keep();
         assert_eq!(fs::read_dir(place.outside.join("deep")).unwrap().count(), 0);
         assert_eq!(fs::read(place.data.join("moved/deep/x.bin")).unwrap(), b"result");
         // A folder that was to be made, but where a link was put.
         let spot = outputs.spot(Path::new("new/x.bin")).unwrap();
         symlink(&place.outside, place.data.join("new")).unwrap();
-        assert!(matches!(outputs.open(spot), Err(Fault::Target { why: TargetWhy::Io(_), .. })));
+        assert!(matches!(outputs.open(spot), Err(ErrorKind::Target { reason: TargetError::Io(_), .. })));
         // A link put in the place of the file after the check.
         let spot = outputs.spot(Path::new("late.bin")).unwrap();
         let output = outputs.open(spot).unwrap();
@@ -285,10 +288,10 @@ mod links {
         let place = Place::new();
         let outputs = place.outputs(&[]);
         let output = outputs.open(outputs.spot(Path::new("x.bin")).unwrap()).unwrap();
-        let mut staged = output.stage().unwrap();
-        staged.write_all(b"result").unwrap();
+        let mut atomic_file = output.stage().unwrap();
+        atomic_file.write_all(b"result").unwrap();
         symlink(place.outside.join("precious"), place.data.join("x.bin")).unwrap();
-        assert!(staged.publish().is_err());
+        assert!(atomic_file.publish().is_err());
         assert_eq!(fs::read(place.outside.join("precious")).unwrap(), b"precious");
         assert_eq!(fs::read_dir(&place.data).unwrap().count(), 2, "no temporary file is left");
     }
@@ -300,6 +303,6 @@ mod links {
         let allowed = std::slice::from_ref(&place.data);
         let outputs = Outputs::new(Some(&place.outside.join("link.tet")), allowed, 0).unwrap();
         let error = write(&outputs, &place.data.join("a.tet")).unwrap_err();
-        assert!(matches!(error, Fault::Target { why: TargetWhy::Source, .. }), "{error}");
+        assert!(matches!(error, ErrorKind::Target { reason: TargetError::Source, .. }), "{error}");
     }
 }

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use tercet_core::Tensor;
-use tercet_core::publish::Staged;
+use tercet_core::publish::AtomicFile;
 
 use super::{Made, sidecar};
+use crate::error::{Error, ErrorKind, TargetError};
 use crate::exec::canvas::Canvas;
 use crate::exec::job::Job;
 use crate::exec::spill::{Head, Placed, Spilled, plan};
 use crate::exec::target::{Output, Outputs};
 use crate::export::Fill;
-use crate::fault::{Error, Fault, TargetWhy};
 use crate::layout::{DatasetId, WriterOptions};
 use crate::query::Target;
 use crate::query::operation::Method;
@@ -23,8 +23,8 @@ pub(super) enum Goal {
     /// Gone when the answer is told. It has no name, but a folder.
     Temporary(std::fs::File, PathBuf),
     // The file first: when both are dropped, the folders made for it must be empty.
-    Raw(Box<Staged>, Output),
-    Sidecar(Box<Writer<Staged>>, DatasetId, Output),
+    Raw(Box<AtomicFile>, Output),
+    Sidecar(Box<Writer<AtomicFile>>, DatasetId, Output),
 }
 
 impl Goal {
@@ -35,7 +35,7 @@ impl Goal {
         method: Method,
         outputs: &Outputs,
         target: Target,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ErrorKind> {
         let write = job.resolved.write.as_ref();
         let path = write.and_then(|write| write.path.as_deref());
         match target {
@@ -47,10 +47,10 @@ impl Goal {
                     None => sidecar::path(outputs, method, timestamp)?,
                 };
                 let output = outputs.open(outputs.spot(&path)?)?;
-                let staged = output.stage()?;
+                let atomic_file = output.stage()?;
                 let name = output.path();
-                let writer = layout.write_to(&name.to_string_lossy(), staged, WriterOptions::new());
-                Ok(Self::Sidecar(Box::new(writer.map_err(Error::into_fault)?), id, output))
+                let writer = layout.write_to(&name.to_string_lossy(), atomic_file, WriterOptions::new());
+                Ok(Self::Sidecar(Box::new(writer.map_err(Error::into_kind)?), id, output))
             }
             Target::Spill => {
                 let output = match path {
@@ -73,17 +73,18 @@ impl Goal {
         canvas: &Canvas<'_>,
         preview: u64,
         fill: &Fill<'_>,
-    ) -> Result<Made, Fault> {
+    ) -> Result<Made, ErrorKind> {
         let export = plan(job, canvas)?;
         let bytes = export.bytes();
         let mut head = Head::new(job, preview)?;
         let (path, strategy) = match self {
             Self::Temporary(file, folder) => {
                 // Nobody knows of this file: what fills up is the disk of its folder.
-                let named = |fault: Fault| match fault {
-                    Fault::Write(error) => {
-                        Fault::Target { path: folder.to_string_lossy().into(), why: TargetWhy::Io(error) }
-                    }
+                let named = |fault: ErrorKind| match fault {
+                    ErrorKind::Write(error) => ErrorKind::Target {
+                        path: folder.to_string_lossy().into(),
+                        reason: TargetError::Io(error),
+                    },
                     other => other,
                 };
                 let mut placed = Placed::new(std::io::BufWriter::with_capacity(1 << 18, file));
@@ -94,8 +95,8 @@ impl Goal {
                 placed.into_inner().into_inner().map_err(|error| named(error.into_error().into()))?;
                 (None, "transform_spill")
             }
-            Self::Raw(staged, output) => {
-                let mut placed = Placed::new(*staged);
+            Self::Raw(atomic_file, output) => {
+                let mut placed = Placed::new(*atomic_file);
                 export.each_run(fill, |at, run| {
                     head.look(at, run);
                     placed.put(at, run)
@@ -111,7 +112,7 @@ impl Goal {
                     writer.put_dense(&mut dense, at, run)
                 })?;
                 writer.end_dense(&dense)?;
-                let path = writer.seal().map_err(Error::into_fault)?;
+                let path = writer.seal().map_err(Error::into_kind)?;
                 output.keep();
                 (Some(path), "transform_sidecar")
             }

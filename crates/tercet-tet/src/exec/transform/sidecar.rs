@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::bounds;
+use crate::error::{ErrorKind, TargetError};
 use crate::exec::job::Job;
 use crate::exec::target::Outputs;
-use crate::fault::{Fault, TargetWhy};
 use crate::grid::Grid;
 use crate::layout::{DatasetId, Layout, LayoutError, WriterOptions};
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata, unix_seconds};
@@ -15,7 +15,7 @@ use crate::query::operation::Method;
 /// The path of a sidecar that the query does not name: beside the source, `{stem}.{method}[.{time}].tet`.
 ///
 /// A name with the time is a new one: what another query wrote in the same second stays, and a number is added.
-pub(super) fn path(outputs: &Outputs, method: Method, timestamp: bool) -> Result<PathBuf, Fault> {
+pub(super) fn path(outputs: &Outputs, method: Method, timestamp: bool) -> Result<PathBuf, ErrorKind> {
     if !timestamp {
         return named(outputs, method, "");
     }
@@ -30,8 +30,8 @@ pub(super) fn path(outputs: &Outputs, method: Method, timestamp: bool) -> Result
     Ok(path)
 }
 
-fn named(outputs: &Outputs, method: Method, time: &str) -> Result<PathBuf, Fault> {
-    let no_base = || Fault::Target { path: "sidecar".into(), why: TargetWhy::NoBase };
+fn named(outputs: &Outputs, method: Method, time: &str) -> Result<PathBuf, ErrorKind> {
+    let no_base = || ErrorKind::Target { path: "sidecar".into(), reason: TargetError::NoBase };
     let stem = outputs.file().and_then(|file| file.file_stem()).ok_or_else(no_base)?;
     let mut name = OsString::from(stem);
     name.push(format!(".{}{time}.tet", method.name()));
@@ -39,7 +39,11 @@ fn named(outputs: &Outputs, method: Method, time: &str) -> Result<PathBuf, Fault
 }
 
 /// What the sidecar will hold, checked.
-pub(super) fn layout(job: &Job<'_>, method: Method, axes: &[usize]) -> Result<(Layout, DatasetId), Fault> {
+pub(super) fn layout(
+    job: &Job<'_>,
+    method: Method,
+    axes: &[usize],
+) -> Result<(Layout, DatasetId), ErrorKind> {
     let source = job.dataset.name();
     let name = format!("{source}-{}", method.name());
     let shape = job.plan.selection.shape();
@@ -48,7 +52,7 @@ pub(super) fn layout(job: &Job<'_>, method: Method, axes: &[usize]) -> Result<(L
     // One chunk, unless readers would refuse one that large.
     let most = job.dataset.file.options.limits.chunk_bytes;
     let whole = Grid::new(dtype, &shape, &shape)
-        .map_err(|why| LayoutError::Dataset { dataset: name.clone(), why })?;
+        .map_err(|reason| LayoutError::Dataset { dataset: name.clone(), reason })?;
     let id = layout.dataset(&name, dtype, &shape, whole.rows_within(most))?;
     let mut metadata = Metadata::default();
     metadata.datasets.insert(name.clone(), info(job));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tercet_core::Progress;
-use tercet_core::progress::Silent;
+use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 
 use super::*;
@@ -43,9 +43,9 @@ struct Settings<'s> {
 }
 
 const SETTINGS: Settings<'static> =
-    Settings { budget: 1 << 30, parallel: true, preview: 0, file: None, progress: &Silent };
+    Settings { budget: 1 << 30, parallel: true, preview: 0, file: None, progress: &NoProgress };
 
-fn run(file: &File, resolved: &Resolved, settings: &Settings<'_>) -> Result<Transformed, Fault> {
+fn run(file: &File, resolved: &Resolved, settings: &Settings<'_>) -> Result<Transformed, ErrorKind> {
     let dataset = file.dataset("a").unwrap();
     let plan = testing::plan(&dataset, &resolved.selection);
     let mut job = testing::job(dataset, &plan, resolved, settings.budget, settings.progress);

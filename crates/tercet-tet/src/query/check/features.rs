@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::query::document::{BinAlign, Filter, MAX_AXES, Mode, Pad};
-use crate::query::error::{QueryError, QueryWhy};
+use crate::query::error::{QueryError, QueryErrorKind};
 use crate::query::flat::{At, Flat};
 use crate::query::operation::{Kind, Scalar};
 use crate::query::source::Source;
@@ -17,16 +17,16 @@ const BESIDE_ALIGN: [&str; 4] = ["dataset", "layout_version", "execution", "alig
 pub(super) fn check_align(dataset: &str, flat: &Flat, source: &Source) -> Result<(), QueryError> {
     let Some(align) = &flat.align else { return Ok(()) };
     if let Some(key) = source.keys().find(|key| !BESIDE_ALIGN.contains(key)) {
-        return Err(source.key_error(key, QueryWhy::invalid("cannot be used together with `align`")));
+        return Err(source.key_error(key, QueryErrorKind::invalid("cannot be used together with `align`")));
     }
     let with = &align.value.with;
     if with.trim().is_empty() {
-        let why = QueryWhy::invalid("is blank, but must name a dataset");
-        return Err(source.error(&align.member("with"), why));
+        let reason = QueryErrorKind::invalid("is blank, but must name a dataset");
+        return Err(source.error(&align.member("with"), reason));
     }
     if with == dataset {
-        let why = QueryWhy::invalid("must name another dataset than `dataset`");
-        return Err(source.error(&align.member("with"), why));
+        let reason = QueryErrorKind::invalid("must name another dataset than `dataset`");
+        return Err(source.error(&align.member("with"), reason));
     }
     check_axes(align.value.axes.len(), &align.member("axes"), source)
 }
@@ -37,7 +37,7 @@ fn check_axes(count: usize, way: &str, source: &Source) -> Result<(), QueryError
         return Ok(());
     }
     let detail = format!("lists {count} axes, but must list 1 to {MAX_AXES}");
-    Err(source.error(way, QueryWhy::Invalid { detail }))
+    Err(source.error(way, QueryErrorKind::Invalid { detail }))
 }
 
 pub(super) fn check_filters(flat: &Flat, source: &Source) -> Result<(), QueryError> {
@@ -50,19 +50,19 @@ pub(super) fn check_filters(flat: &Flat, source: &Source) -> Result<(), QueryErr
     let key = filter.or(flat.label_filter.as_ref().map(|filter| &filter.key));
     key.map_or(Ok(()), |key| {
         let detail = format!("cannot be used together with `{}`, which needs every cell", kind.key());
-        Err(source.key_error(key, QueryWhy::Invalid { detail }))
+        Err(source.key_error(key, QueryErrorKind::Invalid { detail }))
     })
 }
 
 fn check_filter(filter: &At<Filter>, source: &Source) -> Result<(), QueryError> {
     let Filter { eq, ne, lt, le, gt, ge, is_null, is_not_null } = filter.value;
     let refuse = |name: &str, detail: String| {
-        Err(source.key_error(&filter.member(name), QueryWhy::Invalid { detail }))
+        Err(source.key_error(&filter.member(name), QueryErrorKind::Invalid { detail }))
     };
     let comparisons = [("eq", eq), ("ne", ne), ("lt", lt), ("le", le), ("gt", gt), ("ge", ge)];
     let comparison = comparisons.into_iter().find(|(_, number)| number.is_some()).map(|(name, _)| name);
     if comparison.is_none() && is_null.is_none() && is_not_null.is_none() {
-        return Err(source.error(&filter.key, QueryWhy::invalid("is empty, but must have a condition")));
+        return Err(source.error(&filter.key, QueryErrorKind::invalid("is empty, but must have a condition")));
     }
     if gt.is_some() && ge.is_some() {
         return refuse("ge", "is a second lower bound beside `gt`".to_owned());
@@ -111,15 +111,15 @@ fn whole_to_float(whole: i128, float: f64) -> Ordering {
 /// The operation that groups and windows are for.
 fn reduction(flat: &Flat, key: &str, source: &Source) -> Result<Kind, QueryError> {
     let Some(operation) = &flat.operation else {
-        let why = QueryWhy::refused("needs an operation", "add one, for example `\"mean\": []`");
-        return Err(source.key_error(key, why));
+        let reason = QueryErrorKind::refused("needs an operation", "add one, for example `\"mean\": []`");
+        return Err(source.key_error(key, reason));
     };
     Ok(operation.value.kind)
 }
 
 fn not_with(kind: Kind, key: &str, source: &Source) -> Result<(), QueryError> {
     let detail = format!("cannot be used together with `{}`", kind.key());
-    Err(source.key_error(key, QueryWhy::Invalid { detail }))
+    Err(source.key_error(key, QueryErrorKind::Invalid { detail }))
 }
 
 pub(super) fn check_group_by(flat: &Flat, source: &Source) -> Result<(), QueryError> {
@@ -130,8 +130,8 @@ pub(super) fn check_group_by(flat: &Flat, source: &Source) -> Result<(), QueryEr
         return not_with(kind, &group_by.key, source);
     }
     if let Some(window) = &flat.window {
-        let why = QueryWhy::invalid("cannot be used together with `group_by`");
-        return Err(source.key_error(&window.key, why));
+        let reason = QueryErrorKind::invalid("cannot be used together with `group_by`");
+        return Err(source.key_error(&window.key, reason));
     }
     let way = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
     check_axes(group_by.value.axes.len(), &way, source)
@@ -146,7 +146,7 @@ pub(super) fn check_window(flat: &Flat, source: &Source) -> Result<(), QueryErro
     }
     let window = &at.value;
     let refuse =
-        |name: &str, detail: String| Err(source.error(&at.member(name), QueryWhy::Invalid { detail }));
+        |name: &str, detail: String| Err(source.error(&at.member(name), QueryErrorKind::Invalid { detail }));
     if !(1..=MAX_WINDOW).contains(&window.size) {
         return refuse("size", format!("is {}, but must be from 1 to {MAX_WINDOW}", window.size));
     }
@@ -154,8 +154,8 @@ pub(super) fn check_window(flat: &Flat, source: &Source) -> Result<(), QueryErro
         return refuse("step", "is 0, but must be at least 1".to_owned());
     }
     if window.step.is_some() && window.mode != Mode::Rolling {
-        let why = QueryWhy::invalid("is only for the mode `rolling`");
-        return Err(source.key_error(&at.member("step"), why));
+        let reason = QueryErrorKind::invalid("is only for the mode `rolling`");
+        return Err(source.key_error(&at.member("step"), reason));
     }
     if let Some(count) = window.min_count
         && !(1..=window.size).contains(&count)

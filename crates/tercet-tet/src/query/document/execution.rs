@@ -164,7 +164,7 @@ pub enum Gpus {
 }
 
 impl Device {
-    /// Why the CPU is used although something else was asked for.
+    /// Reason the CPU is used although something else was asked for.
     pub(crate) fn fallback_reason(self) -> Option<&'static str> {
         match self {
             Self::Cpu => None,

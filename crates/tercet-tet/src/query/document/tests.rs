@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::query::document::{Device, Document, Gpus, Specified, Step, plain_kind};
-use crate::query::error::{QueryError, QueryWhy};
+use crate::query::error::{QueryError, QueryErrorKind};
 use crate::query::operation::{Kind, Scalar};
 use crate::query::tree::Syntax;
 use crate::query::{Query, Target};
@@ -22,9 +22,9 @@ fn specified(members: &Value) -> Specified {
 }
 
 /// The way to the key of a refused member, and what is written at the place.
-fn refused(members: &Value) -> (String, QueryWhy) {
+fn refused(members: &Value) -> (String, QueryErrorKind) {
     let error = query(members).expect_err(&members.to_string());
-    (error.key().to_owned(), error.why().clone())
+    (error.key().to_owned(), error.reason().clone())
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn every_operation_is_a_key() {
         assert_eq!((found.key, found.kind.key()), (key, key));
         let with_parameters = ["null_count", "quantile", "histogram", "transform"].contains(&key);
         assert_eq!(plain_kind(key).is_none(), with_parameters, "{key}");
-        assert_eq!(refused(&json!({key: null})), (key.to_owned(), QueryWhy::Null));
+        assert_eq!(refused(&json!({key: null})), (key.to_owned(), QueryErrorKind::Null));
     }
 }
 
@@ -127,7 +127,7 @@ fn null_is_refused_but_in_three_places() {
         "align",
         "pipeline",
     ] {
-        assert_eq!(refused(&json!({key: null})), (key.to_owned(), QueryWhy::Null));
+        assert_eq!(refused(&json!({key: null})), (key.to_owned(), QueryErrorKind::Null));
     }
     for (members, key) in [
         (json!({"selection": [null]}), "selection[0]"),
@@ -156,7 +156,7 @@ fn null_is_refused_but_in_three_places() {
         (json!({"pipeline": [{"sum": null}]}), "pipeline[0].sum"),
         (json!({"pipeline": [{"select": null}]}), "pipeline[0].select"),
     ] {
-        assert_eq!(refused(&members), (key.to_owned(), QueryWhy::Null));
+        assert_eq!(refused(&members), (key.to_owned(), QueryErrorKind::Null));
     }
     for members in [
         json!({"selection": [{"start": null, "stop": null, "step": null, "start_label": null, "stop_label": null}]}),
@@ -194,14 +194,14 @@ fn unknown_keys_are_refused_everywhere() {
         (json!({"pipeline": [{"label_filter": {}}]}), "pipeline[0].label_filter", None),
         (json!({"pipeline": [{"execution": {}}]}), "pipeline[0].execution", None),
     ] {
-        let (found, why) = refused(&members);
+        let (found, reason) = refused(&members);
         assert_eq!(found, key, "{members}");
         let last = key.rsplit('.').next().unwrap();
-        match why {
-            QueryWhy::UnknownKey { key, nearest: near } if nearest.is_some() => {
+        match reason {
+            QueryErrorKind::UnknownKey { key, nearest: near } if nearest.is_some() => {
                 assert_eq!((key.as_str(), near.as_deref()), (last, nearest), "{members}");
             }
-            QueryWhy::UnknownKey { key, .. } => assert_eq!(key, last),
+            QueryErrorKind::UnknownKey { key, .. } => assert_eq!(key, last),
             other => panic!("{members}: {other:?}"),
         }
     }
@@ -260,8 +260,8 @@ fn numbers_are_whole_where_they_count() {
         (json!({"pipeline": {"sum": 0}}), "pipeline"),
         (json!({"transform": {"method": "l1"}, "write": 5}), "write"),
     ] {
-        let (found, why) = refused(&members);
-        assert_eq!(found, key, "{members}: {why}");
+        let (found, reason) = refused(&members);
+        assert_eq!(found, key, "{members}: {reason}");
     }
 }
 
@@ -309,8 +309,8 @@ fn words_are_chosen_from_a_list() {
         (json!({"sum": [], "group_by": {"by": "labels"}}), "group_by"),
         (json!({"align": {"with": "c"}}), "align"),
     ] {
-        let (found, why) = refused(&members);
-        assert!(found == key && matches!(why, QueryWhy::MissingKey { .. }), "{members}: {why}");
+        let (found, reason) = refused(&members);
+        assert!(found == key && matches!(reason, QueryErrorKind::MissingKey { .. }), "{members}: {reason}");
     }
 }
 

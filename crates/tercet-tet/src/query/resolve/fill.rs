@@ -2,7 +2,7 @@
 
 use crate::file::Dataset;
 use crate::query::document::parse_scalar;
-use crate::query::error::{QueryWhy, shown};
+use crate::query::error::{QueryErrorKind, shown};
 use crate::query::operation::Scalar;
 
 /// Attributes that tell the fill value; the first one that is there counts.
@@ -22,11 +22,11 @@ impl<'a> Fill<'a> {
     }
 
     /// The fill value, or why the attribute is none.
-    pub(super) fn value(&self) -> Result<Option<Scalar>, QueryWhy> {
+    pub(super) fn value(&self) -> Result<Option<Scalar>, QueryErrorKind> {
         let Some((name, text)) = self.0 else { return Ok(None) };
         parse_scalar(text).map(Some).ok_or_else(|| {
             let text = shown(text);
-            QueryWhy::invalid(format!(
+            QueryErrorKind::invalid(format!(
                 "the attribute `{name}` of the dataset is `{text}`, which is not a number"
             ))
         })

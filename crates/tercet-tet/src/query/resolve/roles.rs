@@ -13,7 +13,7 @@ use super::{axis_words, is_float, selected};
 use crate::file::Dataset;
 use crate::query::Query;
 use crate::query::document::{BinAlign, GroupBy, Mode, Pad, Window};
-use crate::query::error::{QueryError, QueryWhy};
+use crate::query::error::{QueryError, QueryErrorKind};
 use crate::query::flat::At;
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Groups, Operation, Padding, Role, Rolling};
@@ -35,8 +35,9 @@ impl Query {
         }
         let rank = dataset.shape().len();
         if listed.len() == rank {
-            let why = QueryWhy::refused("lists every axis of the dataset", "use `[]` to reduce all of them");
-            return Err(self.source.error(self.operation_key(), why));
+            let reason =
+                QueryErrorKind::refused("lists every axis of the dataset", "use `[]` to reduce all of them");
+            return Err(self.source.error(self.operation_key(), reason));
         }
         let reduced = |axis: usize| listed.is_empty() || listed.contains(&axis);
         let roles = (0..rank).map(|axis| if reduced(axis) { Role::Reduced } else { Role::Kept }).collect();
@@ -58,20 +59,20 @@ impl Query {
         let way = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
         let groups = self.resolve_axes(dataset, &group_by.value.axes, &way)?;
         if groups.len() == rank {
-            let why = QueryWhy::invalid("lists every axis, but must leave one for the operation");
-            return Err(self.source.error(&way, why));
+            let reason = QueryErrorKind::invalid("lists every axis, but must leave one for the operation");
+            return Err(self.source.error(&way, reason));
         }
         if let Some(number) = listed.iter().position(|axis| groups.contains(axis)) {
             let detail = format!("{} is in `group_by` as well", axis_words(dataset, listed[number]));
             let way = self.source.axis_way(self.operation_key(), number);
-            return Err(self.source.error(&way, QueryWhy::Invalid { detail }));
+            return Err(self.source.error(&way, QueryErrorKind::Invalid { detail }));
         }
         let others: Vec<usize> = (0..rank).filter(|axis| !groups.contains(axis)).collect();
         if !listed.is_empty() && listed.len() != others.len() {
             let detail = "must list every axis that is not in `group_by`";
             return Err(self
                 .source
-                .error(self.operation_key(), QueryWhy::refused(detail, "or none of them, `[]`")));
+                .error(self.operation_key(), QueryErrorKind::refused(detail, "or none of them, `[]`")));
         }
         let mut roles = vec![Role::Reduced; rank];
         for (number, &axis) in groups.iter().enumerate() {
@@ -96,14 +97,14 @@ impl Query {
         let axis = self.resolve_axis(dataset, &window.value.axis, &window.member("axis"))?;
         if !listed.is_empty() && !listed.contains(&axis) {
             let detail = format!("must list the axis of the window, {axis}");
-            let why = QueryWhy::refused(detail, "`[]` means that axis alone");
-            return Err(self.source.error(self.operation_key(), why));
+            let reason = QueryErrorKind::refused(detail, "`[]` means that axis alone");
+            return Err(self.source.error(self.operation_key(), reason));
         }
         let extent = selection.axes()[axis].count();
         let size = window.value.size;
         if size > extent {
             let detail = format!("is {size}, but only {extent} positions of axis {axis} are selected");
-            return Err(self.source.error(&window.member("size"), QueryWhy::Invalid { detail }));
+            return Err(self.source.error(&window.member("size"), QueryErrorKind::Invalid { detail }));
         }
         let value = self.pad_value(dataset, window, fill)?;
         let padding = Padding { value, min_count: window.value.min_count.unwrap_or(1) };
@@ -113,8 +114,8 @@ impl Query {
                 let most = (dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());
                 if extent > most {
                     let detail = format!("has {extent} positions, at most {most} can be cut into bins");
-                    let why = QueryWhy::refused(detail, "select some of them");
-                    return Err(self.source.error(&window.member("axis"), why));
+                    let reason = QueryErrorKind::refused(detail, "select some of them");
+                    return Err(self.source.error(&window.member("axis"), reason));
                 }
                 let align = window.value.align.unwrap_or_default();
                 Role::Grouped(bins(extent, size, align, padding))
@@ -142,14 +143,15 @@ impl Query {
                 None => Ok(Some(Scalar::Float(f64::NAN))),
                 Some(dtype) => {
                     let detail = format!("is `nan`, but cells of type `{dtype}` cannot be NaN");
-                    Err(self.source.error(&way, QueryWhy::Invalid { detail }))
+                    Err(self.source.error(&way, QueryErrorKind::Invalid { detail }))
                 }
             },
             Pad::Fill => {
-                let value = fill.value().map_err(|why| self.source.error(&way, why))?;
+                let value = fill.value().map_err(|reason| self.source.error(&way, reason))?;
                 value.map(Some).ok_or_else(|| {
-                    let why = QueryWhy::refused("is `fill`, but the dataset has no fill value", fill::HOW);
-                    self.source.error(&way, why)
+                    let reason =
+                        QueryErrorKind::refused("is `fill`, but the dataset has no fill value", fill::HOW);
+                    self.source.error(&way, reason)
                 })
             }
         }

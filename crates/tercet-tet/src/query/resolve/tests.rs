@@ -3,7 +3,7 @@ use std::io::Cursor;
 use serde_json::{Value, json};
 use tercet_core::{DType, Diagnose as _, Tensor};
 
-use crate::file::{File, OpenOptions};
+use crate::file::{File, ReadOptions};
 use crate::query::Query;
 use crate::query::error::QueryError;
 use crate::query::operation::{Kind, Scalar};
@@ -379,7 +379,7 @@ fn bins_are_no_larger_than_the_limit() {
     let bytes = writer.seal().unwrap();
     let source = std::sync::Arc::new(tercet_core::source::Memory::new("test", bytes));
     let limits = tercet_core::Limits::default().with_table_bytes(64 * 4);
-    let file = OpenOptions::new().with_limits(limits).open_source(source).unwrap();
+    let file = ReadOptions::new().with_limits(limits).open_source(source).unwrap();
     let query = |stop: u64| {
         let text = json!({"dataset": "a", "sum": [], "selection": [{"stop": stop}], "window": {"axis": 0, "size": 2, "mode": "bins"}});
         Query::parse(&text.to_string(), Syntax::Json).unwrap().resolve(&file.dataset("a").unwrap())

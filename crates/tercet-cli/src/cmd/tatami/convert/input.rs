@@ -197,8 +197,8 @@ impl Open {
                 }
                 if rows.is_cut() {
                     let (name, warning) = (escape::name(rows.table().name()), paint(WARN, "warning:"));
-                    let why = "the stream has no end mark: it may be cut, and rows may be missing";
-                    return Ok(Some(format!("{warning} {name}: {why}")));
+                    let reason = "the stream has no end mark: it may be cut, and rows may be missing";
+                    return Ok(Some(format!("{warning} {name}: {reason}")));
                 }
             }
             Kind::Tatami(batches) => {

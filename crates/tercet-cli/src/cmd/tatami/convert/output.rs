@@ -8,8 +8,8 @@ use std::sync::mpsc::Receiver;
 
 use tercet::arrow;
 use tercet::core::Sink as _;
-use tercet::core::publish::Staged;
-use tercet::tatami::{BatchError, Column, Error, Fault, Meaning, Writer, Written};
+use tercet::core::publish::AtomicFile;
+use tercet::tatami::{BatchError, Column, Error, ErrorKind, Meaning, Writer, Written};
 
 use super::format::Format;
 use super::input::Open;
@@ -18,7 +18,7 @@ use crate::address::Object;
 use crate::cmd::tatami::create::options::Layout;
 use crate::cmd::tatami::odd::warning;
 use crate::failure::Failure;
-use crate::output::{Output, Spool, send, staged};
+use crate::output::{Output, Spool, atomic_file, send};
 use crate::render::{RecordWriter, RowWriter, pieces};
 use crate::ui::Ui;
 
@@ -33,7 +33,7 @@ pub(super) struct Counts {
 
 /// Where the bytes go.
 enum Bytes {
-    Path(Box<Staged>),
+    Path(Box<AtomicFile>),
     Spool(Spool),
     /// Made in order, and handed over as they are made.
     Stdout(BufWriter<io::Stdout>),
@@ -42,14 +42,14 @@ enum Bytes {
 impl Write for Bytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Path(staged) => staged.write(bytes),
+            Self::Path(atomic_file) => atomic_file.write(bytes),
             Self::Spool(spool) => spool.write(bytes),
             Self::Stdout(out) => out.write(bytes),
         }
     }
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Path(staged) => staged.flush(),
+            Self::Path(atomic_file) => atomic_file.flush(),
             Self::Spool(spool) => spool.flush(),
             Self::Stdout(out) => out.flush(),
         }
@@ -81,7 +81,7 @@ pub(super) struct Target {
 }
 
 enum Kind {
-    Path(Box<Writer<Staged>>),
+    Path(Box<Writer<AtomicFile>>),
     Spool(Box<Writer<Spool>>),
     Arrow(Box<arrow::Sink<Counted>>),
     Jsonl(RowWriter, Counted),
@@ -129,7 +129,7 @@ impl Target {
             return Ok(Self { name, kind, end });
         }
         let out = match bytes {
-            Goal::Path(path) => Bytes::Path(Box::new(staged(&path, force)?)),
+            Goal::Path(path) => Bytes::Path(Box::new(atomic_file(&path, force)?)),
             Goal::Spool => Bytes::Spool(Spool::new()?),
             Goal::Stdout => Bytes::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())),
         };
@@ -219,7 +219,7 @@ impl Filled {
         let Counted { out: mut written, bytes } = counted;
         written.flush().map_err(|error| refused(&name, error))?;
         match written {
-            Bytes::Path(staged) => drop(staged.finish().map_err(|error| refused(&name, error))?),
+            Bytes::Path(atomic_file) => drop(atomic_file.finish().map_err(|error| refused(&name, error))?),
             Bytes::Spool(spool) => {
                 delivered(spool.finish().map_err(|error| refused(&name, error))?, end, out)?;
             }
@@ -247,8 +247,9 @@ fn refused(name: &Arc<str>, error: io::Error) -> Failure {
 }
 
 /// A fault of the writer, with what to do about it.
-fn explained(fault: Fault, name: &Arc<str>) -> Failure {
-    let is_unsorted = matches!(&fault, Fault::Batch(error) if matches!(**error, BatchError::Unsorted { .. }));
+fn explained(fault: ErrorKind, name: &Arc<str>) -> Failure {
+    let is_unsorted =
+        matches!(&fault, ErrorKind::Batch(error) if matches!(**error, BatchError::Unsorted { .. }));
     let failure = Failure::from(Error::new(Arc::clone(name), fault));
     if is_unsorted { failure.with_hint("sort the input first, or leave out `--sort-key`") } else { failure }
 }

@@ -23,7 +23,7 @@ pub(super) struct Batch {
     pub(super) lines: Vec<u64>,
 }
 
-/// Why a row is refused.
+/// Reason a row is refused.
 pub(super) enum Refused {
     Wrong(Wrong),
     Row(String),
@@ -35,8 +35,8 @@ impl From<Wrong> for Refused {
     }
 }
 
-pub(super) fn in_column(name: &str, why: &str) -> Refused {
-    Refused::Row(format!("column `{}`: {why}", escape::name(name)))
+pub(super) fn in_column(name: &str, reason: &str) -> Refused {
+    Refused::Row(format!("column `{}`: {reason}", escape::name(name)))
 }
 
 /// A failure of the consumer, or a row that is refused.
@@ -103,7 +103,7 @@ impl Rows {
             if std::mem::replace(&mut last[column], *row) == *row {
                 return Err(in_column(&key, "is there twice"));
             }
-            builders[column].push(token).map_err(|why| in_column(&key, &why))?;
+            builders[column].push(token).map_err(|reason| in_column(&key, &reason))?;
             expected = column + 1;
             found += 1;
             Ok(())
@@ -112,11 +112,11 @@ impl Rows {
             for (builder, last) in builders.iter_mut().zip(last) {
                 if *last != *row {
                     if !builder.is_nullable() {
-                        let why = "is missing, and the column is not nullable";
-                        return Err(in_column(builder.name(), why));
+                        let reason = "is missing, and the column is not nullable";
+                        return Err(in_column(builder.name(), reason));
                     }
                     let pushed = builder.push(Token::Null);
-                    pushed.map_err(|why| in_column(builder.name(), &why))?;
+                    pushed.map_err(|reason| in_column(builder.name(), &reason))?;
                 }
             }
         }
@@ -167,13 +167,13 @@ impl Rows {
             } else {
                 return Err(in_column(&header[index], "is empty, but the column is not nullable"));
             };
-            builder.push(token).map_err(|why| in_column(&header[index], &why))?;
+            builder.push(token).map_err(|reason| in_column(&header[index], &reason))?;
             self.last[*column] = self.row;
         }
         if places.len() < self.builders.len() {
             for (builder, last) in self.builders.iter_mut().zip(&self.last) {
                 if *last != self.row {
-                    builder.push(Token::Null).map_err(|why| in_column(builder.name(), &why))?;
+                    builder.push(Token::Null).map_err(|reason| in_column(builder.name(), &reason))?;
                 }
             }
         }

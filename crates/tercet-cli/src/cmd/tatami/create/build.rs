@@ -178,7 +178,7 @@ fn list(lists: &mut Lists, kind: Type, reading: Reading, token: Token<'_>) -> Re
         Token::List(elements) => elements,
         // A field of CSV holds a list as JSON does.
         Token::Loose(text) => {
-            json::list(text).map_err(|wrong| format!("{} is no list: {}", shown(&token), wrong.why))?
+            json::list(text).map_err(|wrong| format!("{} is no list: {}", shown(&token), wrong.reason))?
         }
         token => return Err(format!("{} is no list", shown(&token))),
     };

@@ -44,9 +44,9 @@ pub(super) enum State {
     Open,
 }
 
-/// Why a line is no CSV.
+/// Reason a line is no CSV.
 pub(super) const STRAY_QUOTE: &str = "a quote stands inside of a field that does not start with one";
-/// Why a line is no CSV.
+/// Reason a line is no CSV.
 pub(super) const AFTER_QUOTE: &str = "only a delimiter can follow a closing quote";
 
 impl Record {

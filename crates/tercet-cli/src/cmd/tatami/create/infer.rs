@@ -122,8 +122,9 @@ impl Inference {
         self.columns
             .iter()
             .map(|(name, seen)| {
-                let field =
-                    seen.field(name).map_err(|why| format!("column `{}`: {why}", escape::name(name)))?;
+                let field = seen
+                    .field(name)
+                    .map_err(|reason| format!("column `{}`: {reason}", escape::name(name)))?;
                 Ok(if seen.nulls || seen.rows < self.rows { field.with_nulls() } else { field })
             })
             .collect()
@@ -184,7 +185,10 @@ impl Seen {
         if self.list_at.is_some() {
             self.one_kind()?;
             let element = self.element.as_ref().map_or(Ok(Type::String), |element| element.scalar());
-            return Ok(Field::list(name, element.map_err(|why| format!("elements of the list: {why}"))?));
+            return Ok(Field::list(
+                name,
+                element.map_err(|reason| format!("elements of the list: {reason}"))?,
+            ));
         }
         Ok(Field::new(name, self.scalar()?))
     }

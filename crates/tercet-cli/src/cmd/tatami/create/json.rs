@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use super::token::Token;
 
-/// Why a line is not such an object, and the byte where that shows.
+/// Reason a line is not such an object, and the byte where that shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) at: usize,
-    pub(super) why: &'static str,
+    pub(super) reason: &'static str,
 }
 
 /// Hands over every key of an object with its value. What stands at keys that are not wanted may be nested.
@@ -81,8 +81,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn wrong(&self, why: &'static str) -> Wrong {
-        Wrong { at: self.at, why }
+    fn wrong(&self, reason: &'static str) -> Wrong {
+        Wrong { at: self.at, reason }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -391,7 +391,7 @@ mod tests {
                 match ours(&changed) {
                     Ok(value) => assert_eq!(Some(value), theirs, "{changed}"),
                     Err(wrong) => {
-                        let nested = wrong.why.contains("cannot be stored");
+                        let nested = wrong.reason.contains("cannot be stored");
                         assert!(nested || theirs.is_none(), "{changed}: {wrong:?}");
                     }
                 }

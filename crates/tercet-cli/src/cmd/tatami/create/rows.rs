@@ -105,8 +105,8 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
         let failure = Failure::new(class, format!("{}: no row says what the columns are", lines.name()));
         return Err(failure.with_hint("tell them: `--schema name:type,…`"));
     }
-    inference.fields().map_err(|why| {
-        let failure = Failure::new(class, format!("{}: {why}", lines.name()));
+    inference.fields().map_err(|reason| {
+        let failure = Failure::new(class, format!("{}: {reason}", lines.name()));
         failure.with_hint("tell the columns: `--schema name:type,…`")
     })
 }
@@ -168,10 +168,10 @@ pub(super) fn read(
 impl Stopped {
     fn told(self, lines: &Lines, line: u64) -> Failure {
         match self {
-            Self::Refused(Refused::Wrong(Wrong { at, why })) => {
-                lines.refused(Class::Malformed, line, &format!("{why} (byte {})", at + 1))
+            Self::Refused(Refused::Wrong(Wrong { at, reason })) => {
+                lines.refused(Class::Malformed, line, &format!("{reason} (byte {})", at + 1))
             }
-            Self::Refused(Refused::Row(why)) => lines.refused(Class::Request, line, &why),
+            Self::Refused(Refused::Row(reason)) => lines.refused(Class::Request, line, &reason),
             Self::Failed(failure) => failure,
         }
     }
@@ -192,7 +192,7 @@ fn each_line(
             Ok(text) => each(text, number),
             Err(_) => {
                 let at = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), str::len);
-                Err(Refused::Wrong(Wrong { at, why: "text is not valid UTF-8" }).into())
+                Err(Refused::Wrong(Wrong { at, reason: "text is not valid UTF-8" }).into())
             }
         };
         result.map_err(|stopped| stopped.told(lines, number))?;
@@ -233,15 +233,15 @@ fn each_record(
             start = number;
         }
         let added = record.add(line, state, *delimiter);
-        state = added.map_err(|why| lines.refused(Class::Malformed, number, why))?;
+        state = added.map_err(|reason| lines.refused(Class::Malformed, number, reason))?;
         if state == State::Open {
             continue;
         }
         if is_first && !record.has_bare(b'\r') {
             is_first = false;
         } else if is_first {
-            let why = "the lines end with CR alone: they have to end with LF or CR LF";
-            return Err(lines.refused(Class::Malformed, start, why));
+            let reason = "the lines end with CR alone: they have to end with LF or CR LF";
+            return Err(lines.refused(Class::Malformed, start, reason));
         }
         let is_blank = record.len() == 1 && record.get(0).is_some_and(|field| field == (&[], false));
         match &header {
@@ -258,8 +258,8 @@ fn each_record(
                 let plural = |count: usize| if count == 1 { "" } else { "s" };
                 let (fields, columns) = (record.len(), header.len());
                 let (one, other) = (plural(fields), plural(columns));
-                let why = format!("has {fields} field{one}, but there are {columns} column{other}");
-                return Err(lines.refused(Class::Malformed, start, &why));
+                let reason = format!("has {fields} field{one}, but there are {columns} column{other}");
+                return Err(lines.refused(Class::Malformed, start, &reason));
             }
             Some(header) => {
                 let part = Part::Row(header, &record);

@@ -53,16 +53,16 @@ impl FromStr for Declared {
 
 /// A column, and what is to be noted of it.
 fn field(text: &str) -> Result<(Field, Option<String>), String> {
-    let wrong = |why: &str| format!("`{}`: {why}", escape::name(text));
+    let wrong = |reason: &str| format!("`{}`: {reason}", escape::name(text));
     let mut words = names::split(text, ':', true).into_iter();
     let name = names::name(words.next().unwrap_or_default())?;
     if name.is_empty() {
         return Err(wrong("a column has a name"));
     }
-    let (kind, mut note) = kind(words.next()).map_err(|why| wrong(&why))?;
+    let (kind, mut note) = kind(words.next()).map_err(|reason| wrong(&reason))?;
     let mut field = match kind {
         Type::List => {
-            let (element, noted) = self::kind(words.next()).map_err(|why| wrong(&why))?;
+            let (element, noted) = self::kind(words.next()).map_err(|reason| wrong(&reason))?;
             if matches!(element, Type::List | Type::BlobRef) {
                 return Err(wrong("a list cannot hold lists or blobs"));
             }

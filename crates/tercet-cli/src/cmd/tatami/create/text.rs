@@ -92,8 +92,8 @@ impl Lines {
     }
 
     /// An error about the line at hand.
-    pub(super) fn refused(&self, class: Class, line: u64, why: &str) -> Failure {
-        Failure::new(class, format!("{}: line {line}: {why}", self.name))
+    pub(super) fn refused(&self, class: Class, line: u64, reason: &str) -> Failure {
+        Failure::new(class, format!("{}: line {line}: {reason}", self.name))
     }
 }
 

@@ -62,8 +62,8 @@ pub(super) fn read(
         if len == 0 {
             break;
         }
-        let wrong = |why: &str| {
-            Failure::request(format!("{}: line {number}: {why}", crate::output::shown(&source.path)))
+        let wrong = |reason: &str| {
+            Failure::request(format!("{}: line {number}: {reason}", crate::output::shown(&source.path)))
         };
         if len as u64 == MOST_BYTES && !line.ends_with(b"\n") {
             return Err(wrong("a document of more than 1 GiB"));
@@ -76,15 +76,15 @@ pub(super) fn read(
         }
         let object: Map<String, Value> = serde_json::from_slice(bare).map_err(|error| {
             let (line, column, told) = (error.line(), error.column(), error.to_string());
-            let why = told.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&told);
+            let reason = told.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&told);
             let name = crate::output::shown(&source.path);
-            Failure::request(format!("{name}: line {number}, column {column}: is no JSON object: {why}"))
+            Failure::request(format!("{name}: line {number}, column {column}: is no JSON object: {reason}"))
         })?;
         missing.retain(|name| !object.contains_key(*name));
         has_body |= BODIES.iter().any(|name| object.contains_key(*name));
         documents += 1;
         let page = names.page(|name| text_of(object.get(name), name));
-        add(&page.map_err(|why| wrong(&why))?)?;
+        add(&page.map_err(|reason| wrong(&reason))?)?;
     }
     match missing.first() {
         Some(name) if documents > 0 => Err(Failure::request(format!(
@@ -149,7 +149,7 @@ impl Names {
         self.anchor_field.as_deref().unwrap_or(ANCHOR)
     }
 
-    /// Why something is no document.
+    /// Reason something is no document.
     pub(super) fn nameless(&self) -> String {
         let url = tercet::core::escape::name(self.url());
         match &self.id_field {

@@ -58,7 +58,7 @@ pub(super) fn read(
         let count = columns.first().map_or(0, Column::len);
         for row in 0..count {
             let page = names.page(|name| Ok(places.get(name).and_then(|at| text(&columns[*at], row))));
-            let page = page.map_err(|why| Failure::request(format!("{name}: row {number}: {why}")))?;
+            let page = page.map_err(|reason| Failure::request(format!("{name}: row {number}: {reason}")))?;
             add(&page)?;
             number += 1;
         }

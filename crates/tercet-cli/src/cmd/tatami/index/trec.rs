@@ -44,8 +44,8 @@ enum Stopped {
 impl Stopped {
     fn told(self, source: &Source) -> Failure {
         match self {
-            Self::Wrong(line, why) => {
-                Failure::request(format!("{}: line {line}: {why}", crate::output::shown(&source.path)))
+            Self::Wrong(line, reason) => {
+                Failure::request(format!("{}: line {line}: {reason}", crate::output::shown(&source.path)))
             }
             Self::Failed(failure) => failure,
         }
@@ -250,7 +250,7 @@ mod tests {
             let fed = text.as_bytes().chunks(piece).try_for_each(|chunk| scanner.feed(chunk, &mut each));
             match fed.and_then(|()| scanner.end()) {
                 Ok(()) => Ok(all),
-                Err(Stopped::Wrong(line, why)) => Err((line, why)),
+                Err(Stopped::Wrong(line, reason)) => Err((line, reason)),
                 Err(Stopped::Failed(_)) => unreachable!(),
             }
         };

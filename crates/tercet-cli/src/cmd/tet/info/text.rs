@@ -138,8 +138,8 @@ fn print_provenance(file: &File, out: &mut Ui) -> Result<(), Failure> {
 
 fn print_datasets(file: &File, kept: &[Dataset<'_>], out: &mut Ui) -> Result<(), Failure> {
     if kept.is_empty() {
-        let why = if file.is_empty() { "the file has none" } else { "none passes the filter" };
-        return heading(&format!("datasets: ({why})"), out);
+        let reason = if file.is_empty() { "the file has none" } else { "none passes the filter" };
+        return heading(&format!("datasets: ({reason})"), out);
     }
     heading("datasets:", out)?;
     let mut table = Table::new(&[">id", "name", "dtype", "shape", "chunk_shape", ">chunks", ">size"]);

@@ -28,8 +28,8 @@ pub(super) fn print(args: &List, history: &History, out: &mut Ui) -> Result<Outc
         return Ok(Outcome::Done);
     }
     if entries.is_empty() {
-        let why = if kept == 0 { "no query has been asked" } else { "no query passes the filter" };
-        out.line(format_args!("({why})"))?;
+        let reason = if kept == 0 { "no query has been asked" } else { "no query passes the filter" };
+        out.line(format_args!("({reason})"))?;
         return Ok(Outcome::Done);
     }
     let head = format!("{:>3}  {:<4}  {:<18}  {:<10}  {:<8}  tet", "#", "mode", "dataset", "op", "select");

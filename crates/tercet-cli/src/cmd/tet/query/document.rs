@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read};
 use std::path::Path;
 
 use tercet::core::{Class, escape};
-use tercet::tet::{Query, QueryError, QueryWhy, Syntax};
+use tercet::tet::{Query, QueryError, QueryErrorKind, Syntax};
 
 use crate::failure::Failure;
 use crate::ui::{DIM, Ui, exit_at_once_if_interrupted, paint};
@@ -85,8 +85,8 @@ impl Document {
     /// Shows the place in the text that an error is about.
     pub(super) fn point_at(&self, wrong: &QueryError, failure: Failure) -> Failure {
         // A text that is too long was not looked into.
-        match wrong.why() {
-            QueryWhy::TooLong { .. } => failure,
+        match wrong.reason() {
+            QueryErrorKind::TooLong { .. } => failure,
             _ => failure.with_excerpt(&self.text, &wrong.at()),
         }
     }

@@ -49,8 +49,8 @@ impl Report {
             out.line(format_args!("* chosen by `tgm create --max-error {bound}`: {}", chosen.name))?;
         }
         for trial in &self.candidates {
-            if let Some(why) = &trial.failed {
-                out.note(format_args!("note: {} cannot store it: {}", trial.name, escape::name(why)))?;
+            if let Some(reason) = &trial.failed {
+                out.note(format_args!("note: {} cannot store it: {}", trial.name, escape::name(reason)))?;
             }
         }
         if self.has_masks {

@@ -15,7 +15,7 @@ pub(super) struct Trial {
     /// What it measured, or nothing if it cannot store the array.
     #[serde(flatten)]
     pub(super) measured: Option<Measured>,
-    /// Why it cannot.
+    /// Reason it cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failed: Option<String>,
     /// Whether it is what a writer would choose.

@@ -33,22 +33,22 @@ pub(super) struct BadName {
     name: String,
     /// The key whose value it is, if it is not the name as a whole.
     key: Option<String>,
-    why: &'static str,
+    reason: &'static str,
 }
 
 impl fmt::Display for BadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, key, why } = self;
+        let Self { name, key, reason } = self;
         let name = escape::name(name);
         match key {
             Some(key) => {
                 write!(
                     f,
-                    "the value `{name}` of `{}` cannot be part of a file name: {why}",
+                    "the value `{name}` of `{}` cannot be part of a file name: {reason}",
                     escape::name(key)
                 )
             }
-            None => write!(f, "`{name}` cannot be a file name: {why}"),
+            None => write!(f, "`{name}` cannot be a file name: {reason}"),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Template {
     pub(super) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
         // Keys are text, so a path that is no text has no placeholders.
         let Some(text) = path.to_str().filter(|text| text.contains('[')) else { return Ok(None) };
-        let wrong = |why: &str| Failure::request(format!("{}: {why}", escape::name(text)));
+        let wrong = |reason: &str| Failure::request(format!("{}: {reason}", escape::name(text)));
         let mut names: Vec<Vec<Part>> = vec![Vec::new()];
         // Where the last name before the first placeholder starts.
         let mut folder_end = 0;
@@ -104,7 +104,7 @@ impl Template {
                 }
             }
             if matches!(name.as_str(), "." | "..") {
-                return Err(BadName { name, key: None, why: "it leads to another folder" });
+                return Err(BadName { name, key: None, reason: "it leads to another folder" });
             }
             path.push(name);
         }
@@ -160,7 +160,7 @@ fn push_text(names: &mut Vec<Vec<Part>>, text: &str) {
 }
 
 fn check_value(key: &str, value: &str) -> Result<(), BadName> {
-    let why = if value.is_empty() {
+    let reason = if value.is_empty() {
         "it is empty"
     } else if value.contains(['/', '\\']) || (cfg!(windows) && value.contains(':')) {
         "it contains a path separator"
@@ -171,7 +171,7 @@ fn check_value(key: &str, value: &str) -> Result<(), BadName> {
     } else {
         return Ok(());
     };
-    Err(BadName { name: value.to_owned(), key: Some(key.to_owned()), why })
+    Err(BadName { name: value.to_owned(), key: Some(key.to_owned()), reason })
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
 
     fn expand(template: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
         let template = Template::parse(Path::new(template)).unwrap().unwrap();
-        let path = template.expand(&metadata(pairs)).map_err(|why| why.to_string())?;
+        let path = template.expand(&metadata(pairs)).map_err(|reason| reason.to_string())?;
         Ok(path.to_str().unwrap().to_owned())
     }
 
@@ -217,7 +217,7 @@ mod tests {
         for value in ["", "../x", "/etc/x", "a/b", "a\\b", "..", "a\0b", "a\nb"] {
             for template in ["out/[a].tgm", "out/[a]", "[a]/x.tgm"] {
                 let refused = expand(template, &[("a", value)]);
-                assert!(refused.is_err_and(|why| why.contains("`a`")), "{template} with {value:?}");
+                assert!(refused.is_err_and(|reason| reason.contains("`a`")), "{template} with {value:?}");
             }
         }
         let dots = [("a", "."), ("b", ".")];

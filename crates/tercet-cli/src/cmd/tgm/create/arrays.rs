@@ -116,7 +116,7 @@ impl Object {
         }
         let Some(dtype) = self.widened_from else { return Ok(values) };
         let widened = widen(dtype, &values);
-        widened.map(Payload::Read).map_err(|why| Failure::request(format!("{}: {why}", self.called())))
+        widened.map(Payload::Read).map_err(|reason| Failure::request(format!("{}: {reason}", self.called())))
     }
 
     fn read_as_found(&self) -> Result<Payload<'_>, Failure> {
@@ -129,10 +129,11 @@ impl Object {
 
 /// All values of an array, row-major and little-endian.
 pub(in crate::cmd::tgm) fn read_into_memory(array: &Array) -> Result<Buffer, Failure> {
-    let too_large = |why: &dyn std::fmt::Display| {
-        Failure::new(Class::Limit, format!("{}: {why}", escape::name(array.name())))
+    let too_large = |reason: &dyn std::fmt::Display| {
+        Failure::new(Class::Limit, format!("{}: {reason}", escape::name(array.name())))
     };
-    let len = limits::within("the array", array.bytes(), isize::MAX as u64).map_err(|e| too_large(&e))?;
+    let len =
+        limits::check_limit("the array", array.bytes(), isize::MAX as u64).map_err(|e| too_large(&e))?;
     let mut buffer = Buffer::zeroed(len).map_err(|error| too_large(&error))?;
     array.read_all(&mut buffer)?;
     Ok(buffer)

@@ -43,9 +43,13 @@ pub(super) fn pair(text: &str) -> Result<Pair, String> {
 pub(super) fn section(pairs: &[Pair]) -> Result<Entry, Failure> {
     let mut root = BTreeMap::new();
     for pair in pairs {
-        insert(&mut root, &pair.path, &pair.value).map_err(|(parts, why)| {
+        insert(&mut root, &pair.path, &pair.value).map_err(|(parts, reason)| {
             let show = |path: &[String]| escape::name(&path.join(".")).into_owned();
-            Failure::request(format!("`--meta {}`: `{}` {why}", show(&pair.path), show(&pair.path[..parts])))
+            Failure::request(format!(
+                "`--meta {}`: `{}` {reason}",
+                show(&pair.path),
+                show(&pair.path[..parts])
+            ))
         })?;
     }
     Ok(root.into_iter().map(|(key, tree)| (key, tree.into_value())).collect())
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_no_reader_would_give_back_is_refused() {
-        for (text, why) in [
+        for (text, reason) in [
             ("step", "expected a key"),
             ("=6", "is empty"),
             ("a..b=6", "is empty"),
@@ -187,7 +191,7 @@ mod tests {
             ("a={\"x\": 1, \"x\": 2}", "`x` is there twice"),
         ] {
             let error = pair(text).unwrap_err();
-            assert!(error.contains(why), "{text}: {error}");
+            assert!(error.contains(reason), "{text}: {error}");
         }
         assert!(pair(&format!("{}=1", vec!["a"; MAX_DEPTH].join("."))).is_ok());
         assert!(pair(&format!("{}=1", vec!["a"; MAX_DEPTH + 1].join("."))).is_err());

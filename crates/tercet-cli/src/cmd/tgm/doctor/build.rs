@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Fault, GlobalMetadata, PipelineError, VERSION,
-    encode_message,
+    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, PipelineError,
+    VERSION, encode_message,
 };
 
 /// How the program was built.
@@ -173,10 +173,10 @@ pub(super) fn is_built_in(kind: &str, name: &str) -> bool {
     let made = encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &EncodeOptions::new());
     match made {
         Ok(_) => true,
-        Err(error) => match error.fault() {
+        Err(error) => match error.kind() {
             // A name that the format does not have is no part of any build.
-            Fault::Encode(EncodeError::Descriptor { .. }) => false,
-            Fault::Encode(EncodeError::Pipeline { error, .. }) => {
+            ErrorKind::Encode(EncodeError::Descriptor { .. }) => false,
+            ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => {
                 !matches!(&**error, PipelineError::Codec(error) if error.is_not_built())
             }
             _ => true,

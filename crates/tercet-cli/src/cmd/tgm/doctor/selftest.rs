@@ -6,8 +6,8 @@ use serde::Serialize;
 use tercet::core::Shape;
 use tercet::core::checksum::xxh3;
 use tercet::tgm::{
-    ByteOrder, DataObjectDescriptor, Decoder, Dtype, EncodeOptions, Event, Fault, GlobalMetadata, Message,
-    StreamingEncoder, Value, cbor, encode_message, scan, verify_canonical_cbor,
+    ByteOrder, DataObjectDescriptor, Decoder, Dtype, EncodeOptions, ErrorKind, Event, GlobalMetadata,
+    Message, StreamingEncoder, Value, cbor, encode_message, scan, verify_canonical_cbor,
 };
 
 use super::pipelines;
@@ -115,7 +115,7 @@ fn damage_is_noticed() -> Tested {
     bytes[at + 32] ^= 1;
     let message = Message::from_bytes(NAME, bytes).map_err(said)?;
     match message.object(0).and_then(|object| object.decode()) {
-        Err(error) if matches!(error.fault(), Fault::HashMismatch { .. }) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::HashMismatch { .. }) => Ok(()),
         Err(error) => Err(said(error)),
         Ok(_) => Err("damaged bytes were decoded".to_owned()),
     }
@@ -129,7 +129,7 @@ fn streaming() -> Tested {
         encoder.write_object(&descriptor, &[1, 0, 2, 0, 3, 0])?;
         encoder.finish()
     };
-    let bytes = write().map_err(|fault: Fault| said(fault))?;
+    let bytes = write().map_err(|fault: ErrorKind| said(fault))?;
     let mut decoder = Decoder::new();
     let mut seen = Vec::new();
     for piece in bytes.chunks(7) {

@@ -46,9 +46,9 @@ pub(super) fn read(object: &Object<'_>, spans: &[Span], out: &mut Ui) -> Result<
     let ranges: Vec<Range<u64>> = spans.iter().map(|span| span.range()).collect();
     let found = object.decode_ranges(&ranges)?;
     if !found.verified {
-        let why =
+        let reason =
             if object.frame().hash().is_none() { "the object has none" } else { "that was not asked for" };
-        out.note(format_args!("note: the values were not compared with a hash: {why}"))?;
+        out.note(format_args!("note: the values were not compared with a hash: {reason}"))?;
     }
     Ok(Values::Joined(join(object.descriptor().dtype, spans, &found.arrays)))
 }

@@ -7,21 +7,21 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// Why the values of an object cannot be stored as asked.
+/// Reason the values of an object cannot be stored as asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cmd::tgm) struct Unfit {
-    pub(in crate::cmd::tgm) why: String,
+    pub(in crate::cmd::tgm) reason: String,
     hint: Option<String>,
 }
 
 impl Unfit {
-    fn new(why: String) -> Self {
-        Self { why, hint: None }
+    fn new(reason: String) -> Self {
+        Self { reason, hint: None }
     }
 
     /// As an error about the object that is called so.
     pub(in crate::cmd::tgm) fn failure(self, object: &str) -> Failure {
-        let failure = Failure::request(format!("{object}: {}", self.why));
+        let failure = Failure::request(format!("{object}: {}", self.reason));
         match self.hint {
             Some(hint) => failure.with_hint(hint),
             None => failure,
@@ -53,10 +53,10 @@ pub(super) fn settle(
 /// Refuses values of a type that a stage does not take.
 fn must_fit(pipeline: &Pipeline, dtype: Dtype) -> Result<(), Unfit> {
     if let Some(stage) = pipeline.needs_float64().filter(|_| dtype != Dtype::Float64) {
-        let why = format!("{stage} takes float64 values, not {dtype}");
+        let reason = format!("{stage} takes float64 values, not {dtype}");
         let hint =
             can_widen(dtype).then(|| "`--widen` makes float64 of them, where that is exact".to_owned());
-        return Err(Unfit { why, hint });
+        return Err(Unfit { reason, hint });
     }
     match pipeline.compression {
         Some(codec @ (Compression::Rle | Compression::Roaring)) if dtype != Dtype::Bitmask => {
@@ -71,9 +71,9 @@ fn element_size(pipeline: &Pipeline, dtype: Dtype) -> Result<u32, Unfit> {
     if pipeline.encoding == Some(Encoding::SimplePacking) {
         let bits = pipeline.bits.unwrap_or(BITS);
         if bits == 0 || !bits.is_multiple_of(8) {
-            let why = format!("filter `shuffle` takes whole bytes, but packed values have {bits} bits");
+            let reason = format!("filter `shuffle` takes whole bytes, but packed values have {bits} bits");
             let whole = bits.max(1).next_multiple_of(8);
-            return Err(Unfit { why, hint: Some(format!("`--bits {whole}` can be shuffled")) });
+            return Err(Unfit { reason, hint: Some(format!("`--bits {whole}` can be shuffled")) });
         }
         return Ok(bits / 8);
     }
@@ -137,7 +137,7 @@ mod tests {
                 d.params.iter().map(|(key, value)| format!("{key}={}", value.printed())).collect();
             format!("{}/{}/{} {}", d.encoding, d.filter, d.compression, params.join(" "))
         };
-        settle(pipeline, plain).map(parts).map_err(|unfit| unfit.why)
+        settle(pipeline, plain).map(parts).map_err(|unfit| unfit.reason)
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use tercet::core::{Diagnose as _, escape};
 use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Entry, Fault, GlobalMetadata, Message, Object,
-    PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded, is_pipeline_parameter,
+    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Entry, ErrorKind, GlobalMetadata, Message,
+    Object, PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded, is_pipeline_parameter,
 };
 
 use super::{Recoding, Tally};
@@ -30,7 +30,7 @@ struct Stored {
     change: Option<f64>,
 }
 
-/// Why an object is not recoded.
+/// Reason an object is not recoded.
 enum Refusal {
     /// It cannot be stored as asked, but stays as it is.
     Unfit(Box<Failure>, String),
@@ -75,7 +75,9 @@ impl<'a> Recoder<'a> {
                     tally.recoded += 1;
                     tally.largest_change = tally.largest_change.max(change);
                     let said = self.record(&one, change, &mut metadata, stored.len());
-                    said.map_err(|why| Failure::request(format!("{}: {why}", called(message, &object))))?;
+                    said.map_err(|reason| {
+                        Failure::request(format!("{}: {reason}", called(message, &object)))
+                    })?;
                 }
                 None => tally.copied += 1,
             }
@@ -97,9 +99,9 @@ impl<'a> Recoder<'a> {
             Ok(stored) => Ok(stored),
             Err(Refusal::Failed(failure)) => Err(*failure),
             Err(Refusal::Unfit(failure, _)) if self.recoding.strict => Err(*failure),
-            Err(Refusal::Unfit(_, why)) => {
+            Err(Refusal::Unfit(_, reason)) => {
                 let called = called(message, object);
-                out.note(format_args!("note: {called} is copied as it is: {why}"))?;
+                out.note(format_args!("note: {called} is copied as it is: {reason}"))?;
                 let (descriptor, payload) = (object.descriptor().clone(), object.stored()?.to_vec());
                 Ok(Stored { descriptor, payload, change: None })
             }
@@ -113,14 +115,14 @@ impl<'a> Recoder<'a> {
         let is_widened = pipeline.widens() && can_widen(found);
         let dtype = if is_widened { Dtype::Float64 } else { found };
         let asked = pipeline.apply(plain(object.descriptor(), dtype)).map_err(|unfit| {
-            let why = unfit.why.clone();
-            Refusal::Unfit(unfit.failure(&called()).into(), why)
+            let reason = unfit.reason.clone();
+            Refusal::Unfit(unfit.failure(&called()).into(), reason)
         })?;
         let array = object.decode()?;
         let widened;
         let values: &[u8] = if is_widened {
-            widened = widen(found, array.bytes()).map_err(|why| {
-                Refusal::Unfit(Failure::request(format!("{}: {why}", called())).into(), why)
+            widened = widen(found, array.bytes()).map_err(|reason| {
+                Refusal::Unfit(Failure::request(format!("{}: {reason}", called())).into(), reason)
             })?;
             &widened
         } else {
@@ -216,17 +218,17 @@ fn called(message: &Message, object: &Object<'_>) -> String {
     format!("{}: {}", escape::name(message.name()), told(message, object))
 }
 
-/// Why the encoder refused an object: stages that do not go with it, or something that ends the work.
+/// Reason the encoder refused an object: stages that do not go with it, or something that ends the work.
 fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Refusal {
     let is_unfit = matches!(error, PipelineError::Combination { .. } | PipelineError::Packing(_));
-    let why = error.to_string();
-    let fault = Fault::from(EncodeError::Pipeline { object, error: error.into() });
-    let failure = Failure::new(fault.class(), format!("{}: {why}", called()));
+    let reason = error.to_string();
+    let fault = ErrorKind::from(EncodeError::Pipeline { object, error: error.into() });
+    let failure = Failure::new(fault.class(), format!("{}: {reason}", called()));
     let failure = match fault.hint() {
         Some(hint) => failure.with_hint(hint),
         None => failure,
     };
-    if is_unfit { Refusal::Unfit(failure.into(), why) } else { failure.into() }
+    if is_unfit { Refusal::Unfit(failure.into(), reason) } else { failure.into() }
 }
 
 /// Values that would not come back as they should.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tercet::core::escape;
-use tercet::tgm::{self, Arrived, Fault, Follower, Report};
+use tercet::tgm::{self, Arrived, ErrorKind, Follower, Report};
 
 use super::{Args, Flow};
 use crate::cmd::tgm::ls::{MISSING, projection};
@@ -29,7 +29,7 @@ pub(super) struct Teller<'a> {
 #[derive(Debug)]
 struct Damage {
     start: u64,
-    fault: Fault,
+    fault: ErrorKind,
 }
 
 /// A message as programs are told of it.
@@ -103,7 +103,7 @@ impl<'a> Teller<'a> {
                 self.tell_cut(out)?;
                 self.message(&message, out)
             }
-            Report::Damaged { start, fault: fault @ Fault::CutStream { .. }, .. } => {
+            Report::Damaged { start, fault: fault @ ErrorKind::CutStream { .. }, .. } => {
                 self.tell_cut(out)?;
                 self.cut = Some(Damage { start, fault });
                 Ok(())
@@ -180,7 +180,7 @@ impl<'a> Teller<'a> {
             let start = damage.start;
             return Err(self.failure(damage).with_hint(format!("the message starts at byte {start}")));
         }
-        Ok(if self.damaged > 0 || self.junk > 0 { Outcome::FoundBad } else { Outcome::Done })
+        Ok(if self.damaged > 0 || self.junk > 0 { Outcome::CheckFailed } else { Outcome::Done })
     }
 }
 

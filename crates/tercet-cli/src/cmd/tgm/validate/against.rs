@@ -35,7 +35,7 @@ pub(super) struct Comparison {
     measured: Option<f64>,
     /// The first element that has it.
     element: Option<u64>,
-    /// Why the arrays are not comparable.
+    /// Reason the arrays are not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]
     differs: Option<String>,
     holds: bool,
@@ -65,7 +65,7 @@ impl Comparison {
         };
         let bound = format!("at most {} is allowed{from}", exact(self.bound));
         let found = match (&self.differs, self.measured, self.element) {
-            (Some(why), ..) => why.clone(),
+            (Some(reason), ..) => reason.clone(),
             (None, Some(measured), Some(at)) if measured <= 0.0 && !self.holds => {
                 format!("element {at} is a zero of the other sign, {bound}")
             }
@@ -119,7 +119,7 @@ pub(super) fn compare(
         } else {
             let widened = widen(found, &values);
             let called = escape::name(array.name());
-            let widened = widened.map_err(|why| Failure::request(format!("{called}: {why}")))?;
+            let widened = widened.map_err(|reason| Failure::request(format!("{called}: {reason}")))?;
             deviation(Dtype::Float64, &widened, decoded.bytes())
         };
         comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
@@ -176,7 +176,7 @@ fn bound_of(against: &Against, message: &Message, object: &Object<'_>) -> (f64, 
     }
 }
 
-/// Why two arrays cannot be compared value by value.
+/// Reason two arrays cannot be compared value by value.
 fn differences(object: &Object<'_>, original: &npy::Array) -> Option<String> {
     let descriptor = object.descriptor();
     let (shape, found) = (Shape::new(descriptor.shape.clone()), original.shape());

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use tercet_core::progress::{Counter, Silent};
+use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::{Class, Diagnose as _};
 
 use super::*;
@@ -77,7 +77,7 @@ fn a_sidecar_is_a_sound_file_that_tells_where_it_comes_from() {
 
     let sidecar = folder.path().join("obs.softmax.tet");
     assert_eq!(fs::canonicalize(spilled.path.unwrap()).unwrap(), fs::canonicalize(&sidecar).unwrap());
-    let report = verify(&sidecar, VerifyOptions::default().with_deep(true), &Silent).unwrap();
+    let report = verify(&sidecar, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{report:?}");
     let sidecar = File::open(&sidecar).unwrap();
     let dataset = sidecar.dataset("a-softmax").unwrap();
@@ -154,7 +154,7 @@ fn a_sidecar_larger_than_the_budget_is_the_same_file() {
             let settings = Settings { budget, parallel, file: Some(&path), ..SETTINGS };
             run(&file, &resolved, &settings).unwrap();
             let out = folder.path().join("out.tet");
-            assert!(verify(&out, VerifyOptions::default().with_deep(true), &Silent).unwrap().ok);
+            assert!(verify(&out, VerifyOptions::default().with_deep(true), &NoProgress).unwrap().ok);
             files.push(
                 File::open(&out).unwrap().dataset("a-minmax").unwrap().read_all().unwrap().bytes().to_vec(),
             );
@@ -225,7 +225,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
         for name in ["obs.tet", "../obs.bin", "/nowhere/x", "new/../../x", "new/"] {
             resolved.write = Some(write_to(target, Some(name), None));
             let error = run(&file, &resolved, &settings).unwrap_err();
-            assert!(matches!(error, Fault::Target { .. }), "{name}: {error}");
+            assert!(matches!(error, ErrorKind::Target { .. }), "{name}: {error}");
         }
     }
     assert_eq!(names(folder.path()), ["obs.tet"]);
@@ -259,7 +259,7 @@ fn damage_and_cancellation_leave_nothing() {
         let settings = Settings { file: Some(&path), ..SETTINGS };
         assert_eq!(run(&file, &resolved, &settings).unwrap_err().class(), Class::Corrupt);
         let settings = Settings { progress: &cancelled, ..settings };
-        assert!(matches!(run(&file, &resolved, &settings), Err(Fault::Cancelled(_))));
+        assert!(matches!(run(&file, &resolved, &settings), Err(ErrorKind::Cancelled(_))));
         assert_eq!(names(folder.path()), ["obs.tet"]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::real;
 use super::target::Target;
-use super::{Access, Disk, DiskFile, Exclusive, Kind, Operation, PublishError, RealDisk, temporary};
+use super::{Access, Disk, DiskFile, FileLock, Kind, Operation, PublishError, RealDisk, temporary};
 use crate::sink::Sink;
 
 /// Writes of a few bytes are collected up to this length; longer ones go straight to the file.
@@ -16,7 +16,7 @@ const BUFFER_LEN: usize = 256 * 1024;
 /// The rights of a file that is for its owner alone.
 pub(super) const PRIVATE: Access = Access { mode: 0o600, owner: None };
 
-/// A file in the making. It gets its name, whole and durable, by [`publish`](Staged::publish).
+/// A file in the making. It gets its name, whole and durable, by [`publish`](AtomicFile::publish).
 ///
 /// Dropping it leaves no trace: the bytes so far are removed and a file that was there is unchanged. A symbolic
 /// link is followed: it stays, and what it points to is replaced. The permissions of a file that is replaced
@@ -25,13 +25,13 @@ pub(super) const PRIVATE: Access = Access { mode: 0o600, owner: None };
 /// After a failed operation the bytes cannot be trusted any more: every later call, and `publish`, answers
 /// [`PublishError::Incomplete`].
 #[derive(Debug)]
-pub struct Staged {
+pub struct AtomicFile {
     disk: Arc<dyn Disk>,
     target: Target,
     temporary: PathBuf,
     file: Box<dyn DiskFile>,
     /// The lock of the file that will be replaced.
-    lock: Option<Exclusive>,
+    lock: Option<FileLock>,
     replaces: Replaces,
     /// The rights of the file that will be replaced, or those asked for.
     access: Option<Access>,
@@ -58,7 +58,7 @@ enum State {
     Published,
 }
 
-impl Staged {
+impl AtomicFile {
     /// Starts a file that will be at `target`, replacing what is there.
     ///
     /// Everything that can be refused is refused here, before any byte is written: a target that is no file, a
@@ -99,14 +99,14 @@ impl Staged {
     fn create_as(disk: Arc<dyn Disk>, target: &Path, access: Option<Access>) -> Result<Self, PublishError> {
         let target = Target::resolve(disk.as_ref(), target)?;
         let lock = match target.existing {
-            Some(_) => Exclusive::lock_if_possible(&disk, &target)?,
+            Some(_) => FileLock::lock_if_possible(&disk, &target)?,
             None => None,
         };
         Self::start(disk, target, lock, Replaces::Anything, access)
     }
 
     /// Starts the successor of a locked file, with other rights if some are given.
-    pub(super) fn succeed(lock: Exclusive, access: Option<Access>) -> Result<Self, PublishError> {
+    pub(super) fn succeed(lock: FileLock, access: Option<Access>) -> Result<Self, PublishError> {
         let (disk, target) = (Arc::clone(lock.disk()), lock.target().clone());
         Self::start(disk, target, Some(lock), Replaces::TheLocked, access)
     }
@@ -114,12 +114,12 @@ impl Staged {
     fn start(
         disk: Arc<dyn Disk>,
         target: Target,
-        lock: Option<Exclusive>,
+        lock: Option<FileLock>,
         replaces: Replaces,
         access: Option<Access>,
     ) -> Result<Self, PublishError> {
         let existing = target.existing.as_ref().map(|entry| entry.access);
-        let access = access.or(lock.as_ref().map(Exclusive::access)).or(existing);
+        let access = access.or(lock.as_ref().map(FileLock::access)).or(existing);
         temporary::clear_leftovers(disk.as_ref(), &target);
         let (temporary, file) = temporary::create(disk.as_ref(), &target, access.as_ref())?;
         let (buffer, position, state) = (Vec::new(), 0, State::Writing);
@@ -204,7 +204,7 @@ impl Staged {
         match self.disk.entry(&self.target.path) {
             Ok(entry) if entry.kind == Kind::File && self.replaces == Replaces::Nothing => Err(self.exists()),
             Ok(entry) if entry.kind == Kind::File => {
-                self.lock = Exclusive::lock_if_possible(&self.disk, &self.target)?;
+                self.lock = FileLock::lock_if_possible(&self.disk, &self.target)?;
                 Ok(())
             }
             Ok(entry) => Err(PublishError::NotAFile { path: self.target.shown.clone(), kind: entry.kind }),
@@ -250,7 +250,7 @@ pub(super) fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result
     Ok(())
 }
 
-impl Write for Staged {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.buffer.len() + bytes.len() > BUFFER_LEN {
             self.write_buffer()?;
@@ -268,13 +268,13 @@ impl Write for Staged {
         Ok(bytes.len())
     }
 
-    /// Hands the buffered bytes to the system. They are durable only after [`Staged::publish`].
+    /// Hands the buffered bytes to the system. They are durable only after [`AtomicFile::publish`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.write_buffer()?)
     }
 }
 
-impl Seek for Staged {
+impl Seek for AtomicFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         if to != SeekFrom::Current(0) && to != SeekFrom::Start(self.position) {
             self.write_buffer()?;
@@ -284,7 +284,7 @@ impl Seek for Staged {
     }
 }
 
-impl Sink for Staged {
+impl Sink for AtomicFile {
     type Done = PathBuf;
 
     fn finish(self) -> io::Result<PathBuf> {
@@ -292,7 +292,7 @@ impl Sink for Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if self.state != State::Published {
             // What cannot be removed now is a leftover, which the next writer removes.

@@ -5,13 +5,13 @@ use std::fmt;
 use std::io;
 
 use tercet_core::checksum::Mismatch;
-use tercet_core::limits::Exceeded;
+use tercet_core::limits::LimitExceeded;
 use tercet_core::progress::Cancelled;
 use tercet_core::tensor::OutOfMemory;
-use tercet_core::{Class, Diagnose, InFile, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Malformed, SourceError, Span, escape};
 use thiserror::Error;
 
-use crate::cbor::{CborError, CborWhy};
+use crate::cbor::{CborError, CborErrorKind};
 use crate::edit::EditError;
 use crate::encode::EncodeError;
 use crate::metadata::MetadataError;
@@ -19,12 +19,12 @@ use crate::pipeline::PipelineError;
 use crate::region::Region;
 
 /// A fault together with the name of its file.
-pub type Error = InFile<Fault>;
+pub type Error = tercet_core::Error<ErrorKind>;
 
 /// What went wrong.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ErrorKind {
     /// The bytes could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -115,7 +115,7 @@ pub enum Fault {
     },
     /// A declared size exceeds a limit.
     #[error(transparent)]
-    Limit(#[from] Exceeded),
+    Limit(#[from] LimitExceeded),
     /// Memory within the limits could not be had.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
@@ -146,10 +146,10 @@ pub enum Fault {
         span: Span,
     },
     /// The catalogue cannot be made.
-    #[error("cannot make a catalogue: {why}")]
+    #[error("cannot make a catalogue: {reason}")]
     NoCatalogue {
-        /// Why.
-        why: Box<str>,
+        /// Reason.
+        reason: Box<str>,
     },
     /// The caller's buffer has another size than the array.
     #[error("the buffer has {found} bytes, but the array has {expected}")]
@@ -188,14 +188,14 @@ pub enum Fault {
     Cancelled(#[from] Cancelled),
 }
 
-impl From<EditError> for Fault {
+impl From<EditError> for ErrorKind {
     fn from(error: EditError) -> Self {
         Self::Edit(error.into())
     }
 }
 
 #[cfg(any(unix, windows))]
-impl From<io::Error> for Fault {
+impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
         match tercet_core::publish::PublishError::recover(error) {
             Ok(error) => Self::Publish(error),
@@ -205,7 +205,7 @@ impl From<io::Error> for Fault {
 }
 
 #[cfg(not(any(unix, windows)))]
-impl From<io::Error> for Fault {
+impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
         Self::Write(error)
     }
@@ -290,12 +290,12 @@ impl fmt::Display for Contradiction {
     }
 }
 
-impl Diagnose for Fault {
+impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Source(error) => error.class(),
             Self::Malformed(error) => error.class(),
-            Self::Cbor { error, .. } if matches!(error.why, CborWhy::Limit(_)) => Class::Limit,
+            Self::Cbor { error, .. } if matches!(error.reason, CborErrorKind::Limit(_)) => Class::Limit,
             Self::Contradiction { what: Contradiction::NoMetadata, .. }
             | Self::Cbor { .. }
             | Self::Metadata { .. }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use tercet_codec::CodecError;
 use tercet_core::checksum::Mismatch;
-use tercet_core::limits::Exceeded;
+use tercet_core::limits::LimitExceeded;
 use tercet_core::progress::Cancelled;
-use tercet_core::{Class, Diagnose, InFile, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Malformed, SourceError, Span, escape};
 use thiserror::Error;
 
 use crate::region::Region;
@@ -14,12 +14,12 @@ use crate::schema::{SchemaError, Type};
 use crate::wire::ids::Codec;
 
 /// A fault together with the name of its file.
-pub type Error = InFile<Fault>;
+pub type Error = tercet_core::Error<ErrorKind>;
 
 /// What went wrong.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ErrorKind {
     /// The bytes could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -62,7 +62,7 @@ pub enum Fault {
     },
     /// A declared size exceeds a limit.
     #[error(transparent)]
-    Limit(#[from] Exceeded),
+    Limit(#[from] LimitExceeded),
     /// Memory within the limits could not be had.
     #[error("cannot have {bytes} bytes of memory")]
     OutOfMemory {
@@ -150,12 +150,12 @@ pub enum Fault {
         other: Box<str>,
     },
     /// Files that do not go together.
-    #[error("cannot be taken together with `{}`: {why}", escape::name(other))]
+    #[error("cannot be taken together with `{}`: {reason}", escape::name(other))]
     Unlike {
         /// The file it is compared with.
         other: Box<str>,
         /// What differs.
-        why: Box<str>,
+        reason: Box<str>,
     },
     /// Columns no file can have.
     #[error(transparent)]
@@ -181,7 +181,7 @@ pub enum Fault {
     Cancelled(#[from] Cancelled),
 }
 
-const _: () = assert!(size_of::<Error>() <= 24 && size_of::<Fault>() <= 128);
+const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128);
 
 /// Rows that cannot be written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -305,19 +305,19 @@ pub enum OptionsError {
     },
 }
 
-impl From<CodecError> for Fault {
+impl From<CodecError> for ErrorKind {
     fn from(error: CodecError) -> Self {
         Self::Encode(Box::new(error))
     }
 }
 
-impl From<BatchError> for Fault {
+impl From<BatchError> for ErrorKind {
     fn from(error: BatchError) -> Self {
         Self::Batch(Box::new(error))
     }
 }
 
-impl Diagnose for Fault {
+impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Source(error) => error.class(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::staged::Staged;
+use super::atomic_file::AtomicFile;
 use super::target::Target;
 use super::{Access, Disk, DiskFile, Kind, Operation, PublishError, RealDisk};
 
@@ -18,9 +18,9 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// The right to change an existing file, held against every other writer of this library.
 ///
 /// Acquire it *before* reading the file: what is read afterwards, through any reader, stays the truth until the
-/// lock is dropped or its [`Staged`] successor is published. The lock is advisory and stops no reader.
+/// lock is dropped or its [`AtomicFile`] successor is published. The lock is advisory and stops no reader.
 #[derive(Debug)]
-pub struct Exclusive {
+pub struct FileLock {
     disk: Arc<dyn Disk>,
     target: Target,
     /// Open for the lock and for the identity: while it is open, no other file gets its number.
@@ -28,7 +28,7 @@ pub struct Exclusive {
     access: Access,
 }
 
-impl Exclusive {
+impl FileLock {
     /// Locks an existing file; [`PublishError::Busy`] when another writer has it.
     pub fn acquire(path: &Path) -> Result<Self, PublishError> {
         Self::acquire_on(Arc::new(RealDisk), path)
@@ -86,13 +86,13 @@ impl Exclusive {
     ///
     /// Publishing it fails with [`PublishError::Replaced`] when a program that ignores locks has replaced or
     /// removed the file meanwhile.
-    pub fn replace(self) -> Result<Staged, PublishError> {
-        Staged::succeed(self, None)
+    pub fn replace(self) -> Result<AtomicFile, PublishError> {
+        AtomicFile::succeed(self, None)
     }
 
     /// Like [`replace`](Self::replace), but the successor is for its owner alone (mode `0600`).
-    pub fn replace_private(self) -> Result<Staged, PublishError> {
-        Staged::succeed(self, Some(super::staged::PRIVATE))
+    pub fn replace_private(self) -> Result<AtomicFile, PublishError> {
+        AtomicFile::succeed(self, Some(super::atomic_file::PRIVATE))
     }
 
     /// Cuts the locked file to `keep` bytes and puts `bytes` behind them, durably. For logs, whose readers know a tail that
@@ -113,7 +113,7 @@ impl Exclusive {
         let failed = |operation| move |error| target.error(operation, error);
         file.set_len(keep).map_err(failed(Operation::SetLen))?;
         file.seek(SeekFrom::Start(keep)).map_err(failed(Operation::Seek))?;
-        super::staged::write_all(file, bytes).map_err(failed(Operation::Write))?;
+        super::atomic_file::write_all(file, bytes).map_err(failed(Operation::Write))?;
         file.sync_all().map_err(failed(Operation::Sync))
     }
 

@@ -5,22 +5,22 @@ use std::fmt;
 
 use tercet_codec::CodecError;
 use tercet_core::checksum::Mismatch;
-use tercet_core::limits::Exceeded;
+use tercet_core::limits::LimitExceeded;
 use tercet_core::progress::Cancelled;
 use tercet_core::tensor::{OutOfMemory, SelectionError};
-use tercet_core::{Class, Diagnose, InFile, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Malformed, SourceError, Span, escape};
 use thiserror::Error;
 
 use crate::Region;
 use crate::layout::LayoutError;
 
 /// A fault together with the name of its file.
-pub type Error = InFile<Fault>;
+pub type Error = tercet_core::Error<ErrorKind>;
 
 /// What went wrong.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ErrorKind {
     /// The bytes could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -38,14 +38,14 @@ pub enum Fault {
         mismatch: Mismatch,
     },
     /// The integrity block does not belong to this file as it is now.
-    #[error("{region} (bytes {span}) is damaged or was changed\n  {why}")]
+    #[error("{region} (bytes {span}) is damaged or was changed\n  {reason}")]
     Stale {
         /// What does not fit.
         region: Region,
         /// Its bytes.
         span: Span,
         /// How it was noticed.
-        why: StaleWhy,
+        reason: StaleError,
     },
     /// Parts of the integrity block cannot be used, so a change cannot keep what they say.
     #[error("the integrity block cannot be used as a whole: {}", escape::name(problems))]
@@ -54,7 +54,11 @@ pub enum Fault {
         problems: Box<str>,
     },
     /// A chunk cannot be had.
-    #[error("dataset `{}`, chunk {} (row {row}, bytes {span}): {why}", escape::name(dataset), Coords(tile))]
+    #[error(
+        "dataset `{}`, chunk {} (row {row}, bytes {span}): {reason}",
+        escape::name(dataset),
+        Coords(tile)
+    )]
     Chunk {
         /// The dataset.
         dataset: Box<str>,
@@ -65,7 +69,7 @@ pub enum Fault {
         /// Its stored bytes.
         span: Span,
         /// What is wrong with it.
-        why: ChunkWhy,
+        reason: ChunkError,
     },
     /// The index has no row for a chunk.
     #[error("dataset `{}`: chunk {} is missing from the index", escape::name(dataset), Coords(tile))]
@@ -76,16 +80,16 @@ pub enum Fault {
         tile: Box<[u64]>,
     },
     /// A dataset whose record no array can have.
-    #[error("dataset `{}` cannot be used: {why}", escape::name(dataset))]
+    #[error("dataset `{}` cannot be used: {reason}", escape::name(dataset))]
     BadDataset {
         /// The dataset.
         dataset: Box<str>,
         /// What is wrong with its record.
-        why: DatasetWhy,
+        reason: DatasetError,
     },
     /// A declared size exceeds a limit.
     #[error(transparent)]
-    Limit(#[from] Exceeded),
+    Limit(#[from] LimitExceeded),
     /// Memory within the limits could not be had.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
@@ -156,12 +160,12 @@ pub enum Fault {
     #[error(transparent)]
     Query(Box<crate::query::error::QueryError>),
     /// A result cannot be written where it was asked to.
-    #[error("cannot write to `{}`: {why}", escape::name(path))]
+    #[error("cannot write to `{}`: {reason}", escape::name(path))]
     Target {
         /// The path as given.
         path: Box<str>,
         /// What is wrong with it.
-        why: TargetWhy,
+        reason: TargetError,
     },
     /// A result does not fit into the memory that a query may use.
     #[error("the result has {elements} elements, {bytes} bytes, but the memory budget is {budget} bytes")]
@@ -201,18 +205,18 @@ pub enum Fault {
 }
 
 // Results carry a boxed fault, but faults are moved around while they are made.
-const _: () = assert!(size_of::<Error>() <= 24 && size_of::<Fault>() <= 128);
+const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128);
 
-impl From<LayoutError> for Fault {
+impl From<LayoutError> for ErrorKind {
     fn from(error: LayoutError) -> Self {
         Self::Layout(Box::new(error))
     }
 }
 
-/// Why a result cannot be written to a path.
+/// Reason a result cannot be written to a path.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum TargetWhy {
+pub enum TargetError {
     /// It lies in none of the allowed folders.
     #[error("the path lies outside the folders that results may go to")]
     Outside,
@@ -249,14 +253,14 @@ pub enum TargetWhy {
 /// How a stale block is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
-pub enum StaleWhy {
+pub enum StaleError {
     /// The index has another number of rows.
     Rows { expected: Option<u64>, actual: u64 },
     /// The place of the footer's checksum cannot be found.
     NoDigits,
 }
 
-impl fmt::Display for StaleWhy {
+impl fmt::Display for StaleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rows { expected: Some(expected), actual } => {
@@ -270,7 +274,7 @@ impl fmt::Display for StaleWhy {
 
 /// What is wrong with a chunk.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ChunkWhy {
+pub enum ChunkError {
     /// Its bytes changed since they were written.
     #[error("damaged: {0}")]
     Checksum(Mismatch),
@@ -289,7 +293,7 @@ pub enum ChunkWhy {
 
 /// What is wrong with a dataset record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum DatasetWhy {
+pub enum DatasetError {
     /// Its element type is not known.
     #[error("unknown element type {tag}")]
     UnknownDType {
@@ -330,22 +334,22 @@ impl fmt::Display for Coords<'_> {
     }
 }
 
-impl Diagnose for Fault {
+impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Source(error) => error.class(),
             Self::Malformed(malformed) => malformed.class(),
             Self::MissingChunk { .. } | Self::BadDataset { .. } => Class::Malformed,
             Self::Checksum { .. } | Self::Stale { .. } | Self::DoubtfulBlock { .. } => Class::Corrupt,
-            Self::Chunk { why, .. } => match why {
-                ChunkWhy::Codec(error) if error.is_not_built() => Class::Unsupported,
-                ChunkWhy::Codec(_) | ChunkWhy::Checksum(_) => Class::Corrupt,
-                ChunkWhy::RawLength { .. } => Class::Malformed,
+            Self::Chunk { reason, .. } => match reason {
+                ChunkError::Codec(error) if error.is_not_built() => Class::Unsupported,
+                ChunkError::Codec(_) | ChunkError::Checksum(_) => Class::Corrupt,
+                ChunkError::RawLength { .. } => Class::Malformed,
             },
             Self::Limit(_) | Self::OutOfMemory(_) | Self::Copy(_) => Class::Limit,
             Self::NoSuchDataset { .. } | Self::NoSuchChunk { .. } | Self::BufferSize { .. } => Class::Request,
             Self::FillValue { .. } | Self::NoFill { .. } => Class::Request,
-            Self::Target { why: TargetWhy::Io(_), .. } => Class::Io,
+            Self::Target { reason: TargetError::Io(_), .. } => Class::Io,
             Self::Target { .. } => Class::Request,
             Self::OverBudget { .. } => Class::Limit,
             Self::TransformType { .. } => Class::Request,
@@ -382,7 +386,7 @@ impl Diagnose for Fault {
             Self::Checksum { .. } | Self::Stale { .. } | Self::DoubtfulBlock { .. } => {
                 Some("`tet verify` tells what changed; `tet repair` lists what can be done".into())
             }
-            Self::Chunk { why: ChunkWhy::Checksum(_) | ChunkWhy::Codec(_), .. } => Some(
+            Self::Chunk { reason: ChunkError::Checksum(_) | ChunkError::Codec(_), .. } => Some(
                 "`tet verify --deep` lists every damaged chunk; `tet repair --salvage` keeps the good ones"
                     .into(),
             ),
@@ -391,7 +395,7 @@ impl Diagnose for Fault {
             }
             Self::NoSuchDataset { available, .. } => Some(format!("datasets are: {available}").into()),
             Self::Query(error) => error.hint(),
-            Self::Target { why: TargetWhy::Outside, .. } => Some(
+            Self::Target { reason: TargetError::Outside, .. } => Some(
                 "results go to the folder of the `.tet` file, or to one named with `--spill-allow`".into(),
             ),
             Self::OverBudget { .. } => Some(

@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use tercet_core::limits::Exceeded;
+use tercet_core::limits::LimitExceeded;
 use tercet_core::tensor::CopyError;
-use tercet_core::{Class, Diagnose, InFile, Malformed, Shape, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Malformed, Shape, SourceError, Span, escape};
 use tercet_tet::MAX_RANK;
 use thiserror::Error;
 
 /// A fault together with the name of its file.
-pub type Error = InFile<Fault>;
+pub type Error = tercet_core::Error<ErrorKind>;
 
 /// What went wrong.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ErrorKind {
     /// The bytes could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -39,16 +39,16 @@ pub enum Fault {
         descr: Box<str>,
     },
     /// An array of numbers with a shape that is not supported.
-    #[error("{why} (shape {shape:?})")]
+    #[error("{reason} (shape {shape:?})")]
     Shape {
         /// The reason.
-        why: ShapeWhy,
+        reason: ShapeErrorKind,
         /// The shape.
         shape: Shape,
     },
     /// A declared size exceeds a limit.
     #[error(transparent)]
-    Limit(#[from] Exceeded),
+    Limit(#[from] LimitExceeded),
     /// The array has no such part.
     #[error("there are no {extents:?} values at {start:?}")]
     NoSuchBox {
@@ -70,7 +70,7 @@ pub enum Fault {
     Copy(#[from] CopyError),
 }
 
-const _: () = assert!(size_of::<Error>() <= 24 && size_of::<Fault>() <= 128);
+const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128);
 
 /// The parts of a `.npy` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,9 +150,9 @@ impl ForeignType {
     }
 }
 
-/// Why a shape is not supported.
+/// Reason a shape is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ShapeWhy {
+pub enum ShapeErrorKind {
     /// No axis at all.
     #[error("is a single number without axes, but an array needs 1 to {MAX_RANK}")]
     NoAxes,
@@ -175,11 +175,11 @@ pub enum ShapeWhy {
     TooLarge,
 }
 
-impl Diagnose for Fault {
+impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Source(error) => error.class(),
-            Self::Malformed(_) | Self::Copy(_) | Self::Shape { why: ShapeWhy::TooLarge, .. } => {
+            Self::Malformed(_) | Self::Copy(_) | Self::Shape { reason: ShapeErrorKind::TooLarge, .. } => {
                 Class::Malformed
             }
             Self::Version { .. } | Self::ForeignType { .. } | Self::Shape { .. } => Class::Unsupported,
@@ -199,12 +199,12 @@ impl Diagnose for Fault {
     fn hint(&self) -> Option<Cow<'static, str>> {
         let hint = match self {
             Self::ForeignType { kind, .. } => kind.hint()?,
-            Self::Shape { why: ShapeWhy::NoAxes, .. } => "save `array.reshape(1)` instead",
-            Self::Malformed(malformed) => match (malformed.site.region, &malformed.why) {
-                (Region::Data, tercet_core::Why::Leftover { .. }) => {
+            Self::Shape { reason: ShapeErrorKind::NoAxes, .. } => "save `array.reshape(1)` instead",
+            Self::Malformed(malformed) => match (malformed.site.region, &malformed.reason) {
+                (Region::Data, tercet_core::Reason::Leftover { .. }) => {
                     "the file may hold several arrays; save each in a file of its own"
                 }
-                (Region::Preamble, tercet_core::Why::BadMagic { .. }) => "only `.npy` files are read here",
+                (Region::Preamble, tercet_core::Reason::BadMagic { .. }) => "only `.npy` files are read here",
                 _ => return None,
             },
             _ => return None,

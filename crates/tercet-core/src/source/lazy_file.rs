@@ -17,7 +17,7 @@ use crate::Span;
 ///
 /// It has to stay the file that it was: if it is replaced or changed meanwhile, reading fails.
 #[derive(Debug)]
-pub struct Reopened {
+pub struct LazyFile {
     path: PathBuf,
     name: Arc<str>,
     state: State,
@@ -46,7 +46,7 @@ impl State {
     }
 }
 
-impl Reopened {
+impl LazyFile {
     /// Looks at a regular file. Directories, pipes and devices are refused without reading from them.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SourceError> {
         let path = path.as_ref();
@@ -65,7 +65,7 @@ impl Reopened {
     }
 }
 
-impl ByteSource for Reopened {
+impl ByteSource for LazyFile {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
