@@ -52,6 +52,12 @@ fn check(name: &str) {
     }
 }
 
+#[cfg(feature = "arrow")]
+#[test]
+fn readme() {
+    check("../../README.md");
+}
+
 #[test]
 fn search() {
     check("search.md");
