@@ -15,8 +15,8 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use tercet_tatami::{Column, Values};
 
-use crate::error::Reason;
-use crate::from_arrow::Refusal;
+use crate::error::ValueError;
+use crate::from_arrow::RowError;
 use crate::to_arrow;
 
 /// The values of a dictionary in the order of the rows that had them first. It only grows: numbers keep their meaning in later
@@ -35,7 +35,7 @@ impl Dictionary {
         column: &Column,
         key: &DataType,
         value: &DataType,
-    ) -> Result<ArrayRef, Refusal> {
+    ) -> Result<ArrayRef, RowError> {
         match key {
             DataType::Int8 => self.numbered::<Int8Type>(column, value),
             DataType::Int16 => self.numbered::<Int16Type>(column, value),
@@ -72,7 +72,7 @@ impl Dictionary {
         &mut self,
         column: &Column,
         value: &DataType,
-    ) -> Result<ArrayRef, Refusal> {
+    ) -> Result<ArrayRef, RowError> {
         let (mut keys, mut new) = (Vec::with_capacity(column.len()), Vec::new());
         let mut bytes = Vec::new();
         for row in 0..column.len() {
@@ -90,19 +90,22 @@ impl Dictionary {
                 next
             });
             let Some(key) = K::Native::from_usize(number) else {
-                return Err((row, Reason::Distinct { most: number, key: K::DATA_TYPE.to_string() }));
+                return Err((
+                    row,
+                    ValueError::DictionaryKeyOverflow { max: number, key_type: K::DATA_TYPE.to_string() },
+                ));
             };
             keys.push(Some(key));
         }
         let array = self.grown(column, &new, value)?;
         let keys: PrimitiveArray<K> = keys.into_iter().collect();
         // Every number is that of a value.
-        let coded = DictionaryArray::try_new(keys, array).map_err(|_| (0, Reason::NotUtf8))?;
+        let coded = DictionaryArray::try_new(keys, array).map_err(|_| (0, ValueError::InvalidUtf8))?;
         Ok(Arc::new(coded))
     }
 
     /// The values with some more rows.
-    fn grown(&mut self, column: &Column, new: &[usize], value: &DataType) -> Result<ArrayRef, Refusal> {
+    fn grown(&mut self, column: &Column, new: &[usize], value: &DataType) -> Result<ArrayRef, RowError> {
         if let Some(array) = self.array.as_ref().filter(|_| new.is_empty()) {
             return Ok(Arc::clone(array));
         }

@@ -1,4 +1,4 @@
-//! What can go wrong between tables.
+//! Errors of table conversion.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -11,136 +11,136 @@ use tercet_core::{Class, Diagnose, SourceError, Span, escape};
 use tercet_tatami::{SchemaError, Type};
 use thiserror::Error;
 
-/// A table that could not be read, written or carried over.
+/// Error of reading, writing or converting a table.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Columns whose types have no place here; all of them.
-    #[error("{}: {}", escape::name(name), Listed(columns))]
-    Types {
+    /// Columns whose types `.tatami` cannot store; all of them.
+    #[error("{}: unsupported column type{}: {}", escape::name(name), plural(columns.len()), ColumnList(columns))]
+    UnsupportedTypes {
         /// The file.
         name: Arc<str>,
-        /// Each column.
-        columns: Vec<Refused>,
+        /// Every unsupported column.
+        columns: Vec<UnsupportedColumn>,
     },
-    /// Columns whose types the format of the output does not have; all of them.
-    #[error("{}: Parquet has no type for {}", escape::name(name), Each(columns))]
+    /// Columns whose types Parquet does not have; all of them.
+    #[error("{}: Parquet has no type for {}", escape::name(name), ColumnList(columns))]
     NotInParquet {
-        /// The file to make.
+        /// The output file.
         name: Arc<str>,
-        /// Each column.
-        columns: Vec<Refused>,
+        /// Every unsupported column.
+        columns: Vec<UnsupportedColumn>,
     },
-    /// Not one of the columns that were asked for.
-    #[error("{}: has none of the columns that were asked for", escape::name(name))]
-    NoColumns {
+    /// The file has none of the requested columns.
+    #[error("{}: none of the requested columns exists", escape::name(name))]
+    NoSuchColumns {
         /// The file.
         name: Arc<str>,
-        /// The columns that it has.
+        /// The columns of the file.
         columns: Vec<String>,
     },
-    /// Columns that cannot stand together.
+    /// Columns that make no valid schema.
     #[error("{}: {error}", escape::name(name))]
     Schema {
         /// The file.
         name: Arc<str>,
-        /// Reason.
+        /// The schema error.
         error: SchemaError,
     },
-    /// A role that was asked for and that the column cannot have.
-    #[error("`--{role} {}`: {reason}", escape::name(column))]
-    Role {
+    /// A column role that the column cannot have.
+    #[error("cannot use column `{}` as {role}: {reason}", escape::name(column))]
+    ColumnRole {
         /// The role.
-        role: &'static str,
+        role: ColumnRole,
         /// The column.
         column: String,
-        /// Reason.
-        reason: String,
+        /// Why the column cannot have the role.
+        reason: ColumnRoleError,
     },
-    /// A value that cannot be told in the type of its column.
+    /// A value that the target type cannot represent.
     #[error("{}: column `{}`, row {row}: {reason}", escape::name(name), escape::name(column))]
     Value {
         /// The file.
         name: Arc<str>,
         /// The column.
         column: String,
-        /// The row, counted from 0.
+        /// The row, 0-based.
         row: u64,
-        /// What is wrong.
-        reason: Reason,
+        /// Why the value cannot be converted.
+        reason: ValueError,
     },
-    /// A note about the type of a column that does not fit the column.
+    /// A logical type annotation that does not fit the type of its column.
     #[error(
-        "{}: column `{}` is {kind}, and `{}` is no such type",
+        "{}: column `{}` ({kind}): invalid logical type annotation `{}`",
         escape::name(name),
         escape::name(column),
-        escape::name(note)
+        escape::name(annotation)
     )]
-    Note {
+    Annotation {
         /// The file.
         name: Arc<str>,
         /// The column.
         column: String,
-        /// What the column is.
+        /// The stored type of the column.
         kind: Type,
-        /// What the note says.
-        note: String,
+        /// The text of the annotation.
+        annotation: String,
     },
-    /// Bytes that are no table of their format, or of which a part is not known here.
-    #[error("{}: {}", escape::name(name), told)]
+    /// A file that violates its format, or that uses an unsupported part of it.
+    #[error("{}: {message}", escape::name(name))]
     Format {
         /// The file.
         name: Arc<str>,
-        /// What it is.
+        /// The error class.
         class: Class,
-        /// The words of the library that reads it.
-        told: String,
+        /// The message of the reader.
+        message: String,
     },
-    /// A batch of an Arrow file that says of itself what cannot be.
-    #[error("{}: {batch} {index}{} (bytes {span}): {told}", escape::name(name), Numbered(*buffer))]
+    /// An inconsistent batch of an Arrow file.
+    #[error("{}: {batch} {index}{} (bytes {span}): {message}", escape::name(name), BufferNumber(*buffer))]
     Batch {
         /// The file.
         name: Arc<str>,
         /// The kind of batch.
         batch: Batch,
-        /// Its number among those of its kind, from 0.
+        /// The number of the batch among those of its kind, 0-based.
         index: u64,
-        /// The number of the buffer, where it is one.
+        /// The number of the buffer, if the error is about one.
         buffer: Option<usize>,
-        /// Where it is.
+        /// The byte range of the buffer or of the batch body.
         span: Span,
-        /// What it is.
+        /// The error class.
         class: Class,
-        /// What it says.
-        told: String,
+        /// The inconsistency.
+        message: String,
     },
-    /// Bytes that could not be had.
+    /// Read error.
     #[error("{}: {error}", escape::name(name))]
     Source {
         /// The file.
         name: Arc<str>,
-        /// Reason.
+        /// The read error.
         error: SourceError,
     },
-    /// Bytes that could not be written.
+    /// Write error.
     #[error("{}: cannot write: {error}", escape::name(name))]
     Write {
         /// The file.
         name: Arc<str>,
-        /// Reason.
+        /// The write error.
         error: std::io::Error,
     },
-    /// A `.tatami` file.
+    /// Error of a `.tatami` file.
     #[error(transparent)]
     Tatami(#[from] tercet_tatami::Error),
 }
 
-/// The kinds of batches of Arrow files.
+/// Kind of batch in an Arrow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// Rows.
+    /// Record batch.
     Record,
-    /// Values that rows tell by their number.
+    /// Dictionary batch.
     Dictionary,
 }
 
@@ -153,102 +153,151 @@ impl fmt::Display for Batch {
     }
 }
 
-struct Numbered(Option<usize>);
+struct BufferNumber(Option<usize>);
 
-impl fmt::Display for Numbered {
+impl fmt::Display for BufferNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |index| write!(f, ", buffer {index}"))
     }
 }
 
-/// Reason a value cannot be carried over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Role of a column in a `.tatami` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the message says it")]
-pub enum Reason {
-    /// A time between two microseconds.
-    FinerThanMicros { value: i64, unit: &'static str },
-    /// A time that 64 bits cannot tell in the other unit.
-    TimeRange { value: i64, unit: &'static str },
-    /// A time between two units.
-    CoarserUnit { micros: i64, unit: &'static str },
-    /// A number with more digits than its type says.
-    Digits { value: String, kind: String },
-    /// Bytes of another length than all have.
-    Length { found: usize, expected: usize },
-    /// A list of another length than all have.
-    Elements { found: usize, expected: usize },
-    /// More values than the numbers of a dictionary can tell apart.
-    Distinct { most: usize, key: String },
-    /// A time of a day that is not the start of one, or of one too far away.
-    NotADay { millis: i64 },
-    /// A float that 16 bits cannot tell.
-    Half { value: String },
-    /// A text that is none.
-    NotUtf8,
-    /// A value that is longer than its array can say.
-    TooLong { len: usize },
-    /// Null where nothing can be null.
-    Null,
+pub enum ColumnRole {
+    /// Values stored in the blob region.
+    Blob,
+    /// Column with bloom filters.
+    Bloom,
+    /// Column with the dictionary hint.
+    Dictionary,
+    /// Sort key of the rows.
+    SortKey,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ColumnRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blob => "blob column",
+            Self::Bloom => "bloom filter column",
+            Self::Dictionary => "dictionary column",
+            Self::SortKey => "sort key",
+        })
+    }
+}
+
+/// Reason a column cannot have a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ColumnRoleError {
+    /// No column has this name.
+    NotFound,
+    /// Only string and bytes columns can be stored as blobs.
+    NotBytes(Type),
+    /// Blob columns have no bloom filters.
+    BlobBloom,
+    /// The type has no order.
+    Unordered(Type),
+}
+
+impl fmt::Display for ColumnRoleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::FinerThanMicros { value, unit } => {
-                write!(f, "the time {value} {unit} is more exact than microseconds")
-            }
-            Self::TimeRange { value, unit } => {
-                write!(f, "the time {value} {unit} is out of the range of the other unit")
-            }
-            Self::CoarserUnit { micros, unit } => {
-                write!(f, "the time {micros} microseconds is more exact than {unit}")
-            }
-            Self::Digits { value, kind } => write!(f, "{value} has more digits than {kind}"),
-            Self::Length { found, expected } => write!(f, "has {found} bytes, but all have {expected}"),
-            Self::Elements { found, expected } => {
-                write!(f, "has {found} elements, but all lists have {expected}")
-            }
-            Self::Distinct { most, key } => {
-                write!(f, "is one value too many: numbers of the type {key} tell {most} apart")
-            }
-            Self::NotADay { millis } => {
-                write!(f, "{millis} milliseconds since 1970 are no day that Parquet can tell")
-            }
-            Self::Half { value } => write!(f, "{value} is no float of 16 bits"),
-            Self::NotUtf8 => f.write_str("the text is not valid UTF-8"),
-            Self::TooLong { len } => write!(f, "has {len} bytes, more than a view can tell"),
-            Self::Null => f.write_str("is null, but the column is not nullable"),
+            Self::NotFound => f.write_str("no such column"),
+            Self::NotBytes(kind) => write!(f, "expected string or bytes, found {kind}"),
+            Self::BlobBloom => f.write_str("blob columns have no bloom filters"),
+            Self::Unordered(kind) => write!(f, "{kind} values have no order"),
         }
     }
 }
 
-/// A column whose type has no place.
+/// Reason a value cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refused {
-    /// The column.
-    pub column: String,
-    /// Its type.
-    pub kind: String,
+#[expect(missing_docs, reason = "the messages name the fields")]
+pub enum ValueError {
+    /// A timestamp between two microseconds.
+    SubMicrosecond { value: i64, unit: &'static str },
+    /// A timestamp outside the range of the target unit.
+    TimestampOverflow { value: i64, unit: &'static str },
+    /// A timestamp that is no whole number of the target unit.
+    FractionalUnit { micros: i64, unit: &'static str },
+    /// A decimal that exceeds the precision of its type.
+    PrecisionOverflow { value: String, type_name: String },
+    /// A fixed-size binary value of another length.
+    LengthMismatch { found: usize, expected: usize },
+    /// A fixed-size list of another length.
+    ListLengthMismatch { found: usize, expected: usize },
+    /// More distinct values than the dictionary key type can number.
+    DictionaryKeyOverflow { max: usize, key_type: String },
+    /// A millisecond date that is not midnight, or outside the range of a Parquet date.
+    NotADate { millis: i64 },
+    /// A float that float16 cannot represent.
+    NotFloat16 { value: String },
+    /// A string that is not UTF-8.
+    InvalidUtf8,
+    /// A value longer than a view can address.
+    TooLong { len: usize },
+    /// Null in a column that is not nullable.
+    UnexpectedNull,
 }
 
-struct Listed<'a>(&'a [Refused]);
-
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for ValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.0.len() == 1 { "a type that has" } else { "types that have" };
-        write!(f, "has {what} no place in a .tatami file: {}", Each(self.0))
+        match self {
+            Self::SubMicrosecond { value, unit } => {
+                write!(f, "timestamp {value} {unit} is finer than microseconds")
+            }
+            Self::TimestampOverflow { value, unit } => {
+                write!(f, "timestamp {value} {unit} overflows the target unit")
+            }
+            Self::FractionalUnit { micros, unit } => {
+                write!(f, "timestamp {micros} us is not a whole number of {unit}")
+            }
+            Self::PrecisionOverflow { value, type_name } => {
+                write!(f, "{value} exceeds the precision of {type_name}")
+            }
+            Self::LengthMismatch { found, expected } => {
+                write!(f, "value of {found} bytes, expected {expected}")
+            }
+            Self::ListLengthMismatch { found, expected } => {
+                write!(f, "list of {found} elements, expected {expected}")
+            }
+            Self::DictionaryKeyOverflow { max, key_type } => {
+                write!(f, "too many distinct values: dictionary keys of type {key_type} number at most {max}")
+            }
+            Self::NotADate { millis } => {
+                write!(f, "{millis} ms since 1970-01-01 is not a Parquet date")
+            }
+            Self::NotFloat16 { value } => write!(f, "{value} is not a float16 value"),
+            Self::InvalidUtf8 => f.write_str("invalid UTF-8"),
+            Self::TooLong { len } => write!(f, "value of {len} bytes is too long for a view"),
+            Self::UnexpectedNull => f.write_str("null in a column that is not nullable"),
+        }
     }
 }
 
-struct Each<'a>(&'a [Refused]);
+/// A column of an unsupported type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnsupportedColumn {
+    /// The column name.
+    pub column: String,
+    /// The type name, such as `struct of x, y`.
+    pub type_name: String,
+}
 
-impl fmt::Display for Each<'_> {
+const fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+struct ColumnList<'a>(&'a [UnsupportedColumn]);
+
+impl fmt::Display for ColumnList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Refused { column, kind }) in self.0.iter().enumerate() {
+        for (index, UnsupportedColumn { column, type_name }) in self.0.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };
-            write!(f, "{comma}`{}` ({})", escape::name(column), escape::name(kind))?;
+            write!(f, "{comma}`{}` ({})", escape::name(column), escape::name(type_name))?;
         }
         Ok(())
     }
@@ -257,13 +306,15 @@ impl fmt::Display for Each<'_> {
 impl Diagnose for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Types { .. } | Self::NotInParquet { .. } => Class::Unsupported,
-            Self::NoColumns { .. } | Self::Schema { .. } | Self::Role { .. } => Class::Request,
+            Self::UnsupportedTypes { .. } | Self::NotInParquet { .. } => Class::Unsupported,
+            Self::NoSuchColumns { .. } | Self::Schema { .. } | Self::ColumnRole { .. } => Class::Request,
             Self::Value { reason, .. } => match reason {
-                Reason::NotUtf8 | Reason::Null | Reason::Digits { .. } => Class::Malformed,
+                ValueError::InvalidUtf8
+                | ValueError::UnexpectedNull
+                | ValueError::PrecisionOverflow { .. } => Class::Malformed,
                 _ => Class::Request,
             },
-            Self::Note { .. } => Class::Malformed,
+            Self::Annotation { .. } => Class::Malformed,
             Self::Format { class, .. } | Self::Batch { class, .. } => *class,
             Self::Source { error, .. } => error.class(),
             Self::Write { .. } => Class::Io,
@@ -282,16 +333,16 @@ impl Diagnose for Error {
 
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Types { .. } => Some("leave these columns out when the table is made".into()),
+            Self::UnsupportedTypes { .. } => Some("leave these columns out when the table is made".into()),
             Self::NotInParquet { .. } => Some("`--columns` takes the others; Arrow has such types".into()),
-            Self::Value { reason: Reason::FinerThanMicros { .. }, .. } => Some(
+            Self::Value { reason: ValueError::SubMicrosecond { .. }, .. } => Some(
                 "`--floor-timestamps` cuts times to microseconds, `--raw-timestamps` copies the numbers"
                     .into(),
             ),
-            Self::Value { reason: Reason::TimeRange { .. }, .. } => {
+            Self::Value { reason: ValueError::TimestampOverflow { .. }, .. } => {
                 Some("`--raw-timestamps` copies the numbers".into())
             }
-            Self::Value { reason: Reason::Distinct { .. }, .. } => {
+            Self::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. } => {
                 Some("Arrow streams and Parquet may start a new dictionary, Arrow files may not".into())
             }
             Self::Tatami(error) => error.hint(),
@@ -300,26 +351,26 @@ impl Diagnose for Error {
     }
 }
 
-/// An error of the Parquet library about a file.
+/// Converts an error of the `parquet` crate.
 pub(crate) fn from_parquet(name: &Arc<str>, error: ParquetError) -> Error {
     let name = Arc::clone(name);
     match error {
         ParquetError::External(error) => external(name, error),
-        ParquetError::NYI(told) => Error::Format { name, class: Class::Unsupported, told },
+        ParquetError::NYI(message) => Error::Format { name, class: Class::Unsupported, message },
         error => other(name, &error.to_string()),
     }
 }
 
-/// An error of the Arrow library about a file.
+/// Converts an error of the `arrow` crates.
 pub(crate) fn from_arrow(name: &Arc<str>, error: ArrowError) -> Error {
     let name = Arc::clone(name);
     match error {
         ArrowError::ExternalError(error) => external(name, error),
-        ArrowError::IoError(told, error) => match error.downcast::<SourceError>() {
+        ArrowError::IoError(message, error) => match error.downcast::<SourceError>() {
             Ok(error) => Error::Source { name, error },
-            Err(_) => Error::Format { name, class: Class::Malformed, told },
+            Err(_) => Error::Format { name, class: Class::Malformed, message },
         },
-        ArrowError::NotYetImplemented(told) => Error::Format { name, class: Class::Unsupported, told },
+        ArrowError::NotYetImplemented(message) => Error::Format { name, class: Class::Unsupported, message },
         error => other(name, &error.to_string()),
     }
 }
@@ -339,26 +390,26 @@ fn external(name: Arc<str>, error: Box<dyn StdError + Send + Sync>) -> Error {
     }
 }
 
-/// An error of which there are only words.
-fn other(name: Arc<str>, told: &str) -> Error {
-    let told = plain(told);
-    match told.strip_prefix("Disabled feature at compile time: ") {
+/// Converts an error that has only a message.
+fn other(name: Arc<str>, message: &str) -> Error {
+    let message = strip_prefixes(message);
+    match message.strip_prefix("Disabled feature at compile time: ") {
         Some(codec) => {
-            let told = format!("is compressed with {codec}, which is not supported");
-            Error::Format { name, class: Class::Unsupported, told }
+            let message = format!("is compressed with {codec}, which is not supported");
+            Error::Format { name, class: Class::Unsupported, message }
         }
-        None => Error::Format { name, class: Class::Malformed, told },
+        None => Error::Format { name, class: Class::Malformed, message },
     }
 }
 
-/// The words of a library without the name of its error.
-fn plain(told: &str) -> String {
+/// The message of a library error without its prefixes.
+fn strip_prefixes(message: &str) -> String {
     for head in ["Parquet error: ", "Parquet argument error: ", "Arrow: ", "Ipc error: ", "External: "] {
-        if let Some(rest) = told.strip_prefix(head) {
-            return plain(rest);
+        if let Some(rest) = message.strip_prefix(head) {
+            return strip_prefixes(rest);
         }
     }
-    told.to_owned()
+    message.to_owned()
 }
 
 #[cfg(test)]
@@ -366,11 +417,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_codec_that_is_not_there_is_named() {
-        let told = "Disabled feature at compile time: brotli".to_owned();
+    fn disabled_codecs_are_named() {
+        let message = "Disabled feature at compile time: brotli".to_owned();
         for error in [
-            from_parquet(&"a".into(), ParquetError::General(told.clone())),
-            from_arrow(&"a".into(), ParquetError::General(told).into()),
+            from_parquet(&"a".into(), ParquetError::General(message.clone())),
+            from_arrow(&"a".into(), ParquetError::General(message).into()),
         ] {
             assert_eq!(error.to_string(), "a: is compressed with brotli, which is not supported");
             assert_eq!(error.class(), Class::Unsupported);

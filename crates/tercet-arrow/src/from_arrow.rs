@@ -16,10 +16,10 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, TimeUnit};
 use tercet_tatami::{Bitmap, Column, Field, Lists, Strings, Type, Values};
 
-use crate::error::Reason;
+use crate::error::ValueError;
 use crate::half;
 use crate::options::Timestamps;
-use crate::texts;
+use crate::string_arrays;
 
 /// How values are read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,10 +28,10 @@ pub(crate) struct Reading {
 }
 
 /// A row, counted from the first of the array, and what is wrong with it.
-pub(crate) type Refusal = (usize, Reason);
+pub(crate) type RowError = (usize, ValueError);
 
 /// The rows of an array as a column of a field.
-pub(crate) fn column(array: &ArrayRef, field: &Field, reading: Reading) -> Result<Column, Refusal> {
+pub(crate) fn column(array: &ArrayRef, field: &Field, reading: Reading) -> Result<Column, RowError> {
     let column = if field.kind == Type::List {
         list(array, &Field::new("", field.scalar()), reading)?
     } else {
@@ -39,13 +39,13 @@ pub(crate) fn column(array: &ArrayRef, field: &Field, reading: Reading) -> Resul
     };
     if !field.nullable && column.nulls() > 0 {
         let row = (0..column.len()).find(|row| !column.is_present(*row)).unwrap_or(0);
-        return Err((row, Reason::Null));
+        return Err((row, ValueError::UnexpectedNull));
     }
     Ok(column)
 }
 
 /// Values that are no lists.
-fn scalars(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, Refusal> {
+fn scalars(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, RowError> {
     if let DataType::Dictionary(..) = array.data_type() {
         return dictionary(array, kind, reading);
     }
@@ -94,7 +94,7 @@ fn scalars(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, Ref
             let number = |value: i256| value.to_i128().and_then(|value| i64::try_from(value).ok());
             digits(array.as_primitive::<Decimal256Type>(), kind, push, number)?
         }
-        _ => Values::Bytes(texts::from_arrow(array).unwrap_or_default()),
+        _ => Values::Bytes(string_arrays::from_arrow(array).unwrap_or_default()),
     };
     Ok(Column { values, validity: validity(array.nulls()) })
 }
@@ -129,7 +129,7 @@ fn validity(nulls: Option<&NullBuffer>) -> Option<Bitmap> {
 }
 
 /// Times in microseconds.
-fn times(array: &ArrayRef, unit: TimeUnit, timestamps: Timestamps) -> Result<Vec<i64>, Refusal> {
+fn times(array: &ArrayRef, unit: TimeUnit, timestamps: Timestamps) -> Result<Vec<i64>, RowError> {
     let (values, per_micro, micros_per, name) = match unit {
         TimeUnit::Second => (copied::<TimestampSecondType>(array), 1, 1_000_000, "s"),
         TimeUnit::Millisecond => (copied::<TimestampMillisecondType>(array), 1, 1_000, "ms"),
@@ -142,11 +142,11 @@ fn times(array: &ArrayRef, unit: TimeUnit, timestamps: Timestamps) -> Result<Vec
     let scaled = |(row, value): (usize, i64)| {
         if per_micro > 1 {
             if timestamps == Timestamps::Exact && value % per_micro != 0 {
-                return Err((row, Reason::FinerThanMicros { value, unit: name }));
+                return Err((row, ValueError::SubMicrosecond { value, unit: name }));
             }
             return Ok(value.div_euclid(per_micro));
         }
-        value.checked_mul(micros_per).ok_or((row, Reason::TimeRange { value, unit: name }))
+        value.checked_mul(micros_per).ok_or((row, ValueError::TimestampOverflow { value, unit: name }))
     };
     values.into_iter().enumerate().map(scaled).collect()
 }
@@ -157,11 +157,11 @@ fn digits<T: ArrowPrimitiveType>(
     kind: Type,
     push: impl Fn(T::Native, &mut Strings),
     number: impl Fn(T::Native) -> Option<i64>,
-) -> Result<Values, Refusal> {
+) -> Result<Values, RowError> {
     let values = zeroed(array);
     let too_long = |row: usize| {
         let value = format!("{:?}", array.value(row));
-        (row, Reason::Digits { value, kind: array.data_type().to_string() })
+        (row, ValueError::PrecisionOverflow { value, type_name: array.data_type().to_string() })
     };
     let numbers = values.iter().enumerate();
     Ok(match kind {
@@ -192,7 +192,7 @@ fn digits<T: ArrowPrimitiveType>(
 }
 
 /// Values that are told by their number in a dictionary.
-fn dictionary(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, Refusal> {
+fn dictionary(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, RowError> {
     let coded = array.as_any_dictionary();
     let nulls = array.logical_nulls();
     if coded.values().is_empty() {
@@ -222,7 +222,7 @@ fn blanked(column: &Column, validity: &Bitmap, kind: Type) -> Column {
     out
 }
 
-fn list(array: &ArrayRef, element: &Field, reading: Reading) -> Result<Column, Refusal> {
+fn list(array: &ArrayRef, element: &Field, reading: Reading) -> Result<Column, RowError> {
     let (values, ranges): (ArrayRef, Vec<Range<usize>>) = match array.data_type() {
         DataType::List(_) => ranges(array.as_list::<i32>()),
         DataType::LargeList(_) => ranges(array.as_list::<i64>()),

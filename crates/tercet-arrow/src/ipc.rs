@@ -35,7 +35,7 @@ pub(crate) struct Batches {
     /// Batches of both kinds so far, for messages.
     counts: [u64; 2],
     /// Whether a stream ended without its mark.
-    is_cut: Arc<AtomicBool>,
+    is_truncated: Arc<AtomicBool>,
 }
 
 /// Where messages are.
@@ -56,8 +56,8 @@ struct Place {
 
 impl Batches {
     /// Opens a file: its end tells schema and places.
-    pub(crate) fn of_file(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
-        let wrong = |told| wrong(&*source, told);
+    pub(crate) fn from_file(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+        let wrong = |message| wrong(&*source, message);
         let tail = source.len().checked_sub(TAIL_LEN).filter(|start| *start >= HEAD_LEN);
         let tail = tail.ok_or_else(|| wrong("is too short"))?;
         let bytes = read(&*source, tail, TAIL_LEN)?;
@@ -83,7 +83,7 @@ impl Batches {
     }
 
     /// Opens a stream: its first message is the schema.
-    pub(crate) fn of_stream(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+    pub(crate) fn from_stream(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
         let first = next_message(&*source, 0)?.ok_or_else(|| wrong(&*source, "is an empty stream"))?;
         let message = first.message(&*source)?;
         let schema = message.header_as_schema();
@@ -101,13 +101,13 @@ impl Batches {
             places,
             dictionaries: HashMap::new(),
             counts: [0; 2],
-            is_cut: Arc::default(),
+            is_truncated: Arc::default(),
         }
     }
 
     /// Whether a stream ended without the mark of its end, once everything is read.
-    pub(crate) fn is_cut(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.is_cut)
+    pub(crate) fn is_truncated(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_truncated)
     }
 
     /// The columns.
@@ -125,7 +125,7 @@ impl Batches {
                 Places::Next(at) => {
                     let Some(start) = at.take() else { return Ok(None) };
                     if start >= self.source.len() {
-                        self.is_cut.store(true, Ordering::Relaxed);
+                        self.is_truncated.store(true, Ordering::Relaxed);
                     }
                     let Some(head) = next_message(&*self.source, start)? else { return Ok(None) };
                     *at = head.body_start.checked_add(head.body_len);
@@ -273,6 +273,6 @@ fn unread(source: &dyn ByteSource, error: tercet_core::SourceError) -> Error {
     Error::Source { name: Arc::clone(source.name()), error }
 }
 
-fn wrong(source: &dyn ByteSource, told: &str) -> Error {
-    Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, told: told.to_owned() }
+fn wrong(source: &dyn ByteSource, message: &str) -> Error {
+    Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, message: message.to_owned() }
 }

@@ -13,7 +13,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use arrow_array::{Int64Array, RecordBatch, StringArray};
-//! use tercet_arrow::{Options, Table, Texts};
+//! use tercet_arrow::{Options, Table, StringLayout};
 //!
 //! let cities = RecordBatch::try_from_iter([
 //!     ("city", Arc::new(StringArray::from(vec!["Bonn", "Ulm"])) as Arc<dyn arrow_array::Array>),
@@ -21,7 +21,7 @@
 //! ])?;
 //! let table = Table::from_arrow(&"cities".into(), &cities.schema(), &Options::new())?;
 //! let columns = table.columns(&cities, 0)?;
-//! let back = table.batch(&table.arrow_schema(Texts::Views), columns, 0)?;
+//! let back = table.batch(&table.arrow_schema(StringLayout::View), columns, 0)?;
 //! assert_eq!(back.column(1), cities.column(1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -34,25 +34,25 @@
 //! | [`mod@write`] | rows as Parquet and Arrow files |
 //! | [`note`] | types that come back by a note |
 
+pub mod annotation;
+mod arrow_type;
 mod dictionary;
 pub mod error;
 mod from_arrow;
-mod guard;
 mod half;
 mod ipc;
-mod kind;
-pub mod note;
 pub mod options;
 mod parquet_file;
 pub mod read;
 mod source;
+mod string_arrays;
 pub mod table;
-mod texts;
 mod to_arrow;
+mod unwind;
 pub mod write;
 
-pub use error::{Batch, Error, Reason, Refused};
-pub use options::{Options, Roles, Timestamps};
-pub use read::{Format, Rows, batches, detect};
-pub use table::{Table, Texts};
-pub use write::{Sink, Written};
+pub use error::{Batch, ColumnRole, ColumnRoleError, Error, UnsupportedColumn, ValueError};
+pub use options::{ColumnOptions, Options, Timestamps};
+pub use read::{Format, TableReader, batches, detect};
+pub use table::{StringLayout, Table};
+pub use write::{TableWriter, Written};

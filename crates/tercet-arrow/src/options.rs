@@ -3,14 +3,14 @@
 use tercet_core::Limits;
 use tercet_tatami::{Field, Type};
 
-use crate::error::Error;
+use crate::error::{ColumnRole, ColumnRoleError, Error};
 
 /// How a table is carried over into a `.tatami` file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// Which columns get which roles.
-    pub roles: Roles,
+    pub column_options: ColumnOptions,
     /// How times are carried over.
     pub timestamps: Timestamps,
     /// Whether the file is for other readers of the format, which know no lists.
@@ -29,8 +29,8 @@ impl Options {
     }
 
     /// Sets the roles.
-    pub fn with_roles(mut self, roles: Roles) -> Self {
-        self.roles = roles;
+    pub fn with_column_options(mut self, column_options: ColumnOptions) -> Self {
+        self.column_options = column_options;
         self
     }
 
@@ -77,7 +77,7 @@ pub enum Timestamps {
 /// filters; every other text gets the hint that a dictionary would fit.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Roles {
+pub struct ColumnOptions {
     /// Stored apart.
     pub blob: Option<Vec<String>>,
     /// With bloom filters.
@@ -91,7 +91,7 @@ pub struct Roles {
 const BLOBS: [&str; 3] = ["markdown", "body", "html"];
 const BLOOMS: [&str; 3] = ["doc_id", "url", "digest"];
 
-impl Roles {
+impl ColumnOptions {
     /// What names decide.
     pub fn by_name() -> Self {
         Self::default()
@@ -103,7 +103,7 @@ impl Roles {
     }
 
     /// Gives fields the roles that are said, and leaves the others as they are.
-    pub fn apply_said(&self, fields: &mut [Field]) -> Result<(), Error> {
+    pub fn apply_explicit(&self, fields: &mut [Field]) -> Result<(), Error> {
         let names = |wanted: &dyn Fn(&Field) -> bool| {
             let named = fields.iter().filter(|field| wanted(field));
             Some(named.map(|field| field.name.to_string()).collect::<Vec<_>>())
@@ -129,7 +129,12 @@ impl Roles {
             Some(names) => names.iter().any(|known| known == name),
             None => usual.contains(&name),
         };
-        for (role, names) in [("blob", &self.blob), ("bloom", &self.bloom), ("dict", &self.dict)] {
+        let listed = [
+            (ColumnRole::Blob, &self.blob),
+            (ColumnRole::Bloom, &self.bloom),
+            (ColumnRole::Dictionary, &self.dict),
+        ];
+        for (role, names) in listed {
             for name in names.iter().flatten() {
                 find(fields, role, name)?;
             }
@@ -142,19 +147,15 @@ impl Roles {
                     field.blob_separated = true;
                 }
                 kind if wanted && self.blob.is_some() => {
-                    let reason = format!("only text and bytes can be stored apart, and it is {kind}");
-                    return Err(refused("blob", &field.name, reason));
+                    let reason = ColumnRoleError::NotBytes(kind);
+                    return Err(role_error(ColumnRole::Blob, &field.name, reason));
                 }
                 _ => {}
             }
             let is_blob = field.kind == Type::BlobRef;
             let wanted = said(&self.bloom, &field.name, &BLOOMS);
             if wanted && is_blob && self.bloom.is_some() {
-                return Err(refused(
-                    "bloom",
-                    &field.name,
-                    "values that are stored apart have no filters".to_owned(),
-                ));
+                return Err(role_error(ColumnRole::Bloom, &field.name, ColumnRoleError::BlobBloom));
             }
             field.bloom = wanted && !is_blob;
             let listed =
@@ -162,10 +163,10 @@ impl Roles {
             field.dictionary_hint = field.kind == Type::String && !field.bloom && listed;
         }
         if let Some(name) = &self.sort_key {
-            let field = find(fields, "sort-key", name)?;
+            let field = find(fields, ColumnRole::SortKey, name)?;
             if matches!(field.kind, Type::BlobRef | Type::List) {
-                let reason = format!("{} has no order to look it up by", field.kind);
-                return Err(refused("sort-key", name, reason));
+                let reason = ColumnRoleError::Unordered(field.kind);
+                return Err(role_error(ColumnRole::SortKey, name, reason));
             }
             field.sort_key = true;
         }
@@ -173,15 +174,15 @@ impl Roles {
     }
 }
 
-fn refused(role: &'static str, column: &str, reason: String) -> Error {
-    Error::Role { role, column: column.to_owned(), reason }
+fn role_error(role: ColumnRole, column: &str, reason: ColumnRoleError) -> Error {
+    Error::ColumnRole { role, column: column.to_owned(), reason }
 }
 
-fn find<'a>(fields: &'a mut [Field], role: &'static str, name: &str) -> Result<&'a mut Field, Error> {
+fn find<'a>(fields: &'a mut [Field], role: ColumnRole, name: &str) -> Result<&'a mut Field, Error> {
     fields
         .iter_mut()
         .find(|field| *field.name == *name)
-        .ok_or_else(|| refused(role, name, "there is no such column".to_owned()))
+        .ok_or_else(|| role_error(role, name, ColumnRoleError::NotFound))
 }
 
 #[cfg(test)]
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn names_decide_unless_something_is_said() {
         let mut by_name = fields();
-        Roles::by_name().apply(&mut by_name).unwrap();
+        ColumnOptions::by_name().apply(&mut by_name).unwrap();
         let of = |fields: &[Field], index: usize| {
             let field = &fields[index];
             (field.kind, field.bloom, field.dictionary_hint)
@@ -211,23 +212,23 @@ mod tests {
         assert_eq!(of(&by_name, 3), (Type::String, false, true));
         let mut said = fields();
         let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-        let roles = Roles {
+        let column_options = ColumnOptions {
             blob: list(&["title"]),
             bloom: list(&["body"]),
             dict: list(&["url"]),
             sort_key: Some("body".into()),
         };
-        roles.apply(&mut said).unwrap();
+        column_options.apply(&mut said).unwrap();
         assert_eq!(of(&said, 0), (Type::String, false, true));
         assert_eq!(of(&said, 1), (Type::String, false, false));
         assert_eq!(of(&said, 2), (Type::Int32, true, false));
         assert_eq!(of(&said, 3), (Type::BlobRef, false, false));
         assert!(said[2].sort_key);
         for wrong in [
-            Roles { blob: list(&["body"]), ..Roles::default() },
-            Roles { bloom: list(&["nothing"]), ..Roles::default() },
-            Roles { bloom: list(&["html"]), ..Roles::default() },
-            Roles { sort_key: Some("html".into()), ..Roles::default() },
+            ColumnOptions { blob: list(&["body"]), ..ColumnOptions::default() },
+            ColumnOptions { bloom: list(&["nothing"]), ..ColumnOptions::default() },
+            ColumnOptions { bloom: list(&["html"]), ..ColumnOptions::default() },
+            ColumnOptions { sort_key: Some("html".into()), ..ColumnOptions::default() },
         ] {
             assert!(wrong.apply(&mut fields()).is_err(), "{wrong:?}");
         }

@@ -9,12 +9,12 @@ use parquet::basic::Type as Physical;
 use parquet::file::metadata::ParquetMetaData;
 use tercet_core::{ByteSource, Class, Span};
 
-use crate::error::{Error, Refused, from_arrow, from_parquet};
-use crate::guard::caught;
+use crate::error::{Error, UnsupportedColumn, from_arrow, from_parquet};
 use crate::options::Options;
-use crate::read::{BATCH_BYTES, BATCH_ROWS, Rows};
+use crate::read::{BATCH_BYTES, BATCH_ROWS, TableReader};
 use crate::source::Reading;
 use crate::table::{Table, chosen, names_of};
+use crate::unwind::catch_panic;
 
 mod pages;
 mod thrift;
@@ -34,17 +34,17 @@ pub(crate) fn open(
     source: Arc<dyn ByteSource>,
     options: &Options,
     batch_rows: Option<usize>,
-) -> Result<Rows, Error> {
+) -> Result<TableReader, Error> {
     check_metadata(&*source)?;
     let reading = Reading::new(source);
     let below = reading.clone();
     let wrong = |error| below.failure().unwrap_or_else(|| from_parquet(name, error));
     let (metadata, warning) = load(&reading)?;
-    let mut refused: Vec<Refused> = Vec::new();
+    let mut refused: Vec<UnsupportedColumn> = Vec::new();
     for column in metadata.parquet_schema().columns() {
         let root = column.path().parts().first().cloned().unwrap_or_default();
         if column.physical_type() == Physical::INT96 && !refused.iter().any(|known| known.column == root) {
-            refused.push(Refused { column: root, kind: "INT96".to_owned() });
+            refused.push(UnsupportedColumn { column: root, type_name: "INT96".to_owned() });
         }
     }
     let fields = types::complete(metadata.schema().fields(), metadata.metadata());
@@ -60,7 +60,7 @@ pub(crate) fn open(
         None => schema,
     };
     refused.retain(|refused| schema.index_of(&refused.column).is_ok());
-    let table = Table::from_arrow_refusing(name, &schema, options, refused)?;
+    let table = Table::from_arrow_rejecting(name, &schema, options, refused)?;
     let levels = |hint: &Fields| parquet_to_arrow_field_levels(metadata.parquet_schema(), mask(), Some(hint));
     let levels = levels(&hinted(&fields)).or_else(|_| levels(&fields)).map_err(wrong)?;
     let groups = Groups {
@@ -71,11 +71,11 @@ pub(crate) fn open(
     let batch_rows = fitting_rows(&groups.metadata, rows, batch_rows);
     let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None);
     let reader = reader.map_err(wrong)?;
-    let of_file = Arc::clone(name);
+    let from_file = Arc::clone(name);
     let batches = reader.map(move |batch| {
-        batch.map_err(|error| below.failure().unwrap_or_else(|| from_arrow(&of_file, error)))
+        batch.map_err(|error| below.failure().unwrap_or_else(|| from_arrow(&from_file, error)))
     });
-    let mut out = Rows::new(table, names, batches);
+    let mut out = TableReader::new(table, names, batches);
     out.set_total(rows);
     out.warn(warning);
     Ok(out)
@@ -85,7 +85,7 @@ pub(crate) fn open(
 /// says so.
 fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), Error> {
     let wrong = |error| from_parquet(reading.name(), error);
-    let error = match caught(|| ArrowReaderMetadata::load(reading, ArrowReaderOptions::new())) {
+    let error = match catch_panic(|| ArrowReaderMetadata::load(reading, ArrowReaderOptions::new())) {
         Some(Ok(metadata)) => return Ok((metadata, None)),
         Some(Err(error)) => Some(wrong(error)),
         None => None,
@@ -96,8 +96,8 @@ fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), Erro
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     match ArrowReaderMetadata::load(reading, plain) {
         Ok(metadata) => {
-            let told = "its types of Arrow (`ARROW:schema`) cannot be read: those of Parquet are used";
-            Ok((metadata, Some(told.to_owned())))
+            let message = "its types of Arrow (`ARROW:schema`) cannot be read: those of Parquet are used";
+            Ok((metadata, Some(message.to_owned())))
         }
         Err(again) => Err(error.unwrap_or_else(|| wrong(again))),
     }
@@ -105,8 +105,9 @@ fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), Erro
 
 /// Goes over the end of a file: all that it lists has to be in it.
 fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
-    let wrong =
-        |told: String| Err(Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, told });
+    let wrong = |message: String| {
+        Err(Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, message })
+    };
     let read = |span: Option<Span>| match span {
         Some(span) => source
             .read_at(span)
@@ -144,7 +145,7 @@ fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
     match walked {
         Ok(_) => Ok(()),
         Err(Stop::Short) => wrong("has metadata that says more than is there".to_owned()),
-        Err(Stop::Wrong(told)) => wrong(format!("has metadata with {told}")),
+        Err(Stop::Wrong(message)) => wrong(format!("has metadata with {message}")),
     }
 }
 

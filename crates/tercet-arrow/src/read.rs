@@ -11,11 +11,11 @@ use tercet_core::{ByteSource, Class, Span};
 use tercet_tatami::{Column, Scan};
 
 use crate::error::{Error, from_arrow};
-use crate::guard::caught;
 use crate::ipc::Batches;
 use crate::options::Options;
 use crate::parquet_file;
-use crate::table::{Table, Texts, chosen, names_of};
+use crate::table::{StringLayout, Table, chosen, names_of};
+use crate::unwind::catch_panic;
 
 /// Rows of a batch, unless they are large.
 pub(crate) const BATCH_ROWS: usize = 65_536;
@@ -50,7 +50,7 @@ pub fn detect(head: &[u8]) -> Option<Format> {
 }
 
 /// The rows of a file, batch by batch.
-pub struct Rows {
+pub struct TableReader {
     table: Table,
     batches: Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>,
     /// What is left of a batch that is too large to be handed over at once.
@@ -61,18 +61,18 @@ pub struct Rows {
     /// All columns of the file, also those that are not read.
     names: Vec<String>,
     /// Whether a stream ended without saying so.
-    is_cut: Option<Arc<AtomicBool>>,
+    is_truncated: Option<Arc<AtomicBool>>,
     row: u64,
     failed: bool,
 }
 
-impl std::fmt::Debug for Rows {
+impl std::fmt::Debug for TableReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Rows").field("table", &self.table).field("row", &self.row).finish_non_exhaustive()
     }
 }
 
-impl Rows {
+impl TableReader {
     /// Opens a file of a format; `batch_rows` is how many rows are handed over at once, otherwise their bytes decide.
     pub fn open(
         source: Arc<dyn ByteSource>,
@@ -82,10 +82,10 @@ impl Rows {
     ) -> Result<Self, Error> {
         let name = Arc::clone(source.name());
         // The libraries are careful, but not made for bytes that somebody built to hurt.
-        let opened = caught(|| match format {
+        let opened = catch_panic(|| match format {
             Format::Parquet => parquet_file::open(&name, source, options, batch_rows),
-            Format::ArrowFile => arrow(&name, Batches::of_file(source, options.limits)?, options),
-            Format::ArrowStream => arrow(&name, Batches::of_stream(source, options.limits)?, options),
+            Format::ArrowFile => arrow(&name, Batches::from_file(source, options.limits)?, options),
+            Format::ArrowStream => arrow(&name, Batches::from_stream(source, options.limits)?, options),
         });
         let mut rows = opened.unwrap_or_else(|| Err(broken(&name)))?;
         rows.batch_most = batch_rows;
@@ -106,7 +106,7 @@ impl Rows {
             total: None,
             warnings: Vec::new(),
             names,
-            is_cut: None,
+            is_truncated: None,
             row: 0,
             failed: false,
         }
@@ -123,8 +123,8 @@ impl Rows {
     }
 
     /// Whether this is a stream whose end was reached without the mark that it is the end.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut.as_ref().is_some_and(|is_cut| is_cut.load(Ordering::Relaxed))
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated.as_ref().is_some_and(|is_truncated| is_truncated.load(Ordering::Relaxed))
     }
 
     /// The number of rows, where the file tells it in advance.
@@ -141,8 +141,8 @@ impl Rows {
         &self.warnings
     }
 
-    pub(crate) fn warn(&mut self, told: Option<String>) {
-        self.warnings.extend(told);
+    pub(crate) fn warn(&mut self, message: Option<String>) {
+        self.warnings.extend(message);
     }
 
     fn read(&mut self) -> Option<Result<RecordBatch, Error>> {
@@ -150,7 +150,7 @@ impl Rows {
             return Some(Ok(batch));
         }
         let name = self.table.name();
-        caught(|| self.batches.next()).unwrap_or_else(|| Some(Err(broken(name))))
+        catch_panic(|| self.batches.next()).unwrap_or_else(|| Some(Err(broken(name))))
     }
 
     /// The first rows of a batch; the others are kept for later.
@@ -168,7 +168,7 @@ impl Rows {
     }
 }
 
-impl Iterator for Rows {
+impl Iterator for TableReader {
     type Item = Result<Vec<Column>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -208,35 +208,35 @@ fn shared_elements(batch: &RecordBatch, most: usize) -> usize {
 }
 
 fn broken(name: &Arc<str>) -> Error {
-    let told = "the file breaks the rules of its format in a way that stopped the reader".to_owned();
-    Error::Format { name: Arc::clone(name), class: Class::Malformed, told }
+    let message = "the file breaks the rules of its format in a way that stopped the reader".to_owned();
+    Error::Format { name: Arc::clone(name), class: Class::Malformed, message }
 }
 
-fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<Rows, Error> {
+fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<TableReader, Error> {
     let names = names_of(batches.schema());
-    let is_cut = batches.is_cut();
+    let is_truncated = batches.is_truncated();
     let mut rows = if let Some(chosen) = chosen(name, batches.schema(), options)? {
         let schema = batches.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
         let table = Table::from_arrow(name, &schema, options)?;
-        let of_file = Arc::clone(name);
+        let from_file = Arc::clone(name);
         let project =
-            move |batch: RecordBatch| batch.project(&chosen).map_err(|error| from_arrow(&of_file, error));
-        Rows::new(table, names, batches.map(move |batch| batch.and_then(&project)))
+            move |batch: RecordBatch| batch.project(&chosen).map_err(|error| from_arrow(&from_file, error));
+        TableReader::new(table, names, batches.map(move |batch| batch.and_then(&project)))
     } else {
         let table = Table::from_arrow(name, batches.schema(), options)?;
-        Rows::new(table, names, batches)
+        TableReader::new(table, names, batches)
     };
-    rows.is_cut = Some(is_cut);
+    rows.is_truncated = Some(is_truncated);
     Ok(rows)
 }
 
 /// The answer of a scan as Arrow batches, none of them larger than some megabytes unless one row is.
 pub fn batches(
     scan: &Scan,
-    texts: Texts,
+    layout: StringLayout,
 ) -> Result<impl Iterator<Item = Result<RecordBatch, Error>> + use<>, Error> {
-    let table = Table::of_file(scan.file(), scan.positions())?;
-    let schema = table.arrow_schema(texts);
+    let table = Table::from_file(scan.file(), scan.positions())?;
+    let schema = table.arrow_schema(layout);
     let rows = scan.file().rows_within(scan.positions(), BATCH_BYTES).min(BATCH_ROWS as u64);
     let batches = scan.clone().with_batch_rows(rows).batches();
     Ok(batches.map(move |batch| {

@@ -40,9 +40,9 @@ impl Reading {
     }
 
     fn unread(&self, error: SourceError) -> String {
-        let told = error.to_string();
+        let message = error.to_string();
         self.fail(Error::Source { name: Arc::clone(self.name()), error });
-        told
+        message
     }
 }
 

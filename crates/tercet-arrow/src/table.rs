@@ -10,22 +10,22 @@ mod project;
 
 pub(crate) use project::{chosen, names_of};
 
+use crate::annotation;
+use crate::arrow_type::{ArrowType, Metadata, default_arrow_type, map_field, unsupported};
 use crate::dictionary::Dictionary;
-use crate::error::{Error, Refused};
+use crate::error::{Error, UnsupportedColumn};
 use crate::from_arrow::{self, Reading};
-use crate::kind::{Kind, Metadata, kept, natural, refusal};
-use crate::note;
 use crate::options::Options;
 use crate::to_arrow;
 
 /// How texts and bytes lie in Arrow arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Texts {
+pub enum StringLayout {
     /// As views into buffers: nothing is copied that is longer than twelve bytes.
     #[default]
-    Views,
+    View,
     /// One behind the other with offsets of 64 bits, which every program knows.
-    Large,
+    LargeUtf8,
 }
 
 /// The columns of a table: how they are kept in a `.tatami` file, and what they are in Arrow.
@@ -34,7 +34,7 @@ pub struct Table {
     name: Arc<str>,
     schema: Schema,
     /// For each column what it is in Arrow.
-    kinds: Vec<Kind>,
+    arrow_types: Vec<ArrowType>,
     metadata: Metadata,
     reading: Reading,
 }
@@ -43,87 +43,93 @@ impl Table {
     /// The columns of an Arrow table, with the roles that the options give them. Types that have no place are refused, all
     /// of them at once.
     pub fn from_arrow(name: &Arc<str>, schema: &ArrowSchema, options: &Options) -> Result<Self, Error> {
-        Self::from_arrow_refusing(name, schema, options, Vec::new())
+        Self::from_arrow_rejecting(name, schema, options, Vec::new())
     }
 
     /// The same; some columns are refused for reasons that Arrow does not see.
-    pub(crate) fn from_arrow_refusing(
+    pub(crate) fn from_arrow_rejecting(
         name: &Arc<str>,
         schema: &ArrowSchema,
         options: &Options,
-        mut refused: Vec<Refused>,
+        mut refused: Vec<UnsupportedColumn>,
     ) -> Result<Self, Error> {
         let mut fields = Vec::with_capacity(schema.fields().len());
-        let mut kinds = Vec::with_capacity(schema.fields().len());
+        let mut arrow_types = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
             if refused.iter().any(|known| known.column == *field.name()) {
                 continue;
             }
-            match kept(field, options) {
-                Some((kept, kind)) => {
-                    fields.push(kept);
-                    kinds.push(kind);
+            match map_field(field, options) {
+                Some((stored, arrow_type)) => {
+                    fields.push(stored);
+                    arrow_types.push(arrow_type);
                 }
-                None => refused.push(refusal(field)),
+                None => refused.push(unsupported(field)),
             }
         }
         if !refused.is_empty() {
-            return Err(Error::Types { name: Arc::clone(name), columns: refused });
+            return Err(Error::UnsupportedTypes { name: Arc::clone(name), columns: refused });
         }
-        options.roles.apply(&mut fields)?;
+        options.column_options.apply(&mut fields)?;
         let reading = Reading { timestamps: options.timestamps };
-        let mut table = Self::new(name, fields, kinds, reading)?;
+        let mut table = Self::new(name, fields, arrow_types, reading)?;
         table.metadata = schema.metadata().clone().into_iter().collect();
         Ok(table)
     }
 
     /// The columns of a `.tatami` file at some positions; its notes say what they were in Arrow.
-    pub fn of_file(file: &File, columns: &[usize]) -> Result<Self, Error> {
-        let notes = &file.footer().pairs;
+    pub fn from_file(file: &File, columns: &[usize]) -> Result<Self, Error> {
+        let annotations = &file.footer().pairs;
         let mut fields = Vec::with_capacity(columns.len());
         for column in columns {
             let field = file.schema().fields().get(*column);
             fields.extend(field.cloned());
         }
-        Self::noted(file.name(), fields, |key| {
-            notes.iter().find(|(found, _)| found == key).map(|(_, text)| text.as_str())
+        Self::from_annotations(file.name(), fields, |key| {
+            annotations.iter().find(|(found, _)| found == key).map(|(_, text)| text.as_str())
         })
     }
 
     /// Columns without notes.
-    pub fn of_schema(name: &Arc<str>, schema: &Schema) -> Result<Self, Error> {
-        Self::noted(name, schema.fields().to_vec(), |_| None)
+    pub fn from_schema(name: &Arc<str>, schema: &Schema) -> Result<Self, Error> {
+        Self::from_annotations(name, schema.fields().to_vec(), |_| None)
     }
 
-    fn noted<'a>(
+    fn from_annotations<'a>(
         name: &Arc<str>,
         fields: Vec<Field>,
-        note_of: impl Fn(&str) -> Option<&'a str>,
+        annotation_for: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<Self, Error> {
-        let metadata = |key: &str| note_of(key).and_then(note::parse_metadata).unwrap_or_default();
-        let mut kinds = Vec::with_capacity(fields.len());
+        let metadata =
+            |key: &str| annotation_for(key).and_then(annotation::parse_metadata).unwrap_or_default();
+        let mut arrow_types = Vec::with_capacity(fields.len());
         for field in &fields {
-            let mut kind = match note_of(&note::type_key(&field.name)) {
-                None => Kind::of(natural(field.scalar())),
-                Some(text) => Kind::noted(text, field).ok_or_else(|| Error::Note {
+            let mut arrow_type = match annotation_for(&annotation::type_key(&field.name)) {
+                None => ArrowType::new(default_arrow_type(field.scalar())),
+                Some(text) => ArrowType::from_annotation(text, field).ok_or_else(|| Error::Annotation {
                     name: Arc::clone(name),
                     column: field.name.to_string(),
                     kind: field.scalar(),
-                    note: text.to_owned(),
+                    annotation: text.to_owned(),
                 })?,
             };
-            kind.metadata = metadata(&note::metadata_key(&field.name));
-            kind.element_metadata = metadata(&note::element_key(&field.name));
-            kinds.push(kind);
+            arrow_type.metadata = metadata(&annotation::metadata_key(&field.name));
+            arrow_type.element_metadata = metadata(&annotation::element_key(&field.name));
+            arrow_types.push(arrow_type);
         }
-        let mut table = Self::new(name, fields, kinds, Reading::default())?;
-        table.metadata = metadata(note::METADATA);
+        let mut table = Self::new(name, fields, arrow_types, Reading::default())?;
+        table.metadata = metadata(annotation::METADATA);
         Ok(table)
     }
 
-    fn new(name: &Arc<str>, fields: Vec<Field>, kinds: Vec<Kind>, reading: Reading) -> Result<Self, Error> {
+    fn new(
+        name: &Arc<str>,
+        fields: Vec<Field>,
+        arrow_types: Vec<ArrowType>,
+        reading: Reading,
+    ) -> Result<Self, Error> {
         let schema = Schema::new(fields).map_err(|error| Error::Schema { name: Arc::clone(name), error })?;
-        Ok(Self { name: Arc::clone(name), schema, kinds, metadata: Metadata::new(), reading })
+        Ok(Self { name: Arc::clone(name), schema, arrow_types, metadata: Metadata::new(), reading })
     }
 
     /// The name of the file that the table is from.
@@ -144,31 +150,35 @@ impl Table {
     }
 
     /// What the footer of a file has to say so that the types come back.
-    pub fn notes(&self) -> Vec<(String, String)> {
-        let mut notes = Vec::new();
-        for (field, kind) in self.schema.fields().iter().zip(&self.kinds) {
-            notes.extend(kind.note(field).map(|text| (note::type_key(&field.name), text)));
+    pub fn annotations(&self) -> Vec<(String, String)> {
+        let mut annotations = Vec::new();
+        for (field, arrow_type) in self.schema.fields().iter().zip(&self.arrow_types) {
+            annotations
+                .extend(arrow_type.annotation(field).map(|text| (annotation::type_key(&field.name), text)));
             let kept = [
-                (note::metadata_key(&field.name), &kind.metadata),
-                (note::element_key(&field.name), &kind.element_metadata),
+                (annotation::metadata_key(&field.name), &arrow_type.metadata),
+                (annotation::element_key(&field.name), &arrow_type.element_metadata),
             ];
-            notes.extend(kept.into_iter().filter_map(|(key, kept)| Some((key, note::metadata(kept)?))));
+            annotations
+                .extend(kept.into_iter().filter_map(|(key, kept)| Some((key, annotation::metadata(kept)?))));
         }
-        notes.extend(note::metadata(&self.metadata).map(|text| (note::METADATA.to_owned(), text)));
-        notes
+        annotations
+            .extend(annotation::metadata(&self.metadata).map(|text| (annotation::METADATA.to_owned(), text)));
+        annotations
     }
 
     /// The columns in Arrow.
-    pub fn arrow_schema(&self, texts: Texts) -> SchemaRef {
-        let fields = self.schema.fields().iter().zip(&self.kinds);
-        let fields: Vec<FieldRef> = fields.map(|(field, kind)| kind.field(field, texts)).collect();
+    pub fn arrow_schema(&self, layout: StringLayout) -> SchemaRef {
+        let fields = self.schema.fields().iter().zip(&self.arrow_types);
+        let fields: Vec<FieldRef> =
+            fields.map(|(field, arrow_type)| arrow_type.field(field, layout)).collect();
         let metadata = self.metadata.clone().into_iter().collect();
         Arc::new(ArrowSchema::new_with_metadata(fields, metadata))
     }
 
     /// The rows of an Arrow batch; `first_row` is the number of the first, for messages.
     pub fn columns(&self, batch: &RecordBatch, first_row: u64) -> Result<Vec<Column>, Error> {
-        let mut columns = Vec::with_capacity(self.kinds.len());
+        let mut columns = Vec::with_capacity(self.arrow_types.len());
         for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
             let column = from_arrow::column(array, field, self.reading);
             let column = column.map_err(|(row, reason)| Error::Value {

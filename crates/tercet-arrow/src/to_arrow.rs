@@ -16,16 +16,16 @@ use arrow_schema::{DataType, FieldRef, TimeUnit};
 use tercet_tatami::{Bitmap, Column, Lists, Strings, Values};
 
 use crate::dictionary::Dictionary;
-use crate::error::Reason;
-use crate::from_arrow::Refusal;
-use crate::{half, texts};
+use crate::error::ValueError;
+use crate::from_arrow::RowError;
+use crate::{half, string_arrays};
 
 /// The rows of a column as an array of a type that fits them; a dictionary that is asked for goes on with the values it has.
 pub(crate) fn array(
     column: Column,
     kind: &DataType,
     dictionary: &mut Dictionary,
-) -> Result<ArrayRef, Refusal> {
+) -> Result<ArrayRef, RowError> {
     if let DataType::Dictionary(key, value) = kind {
         return dictionary.coded(&column, key, value);
     }
@@ -36,7 +36,10 @@ pub(crate) fn array(
         (_, DataType::Null) => match &fixed.nulls {
             Some(nulls) if nulls.null_count() == rows => Ok(Arc::new(NullArray::new(rows))),
             None if rows == 0 => Ok(Arc::new(NullArray::new(rows))),
-            _ => Err((0, Reason::Digits { value: "a value".to_owned(), kind: "null".to_owned() })),
+            _ => Err((
+                0,
+                ValueError::PrecisionOverflow { value: "a value".to_owned(), type_name: "null".to_owned() },
+            )),
         },
         (Values::Bool(values), _) => {
             Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(values), fixed.nulls)))
@@ -51,7 +54,7 @@ pub(crate) fn array(
         (Values::UInt64(values), _) => Ok(fixed.made::<UInt64Type>(values)),
         (Values::Float32(values), DataType::Float16) => {
             let narrow = |(row, value): (usize, f32)| {
-                half::narrow(value).ok_or_else(|| (row, Reason::Half { value: value.to_string() }))
+                half::narrow(value).ok_or_else(|| (row, ValueError::NotFloat16 { value: value.to_string() }))
             };
             Ok(fixed
                 .made::<Float16Type>(values.into_iter().enumerate().map(narrow).collect::<Result<_, _>>()?))
@@ -73,9 +76,10 @@ pub(crate) fn array(
         (Values::List(lists), DataType::FixedSizeList(field, len)) => {
             fixed_lists(*lists, field, *len, fixed.nulls, dictionary)
         }
-        (Values::List(_), kind) => {
-            Err((0, Reason::Digits { value: "a list".to_owned(), kind: kind.to_string() }))
-        }
+        (Values::List(_), kind) => Err((
+            0,
+            ValueError::PrecisionOverflow { value: "a list".to_owned(), type_name: kind.to_string() },
+        )),
     }
 }
 
@@ -86,7 +90,7 @@ fn fixed_lists(
     len: i32,
     nulls: Option<NullBuffer>,
     dictionary: &mut Dictionary,
-) -> Result<ArrayRef, Refusal> {
+) -> Result<ArrayRef, RowError> {
     let rows = lists.ends.len();
     let expected = usize::try_from(len).unwrap_or(0);
     let mut wanted = Vec::with_capacity(rows.saturating_mul(expected));
@@ -97,7 +101,7 @@ fn fixed_lists(
         } else if range.len() == expected {
             wanted.extend(range);
         } else {
-            return Err((row, Reason::Elements { found: range.len(), expected }));
+            return Err((row, ValueError::ListLengthMismatch { found: range.len(), expected }));
         }
     }
     let elements = if lists.elements.is_empty() {
@@ -110,7 +114,7 @@ fn fixed_lists(
     let elements = array(elements, field.data_type(), dictionary);
     let elements = elements.map_err(|(at, reason)| (at.checked_div(expected).unwrap_or(0), reason))?;
     let array = FixedSizeListArray::try_new(Arc::clone(field), len, elements, nulls);
-    Ok(Arc::new(array.map_err(|_| (0, Reason::Elements { found: 0, expected }))?))
+    Ok(Arc::new(array.map_err(|_| (0, ValueError::ListLengthMismatch { found: 0, expected }))?))
 }
 
 fn nulls(validity: Option<&Bitmap>) -> Option<NullBuffer> {
@@ -147,7 +151,7 @@ fn int32(values: Vec<i32>, fixed: Fixed<'_>) -> ArrayRef {
     }
 }
 
-fn int64(values: Vec<i64>, fixed: Fixed<'_>) -> Result<ArrayRef, Refusal> {
+fn int64(values: Vec<i64>, fixed: Fixed<'_>) -> Result<ArrayRef, RowError> {
     Ok(match fixed.kind {
         DataType::Date64 => fixed.made::<Date64Type>(values),
         DataType::Time64(TimeUnit::Microsecond) => fixed.made::<Time64MicrosecondType>(values),
@@ -164,7 +168,7 @@ fn int64(values: Vec<i64>, fixed: Fixed<'_>) -> Result<ArrayRef, Refusal> {
             TimeUnit::Microsecond => fixed.made::<TimestampMicrosecondType>(values),
             TimeUnit::Nanosecond => {
                 let finer = |(row, value): (usize, i64)| {
-                    value.checked_mul(1000).ok_or((row, Reason::TimeRange { value, unit: "us" }))
+                    value.checked_mul(1000).ok_or((row, ValueError::TimestampOverflow { value, unit: "us" }))
                 };
                 fixed.made::<TimestampNanosecondType>(
                     values.into_iter().enumerate().map(finer).collect::<Result<_, _>>()?,
@@ -181,20 +185,20 @@ fn int64(values: Vec<i64>, fixed: Fixed<'_>) -> Result<ArrayRef, Refusal> {
     })
 }
 
-fn coarser(values: Vec<i64>, micros: i64, unit: &'static str) -> Result<Vec<i64>, Refusal> {
+fn coarser(values: Vec<i64>, micros: i64, unit: &'static str) -> Result<Vec<i64>, RowError> {
     let exact = |(row, value): (usize, i64)| match value % micros {
         0 => Ok(value / micros),
-        _ => Err((row, Reason::CoarserUnit { micros: value, unit })),
+        _ => Err((row, ValueError::FractionalUnit { micros: value, unit })),
     };
     values.into_iter().enumerate().map(exact).collect()
 }
 
-fn bytes(strings: Strings, kind: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef, Refusal> {
+fn bytes(strings: Strings, kind: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef, RowError> {
     match kind {
-        DataType::Utf8View => texts::views(strings, nulls, true),
-        DataType::BinaryView => texts::views(strings, nulls, false),
-        DataType::LargeUtf8 => texts::large(&strings, nulls, true),
-        DataType::FixedSizeBinary(len) => texts::fixed(&strings, nulls, *len),
+        DataType::Utf8View => string_arrays::views(strings, nulls, true),
+        DataType::BinaryView => string_arrays::views(strings, nulls, false),
+        DataType::LargeUtf8 => string_arrays::large(&strings, nulls, true),
+        DataType::FixedSizeBinary(len) => string_arrays::fixed(&strings, nulls, *len),
         DataType::Decimal128(..) => {
             let values = digits::<16, _>(&strings, nulls.as_ref(), i128::from_be_bytes)?;
             Ok(Fixed { kind, nulls }.made::<Decimal128Type>(values))
@@ -203,7 +207,7 @@ fn bytes(strings: Strings, kind: &DataType, nulls: Option<NullBuffer>) -> Result
             let values = digits::<32, _>(&strings, nulls.as_ref(), i256::from_be_bytes)?;
             Ok(Fixed { kind, nulls }.made::<Decimal256Type>(values))
         }
-        _ => texts::large(&strings, nulls, false),
+        _ => string_arrays::large(&strings, nulls, false),
     }
 }
 
@@ -211,13 +215,13 @@ fn digits<const N: usize, T: Default>(
     strings: &Strings,
     nulls: Option<&NullBuffer>,
     number: impl Fn([u8; N]) -> T,
-) -> Result<Vec<T>, Refusal> {
+) -> Result<Vec<T>, RowError> {
     let value = |(row, bytes): (usize, &[u8])| {
         if nulls.is_some_and(|nulls| nulls.is_null(row)) {
             return Ok(T::default());
         }
         let found = bytes.len();
-        bytes.try_into().map(&number).map_err(|_| (row, Reason::Length { found, expected: N }))
+        bytes.try_into().map(&number).map_err(|_| (row, ValueError::LengthMismatch { found, expected: N }))
     };
     strings.iter().enumerate().map(value).collect()
 }

@@ -15,13 +15,13 @@ use parquet::file::properties::WriterProperties;
 use tercet_core::Class;
 use tercet_tatami::{Column, Values};
 
+use crate::arrow_type::{unsupported, value_type};
 use crate::dictionary::Dictionary;
-use crate::error::{Error, Reason, Refused};
-use crate::from_arrow::Refusal;
-use crate::kind::{plain, refusal};
+use crate::error::{Error, UnsupportedColumn, ValueError};
+use crate::from_arrow::RowError;
 use crate::parquet_file::types;
 use crate::read::Format;
-use crate::table::{Table, Texts};
+use crate::table::{StringLayout, Table};
 
 /// Rows and bytes of a row group of Parquet.
 const GROUP_ROWS: usize = 1 << 20;
@@ -34,11 +34,11 @@ const PIECE_BYTES: u64 = 64 << 20;
 const HELD_BYTES: usize = 64 << 20;
 
 /// A file of a table that is being written.
-pub struct Sink<W: Write + Send> {
+pub struct TableWriter<W: Write + Send> {
     name: Arc<str>,
     table: Table,
     schema: SchemaRef,
-    writer: Kind<W>,
+    writer: FormatWriter<W>,
     dictionaries: Vec<Dictionary>,
     held: Option<Held>,
     /// For each column what Parquet wants of its values.
@@ -62,7 +62,7 @@ enum Change {
     Days,
 }
 
-enum Kind<W: Write + Send> {
+enum FormatWriter<W: Write + Send> {
     Parquet(Box<ArrowWriter<W>>),
     File(Box<FileWriter<W>>),
     Stream(Box<StreamWriter<W>>),
@@ -78,49 +78,51 @@ pub struct Written<W> {
     pub rows: u64,
 }
 
-impl<W: Write + Send> std::fmt::Debug for Sink<W> {
+impl<W: Write + Send> std::fmt::Debug for TableWriter<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sink").field("name", &self.name).field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
-impl<W: Write + Send> Sink<W> {
+impl<W: Write + Send> TableWriter<W> {
     /// Starts a file; `name` is what messages call it.
     pub fn new(format: Format, name: &Arc<str>, table: &Table, out: W) -> Result<Self, Error> {
-        let mut schema = table.arrow_schema(Texts::Large);
+        let mut schema = table.arrow_schema(StringLayout::LargeUtf8);
         let mut changes = vec![None; schema.fields().len()];
         let writer = match format {
             Format::Parquet => {
-                let refused: Vec<Refused> = schema
+                let refused: Vec<UnsupportedColumn> = schema
                     .fields()
                     .iter()
                     .filter(|field| !is_in_parquet(field.data_type()))
-                    .map(|field| refusal(field))
+                    .map(|field| unsupported(field))
                     .collect();
                 if !refused.is_empty() {
                     return Err(Error::NotInParquet { name: Arc::clone(name), columns: refused });
                 }
                 changes = schema.fields().iter().map(|field| change(field.data_type())).collect();
-                schema = types::told(&schema);
-                let descriptor = types::descriptor(&schema).map_err(|error| of_parquet(name, error))?;
+                schema = types::parquet_arrow_schema(&schema);
+                let descriptor =
+                    types::descriptor(&schema).map_err(|error| parquet_write_error(name, error))?;
                 let options = ArrowWriterOptions::new().with_properties(properties(&schema));
                 let options = options.with_parquet_schema(descriptor);
                 let writer = ArrowWriter::try_new_with_options(out, Arc::clone(&schema), options);
-                Kind::Parquet(Box::new(writer.map_err(|error| of_parquet(name, error))?))
+                FormatWriter::Parquet(Box::new(writer.map_err(|error| parquet_write_error(name, error))?))
             }
             Format::ArrowFile => {
                 // A file may add to a dictionary, but not replace it.
                 let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
                 let writer = FileWriter::try_new_with_options(out, &schema, options);
-                Kind::File(Box::new(writer.map_err(|error| of_arrow(name, error))?))
+                FormatWriter::File(Box::new(writer.map_err(|error| arrow_write_error(name, error))?))
             }
             Format::ArrowStream => {
-                let writer = StreamWriter::try_new(out, &schema).map_err(|error| of_arrow(name, error))?;
-                Kind::Stream(Box::new(writer))
+                let writer =
+                    StreamWriter::try_new(out, &schema).map_err(|error| arrow_write_error(name, error))?;
+                FormatWriter::Stream(Box::new(writer))
             }
         };
         let dictionaries = vec![Dictionary::default(); schema.fields().len()];
-        let waits = format == Format::ArrowFile && schema.fields().iter().any(|field| is_coded(field));
+        let waits = format == Format::ArrowFile && schema.fields().iter().any(|field| is_dictionary(field));
         let held = waits.then(Held::default);
         let (name, table) = (Arc::clone(name), table.clone());
         Ok(Self { name, table, schema, writer, dictionaries, held, changes, rows: 0 })
@@ -148,7 +150,9 @@ impl<W: Write + Send> Sink<W> {
             let (Some(change), Some(column)) = (change, columns.get_mut(index)) else { continue };
             changed(column, *change).map_err(|(row, reason)| self.refused(index, row, reason))?;
         }
-        if matches!(self.writer, Kind::File(_)) || !self.schema.fields().iter().any(|field| is_coded(field)) {
+        if matches!(self.writer, FormatWriter::File(_))
+            || !self.schema.fields().iter().any(|field| is_dictionary(field))
+        {
             let batch = self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries)?;
             return self.write(&batch);
         }
@@ -160,12 +164,12 @@ impl<W: Write + Send> Sink<W> {
         let rows = columns.first().map_or(0, Column::len);
         let kept = columns.clone();
         match self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries) {
-            Err(Error::Value { reason: Reason::Distinct { .. }, .. }) => {}
+            Err(Error::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. }) => {}
             made => return self.write(&made?),
         }
         self.dictionaries.fill(Dictionary::default());
         match self.table.batch_with(&self.schema, kept.clone(), self.rows, &mut self.dictionaries) {
-            Err(Error::Value { reason: Reason::Distinct { .. }, .. }) if rows > 1 => {
+            Err(Error::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. }) if rows > 1 => {
                 let part = |from, to| kept.iter().map(|column| column.part(from, to)).collect();
                 let (first, second) = (part(0, rows / 2), part(rows / 2, rows));
                 drop(kept);
@@ -177,7 +181,7 @@ impl<W: Write + Send> Sink<W> {
         }
     }
 
-    fn refused(&self, index: usize, row: usize, reason: Reason) -> Error {
+    fn refused(&self, index: usize, row: usize, reason: ValueError) -> Error {
         let column = self.schema.fields().get(index).map_or_else(String::new, |field| field.name().clone());
         Error::Value { name: Arc::clone(self.table.name()), column, row: self.rows + row as u64, reason }
     }
@@ -196,16 +200,22 @@ impl<W: Write + Send> Sink<W> {
             let columns = batch.columns().iter().zip(&self.dictionaries);
             let columns = columns.map(|(array, dictionary)| dictionary.completed(array)).collect();
             let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-            self.write_now(&batch.map_err(|error| of_arrow(&self.name, error))?)?;
+            self.write_now(&batch.map_err(|error| arrow_write_error(&self.name, error))?)?;
         }
         Ok(())
     }
 
     fn write_now(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         match &mut self.writer {
-            Kind::Parquet(writer) => writer.write(batch).map_err(|error| of_parquet(&self.name, error)),
-            Kind::File(writer) => writer.write(batch).map_err(|error| of_arrow(&self.name, error)),
-            Kind::Stream(writer) => writer.write(batch).map_err(|error| of_arrow(&self.name, error)),
+            FormatWriter::Parquet(writer) => {
+                writer.write(batch).map_err(|error| parquet_write_error(&self.name, error))
+            }
+            FormatWriter::File(writer) => {
+                writer.write(batch).map_err(|error| arrow_write_error(&self.name, error))
+            }
+            FormatWriter::Stream(writer) => {
+                writer.write(batch).map_err(|error| arrow_write_error(&self.name, error))
+            }
         }
     }
 
@@ -214,26 +224,32 @@ impl<W: Write + Send> Sink<W> {
         self.release()?;
         let Self { name, writer, rows, .. } = self;
         let output = match writer {
-            Kind::Parquet(writer) => writer.into_inner().map_err(|error| of_parquet(&name, error))?,
-            Kind::File(writer) => writer.into_inner().map_err(|error| of_arrow(&name, error))?,
-            Kind::Stream(writer) => writer.into_inner().map_err(|error| of_arrow(&name, error))?,
+            FormatWriter::Parquet(writer) => {
+                writer.into_inner().map_err(|error| parquet_write_error(&name, error))?
+            }
+            FormatWriter::File(writer) => {
+                writer.into_inner().map_err(|error| arrow_write_error(&name, error))?
+            }
+            FormatWriter::Stream(writer) => {
+                writer.into_inner().map_err(|error| arrow_write_error(&name, error))?
+            }
         };
         Ok(Written { output, rows })
     }
 }
 
 /// Whether values, or elements of lists, are told by their number.
-fn is_coded(field: &Field) -> bool {
+fn is_dictionary(field: &Field) -> bool {
     match field.data_type() {
         DataType::Dictionary(..) => true,
-        DataType::LargeList(element) | DataType::FixedSizeList(element, _) => is_coded(element),
+        DataType::LargeList(element) | DataType::FixedSizeList(element, _) => is_dictionary(element),
         _ => false,
     }
 }
 
 /// What Parquet wants of values of a type.
 fn change(kind: &DataType) -> Option<Change> {
-    match plain(kind) {
+    match value_type(kind) {
         DataType::Time32(TimeUnit::Second) => Some(Change::Millis),
         DataType::Date64 => Some(Change::Days),
         DataType::LargeList(element) | DataType::FixedSizeList(element, _) => change(element.data_type()),
@@ -242,7 +258,7 @@ fn change(kind: &DataType) -> Option<Change> {
 }
 
 /// Changes the values of a column, or of the elements of its lists.
-fn changed(column: &mut Column, change: Change) -> Result<(), Refusal> {
+fn changed(column: &mut Column, change: Change) -> Result<(), RowError> {
     const DAY: i64 = 86_400_000;
     match (&mut column.values, change) {
         (Values::List(lists), _) => {
@@ -255,15 +271,16 @@ fn changed(column: &mut Column, change: Change) -> Result<(), Refusal> {
         (Values::Int32(values), Change::Millis) => {
             for (row, value) in values.iter_mut().enumerate() {
                 let seconds = i64::from(*value);
-                *value =
-                    value.checked_mul(1000).ok_or((row, Reason::TimeRange { value: seconds, unit: "s" }))?;
+                *value = value
+                    .checked_mul(1000)
+                    .ok_or((row, ValueError::TimestampOverflow { value: seconds, unit: "s" }))?;
             }
             Ok(())
         }
         (Values::Int64(values), Change::Days) => {
             let is_day = |millis: i64| millis % DAY == 0 && i32::try_from(millis / DAY).is_ok();
             match values.iter().position(|millis| !is_day(*millis)) {
-                Some(row) => Err((row, Reason::NotADay { millis: values[row] })),
+                Some(row) => Err((row, ValueError::NotADate { millis: values[row] })),
                 None => Ok(()),
             }
         }
@@ -312,22 +329,22 @@ fn is_in_parquet(kind: &DataType) -> bool {
     }
 }
 
-fn of_parquet(name: &Arc<str>, error: ParquetError) -> Error {
+fn parquet_write_error(name: &Arc<str>, error: ParquetError) -> Error {
     let name = Arc::clone(name);
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => Error::Write { name, error: *error },
-            Err(error) => Error::Format { name, class: Class::Io, told: error.to_string() },
+            Err(error) => Error::Format { name, class: Class::Io, message: error.to_string() },
         },
-        error => Error::Format { name, class: Class::Unsupported, told: error.to_string() },
+        error => Error::Format { name, class: Class::Unsupported, message: error.to_string() },
     }
 }
 
-fn of_arrow(name: &Arc<str>, error: ArrowError) -> Error {
+fn arrow_write_error(name: &Arc<str>, error: ArrowError) -> Error {
     let name = Arc::clone(name);
     match error {
         ArrowError::IoError(_, error) => Error::Write { name, error },
-        error => Error::Format { name, class: Class::Unsupported, told: error.to_string() },
+        error => Error::Format { name, class: Class::Unsupported, message: error.to_string() },
     }
 }
 
@@ -350,10 +367,10 @@ mod tests {
         let fields = [("a", DataType::Decimal128(5, -2)), ("b", DataType::Int8), ("c", list)];
         let schema: Vec<Field> = fields.map(|(name, kind)| Field::new(name, kind, true)).into();
         let table = Table::from_arrow(&"in".into(), &Schema::new(schema), &Options::new()).unwrap();
-        let error = Sink::new(Format::Parquet, &"out".into(), &table, Vec::new()).unwrap_err();
+        let error = TableWriter::new(Format::Parquet, &"out".into(), &table, Vec::new()).unwrap_err();
         let Error::NotInParquet { columns, .. } = &error else { panic!("{error}") };
         assert_eq!(columns.iter().map(|refused| &*refused.column).collect::<Vec<_>>(), ["a", "c"]);
-        assert!(Sink::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).is_ok());
+        assert!(TableWriter::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).is_ok());
     }
 
     #[test]
@@ -363,7 +380,7 @@ mod tests {
         let table = Table::from_arrow(&"coded".into(), &schema, &Options::new()).unwrap();
         let batches = [["a", "b"], ["b", "c"], ["a", "d"]];
         for waits in [true, false] {
-            let mut sink = Sink::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).unwrap();
+            let mut sink = TableWriter::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).unwrap();
             sink.held = sink.held.filter(|_| waits);
             for batch in batches {
                 let mut strings = Strings::new();

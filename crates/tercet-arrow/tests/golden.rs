@@ -14,7 +14,7 @@ use std::sync::Arc;
 use pages::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tercet_arrow::{Format, Options, Roles, Rows, Timestamps};
+use tercet_arrow::{ColumnOptions, Format, Options, TableReader, Timestamps};
 use tercet_core::source::Memory;
 use tercet_tatami::{Writer, WriterOptions};
 
@@ -29,11 +29,14 @@ fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-fn converted(folder: &Path, roles: Roles) -> Bytes {
+fn converted(folder: &Path, column_options: ColumnOptions) -> Bytes {
     let bytes = std::fs::read(folder.join("convert/in.parquet")).unwrap();
     let source = Arc::new(Memory::new("in.parquet", bytes));
-    let options = Options::new().with_roles(roles).with_timestamps(Timestamps::Raw).with_interop(true);
-    let rows = Rows::open(source, Format::Parquet, &options, Some(4096)).unwrap();
+    let options = Options::new()
+        .with_column_options(column_options)
+        .with_timestamps(Timestamps::Raw)
+        .with_interop(true);
+    let rows = TableReader::open(source, Format::Parquet, &options, Some(4096)).unwrap();
     assert_eq!(rows.total(), Some(300));
     let schema = rows.table().schema().clone();
     let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::interop()).unwrap();
@@ -98,9 +101,9 @@ fn the_golden_conversions_have_the_pages_of_the_reference() {
         let files = manifest["files"].as_array().unwrap();
         files.iter().find(|entry| entry["path"] == path).unwrap().clone()
     };
-    compare(&converted(&folder, Roles::by_name()), &entry("convert/out.tatami"));
+    compare(&converted(&folder, ColumnOptions::by_name()), &entry("convert/out.tatami"));
     let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-    let mut said = Roles::by_name();
+    let mut said = ColumnOptions::by_name();
     (said.blob, said.bloom, said.dict) = (list(&["title"]), list(&["host", "status"]), list(&["url"]));
     compare(&converted(&folder, said), &entry("convert/out_overrides.tatami"));
 }
@@ -112,14 +115,14 @@ fn times_in_milliseconds_are_scaled_unless_raw_ones_are_asked_for() {
     let first = |timestamps: Timestamps| {
         let source = Arc::new(Memory::new("in.parquet", bytes.clone()));
         let options = Options::new().with_timestamps(timestamps);
-        let mut rows = Rows::open(source, Format::Parquet, &options, None).unwrap();
+        let mut rows = TableReader::open(source, Format::Parquet, &options, None).unwrap();
         let fetched = rows.table().schema().index_of("fetched").unwrap();
-        let notes = rows.table().notes().into_iter().find(|(key, _)| key.ends_with(":fetched"));
-        (rows.next().unwrap().unwrap()[fetched].scalar(0).unwrap().to_string(), notes)
+        let annotations = rows.table().annotations().into_iter().find(|(key, _)| key.ends_with(":fetched"));
+        (rows.next().unwrap().unwrap()[fetched].scalar(0).unwrap().to_string(), annotations)
     };
-    let (raw, notes) = first(Timestamps::Raw);
-    assert_eq!(notes, None);
-    let (scaled, notes) = first(Timestamps::Exact);
+    let (raw, annotations) = first(Timestamps::Raw);
+    assert_eq!(annotations, None);
+    let (scaled, annotations) = first(Timestamps::Exact);
     assert_eq!(scaled, format!("{raw}000"));
-    assert_eq!(notes, Some(("arrow.type:fetched".to_owned(), "timestamp[ms, UTC]".to_owned())));
+    assert_eq!(annotations, Some(("arrow.type:fetched".to_owned(), "timestamp[ms, UTC]".to_owned())));
 }

@@ -25,7 +25,9 @@ use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 use tables::{Bits, assert_same, in_parquet, table};
-use tercet_arrow::{Error, Format, Options, Rows, Sink, Table, Texts, Timestamps, detect};
+use tercet_arrow::{
+    Error, Format, Options, StringLayout, Table, TableReader, TableWriter, Timestamps, detect,
+};
 use tercet_core::source::Memory;
 use tercet_tatami::{Expr, File, ReadOptions, Writer, WriterOptions};
 
@@ -50,10 +52,12 @@ fn source(bytes: Vec<u8>) -> Arc<Memory> {
     Arc::new(Memory::new("table", bytes))
 }
 
-fn to_tatami(rows: Rows, options: WriterOptions) -> File {
+fn to_tatami(rows: TableReader, options: WriterOptions) -> File {
     let table = rows.table().clone();
-    let options =
-        table.notes().into_iter().fold(options, |options, (key, value)| options.with_metadata(key, value));
+    let options = table
+        .annotations()
+        .into_iter()
+        .fold(options, |options, (key, value)| options.with_metadata(key, value));
     let mut writer = Writer::create(Cursor::new(Vec::new()), table.schema().clone(), options).unwrap();
     for batch in rows {
         writer.append(&batch.unwrap()).unwrap();
@@ -63,8 +67,8 @@ fn to_tatami(rows: Rows, options: WriterOptions) -> File {
 
 fn from_tatami(file: &File, format: Format) -> Vec<u8> {
     let all: Vec<usize> = (0..file.schema().len()).collect();
-    let table = Table::of_file(file, &all).unwrap();
-    let mut sink = Sink::new(format, &"out".into(), &table, Vec::new()).unwrap();
+    let table = Table::from_file(file, &all).unwrap();
+    let mut sink = TableWriter::new(format, &"out".into(), &table, Vec::new()).unwrap();
     for batch in file.scan().with_batch_rows(37).batches() {
         sink.push(batch.unwrap().columns).unwrap();
     }
@@ -129,17 +133,17 @@ fn comes_back(
     page_rows: u32,
 ) {
     assert_eq!(detect(&bytes[..8]), Some(format));
-    let opened = Rows::open(source(bytes), format, &Options::new(), batch_rows).unwrap();
+    let opened = TableReader::open(source(bytes), format, &Options::new(), batch_rows).unwrap();
     let options = WriterOptions::new().with_page_max_values(page_rows).with_row_group_max_rows(90);
     let tatami = to_tatami(opened, options);
     assert_eq!(tatami.rows(), expected.num_rows() as u64);
     for to in [Format::Parquet, Format::ArrowFile, Format::ArrowStream] {
         let (schema, found) = read_back(from_tatami(&tatami, to), to);
-        let told = if to == Format::Parquet { in_parquet(expected) } else { expected.clone() };
-        assert_same(&told, &schema, &found, &format!("{format:?} to {to:?}"));
+        let message = if to == Format::Parquet { in_parquet(expected) } else { expected.clone() };
+        assert_same(&message, &schema, &found, &format!("{format:?} to {to:?}"));
     }
     let found: Vec<RecordBatch> =
-        tercet_arrow::batches(&tatami.scan(), Texts::Views).unwrap().collect::<Result<_, _>>().unwrap();
+        tercet_arrow::batches(&tatami.scan(), StringLayout::View).unwrap().collect::<Result<_, _>>().unwrap();
     if let Some(first) = found.first() {
         assert_same(expected, &first.schema(), &found, "views");
     }
@@ -203,12 +207,13 @@ fn scans_answer_as_record_batches() {
     let mut writer = ArrowWriter::try_new(Vec::new(), expected.schema(), None).unwrap();
     writer.write(&expected).unwrap();
     let opened =
-        Rows::open(source(writer.into_inner().unwrap()), Format::Parquet, &Options::new(), None).unwrap();
+        TableReader::open(source(writer.into_inner().unwrap()), Format::Parquet, &Options::new(), None)
+            .unwrap();
     let file = to_tatami(opened, WriterOptions::new());
     let scan = file.scan().columns(&["u64", "texts"]).unwrap();
     let scan = scan.filter(&Expr::parse("u64 between 100 and 200 and i8 is not null").unwrap()).unwrap();
     let found: Vec<RecordBatch> =
-        tercet_arrow::batches(&scan, Texts::Views).unwrap().collect::<Result<_, _>>().unwrap();
+        tercet_arrow::batches(&scan, StringLayout::View).unwrap().collect::<Result<_, _>>().unwrap();
     let numbers: Vec<u64> = found
         .iter()
         .flat_map(|batch| batch.column(0).as_primitive::<UInt64Type>().values().to_vec())
@@ -223,10 +228,11 @@ fn a_column_without_values_keeps_its_type() {
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     let opened =
-        Rows::open(source(writer.into_inner().unwrap()), Format::Parquet, &Options::new(), None).unwrap();
+        TableReader::open(source(writer.into_inner().unwrap()), Format::Parquet, &Options::new(), None)
+            .unwrap();
     let file = to_tatami(opened, WriterOptions::new());
     let found: Vec<RecordBatch> =
-        tercet_arrow::batches(&file.scan(), Texts::Views).unwrap().collect::<Result<_, _>>().unwrap();
+        tercet_arrow::batches(&file.scan(), StringLayout::View).unwrap().collect::<Result<_, _>>().unwrap();
     assert_eq!(found, [batch]);
 }
 
@@ -243,7 +249,7 @@ fn times_between_microseconds_are_refused_cut_or_copied() {
     let error = columns(Timestamps::Exact).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "times: column `at`, row 41: the time -1500 ns is more exact than microseconds"
+        "times: column `at`, row 41: timestamp -1500 ns is finer than microseconds"
     );
     assert_eq!(columns(Timestamps::Floor).unwrap(), tercet_tatami::Values::Int64(vec![1, -2, 3]));
     assert_eq!(columns(Timestamps::Raw).unwrap(), tercet_tatami::Values::Int64(vec![1_000, -1_500, 3_000]));
@@ -267,13 +273,14 @@ fn what_has_no_place_is_named_column_by_column() {
         Field::new("list", list, true),
     ]);
     let error = Table::from_arrow(&"odd".into(), &schema, &Options::new()).unwrap_err();
-    let Error::Types { columns, .. } = &error else { panic!("{error}") };
+    let Error::UnsupportedTypes { columns, .. } = &error else { panic!("{error}") };
     let names: Vec<&str> = columns.iter().map(|refused| refused.column.as_str()).collect();
     assert_eq!(names, ["point", "nested", "span", "nothing"]);
     let is_words = |kind: &str| !kind.contains(['(', ')', '{', '"']);
-    assert!(columns.iter().all(|refused| is_words(&refused.kind)), "{columns:?}");
+    assert!(columns.iter().all(|refused| is_words(&refused.type_name)), "{columns:?}");
     let interop = Options::new().with_interop(true);
-    let Err(Error::Types { columns, .. }) = Table::from_arrow(&"odd".into(), &schema, &interop) else {
+    let Err(Error::UnsupportedTypes { columns, .. }) = Table::from_arrow(&"odd".into(), &schema, &interop)
+    else {
         panic!("lists are refused for others")
     };
     assert_eq!(columns.len(), 5);
@@ -283,16 +290,16 @@ fn what_has_no_place_is_named_column_by_column() {
 fn notes_that_do_not_fit_are_refused() {
     let schema =
         tercet_tatami::Schema::new(vec![tercet_tatami::Field::new("n", tercet_tatami::Type::Int32)]).unwrap();
-    for (note, fits) in [
+    for (annotation, fits) in [
         ("date32", true),
         ("decimal32[9, 2]", true),
         ("date64", false),
         ("timestamp[s]", false),
         ("x", false),
     ] {
-        let options = WriterOptions::new().with_metadata("arrow.type:n", note);
+        let options = WriterOptions::new().with_metadata("arrow.type:n", annotation);
         let writer = Writer::create(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
         let file = File::from_source(source(writer.finish().unwrap().output), ReadOptions::new()).unwrap();
-        assert_eq!(Table::of_file(&file, &[0]).is_ok(), fits, "{note}");
+        assert_eq!(Table::from_file(&file, &[0]).is_ok(), fits, "{annotation}");
     }
 }

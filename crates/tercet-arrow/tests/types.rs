@@ -21,16 +21,17 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
-use tercet_arrow::{Error, Format, Options, Reason, Rows, Sink, Table};
+use tercet_arrow::{Error, Format, Options, Table, TableReader, TableWriter, ValueError};
 use tercet_core::Diagnose as _;
 use tercet_core::source::Memory;
 use tercet_tatami::{File, ReadOptions, Writer, WriterOptions};
 
 fn tatami(bytes: Vec<u8>, format: Format) -> File {
     let source = Arc::new(Memory::new("table", bytes));
-    let rows = Rows::open(source, format, &Options::new(), None).unwrap();
-    let notes = rows.table().notes().into_iter();
-    let options = notes.fold(WriterOptions::new(), |options, (key, text)| options.with_metadata(key, text));
+    let rows = TableReader::open(source, format, &Options::new(), None).unwrap();
+    let annotations = rows.table().annotations().into_iter();
+    let options =
+        annotations.fold(WriterOptions::new(), |options, (key, text)| options.with_metadata(key, text));
     let schema = rows.table().schema().clone();
     let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
     rows.for_each(|columns| writer.append(&columns.unwrap()).unwrap());
@@ -40,7 +41,7 @@ fn tatami(bytes: Vec<u8>, format: Format) -> File {
 
 fn written(file: &File, format: Format) -> Result<Vec<u8>, Error> {
     let all: Vec<usize> = (0..file.schema().len()).collect();
-    let mut sink = Sink::new(format, &"out".into(), &Table::of_file(file, &all)?, Vec::new())?;
+    let mut sink = TableWriter::new(format, &"out".into(), &Table::from_file(file, &all)?, Vec::new())?;
     for batch in file.scan().batches() {
         sink.push(batch?.columns)?;
     }
@@ -58,7 +59,7 @@ fn parquet(bytes: &[u8]) -> ParquetRecordBatchReaderBuilder<bytes::Bytes> {
     ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::copy_from_slice(bytes)).unwrap()
 }
 
-fn note(file: &File, key: &str) -> Option<String> {
+fn annotation(file: &File, key: &str) -> Option<String> {
     file.footer().pairs.iter().find(|(known, _)| known == key).map(|(_, text)| text.clone())
 }
 
@@ -88,8 +89,8 @@ fn types_of_parquet_alone_come_back() {
     writer.write(&batch).unwrap();
     let file = tatami(writer.into_inner().unwrap(), Format::Parquet);
     let uuid = r#"{"ARROW:extension:metadata":"","ARROW:extension:name":"arrow.uuid"}"#;
-    assert_eq!(note(&file, "arrow.metadata:id").as_deref(), Some(uuid));
-    assert_eq!(note(&file, "arrow.type:id").as_deref(), Some("binary[16]"));
+    assert_eq!(annotation(&file, "arrow.metadata:id").as_deref(), Some(uuid));
+    assert_eq!(annotation(&file, "arrow.type:id").as_deref(), Some("binary[16]"));
     let back = written(&file, Format::Parquet).unwrap();
     let builder = parquet(&back);
     let kinds: Vec<_> =
@@ -117,7 +118,7 @@ fn times_of_seconds_keep_their_zone_in_parquet() {
     let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options).unwrap();
     writer.write(&batch).unwrap();
     let file = tatami(writer.into_inner().unwrap(), Format::Parquet);
-    assert_eq!(note(&file, "arrow.type:at").as_deref(), Some("timestamp[ms, Europe/Berlin]"));
+    assert_eq!(annotation(&file, "arrow.type:at").as_deref(), Some("timestamp[ms, Europe/Berlin]"));
     let found = parquet(&written(&file, Format::Parquet).unwrap()).build().unwrap().next().unwrap().unwrap();
     let berlin = DataType::Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into()));
     assert_eq!(found.column(0).data_type(), &berlin);
@@ -144,8 +145,8 @@ fn days_and_times_of_day_are_such_in_parquet_too() {
     let file = tatami(stream(vec![("day", odd)]), Format::ArrowStream);
     assert!(written(&file, Format::ArrowFile).is_ok());
     let error = written(&file, Format::Parquet).unwrap_err();
-    let told = "table.tatami: column `day`, row 1: 86400001 milliseconds since 1970 are no day that Parquet can tell";
-    assert_eq!(error.to_string(), told);
+    let message = "table.tatami: column `day`, row 1: 86400001 ms since 1970-01-01 is not a Parquet date";
+    assert_eq!(error.to_string(), message);
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn dictionaries_grow_and_start_anew() {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch(0).schema()).unwrap();
     (0..3).for_each(|part| writer.write(&batch(part * 50)).unwrap());
     let file = tatami(writer.into_inner().unwrap(), Format::ArrowStream);
-    assert_eq!(note(&file, "arrow.type:coded").as_deref(), Some("dictionary[int8]"));
+    assert_eq!(annotation(&file, "arrow.type:coded").as_deref(), Some("dictionary[int8]"));
     let texts = |batches: Vec<RecordBatch>| -> Vec<Option<String>> {
         let of = |batch: &RecordBatch| {
             let coded = batch.column(0).as_dictionary::<Int8Type>().clone();
@@ -184,6 +185,9 @@ fn dictionaries_grow_and_start_anew() {
     let again = tatami(bytes, Format::Parquet);
     assert_eq!(again.rows(), 600);
     let error = written(&file, Format::ArrowFile).unwrap_err();
-    assert!(matches!(error, Error::Value { reason: Reason::Distinct { most: 128, .. }, .. }), "{error}");
+    assert!(
+        matches!(error, Error::Value { reason: ValueError::DictionaryKeyOverflow { max: 128, .. }, .. }),
+        "{error}"
+    );
     assert!(error.hint().is_some());
 }

@@ -20,7 +20,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
-use tercet_arrow::{Error, Format, Options, Rows};
+use tercet_arrow::{Error, Format, Options, TableReader};
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Class, Diagnose as _, Limits, SourceError, Span};
 use tercet_testkit::alloc::{CountingAlloc, measure};
@@ -96,7 +96,7 @@ fn parquet(table: &RecordBatch, set: impl Fn(WriterPropertiesBuilder) -> WriterP
 fn read(bytes: &[u8], format: Format) -> Result<usize, Error> {
     let source = Arc::new(Memory::new("damaged", bytes.to_vec()));
     let mut count = 0;
-    for columns in Rows::open(source, format, &Options::new(), None)? {
+    for columns in TableReader::open(source, format, &Options::new(), None)? {
         count += columns?.first().map_or(0, tercet_tatami::Column::len);
         // Rows of nothing but null need no bytes: a file may say as many as it likes.
         if count > 1 << 20 {
@@ -187,7 +187,7 @@ fn compressed_parquet_files() {
 
 #[test]
 fn lengths_of_unpacked_buffers_are_held_against_what_is_packed() {
-    for (codec, said, told) in [
+    for (codec, said, message) in [
         (CompressionType::LZ4_FRAME, 1_i64 << 60, "hold at most"),
         (CompressionType::LZ4_FRAME, 1 << 20, "hold at most"),
         (CompressionType::ZSTD, 1 << 60, "hold at most"),
@@ -201,7 +201,10 @@ fn lengths_of_unpacked_buffers_are_held_against_what_is_packed() {
             let Error::Batch { index: 0, buffer: Some(2), span, .. } = &error else { panic!("{error}") };
             assert_eq!((span.start(), span.len()), (at as u64, 8));
             let expected = format!("damaged: record batch 0, buffer 2 (bytes {at}..{}): ", at + 8);
-            assert!(error.to_string().starts_with(&expected) && error.to_string().contains(told), "{error}");
+            assert!(
+                error.to_string().starts_with(&expected) && error.to_string().contains(message),
+                "{error}"
+            );
         }
     }
 }
@@ -212,14 +215,14 @@ fn limits_bound_what_a_batch_becomes() {
     let opened = |limit| {
         let options = Options::new().with_limits(Limits::small().with_chunk_bytes(limit));
         let source = Arc::new(Memory::new("limited", bytes.clone()));
-        Rows::open(source, Format::ArrowFile, &options, None).unwrap().collect::<Result<Vec<_>, _>>()
+        TableReader::open(source, Format::ArrowFile, &options, None).unwrap().collect::<Result<Vec<_>, _>>()
     };
     assert_eq!(opened(10_000).unwrap().len(), 1);
     assert_eq!(opened(800).unwrap_err().class(), Class::Limit);
     let bytes = parquet(&compressible(), |set| set.set_dictionary_enabled(false));
     let options = Options::new().with_limits(Limits::small().with_chunk_bytes(300));
     let source = Arc::new(Memory::new("limited", bytes));
-    let mut rows = Rows::open(source, Format::Parquet, &options, None).unwrap();
+    let mut rows = TableReader::open(source, Format::Parquet, &options, None).unwrap();
     let error = rows.next().unwrap().unwrap_err();
     assert_eq!(error.class(), Class::Limit, "{error}");
 }
@@ -236,7 +239,7 @@ fn lists_that_share_their_elements_come_a_few_at_a_time() {
     let bytes = ipc(&table, Format::ArrowStream, None);
     let (count, memory) = measure(|| {
         let source = Arc::new(Memory::new("shared", bytes));
-        let rows = Rows::open(source, Format::ArrowStream, &Options::new(), None).unwrap();
+        let rows = TableReader::open(source, Format::ArrowStream, &Options::new(), None).unwrap();
         // The first are enough: all of them have gigabytes.
         rows.take(2).map(|columns| columns.unwrap()[0].len()).sum::<usize>()
     });
@@ -255,9 +258,10 @@ fn the_end_of_a_parquet_file_cannot_say_more_than_it_has() {
     let groups = [root.as_slice(), &[0x16, 0, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0]].concat();
     // A group of 2^31 - 1 columns.
     let children = [0x15, 2, 0x19, 0x1c, 0x48, 1, b'r', 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0];
-    for (metadata, told) in [(groups.as_slice(), "more than is there"), (&children, "2147483647 columns")] {
-        let error = bounded(&with_end(metadata), Format::Parquet, &told).unwrap_err();
-        assert!(error.to_string().contains(told), "{error}");
+    for (metadata, message) in [(groups.as_slice(), "more than is there"), (&children, "2147483647 columns")]
+    {
+        let error = bounded(&with_end(metadata), Format::Parquet, &message).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
     }
     let none = bounded(&with_end(&[0; 4])[4..], Format::Parquet, &"short");
     assert_eq!(none.unwrap_err().class(), Class::Malformed);
@@ -273,7 +277,7 @@ fn damaged_types_of_arrow_give_way_to_those_of_parquet() {
     let value = at + 3..at + 3 + len.count();
     assert!(value.len() > 300);
     let opened = |bytes: Vec<u8>| {
-        Rows::open(Arc::new(Memory::new("types", bytes)), Format::Parquet, &Options::new(), None)
+        TableReader::open(Arc::new(Memory::new("types", bytes)), Format::Parquet, &Options::new(), None)
     };
     let mut warned = 0;
     for at in value.clone() {
@@ -328,7 +332,7 @@ fn bytes_that_cannot_be_read_are_not_taken_for_damage() {
         for left in 0.. {
             let inner = Memory::new("failing", bytes.clone());
             let source = Arc::new(Failing { inner, left: AtomicUsize::new(left) });
-            let rows = Rows::open(source, format, &Options::new(), None);
+            let rows = TableReader::open(source, format, &Options::new(), None);
             match rows.and_then(Iterator::collect::<Result<Vec<_>, _>>) {
                 Ok(_) => break,
                 Err(error) => assert!(matches!(error, Error::Source { .. }), "{format:?}, {left}: {error}"),

@@ -20,12 +20,12 @@ pub(super) struct Flaw {
     start: u64,
     len: u64,
     class: Class,
-    told: String,
+    message: String,
 }
 
 impl Flaw {
-    fn of_batch(told: String) -> Self {
-        Self { buffer: None, start: 0, len: 0, class: Class::Malformed, told }
+    fn of_batch(message: String) -> Self {
+        Self { buffer: None, start: 0, len: 0, class: Class::Malformed, message }
     }
 
     /// The same as an error about a batch whose body lies at a span of the file.
@@ -35,7 +35,15 @@ impl Flaw {
             None => None,
         };
         let (name, span) = (Arc::clone(name), span.unwrap_or(body));
-        Error::Batch { name, batch, index, buffer: self.buffer, span, class: self.class, told: self.told }
+        Error::Batch {
+            name,
+            batch,
+            index,
+            buffer: self.buffer,
+            span,
+            class: self.class,
+            message: self.message,
+        }
     }
 }
 
@@ -44,12 +52,12 @@ pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Resu
     let codec = data.compression().map(|compression| compression.codec());
     let (mut total, mut count) = (0_u64, 0_u64);
     for (index, buffer) in data.buffers().into_iter().flatten().enumerate() {
-        let flaw = |start: u64, len: u64, told: String| Flaw {
+        let flaw = |start: u64, len: u64, message: String| Flaw {
             buffer: Some(index),
             start,
             len,
             class: Class::Malformed,
-            told,
+            message,
         };
         let (offset, len) = (buffer.offset(), buffer.length());
         let bytes = usize::try_from(offset)
@@ -57,20 +65,21 @@ pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Resu
             .zip(usize::try_from(len).ok())
             .and_then(|(start, len)| Some((start, body.get(start..start.checked_add(len)?)?)));
         let Some((start, bytes)) = bytes else {
-            let told = format!("says {len} bytes at {offset}, but the body of the batch has {}", body.len());
-            return Err(flaw(0, body.len() as u64, told));
+            let message =
+                format!("says {len} bytes at {offset}, but the body of the batch has {}", body.len());
+            return Err(flaw(0, body.len() as u64, message));
         };
         let plain = match codec {
             Some(codec) => unpacked(codec, bytes)
-                .map_err(|told| flaw(start as u64, PREFIX_LEN.min(bytes.len()) as u64, told))?,
+                .map_err(|message| flaw(start as u64, PREFIX_LEN.min(bytes.len()) as u64, message))?,
             None => bytes.len() as u64,
         };
         total = total.saturating_add(plain);
         // Buffers may lie on each other: the body alone does not bound their sum.
         let most = limits.chunk_bytes.max(body.len() as u64);
         if total > most {
-            let told = format!("makes {total} bytes of the batch, but the limit is {most}");
-            return Err(Flaw { class: Class::Limit, ..flaw(start as u64, bytes.len() as u64, told) });
+            let message = format!("makes {total} bytes of the batch, but the limit is {most}");
+            return Err(Flaw { class: Class::Limit, ..flaw(start as u64, bytes.len() as u64, message) });
         }
         count += 1;
     }
@@ -86,8 +95,9 @@ pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Resu
     for (index, node) in data.nodes().into_iter().flatten().enumerate() {
         let (len, nulls) = (node.length(), node.null_count());
         if rows(len).is_none() || !(0..=len).contains(&nulls) {
-            let told = format!("array {index} says {len} rows, {nulls} of them null, but has {total} bytes");
-            return Err(Flaw::of_batch(told));
+            let message =
+                format!("array {index} says {len} rows, {nulls} of them null, but has {total} bytes");
+            return Err(Flaw::of_batch(message));
         }
     }
     let variadic = data.variadicBufferCounts().into_iter().flatten();
@@ -122,6 +132,6 @@ fn unpacked(codec: CompressionType, bytes: &[u8]) -> Result<u64, String> {
 fn affordable(total: u64) -> Result<(), Flaw> {
     let len = usize::try_from(total).ok();
     let fits = len.is_some_and(|len| Vec::<u8>::new().try_reserve_exact(len).is_ok());
-    let told = || format!("takes {total} bytes of memory, which cannot be had");
-    if fits { Ok(()) } else { Err(Flaw { class: Class::Limit, ..Flaw::of_batch(told()) }) }
+    let message = || format!("takes {total} bytes of memory, which cannot be had");
+    if fits { Ok(()) } else { Err(Flaw { class: Class::Limit, ..Flaw::of_batch(message()) }) }
 }

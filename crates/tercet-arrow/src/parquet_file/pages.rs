@@ -174,14 +174,14 @@ fn behind_levels(page: &Page, levels: [i16; 2]) -> Option<&[u8]> {
 
 /// Goes over lengths that are told by their differences, for which memory is taken at once; answers what is behind them.
 fn lengths(bytes: &[u8], most: u32) -> std::result::Result<&[u8], String> {
-    let told = |stop| match stop {
+    let message = |stop| match stop {
         Stop::Short => "the lengths of texts end too early".to_owned(),
-        Stop::Wrong(told) => told,
+        Stop::Wrong(message) => message,
     };
-    let (block, left) = varint(bytes).map_err(told)?;
-    let (parts, left) = varint(left).map_err(told)?;
-    let (count, left) = varint(left).map_err(told)?;
-    let (_first, mut left) = varint(left).map_err(told)?;
+    let (block, left) = varint(bytes).map_err(message)?;
+    let (parts, left) = varint(left).map_err(message)?;
+    let (count, left) = varint(left).map_err(message)?;
+    let (_first, mut left) = varint(left).map_err(message)?;
     if count > u64::from(most) {
         return Err(format!("says {count} lengths of texts, but the page has {most} values"));
     }
@@ -189,15 +189,15 @@ fn lengths(bytes: &[u8], most: u32) -> std::result::Result<&[u8], String> {
     let per_part = per_part.ok_or_else(|| format!("says {block} lengths in {parts} parts"))?;
     let mut missing = count.saturating_sub(1);
     while missing > 0 {
-        let (_least, rest) = varint(left).map_err(told)?;
+        let (_least, rest) = varint(left).map_err(message)?;
         let widths = usize::try_from(parts).ok().and_then(|parts| rest.split_at_checked(parts));
-        let (widths, mut rest) = widths.ok_or_else(|| told(Stop::Short))?;
+        let (widths, mut rest) = widths.ok_or_else(|| message(Stop::Short))?;
         for width in widths {
             if missing == 0 {
                 break;
             }
             let len = usize::try_from(u64::from(*width) * per_part / 8).ok();
-            rest = len.and_then(|len| rest.get(len..)).ok_or_else(|| told(Stop::Short))?;
+            rest = len.and_then(|len| rest.get(len..)).ok_or_else(|| message(Stop::Short))?;
             missing = missing.saturating_sub(per_part);
         }
         left = rest;
@@ -263,9 +263,9 @@ fn head(reading: &Reading, start: u64, most: u64) -> io::Result<Bytes> {
             }
             Ok(())
         });
-        let wrong = |told: String| {
-            let told = format!("the head of the page at {start} {told}");
-            Err(io::Error::new(io::ErrorKind::InvalidData, told))
+        let wrong = |message: String| {
+            let message = format!("the head of the page at {start} {message}");
+            Err(io::Error::new(io::ErrorKind::InvalidData, message))
         };
         let [plain, packed] = sizes;
         match walked {
@@ -273,13 +273,13 @@ fn head(reading: &Reading, start: u64, most: u64) -> io::Result<Bytes> {
                 return wrong(format!("says {plain} bytes when it is unpacked, but the page has {packed}"));
             }
             Ok(_) if u64::try_from(plain).is_ok_and(|plain| plain > most) => {
-                let told = format!("the page at {start} takes {plain} bytes, but the limit is {most}");
+                let message = format!("the page at {start} takes {plain} bytes, but the limit is {most}");
                 let name = Arc::clone(reading.name());
-                reading.fail(Error::Format { name, class: Class::Limit, told: told.clone() });
-                return Err(io::Error::other(told));
+                reading.fail(Error::Format { name, class: Class::Limit, message: message.clone() });
+                return Err(io::Error::other(message));
             }
             Ok(end) => return Ok(bytes.slice(..end)),
-            Err(Stop::Wrong(told)) => return wrong(format!("has {told}")),
+            Err(Stop::Wrong(message)) => return wrong(format!("has {message}")),
             Err(Stop::Short) if len == left || len >= HEAD_MOST => {
                 return wrong("does not end".to_owned());
             }

@@ -15,7 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::guard::caught;
+use crate::unwind::catch_panic;
 
 /// The key beside a column that keeps a type for which Arrow has neither a type nor an extension.
 const LOGICAL_TYPE: &str = "PARQUET:logical_type";
@@ -45,7 +45,7 @@ fn arrow_schema(metadata: &ParquetMetaData) -> Option<Schema> {
     let bytes = BASE64_STANDARD.decode(text).ok()?;
     let message = bytes.strip_prefix(&[0xff; 4]).and_then(|bytes| bytes.get(4..)).unwrap_or(&bytes);
     let schema = root_as_message(message).ok()?.header_as_schema()?;
-    caught(|| fb_to_schema(schema))
+    catch_panic(|| fb_to_schema(schema))
 }
 
 /// A type with the zone that Arrow says. Parquet knows only whether there is one.
@@ -117,7 +117,7 @@ fn named_leaf(field: Field, kind: &Type) -> Field {
 
 /// The columns as Parquet can tell them: times in seconds in milliseconds, as plain numbers they would be lost on most readers;
 /// dictionaries of texts and bytes only.
-pub(crate) fn told(schema: &SchemaRef) -> SchemaRef {
+pub(crate) fn parquet_arrow_schema(schema: &SchemaRef) -> SchemaRef {
     fn kind(of: &DataType) -> DataType {
         match of {
             DataType::Timestamp(TimeUnit::Second, zone) => {
@@ -159,7 +159,7 @@ fn logical(field: &Field) -> Option<LogicalType> {
     if let DataType::LargeList(element) | DataType::FixedSizeList(element, _) = field.data_type() {
         return logical(element);
     }
-    let kind = crate::kind::plain(field.data_type());
+    let kind = crate::arrow_type::value_type(field.data_type());
     let metadata: &HashMap<String, String> = field.metadata();
     let said = |key: &str| metadata.get(key).map(String::as_str);
     match (said(EXTENSION_TYPE_NAME_KEY), said(LOGICAL_TYPE)) {

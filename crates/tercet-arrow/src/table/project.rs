@@ -11,20 +11,24 @@ use crate::options::Options;
 
 impl Table {
     /// Columns with notes, each under the key of its column, as they stand in a footer.
-    pub fn of_noted(name: &Arc<str>, schema: &Schema, notes: &[(String, String)]) -> Result<Self, Error> {
-        Self::noted(name, schema.fields().to_vec(), |key| {
-            notes.iter().find(|(found, _)| found == key).map(|(_, text)| text.as_str())
+    pub fn from_annotated(
+        name: &Arc<str>,
+        schema: &Schema,
+        annotations: &[(String, String)],
+    ) -> Result<Self, Error> {
+        Self::from_annotations(name, schema.fields().to_vec(), |key| {
+            annotations.iter().find(|(found, _)| found == key).map(|(_, text)| text.as_str())
         })
     }
 
     /// The columns at some positions, in this order.
     pub fn project(&self, positions: &[usize]) -> Result<Self, Error> {
-        let (mut fields, mut kinds) = (Vec::new(), Vec::new());
+        let (mut fields, mut arrow_types) = (Vec::new(), Vec::new());
         for position in positions {
             fields.extend(self.schema.fields().get(*position).cloned());
-            kinds.extend(self.kinds.get(*position).cloned());
+            arrow_types.extend(self.arrow_types.get(*position).cloned());
         }
-        let mut table = Self::new(&self.name, fields, kinds, self.reading)?;
+        let mut table = Self::new(&self.name, fields, arrow_types, self.reading)?;
         table.metadata = self.metadata.clone();
         Ok(table)
     }
@@ -40,7 +44,7 @@ pub(crate) fn chosen(
     let is_chosen = |position: &usize| names.iter().any(|name| name == schema.field(*position).name());
     let chosen: Vec<usize> = (0..schema.fields().len()).filter(is_chosen).collect();
     if chosen.is_empty() && !schema.fields().is_empty() {
-        return Err(Error::NoColumns { name: Arc::clone(name), columns: names_of(schema) });
+        return Err(Error::NoSuchColumns { name: Arc::clone(name), columns: names_of(schema) });
     }
     Ok(Some(chosen))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use tercet::arrow::{self, Options, Rows, Table, Timestamps};
+use tercet::arrow::{self, Options, Table, TableReader, Timestamps};
 use tercet::core::{ByteSource, Class, Progress as _, SourceError, Span, escape};
 use tercet::tatami::predicate::Predicate;
 use tercet::tatami::scan::Batches;
@@ -50,7 +50,7 @@ pub(super) struct Open {
 }
 
 enum Kind {
-    Arrow(Box<Rows>),
+    Arrow(Box<TableReader>),
     Tatami(Box<Batches>),
     Text(Box<TextTable>, Schema),
 }
@@ -69,24 +69,25 @@ pub(super) fn open(
     }
     let read = Arc::new(AtomicU64::new(0));
     let source: Arc<dyn ByteSource> = Arc::new(Watched { source, read: Arc::clone(&read) });
-    let roles = if asked.into_tatami { asked.roles.of_table()? } else { arrow::Roles::none() };
+    let roles = if asked.into_tatami { asked.roles.of_table()? } else { arrow::ColumnOptions::none() };
     let only = read_names(asked)?;
     if let Some(format) = format.in_arrow() {
         let options = Options::new()
-            .with_roles(roles)
+            .with_column_options(roles)
             .with_timestamps(asked.timestamps)
             .with_interop(asked.interop)
             .with_columns(only);
         let batch = asked.batch.or(asked.interop.then_some(INTEROP_BATCH_ROWS));
-        let rows = Rows::open(source, format, &options, batch).map_err(|error| explained(error, asked))?;
+        let rows =
+            TableReader::open(source, format, &options, batch).map_err(|error| explained(error, asked))?;
         for told in rows.warnings() {
             let name = escape::name(rows.table().name());
             out.note(format_args!("{} {name}: {told}", paint(WARN, "warning:")))?;
         }
         let all = rows.table().clone();
         let names = || rows.names().to_vec();
-        let (table, choice) = Choice::of(&all, &all.notes(), asked, &names)?;
-        let pairs = table.notes();
+        let (table, choice) = Choice::of(&all, &all.annotations(), asked, &names)?;
+        let pairs = table.annotations();
         return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), choice, read, pairs });
     }
     if is_text {
@@ -100,18 +101,18 @@ pub(super) fn open(
             let missing = asked.first().map_or("", String::as_str);
             return Err(no_column(&name, missing, &names()));
         }
-        roles.apply_said(&mut fields)?;
+        roles.apply_explicit(&mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
-        let all = Table::of_noted(&name, &schema, &text.notes())?;
+        let all = Table::from_annotated(&name, &schema, &text.notes())?;
         let (table, choice) = Choice::of(&all, &text.notes(), asked, &names)?;
-        let pairs = table.notes();
+        let pairs = table.annotations();
         return Ok(Open { table, rows: Kind::Text(Box::new(text), schema), choice, read, pairs });
     }
     let file = open_file(source)?;
     let columns = asked.columns.of(&file)?;
-    let table = Table::of_file(&file, &columns)?;
+    let table = Table::from_file(&file, &columns)?;
     let mut fields = table.schema().fields().to_vec();
-    roles.apply_said(&mut fields)?;
+    roles.apply_explicit(&mut fields)?;
     let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
     let table = table.with_schema(schema);
     let fitting = file.rows_within(&columns, BATCH_BYTES).min(65_536);
@@ -123,7 +124,8 @@ pub(super) fn open(
     let is_kept = |(key, _): &&(String, String)| {
         let of_format = key.starts_with("tatami.");
         !of_format
-            && tercet::arrow::note::column_of(key).is_none_or(|name| table.schema().index_of(name).is_some())
+            && tercet::arrow::annotation::annotated_column(key)
+                .is_none_or(|name| table.schema().index_of(name).is_some())
     };
     let pairs = file.footer().pairs.iter().filter(is_kept).cloned().collect();
     let choice = Choice::default();
@@ -141,15 +143,15 @@ fn read_names(asked: &Asked<'_>) -> Result<Option<Vec<String>>, Failure> {
 
 /// Types that are refused, with what to do about them.
 fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
-    if let arrow::Error::NoColumns { name, columns } = &error
+    if let arrow::Error::NoSuchColumns { name, columns } = &error
         && let Ok(Some(names)) = asked.columns.names()
         && let Some(missing) = names.first()
     {
         return no_column(name, missing, columns);
     }
-    let arrow::Error::Types { name, columns } = &error else { return error.into() };
+    let arrow::Error::UnsupportedTypes { name, columns } = &error else { return error.into() };
     let is_list = |kind: &str| kind.starts_with("list of ");
-    if asked.interop && columns.iter().all(|refused| is_list(&refused.kind)) {
+    if asked.interop && columns.iter().all(|refused| is_list(&refused.type_name)) {
         let told: Vec<String> =
             columns.iter().map(|refused| format!("`{}`", escape::name(&refused.column))).collect();
         let said = format!(
@@ -195,7 +197,7 @@ impl Open {
                     go_on()?;
                     each(columns?)?;
                 }
-                if rows.is_cut() {
+                if rows.is_truncated() {
                     let (name, warning) = (escape::name(rows.table().name()), paint(WARN, "warning:"));
                     let reason = "the stream has no end mark: it may be cut, and rows may be missing";
                     return Ok(Some(format!("{warning} {name}: {reason}")));

@@ -83,7 +83,7 @@ pub(super) struct Target {
 enum Kind {
     Path(Box<Writer<AtomicFile>>),
     Spool(Box<Writer<Spool>>),
-    Arrow(Box<arrow::Sink<Counted>>),
+    Arrow(Box<arrow::TableWriter<Counted>>),
     Jsonl(RowWriter, Counted),
     Csv(RecordWriter, Counted),
 }
@@ -136,7 +136,7 @@ impl Target {
         let mut out = Counted { out, bytes: 0 };
         let columns = table.schema().fields().iter().zip(meanings.iter().copied());
         let kind = if let Some(format) = format.in_arrow() {
-            Kind::Arrow(Box::new(arrow::Sink::new(format, &name, table, out)?))
+            Kind::Arrow(Box::new(arrow::TableWriter::new(format, &name, table, out)?))
         } else if let Some(delimiter) = format.delimiter() {
             let writer = RecordWriter::new(delimiter, columns);
             let mut header = Vec::new();

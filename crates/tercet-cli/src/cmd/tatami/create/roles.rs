@@ -54,8 +54,8 @@ impl Roles {
 
     /// The same for tables of other formats, where names decide what is not said.
     #[cfg(feature = "arrow")]
-    pub(in crate::cmd::tatami) fn of_table(&self) -> Result<tercet::arrow::Roles, Failure> {
-        let mut roles = tercet::arrow::Roles::by_name();
+    pub(in crate::cmd::tatami) fn of_table(&self) -> Result<tercet::arrow::ColumnOptions, Failure> {
+        let mut roles = tercet::arrow::ColumnOptions::by_name();
         (roles.blob, roles.bloom, roles.dict) =
             (list(self.blob.as_ref())?, list(self.bloom.as_ref())?, list(self.dict.as_ref())?);
         roles.sort_key.clone_from(&self.sort_key);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tercet::arrow::{Error, Format, Options, Roles, Rows};
+use tercet::arrow::{ColumnOptions, Error, Format, Options, TableReader};
 use tercet::core::{Progress as _, escape};
 use tercet::tatami::{Column, Scalar, Type};
 
@@ -19,13 +19,13 @@ pub(super) fn read(
     bar: &Bar,
     add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let options = Options::new().with_roles(Roles::none()).with_columns(Some(names.all()));
+    let options = Options::new().with_column_options(ColumnOptions::none()).with_columns(Some(names.all()));
     let name = crate::output::shown(&source.path);
     let missing =
         |column: &str| Failure::request(format!("{name}: has no column `{}`", escape::name(column)));
-    let rows = Rows::open(crate::input::open(&source.path)?, Format::Parquet, &options, None);
+    let rows = TableReader::open(crate::input::open(&source.path)?, Format::Parquet, &options, None);
     let rows = rows.map_err(|error| match &error {
-        Error::NoColumns { .. } => match names.said().first() {
+        Error::NoSuchColumns { .. } => match names.said().first() {
             Some(said) => missing(said),
             None => Failure::request(format!("{name}: {}", names.nameless())),
         },

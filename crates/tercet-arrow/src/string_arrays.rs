@@ -1,4 +1,4 @@
-//! Texts and bytes, shared with Arrow where the layouts allow it.
+//! StringLayout and bytes, shared with Arrow where the layouts allow it.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use bytes::Bytes;
 use tercet_tatami::Strings;
 use tercet_tatami::column::View;
 
-use crate::error::Reason;
-use crate::from_arrow::Refusal;
+use crate::error::ValueError;
+use crate::from_arrow::RowError;
 
 /// A buffer of Arrow that is kept as long as its bytes are used.
 struct Kept(Buffer);
@@ -83,12 +83,12 @@ fn from_views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Option<String
             views.push(View::EMPTY);
             continue;
         }
-        let told = ByteView::from(*raw);
-        if told.length > MAX_INLINE_VIEW_LEN {
-            views.push(View { buffer: told.buffer_index, start: told.offset, len: told.length });
+        let message = ByteView::from(*raw);
+        if message.length > MAX_INLINE_VIEW_LEN {
+            views.push(View { buffer: message.buffer_index, start: message.offset, len: message.length });
             continue;
         }
-        let len = told.length as usize;
+        let len = message.length as usize;
         views.push(view(buffers.len(), short.len(), len)?);
         short.extend_from_slice(raw.to_le_bytes().get(4..4 + len)?);
     }
@@ -104,8 +104,8 @@ fn view(buffer: usize, start: usize, len: usize) -> Option<View> {
     })
 }
 
-/// Texts as an array of views.
-fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Result<ArrayRef, Refusal> {
+/// StringLayout as an array of views.
+fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Result<ArrayRef, RowError> {
     let (buffers, views) = strings.into_parts();
     let mut raw = Vec::with_capacity(views.len());
     for (row, view) in views.iter().enumerate() {
@@ -116,7 +116,7 @@ fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Res
         };
         // What others read as signed numbers must be some.
         if len > i32::MAX as usize || start > i32::MAX as usize {
-            return Err((row, Reason::TooLong { len }));
+            return Err((row, ValueError::TooLong { len }));
         }
         raw.push(arrow_array::builder::make_view(bytes, view.buffer, view.start));
     }
@@ -124,7 +124,7 @@ fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Res
     let array = GenericByteViewArray::<T>::try_new(ScalarBuffer::from(raw), shared, nulls);
     array.map(|array| Arc::new(array) as ArrayRef).map_err(|_| {
         let strings = Strings::from_parts(buffers, views).unwrap_or_default();
-        (first_wrong(&strings), Reason::NotUtf8)
+        (first_wrong(&strings), ValueError::InvalidUtf8)
     })
 }
 
@@ -133,7 +133,11 @@ fn first_wrong(strings: &Strings) -> usize {
 }
 
 /// The two kinds of views.
-pub(crate) fn views(strings: Strings, nulls: Option<NullBuffer>, is_text: bool) -> Result<ArrayRef, Refusal> {
+pub(crate) fn views(
+    strings: Strings,
+    nulls: Option<NullBuffer>,
+    is_text: bool,
+) -> Result<ArrayRef, RowError> {
     if is_text {
         to_views::<StringViewType>(strings, nulls)
     } else {
@@ -141,12 +145,12 @@ pub(crate) fn views(strings: Strings, nulls: Option<NullBuffer>, is_text: bool) 
     }
 }
 
-/// Texts one behind the other.
+/// StringLayout one behind the other.
 pub(crate) fn large(
     strings: &Strings,
     nulls: Option<NullBuffer>,
     is_text: bool,
-) -> Result<ArrayRef, Refusal> {
+) -> Result<ArrayRef, RowError> {
     let total = usize::try_from(strings.total_bytes()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(total);
     let mut offsets = Vec::with_capacity(strings.len() + 1);
@@ -161,11 +165,11 @@ pub(crate) fn large(
     } else {
         LargeBinaryArray::try_new(offsets, values, nulls).map(|array| Arc::new(array) as ArrayRef)
     };
-    made.map_err(|_| (first_wrong(strings), Reason::NotUtf8))
+    made.map_err(|_| (first_wrong(strings), ValueError::InvalidUtf8))
 }
 
 /// Values that all have the same length.
-pub(crate) fn fixed(strings: &Strings, nulls: Option<NullBuffer>, len: i32) -> Result<ArrayRef, Refusal> {
+pub(crate) fn fixed(strings: &Strings, nulls: Option<NullBuffer>, len: i32) -> Result<ArrayRef, RowError> {
     let expected = usize::try_from(len).unwrap_or(0);
     let mut bytes = Vec::with_capacity(strings.len().saturating_mul(expected));
     for (row, value) in strings.iter().enumerate() {
@@ -174,11 +178,12 @@ pub(crate) fn fixed(strings: &Strings, nulls: Option<NullBuffer>, len: i32) -> R
             continue;
         }
         if value.len() != expected {
-            return Err((row, Reason::Length { found: value.len(), expected }));
+            return Err((row, ValueError::LengthMismatch { found: value.len(), expected }));
         }
         bytes.extend_from_slice(value);
     }
     // Of values without bytes only their number tells how many there are.
     let made = FixedSizeBinaryArray::try_new_with_len(len, Buffer::from(bytes), nulls, strings.len());
-    made.map(|array| Arc::new(array) as ArrayRef).map_err(|_| (0, Reason::Length { found: 0, expected }))
+    made.map(|array| Arc::new(array) as ArrayRef)
+        .map_err(|_| (0, ValueError::LengthMismatch { found: 0, expected }))
 }

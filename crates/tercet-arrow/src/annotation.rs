@@ -12,7 +12,7 @@
 
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::kind::Metadata;
+use crate::arrow_type::Metadata;
 
 /// The key of what Arrow keeps beside a table.
 pub(crate) const METADATA: &str = "arrow.metadata";
@@ -36,7 +36,7 @@ pub(crate) fn element_key(column: &str) -> String {
 }
 
 /// The column that a key is about.
-pub fn column_of(key: &str) -> Option<&str> {
+pub fn annotated_column(key: &str) -> Option<&str> {
     KEYS.iter().find_map(|start| key.strip_prefix(start))
 }
 
@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(metadata(&kept).and_then(|text| parse_metadata(&text)), Some(kept));
         assert_eq!(metadata(&Metadata::new()), None);
         assert_eq!(parse_metadata("[1]"), None);
-        assert_eq!(column_of("arrow.metadata:a:b"), Some("a:b"));
-        assert_eq!(column_of(METADATA), None);
+        assert_eq!(annotated_column("arrow.metadata:a:b"), Some("a:b"));
+        assert_eq!(annotated_column(METADATA), None);
     }
 
     #[test]
@@ -221,8 +221,8 @@ mod tests {
             DataType::Decimal128(38, 10),
             DataType::Decimal256(76, 76),
         ] {
-            let told = text(&kind).unwrap();
-            assert_eq!(parse(&told), Some(kind), "{told}");
+            let message = text(&kind).unwrap();
+            assert_eq!(parse(&message), Some(kind), "{message}");
         }
         for wrong in [
             "",

@@ -11,7 +11,7 @@ thread_local! {
 /// Runs what may panic on damaged bytes; none if it did. Nothing is printed then: the caller has an error to tell.
 ///
 /// The hook of the process stays in charge of every other panic, on this thread and on others.
-pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> Option<R> {
+pub(crate) fn catch_panic<R>(work: impl FnOnce() -> R) -> Option<R> {
     static HOOK: Once = Once::new();
     // The hook cannot be changed by a thread that panics.
     if !std::thread::panicking() {
@@ -48,9 +48,9 @@ mod tests {
             }
         }));
         let thread = std::thread::Builder::new().name("told here".to_owned()).spawn(|| {
-            assert_eq!(caught(|| 7), Some(7));
-            assert_eq!(caught(|| -> u32 { panic!("hidden") }), None);
-            assert_eq!(caught(|| caught(|| -> u32 { panic!("hidden") })), Some(None));
+            assert_eq!(catch_panic(|| 7), Some(7));
+            assert_eq!(catch_panic(|| -> u32 { panic!("hidden") }), None);
+            assert_eq!(catch_panic(|| catch_panic(|| -> u32 { panic!("hidden") })), Some(None));
             assert_eq!(TOLD.get(), 0);
             assert!(catch_unwind(|| panic!("told")).is_err());
             assert_eq!(TOLD.get(), 1);

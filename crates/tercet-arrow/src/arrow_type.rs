@@ -6,17 +6,17 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, TimeUnit};
 use tercet_tatami::{Field, Type};
 
-use crate::error::Refused;
-use crate::note;
+use crate::annotation;
+use crate::error::UnsupportedColumn;
 use crate::options::{Options, Timestamps};
-use crate::table::Texts;
+use crate::table::StringLayout;
 
-/// Texts under keys, which Arrow keeps beside columns and tables.
+/// StringLayout under keys, which Arrow keeps beside columns and tables.
 pub(crate) type Metadata = BTreeMap<String, String>;
 
 /// What a column is in Arrow.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Kind {
+pub(crate) struct ArrowType {
     /// What its values, or the elements of its lists, are; without their packing.
     pub(crate) value: DataType,
     /// Whether the order of its dictionary means something.
@@ -27,53 +27,54 @@ pub(crate) struct Kind {
     pub(crate) element_metadata: Metadata,
 }
 
-impl Kind {
+impl ArrowType {
     /// A kind of which nothing is known but its values.
-    pub(crate) fn of(value: DataType) -> Self {
+    pub(crate) fn new(value: DataType) -> Self {
         let (metadata, element_metadata) = (Metadata::new(), Metadata::new());
         Self { value, is_ordered: false, len: None, metadata, element_metadata }
     }
 
     /// The note that brings it back; none where the type of the column says it all.
-    pub(crate) fn note(&self, column: &Field) -> Option<String> {
-        let natural = natural(column.scalar());
-        let plain = |value: &DataType| if *value == natural { None } else { note::text(value) };
+    pub(crate) fn annotation(&self, column: &Field) -> Option<String> {
+        let default_arrow_type = default_arrow_type(column.scalar());
+        let plain =
+            |value: &DataType| if *value == default_arrow_type { None } else { annotation::text(value) };
         let value = match &self.value {
             DataType::Dictionary(key, value) => {
-                note::dictionary(self.is_ordered, key, plain(value).as_deref())
+                annotation::dictionary(self.is_ordered, key, plain(value).as_deref())
             }
             value => plain(value),
         };
         match self.len {
-            Some(len) => Some(note::fixed_list(len, value.as_deref())),
+            Some(len) => Some(annotation::fixed_list(len, value.as_deref())),
             None => value,
         }
     }
 
     /// What a note says of a column, if the column can be that.
-    pub(crate) fn noted(text: &str, column: &Field) -> Option<Self> {
-        let natural = natural(column.scalar());
-        let (len, text) = match note::parse_fixed_list(text) {
+    pub(crate) fn from_annotation(text: &str, column: &Field) -> Option<Self> {
+        let default_arrow_type = default_arrow_type(column.scalar());
+        let (len, text) = match annotation::parse_fixed_list(text) {
             Some((len, rest)) => (Some(len), rest),
             None => (None, Some(text)),
         };
         if len.is_some() && column.kind != Type::List {
             return None;
         }
-        let (is_ordered, value) = match text.map(|text| (note::parse_dictionary(text), text)) {
-            None => (false, natural),
+        let (is_ordered, value) = match text.map(|text| (annotation::parse_dictionary(text), text)) {
+            None => (false, default_arrow_type),
             Some((Some((is_ordered, key, value)), _)) => {
-                let value = value.map_or(Some(natural), note::parse)?;
+                let value = value.map_or(Some(default_arrow_type), annotation::parse)?;
                 (is_ordered, DataType::Dictionary(Box::new(key), Box::new(value)))
             }
-            Some((None, text)) => (false, note::parse(text)?),
+            Some((None, text)) => (false, annotation::parse(text)?),
         };
-        holds(column.scalar(), &value).then_some(Self { is_ordered, len, ..Self::of(value) })
+        can_store(column.scalar(), &value).then_some(Self { is_ordered, len, ..Self::new(value) })
     }
 
     /// The column in Arrow.
-    pub(crate) fn field(&self, column: &Field, texts: Texts) -> FieldRef {
-        let value = laid_out(&self.value, texts);
+    pub(crate) fn field(&self, column: &Field, layout: StringLayout) -> FieldRef {
+        let value = with_layout(&self.value, layout);
         let ordered = |field: ArrowField| field.with_dict_is_ordered(self.is_ordered);
         let whole = if column.kind == Type::List {
             let element = ordered(ArrowField::new("element", value, true));
@@ -93,7 +94,7 @@ impl Kind {
 }
 
 /// A column of an Arrow table in a file, and what it is.
-pub(crate) fn kept(field: &ArrowField, options: &Options) -> Option<(Field, Kind)> {
+pub(crate) fn map_field(field: &ArrowField, options: &Options) -> Option<(Field, ArrowType)> {
     let element = match field.data_type() {
         DataType::FixedSizeList(_, ..0) => return None,
         DataType::List(element)
@@ -104,14 +105,14 @@ pub(crate) fn kept(field: &ArrowField, options: &Options) -> Option<(Field, Kind
         _ => None,
     };
     let inner = element.map_or(field, |element| element);
-    let (stored, mut value) = stored(inner.data_type())?;
+    let (stored, mut value) = storage_type(inner.data_type())?;
     if options.timestamps == Timestamps::Raw
-        && matches!(plain(&value), DataType::Timestamp(unit, _) if *unit != TimeUnit::Microsecond)
+        && matches!(value_type(&value), DataType::Timestamp(unit, _) if *unit != TimeUnit::Microsecond)
     {
         // The numbers are kept in a unit that the file does not tell.
-        value = natural(Type::TimestampMicros);
+        value = default_arrow_type(Type::TimestampMicros);
     }
-    let mut kind = Kind::of(value);
+    let mut kind = ArrowType::new(value);
     kind.is_ordered = inner.dict_is_ordered().unwrap_or(false);
     kind.metadata = field.metadata().clone().into_iter().collect();
     let mut out = match element {
@@ -133,18 +134,18 @@ pub(crate) fn kept(field: &ArrowField, options: &Options) -> Option<(Field, Kind
 }
 
 /// A column that has no place, for messages.
-pub(crate) fn refusal(field: &ArrowField) -> Refused {
+pub(crate) fn unsupported(field: &ArrowField) -> UnsupportedColumn {
     const CHARS: usize = 100;
-    let whole = told(field.data_type());
-    let mut kind: String = whole.chars().take(CHARS).collect();
-    if kind.len() < whole.len() {
-        kind.push('…');
+    let whole = describe(field.data_type());
+    let mut type_name: String = whole.chars().take(CHARS).collect();
+    if type_name.len() < whole.len() {
+        type_name.push('…');
     }
-    Refused { column: field.name().clone(), kind }
+    UnsupportedColumn { column: field.name().clone(), type_name }
 }
 
 /// A type in words.
-fn told(kind: &DataType) -> String {
+fn describe(kind: &DataType) -> String {
     match kind {
         DataType::Struct(fields) => {
             let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
@@ -153,22 +154,22 @@ fn told(kind: &DataType) -> String {
         DataType::List(element)
         | DataType::LargeList(element)
         | DataType::ListView(element)
-        | DataType::LargeListView(element) => format!("list of {}", told(element.data_type())),
-        DataType::FixedSizeList(element, len) => format!("list of {len} {}", told(element.data_type())),
+        | DataType::LargeListView(element) => format!("list of {}", describe(element.data_type())),
+        DataType::FixedSizeList(element, len) => format!("list of {len} {}", describe(element.data_type())),
         DataType::Map(..) => "map".to_owned(),
         DataType::Union(..) => "union".to_owned(),
         DataType::Interval(_) => "interval".to_owned(),
-        DataType::RunEndEncoded(_, values) => format!("runs of {}", told(values.data_type())),
-        DataType::Dictionary(_, values) => format!("dictionary of {}", told(values)),
+        DataType::RunEndEncoded(_, values) => format!("runs of {}", describe(values.data_type())),
+        DataType::Dictionary(_, values) => format!("dictionary of {}", describe(values)),
         DataType::Boolean => "bool".to_owned(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytes".to_owned(),
         // The names of numbers are the same in small letters.
-        kind => note::text(kind).unwrap_or_else(|| kind.to_string().to_lowercase()),
+        kind => annotation::text(kind).unwrap_or_else(|| kind.to_string().to_lowercase()),
     }
 }
 
 /// What values are when they are not told by their number.
-pub(crate) fn plain(kind: &DataType) -> &DataType {
+pub(crate) fn value_type(kind: &DataType) -> &DataType {
     match kind {
         DataType::Dictionary(_, values) => values,
         other => other,
@@ -176,13 +177,13 @@ pub(crate) fn plain(kind: &DataType) -> &DataType {
 }
 
 /// The type that keeps values of an Arrow type exactly, and that type without its packing.
-fn stored(kind: &DataType) -> Option<(Type, DataType)> {
+fn storage_type(kind: &DataType) -> Option<(Type, DataType)> {
     let stored = match kind {
         DataType::Dictionary(key, values) => {
-            let (stored, values) = stored(values)?;
-            let is_coded = matches!(values, DataType::Dictionary(..) | DataType::Null);
+            let (stored, values) = storage_type(values)?;
+            let is_dictionary = matches!(values, DataType::Dictionary(..) | DataType::Null);
             let coded = || DataType::Dictionary(key.clone(), Box::new(values.clone()));
-            return Some((stored, if is_coded { values } else { coded() }));
+            return Some((stored, if is_dictionary { values } else { coded() }));
         }
         DataType::Boolean => Type::Bool,
         DataType::Int8 => Type::Int8,
@@ -222,8 +223,8 @@ fn stored(kind: &DataType) -> Option<(Type, DataType)> {
 }
 
 /// Whether a column of a type can hold values of an Arrow type.
-fn holds(column: Type, kind: &DataType) -> bool {
-    match stored(kind) {
+fn can_store(column: Type, kind: &DataType) -> bool {
+    match storage_type(kind) {
         Some((Type::String | Type::Bytes, _)) if column == Type::BlobRef => true,
         Some((stored, _)) => stored == column,
         None => false,
@@ -231,7 +232,7 @@ fn holds(column: Type, kind: &DataType) -> bool {
 }
 
 /// What a column is in Arrow when nothing else is noted.
-pub(crate) fn natural(kind: Type) -> DataType {
+pub(crate) fn default_arrow_type(kind: Type) -> DataType {
     match kind {
         Type::Bool => DataType::Boolean,
         Type::Int8 => DataType::Int8,
@@ -250,13 +251,13 @@ pub(crate) fn natural(kind: Type) -> DataType {
     }
 }
 
-fn laid_out(kind: &DataType, texts: Texts) -> DataType {
-    match (kind, texts) {
-        (DataType::Utf8View, Texts::Large) => DataType::LargeUtf8,
-        (DataType::BinaryView, Texts::Large) => DataType::LargeBinary,
+fn with_layout(kind: &DataType, layout: StringLayout) -> DataType {
+    match (kind, layout) {
+        (DataType::Utf8View, StringLayout::LargeUtf8) => DataType::LargeUtf8,
+        (DataType::BinaryView, StringLayout::LargeUtf8) => DataType::LargeBinary,
         // Few programs know dictionaries of views.
         (DataType::Dictionary(key, values), _) => {
-            DataType::Dictionary(key.clone(), Box::new(laid_out(values, Texts::Large)))
+            DataType::Dictionary(key.clone(), Box::new(with_layout(values, StringLayout::LargeUtf8)))
         }
         (kind, _) => kind.clone(),
     }
