@@ -153,7 +153,7 @@ fn a_file_is_asked_on_the_way() {
         (&["convert", "some.parquet", "x.csv", "--columns", "n,m"], "some.parquet: has no column `m`"),
         (&["convert", "some.parquet", "x.csv", "--where", "m = 1"], "some.parquet: has no column `m`"),
         (&["convert", "some.parquet", "x.csv", "--columns", "n,n"], "column `n` is asked for twice"),
-        (&["convert", "some.parquet", "x.tatami", "--bloom", "nothing"], "there is no such column"),
+        (&["convert", "some.parquet", "x.tatami", "--bloom", "nothing"], "no such column"),
         (&["convert", "some.parquet", "x.tatami", "--schema", "n:int8"], "is for CSV and JSONL"),
     ] {
         let ran = folder.ran(args);
