@@ -3,9 +3,10 @@
 #![expect(unsafe_code, reason = "a global allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -42,17 +43,48 @@ pub struct AllocStats {
     pub kept_bytes: usize,
 }
 
-/// Runs `f` and answers what it allocated.
+/// One measurement at a time: the counters are those of the process.
+static TURN: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// Whether this thread holds [`TURN`] already.
+    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The right to allocate without disturbing a measurement of another test; see [`alone`].
+#[derive(Debug)]
+pub struct Alone {
+    /// `None` inside another one of the same thread.
+    turn: Option<MutexGuard<'static, ()>>,
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if self.turn.is_some() {
+            HAS_TURN.set(false);
+        }
+    }
+}
+
+/// Waits until no other test measures, and keeps others from measuring until the guard is dropped. A test that
+/// allocates much outside [`measure`] holds it from its first line.
+pub fn alone() -> Alone {
+    if HAS_TURN.replace(true) {
+        return Alone { turn: None };
+    }
+    Alone { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
+}
+
+/// Runs `f` and returns its result with what it allocated.
 ///
-/// The counters are those of the process: measurements wait for each other, but other tests of the same binary
-/// that run meanwhile are counted too. Exact measurements need a test binary of their own.
+/// Measurements wait for each other and for [`alone`]. Other tests of the same binary are counted too: those
+/// that measure belong into a test binary of their own.
 ///
 /// # Panics
 ///
 /// When [`CountingAlloc`] is not the global allocator.
 pub fn measure<R>(f: impl FnOnce() -> R) -> (R, AllocStats) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
 
     let before = COUNT.load(Relaxed);
     drop(black_box(Box::new(0_u8)));

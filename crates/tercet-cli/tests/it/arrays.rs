@@ -1,0 +1,41 @@
+//! Arrays into `.tet` files and out of them, through the commands.
+
+mod append;
+mod create;
+mod extract;
+#[cfg(unix)]
+mod faults;
+#[cfg(unix)]
+mod guide;
+mod npy;
+
+use std::path::Path;
+
+use tercet::tet;
+
+use crate::support::folder::{self, Said, said};
+
+/// Marks the directories of this suite.
+enum Arrays {}
+
+type Folder = folder::Folder<Arrays>;
+
+impl Folder {
+    fn new() -> Self {
+        Self::of(env!("CARGO_BIN_EXE_tet"))
+    }
+
+    /// Runs `tet` with these words.
+    fn tet(&self, words: &str) -> Said {
+        self.run(words)
+    }
+
+    fn open(&self, name: &str) -> tet::File {
+        tet::File::open(self.path(name)).unwrap()
+    }
+}
+
+/// Whether a file in a folder is the unfinished file of a writer to `target`.
+fn is_unfinished(name: &str, target: &str) -> bool {
+    tercet::core::publish::is_stale_temp(Path::new(name).as_os_str(), Path::new(target).as_os_str())
+}

@@ -1,0 +1,162 @@
+use std::process::{Command, Stdio};
+
+use tercet::core::publish::FileLock;
+use tercet::tet::Protection;
+
+use super::Folder;
+use super::npy::Array;
+
+fn folder_with_file() -> (Folder, Array) {
+    let folder = Folder::new();
+    let array = Array::new(("i4", 4), &[20, 30]);
+    folder.write("in.npy", array.file(false, false));
+    folder.ok("create a.tet --from first=in.npy --chunk 7,11 --zstd --attr units=K --memory-budget 10%");
+    (folder, array)
+}
+
+#[test]
+fn append_adds_and_keeps() {
+    let (folder, array) = folder_with_file();
+    let more = Array::new(("f2", 2), &[3, 4, 5]);
+    folder.write("more.npy", more.file(true, true));
+    let said = folder.ok("append a.tet --from second=more.npy --dims x,y,z --chunk 2,2,2");
+    insta::assert_snapshot!(said.out.lines().take(4).collect::<Vec<_>>().join("\n"), @r#"
+    ┌─────────┬──────┬───────┬───────┬────────┬───────┬───────┬────────┬───────┐
+    │ dataset ┆ type ┆ shape ┆ chunk ┆ chunks ┆ codec ┆   raw ┆ stored ┆ ratio │
+    ╞═════════╪══════╪═══════╪═══════╪════════╪═══════╪═══════╪════════╪═══════╡
+    │ second  ┆ f16  ┆ 3×4×5 ┆ 2×2×2 ┆     12 ┆ raw   ┆ 120 B ┆  120 B ┆  1.00 │
+    "#);
+    let file = folder.open("a.tet");
+    assert_eq!(file.dataset("first").unwrap().read_all().unwrap().bytes(), array.values());
+    assert_eq!(file.dataset("second").unwrap().read_all().unwrap().bytes(), more.values());
+    assert_eq!(file.dataset("first").unwrap().info().unwrap().attrs["units"], "K");
+    assert_eq!(file.dataset("second").unwrap().axis_name(2), Some("z"));
+    assert_eq!(file.memory_budget().percent_bps, 1000);
+    let history: Vec<(&str, &str)> =
+        file.history().iter().map(|row| (row.op.as_str(), row.source.as_str())).collect();
+    assert_eq!(history, [("create", "in.npy"), ("append", "more.npy")]);
+    assert!(matches!(file.protection(), Protection::Checked { .. }));
+    assert_eq!(folder.ok("verify --deep a.tet").code, 0);
+    assert_eq!(folder.names(), ["a.tet", "in.npy", "more.npy"]);
+}
+
+#[test]
+fn drop_removes_and_keeps() {
+    let (folder, array) = folder_with_file();
+    folder.ok("append a.tet --from b=in.npy --from c=in.npy --attr units=m");
+    let said = folder.ok("drop a.tet c first");
+    assert!(said.out.starts_with("a.tet: dropped `c`, `first`; 1 dataset is left, "), "{}", said.out);
+    let file = folder.open("a.tet");
+    assert_eq!(file.datasets().map(|dataset| dataset.name()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(file.dataset("b").unwrap().read_all().unwrap().bytes(), array.values());
+    assert_eq!(file.metadata().unwrap().datasets.keys().collect::<Vec<_>>(), ["b"]);
+    let last = file.history().last().unwrap();
+    assert_eq!((last.op.as_str(), last.source.as_str()), ("drop", "c, first"));
+    drop(file);
+
+    let said = folder.ok("drop a.tet b --json");
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&told["dropped"][0], &told["dataset_count"]), (&"b".into(), &0.into()));
+    assert_eq!(told["bytes"], folder.read("a.tet").len());
+    let file = folder.open("a.tet");
+    assert!(file.is_empty());
+    assert_eq!(file.history().len(), 4);
+    assert_eq!(folder.ok("verify --deep a.tet").code, 0);
+    drop(file);
+
+    folder.ok("append a.tet --from again=in.npy");
+    let file = folder.open("a.tet");
+    assert_eq!(file.dataset("again").unwrap().read_all().unwrap().bytes(), array.values());
+}
+
+#[test]
+fn what_cannot_be_changed_stays() {
+    let (folder, _) = folder_with_file();
+    let before = folder.read("a.tet");
+    folder.write("zero.tet", "");
+    for (words, code, message) in [
+        ("append a.tet --from first=in.npy", 8, "there is a dataset `first` already"),
+        ("append a.tet --from b=none.npy", 3, "none.npy: cannot open"),
+        ("append none.tet --from b=in.npy", 3, "hint: `tet create` makes a new file"),
+        ("append zero.tet --from b=in.npy", 4, "zero.tet: malformed superblock"),
+        ("append a.tet --from b=in.npy --dims time,time", 8, "has two axes called `time`"),
+        ("append a.tet --from b=in.npy --chunk 1", 8, "its chunks have 1"),
+        ("drop a.tet b", 8, "has no dataset `b`"),
+        ("drop a.tet first first", 8, "has no dataset `first`"),
+        ("drop a.tet", 2, "DATASET"),
+        ("drop none.tet first", 3, "none.tet: cannot open"),
+        ("drop . first", 8, ".: is a folder, not a file"),
+    ] {
+        let said = folder.tet(words);
+        assert_eq!(said.code, code, "{words}: {}", said.err);
+        assert!(said.err.contains(message), "{words}: {}", said.err);
+    }
+    assert!(folder.read("a.tet") == before);
+    assert_eq!(folder.names(), ["a.tet", "in.npy", "zero.tet"]);
+}
+
+#[test]
+fn a_damaged_file_is_not_sealed_anew() {
+    let (folder, _) = folder_with_file();
+    let mut bytes = folder.read("a.tet");
+    let place = folder.open("a.tet").dataset("first").unwrap().chunk_place(&[1, 1]).unwrap();
+    bytes[place.span.start() as usize + 5] ^= 1;
+    folder.write("a.tet", &bytes);
+    let said = folder.tet("append a.tet --from b=in.npy");
+    assert_eq!(said.code, 5, "{}", said.err);
+    assert!(said.err.contains("dataset `first`, chunk [1, 1]"), "{}", said.err);
+    assert!(folder.read("a.tet") == bytes);
+    assert_eq!(folder.names(), ["a.tet", "in.npy"]);
+}
+
+#[test]
+fn a_file_that_is_being_changed_is_busy() {
+    let (folder, _) = folder_with_file();
+    let before = folder.read("a.tet");
+    let lock = FileLock::acquire(&folder.path("a.tet")).unwrap();
+    for words in ["append a.tet --from b=in.npy", "drop a.tet first", "create a.tet --from b=in.npy --force"]
+    {
+        let said = folder.tet(words);
+        assert_eq!(said.code, 3, "{words}");
+        assert_eq!(
+            said.err,
+            "error: a.tet: another process is changing this file\n  hint: try again when the other process has \
+             finished\n",
+            "{words}"
+        );
+    }
+    assert!(folder.read("a.tet") == before);
+    drop(lock);
+    folder.ok("append a.tet --from b=in.npy");
+}
+
+#[test]
+fn of_concurrent_appends_none_is_lost() {
+    let (folder, array) = folder_with_file();
+    for round in 0..5 {
+        let start = |number: usize| {
+            let from = format!("r{round}n{number}=in.npy");
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tet"));
+            command.current_dir(folder.0.path()).args(["append", "a.tet", "--from", &from]);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let running: Vec<_> = (0..4).map(start).collect();
+        for (number, child) in running.into_iter().enumerate() {
+            let done = child.wait_with_output().unwrap();
+            let (name, err) =
+                (format!("r{round}n{number}"), String::from_utf8_lossy(&done.stderr).into_owned());
+            let file = folder.open("a.tet");
+            if done.status.success() {
+                assert_eq!(file.dataset(&name).unwrap().read_all().unwrap().bytes(), array.values());
+            } else {
+                assert!(err.contains("another process is changing this file"), "{err}");
+                assert!(file.dataset(&name).is_err());
+            }
+        }
+        let file = folder.open("a.tet");
+        assert!(file.datasets().len() > round + 1, "somebody must have won");
+        assert_eq!(file.history().len(), file.datasets().len());
+    }
+    assert_eq!(folder.ok("verify --deep a.tet").code, 0);
+    assert_eq!(folder.names(), ["a.tet", "in.npy"]);
+}

@@ -1,0 +1,356 @@
+use std::fmt::Write as _;
+
+use tercet::core::DType;
+use tercet::tet::{Codec, File, Protection};
+
+use super::npy::{self, Array, TYPES};
+use super::{Folder, said};
+
+const SHAPES: [&[u64]; 8] = [
+    &[11],
+    &[7, 5],
+    &[3, 4, 5],
+    &[2, 3, 3, 4],
+    &[2, 2, 3, 2, 3],
+    &[2, 1, 2, 3, 1, 3],
+    &[2, 1, 2, 1, 2, 2, 3],
+    &[1, 2, 1, 2, 2, 1, 2, 3],
+];
+
+#[test]
+fn every_type_and_rank_comes_back() {
+    for (rank, shape) in SHAPES.iter().enumerate() {
+        for (big, fortran) in [(false, false), (true, false), (false, true), (true, true)] {
+            let folder = Folder::new();
+            let mut words = "create a.tet".to_owned();
+            for (kind, size) in TYPES {
+                folder.write(&format!("{kind}.npy"), Array::new((kind, size), shape).file(big, fortran));
+                write!(words, " --from {kind}={kind}.npy").unwrap();
+            }
+            // Chunks that do not divide the shape, compressed every other time.
+            let chunk: Vec<String> = shape.iter().map(|extent| (extent / 2 + 1).to_string()).collect();
+            write!(words, " --chunk {}", chunk.join(",")).unwrap();
+            if rank % 2 == 1 {
+                words.push_str(" --zstd");
+            }
+            folder.ok(&words);
+            let file = folder.open("a.tet");
+            for (kind, size) in TYPES {
+                let array = Array::new((kind, size), shape);
+                let dataset = file.dataset(kind).unwrap();
+                assert_eq!(dataset.shape(), *shape);
+                assert_eq!(dataset.dtype().map(DType::size), Some(size));
+                assert_eq!(
+                    dataset.read_all().unwrap().bytes(),
+                    array.values(),
+                    "{kind} {shape:?}, big-endian {big}, Fortran {fortran}"
+                );
+            }
+            assert!(matches!(file.protection(), Protection::Checked { .. }));
+        }
+    }
+}
+
+#[test]
+fn small_integers_and_truth_values_are_widened_and_said_so() {
+    let folder = Folder::new();
+    folder.write("i.npy", npy::with_header("'|i1'", false, &[4], vec![0x80, 0xff, 0, 0x7f]));
+    folder.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 0, 1]));
+    let said = folder.ok("create a.tet --from i=i.npy --from b=b.npy");
+    insta::assert_snapshot!(said.err, @r"
+    note: i.npy holds numbers of one byte with a sign, stored as i16
+    note: b.npy holds truth values, stored as u8 0 and 1
+    ");
+    let file = folder.open("a.tet");
+    let i = file.dataset("i").unwrap().read_all().unwrap();
+    assert_eq!(i.as_slice::<i16>(), Some(&[-128, -1, 0, 127][..]));
+    assert_eq!(file.dataset("b").unwrap().read_all().unwrap().bytes(), [1, 0, 0, 1]);
+}
+
+#[test]
+fn arrays_of_anything_else_are_refused_by_name() {
+    let folder = Folder::new();
+    for (descr, word) in [
+        ("'|O'", "Python objects, which are never unpickled"),
+        ("[('x', '<f4'), ('y', '<i2')]", "structured records (dtype `[x, y]`)"),
+        ("'<U8'", "text strings"),
+        ("'|S8'", "byte strings"),
+        ("'<c16'", "complex numbers"),
+        ("'<M8[ns]'", "dates and times"),
+    ] {
+        folder.write("a.npy", npy::with_header(descr, false, &[1], vec![0; 8]));
+        let said = folder.tet("create a.tet --from a=a.npy");
+        assert_eq!(said.code, 7, "{descr}: {}", said.err);
+        assert!(said.err.contains(word), "{descr}: {}", said.err);
+    }
+    assert_eq!(folder.names(), ["a.npy"]);
+}
+
+#[test]
+fn options_reach_the_arrays_they_are_for() {
+    let folder = Folder::new();
+    let array = Array::new(("f4", 4), &[2, 3]);
+    folder.write("in.npy", array.file(false, false));
+    folder.write("lat.txt", "45.5N\r\nequator\n45.5S");
+    folder.write("time.txt", "früh\nspät\n");
+    folder.ok(
+        "create out.tet --from a=in.npy --from b=in.npy --chunk 1,3 --chunk b:2,2 --zstd 5 --zstd a:none \
+         --dims time,lat --dims b:t,lat --attr units=K --attr b:units=m=1 --attr b:note=x --attr :k:l=v \
+         --labels lat=lat.txt --labels time=time.txt --memory-budget 12.5%",
+    );
+    let file = folder.open("out.tet");
+    let (a, b) = (file.dataset("a").unwrap(), file.dataset("b").unwrap());
+    assert_eq!((a.chunk_shape(), b.chunk_shape()), (&[1, 3][..], &[2, 2][..]));
+    let codec = |name: &str| file.dataset(name).unwrap().chunk_place(&[0, 0]).unwrap().codec;
+    assert_eq!((codec("a"), codec("b")), (Codec::Raw, Codec::Zstd));
+    let attrs = |name: &str| -> Vec<(String, String)> {
+        file.dataset(name).unwrap().info().unwrap().attrs.clone().into_iter().collect()
+    };
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    assert_eq!(attrs("a"), [pair("k:l", "v"), pair("units", "K")]);
+    assert_eq!(attrs("b"), [pair("k:l", "v"), pair("note", "x"), pair("units", "m=1")]);
+    assert_eq!((a.axis_name(0), b.axis_name(0)), (Some("time"), Some("t")));
+    assert_eq!(a.labels(0).unwrap(), ["früh", "spät"]);
+    assert_eq!(a.labels(1).unwrap(), ["45.5N", "equator", "45.5S"]);
+    assert_eq!(b.labels(0), None);
+    assert_eq!(b.labels(1).unwrap(), ["45.5N", "equator", "45.5S"]);
+    assert_eq!((file.memory_budget().percent_bps, file.memory_budget().bytes), (1250, 0));
+    let [row] = file.history() else { panic!("one row expected: {:?}", file.history()) };
+    assert_eq!(
+        (row.op.as_str(), row.source.as_str(), row.at.as_str()),
+        ("create", "in.npy, in.npy", "1700000000")
+    );
+    let info = &file.metadata().unwrap().file;
+    assert_eq!((info.tool.as_str(), info.created_at.as_str()), ("tercet", "1700000000"));
+}
+
+#[test]
+fn folders_stay_out_of_the_history() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("secret")).unwrap();
+    folder.write("secret/in.npy", Array::new(("u1", 1), &[1]).file(false, false));
+    folder.ok("create a.tet --from a=secret/in.npy");
+    assert_eq!(folder.open("a.tet").history()[0].source, "in.npy");
+    assert!(!folder.read("a.tet").windows(6).any(|bytes| bytes == b"secret"));
+}
+
+#[test]
+fn styles_decide_what_the_footer_holds() {
+    let folder = Folder::new();
+    folder.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
+    folder.ok("create plain.tet --from a=in.npy --profile interop");
+    let plain = folder.open("plain.tet");
+    assert!(matches!(plain.protection(), Protection::Absent));
+    assert_eq!((plain.footer_version(), plain.history().len()), (None, 0));
+    // Superblock, directory, one row, values: nothing else.
+    assert_eq!(plain.len(), 32 + 8 + 24 + 32 + 32 + 104 + 24);
+    folder.ok("create bare.tet --from a=in.npy --no-checksums");
+    assert!(matches!(folder.open("bare.tet").protection(), Protection::Absent));
+    folder.ok("create checked.tet --from a=in.npy --no-statistics");
+    let checked = folder.open("checked.tet");
+    assert!(matches!(checked.protection(), Protection::Checked { .. }));
+    assert_eq!(checked.dataset("a").unwrap().chunk_stats(&[0, 0]).unwrap(), None);
+    folder.ok("create full.tet --from a=in.npy");
+    assert!(folder.open("full.tet").dataset("a").unwrap().chunk_stats(&[0, 0]).unwrap().is_some());
+}
+
+#[test]
+fn zone_maps_are_written_when_asked_for() {
+    let folder = Folder::new();
+    folder.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
+    folder.ok("create plain.tet --from a=in.npy --profile interop --zone-maps");
+    let plain = folder.open("plain.tet");
+    assert!(matches!(plain.protection(), Protection::Absent));
+    assert_eq!(plain.footer_version(), Some(2));
+    folder.ok("create full.tet --from a=in.npy --zone-maps");
+    let full = folder.open("full.tet");
+    assert!(matches!(full.protection(), Protection::Checked { .. }));
+    assert_eq!(full.footer_version(), Some(2));
+    assert!(folder.ok("verify full.tet --deep --json").out.contains("\"ok\": true"));
+    folder.ok("append full.tet --from b=in.npy");
+    assert_eq!(folder.open("full.tet").footer_version(), Some(1), "they would not tell of `b`");
+}
+
+#[test]
+fn the_result_is_told() {
+    let folder = Folder::new();
+    folder.write("t.npy", npy::with_header("'<f4'", false, &[30, 200, 300], vec![0; 30 * 200 * 300 * 4]));
+    folder.write("m.npy", Array::new(("u2", 2), &[7]).file(false, false));
+    let said = folder.ok("create a.tet --from t=t.npy --from mask/land=m.npy --zstd mask/land:");
+    insta::assert_snapshot!(said.out, @r#"
+    ┌───────────┬──────┬────────────┬────────────┬────────┬───────┬─────────┬─────────┬───────┐
+    │ dataset   ┆ type ┆ shape      ┆ chunk      ┆ chunks ┆ codec ┆     raw ┆  stored ┆ ratio │
+    ╞═══════════╪══════╪════════════╪════════════╪════════╪═══════╪═════════╪═════════╪═══════╡
+    │ t         ┆ f32  ┆ 30×200×300 ┆ 15×200×300 ┆      2 ┆ raw   ┆ 6.9 MiB ┆ 6.9 MiB ┆  1.00 │
+    │ mask/land ┆ u16  ┆ 7          ┆ 7          ┆      1 ┆ zstd  ┆    14 B ┆    23 B ┆  0.61 │
+    └───────────┴──────┴────────────┴────────────┴────────┴───────┴─────────┴─────────┴───────┘
+    a.tet: 2 datasets, 6.9 MiB
+    "#);
+    let said = folder.ok("create b.tet --from m=m.npy --json");
+    insta::assert_snapshot!(said.out.replace(&folder.read("b.tet").len().to_string(), "LENGTH"), @r#"
+    {
+      "path": "b.tet",
+      "bytes": LENGTH,
+      "dataset_count": 1,
+      "datasets": [
+        {
+          "name": "m",
+          "dtype": "u16",
+          "shape": [
+            7
+          ],
+          "chunk_shape": [
+            7
+          ],
+          "chunks": 1,
+          "codec": "raw",
+          "raw_bytes": 14,
+          "stored_bytes": 14,
+          "ratio": 1.0
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_only_by_force() {
+    let folder = Folder::new();
+    folder.write("in.npy", Array::new(("u1", 1), &[3]).file(false, false));
+    folder.write("a.tet", "mine");
+    let said = folder.tet("create a.tet --from a=in.npy");
+    assert_eq!(said.code, 8);
+    insta::assert_snapshot!(said.err, @r"
+    error: a.tet: exists already
+      hint: `--force` replaces it
+    ");
+    assert_eq!(folder.read("a.tet"), b"mine");
+    folder.ok("create a.tet --from a=in.npy --force");
+    assert_eq!(folder.open("a.tet").datasets().len(), 1);
+    assert_eq!(folder.names(), ["a.tet", "in.npy"]);
+}
+
+#[test]
+fn a_file_that_is_read_is_not_replaced() {
+    let folder = Folder::new();
+    folder.write("in.npy", Array::new(("u1", 1), &[2]).file(false, false));
+    folder.write("labels.txt", "a\nb\n");
+    let before = (folder.read("in.npy"), folder.read("labels.txt"));
+    for (words, name) in [
+        ("in.npy --from a=in.npy", "in.npy"),
+        ("./in.npy --from a=in.npy", "in.npy"),
+        ("labels.txt --from a=in.npy --labels 0=labels.txt", "labels.txt"),
+    ] {
+        let said = folder.tet(&format!("create {words} --force"));
+        assert_eq!(said.code, 8, "{words}: {}", said.err);
+        assert_eq!(
+            said.err,
+            format!("error: {name}: cannot be read and replaced at the same time\n"),
+            "{words}"
+        );
+    }
+    assert!((folder.read("in.npy"), folder.read("labels.txt")) == before);
+    assert_eq!(folder.names(), ["in.npy", "labels.txt"]);
+}
+
+#[test]
+fn standard_input_and_output_work_like_files() {
+    let folder = Folder::new();
+    let array = Array::new(("i4", 4), &[30, 40]);
+    for fortran in [false, true] {
+        let mut command = folder.command();
+        command.args("create - --from a=- --chunk 7,11".split(' ')).write_stdin(array.file(true, fortran));
+        let made = said(&mut command);
+        assert_eq!((made.code, made.err.as_str()), (0, ""));
+        let file = File::from_bytes("made", made.bytes).unwrap();
+        assert_eq!(file.dataset("a").unwrap().read_all().unwrap().bytes(), array.values());
+        assert_eq!(file.history()[0].source, "standard input");
+    }
+    let mut command = folder.command();
+    command.args("create - --from a=- --max-stdin 100".split(' ')).write_stdin(array.file(false, false));
+    let refused = said(&mut command);
+    assert_eq!((refused.code, refused.bytes.len()), (6, 0), "{}", refused.err);
+    assert_eq!(folder.names(), Vec::<String>::new());
+}
+
+#[test]
+fn wrong_words_change_nothing() {
+    let folder = Folder::new();
+    folder.write("in.npy", Array::new(("u1", 1), &[3, 2]).file(false, false));
+    folder.write("two.txt", "a\nb\n");
+    folder.write("bad.txt", b"a\n\xff\n");
+    for (words, code, message) in [
+        ("--from in.npy", 2, "`in.npy` is not a name, `=` and a file"),
+        ("--from a=in.npy --chunk 1,x", 2, "`x` is not a whole number above 0"),
+        ("--from a=in.npy --chunk 0,1", 2, "`0` is not a whole number above 0"),
+        ("--from a=in.npy --zstd high", 2, "`high` is not a zstd level"),
+        ("--from a=in.npy --memory-budget 200%", 2, "`200%` is not a percentage"),
+        ("--from a=in.npy --attr units", 2, "expected a key, `=` and a value"),
+        ("--from a=in.npy --profile other", 2, "possible values"),
+        ("", 2, "--from"),
+        ("--from a=in.npy --from a=in.npy", 8, "two arrays are to be called `a`"),
+        ("--from a=- --from b=-", 8, "only one array can come from standard input"),
+        ("--from a=in.npy --attr b:units=K", 8, "is for an array `b`, which this command does not have"),
+        ("--from a=in.npy --chunk 1,1 --chunk 2,2", 8, "`--chunk` is given twice for all arrays"),
+        ("--from a=in.npy --attr a:x=1 --attr a:x=2", 8, "`--attr x` is given twice for array `a`"),
+        ("--from a=in.npy --chunk 1", 8, "dataset `a` has 2 axes, but its chunks have 1"),
+        ("--from a=in.npy --dims x", 8, "dataset `a` has 2 axes, but 1 names are given"),
+        ("--from a=in.npy --dims x,x", 8, "`--dims x,x` has two axes called `x`"),
+        ("--from a=in.npy --dims a:time,time", 8, "`--dims a:time,time` has two axes called `time`"),
+        ("--from a=in.npy --zstd 99", 8, "zstd has no level 99"),
+        ("--from a=in.npy --labels lat=two.txt", 8, "no array has an axis `lat`"),
+        ("--from a=in.npy --labels a:lat=two.txt", 8, "dataset `a` has no axis `lat`"),
+        ("--from a=in.npy --labels 0=two.txt", 8, "has 3 positions, but 2 labels are given"),
+        ("--from a=in.npy --labels 1=bad.txt", 4, "bad.txt: line 2 is not UTF-8 text"),
+        ("--from a=in.npy --labels 1=none.txt", 3, "none.txt: cannot open"),
+        ("--from a=none.npy", 3, "none.npy: cannot open"),
+        ("--from a=in.npy --json", 0, ""),
+    ] {
+        let output = if code == 0 { "a.tet" } else { "never.tet" };
+        let said = folder.tet(&format!("create {output} {words}"));
+        assert_eq!(said.code, code, "{words}: {}", said.err);
+        assert!(said.err.contains(message), "{words}: {}", said.err);
+        if code != 0 {
+            assert_eq!(said.out, "", "{words}");
+        }
+    }
+    let said = folder.tet("create - --from a=in.npy --json");
+    assert_eq!(said.code, 8);
+    assert_eq!(folder.names(), ["a.tet", "bad.txt", "in.npy", "two.txt"]);
+}
+
+#[test]
+fn damaged_input_is_named() {
+    let folder = Folder::new();
+    let good = Array::new(("f4", 4), &[5]).file(false, false);
+    folder.write("short.npy", &good[..good.len() - 1]);
+    folder.write("long.npy", [&good[..], b"xy"].concat());
+    let said = folder.tet("create a.tet --from a=short.npy");
+    assert_eq!(said.code, 4);
+    insta::assert_snapshot!(said.err, @r#"
+    error: short.npy: malformed npy data › values (bytes 66..85)
+      needs 20 bytes, but only 19 are there
+    "#);
+    let said = folder.tet("create a.tet --from a=long.npy");
+    assert_eq!(said.code, 4);
+    insta::assert_snapshot!(said.err, @r#"
+    error: long.npy: malformed npy data › values (bytes 86..88)
+      2 bytes are left over
+      hint: the file may hold several arrays; save each in a file of its own
+    "#);
+}
+
+#[test]
+fn many_sources_fit_into_the_history() {
+    let folder = Folder::new();
+    folder.write("in.npy", Array::new(("u1", 1), &[1]).file(false, false));
+    let long = format!("{}.npy", "é".repeat(120));
+    folder.write(&long, folder.read("in.npy"));
+    let mut words = "create a.tet".to_owned();
+    for number in 0..20 {
+        write!(words, " --from a{number}={long}").unwrap();
+    }
+    folder.ok(&words);
+    let source = folder.open("a.tet").history()[0].source.clone();
+    assert!(source.ends_with("… (20 in all)") && source.len() <= 1024, "{source}");
+}

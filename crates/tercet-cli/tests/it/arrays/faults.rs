@@ -1,0 +1,214 @@
+//! Disks that are full, paths that are no files, commands that die.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::npy::{self, Array};
+use super::{Folder, Said, is_unfinished, said};
+
+/// Long enough for a slow machine; only a failing test waits for it.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+fn folder_with_input() -> Folder {
+    let folder = Folder::new();
+    folder.write("in.npy", npy::with_header("'|u1'", false, &[1000, 1000], vec![7; 1_000_000]));
+    folder
+}
+
+/// Runs `tet` in a shell that was prepared by `prepare`.
+fn after(prepare: &str, folder: &Folder, words: &str) -> Said {
+    let mut command = assert_cmd::Command::new("bash");
+    command.current_dir(folder.0.path());
+    command.arg("-c").arg(format!("{prepare} \"$0\" {words}")).arg(env!("CARGO_BIN_EXE_tet"));
+    said(&mut command)
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let folder = folder_with_input();
+    folder.write("small.npy", Array::new(("u1", 1), &[10]).file(false, false));
+    folder.ok("create old.tet --from a=small.npy");
+    folder.ok("create full.tet --from a=in.npy");
+    let (old, full) = (folder.read("old.tet"), folder.read("full.tet"));
+    let before = folder.names();
+    for words in [
+        "create old.tet --from a=in.npy --force",
+        "create new.tet --from a=in.npy --chunk 10,10",
+        "append old.tet --from b=in.npy",
+        "extract full.tet a -o old.tet --force",
+        "extract full.tet a -o new.npy",
+    ] {
+        // 100 KiB may be written; whether the signal of the limit is ignored already makes no difference.
+        for trap in ["", "trap '' XFSZ;"] {
+            let said = after(&format!("{trap} ulimit -f 100;"), &folder, words);
+            assert_eq!(said.code, 3, "{words}: {}", said.err);
+            assert!(said.err.contains("cannot write: File too large"), "{words}: {}", said.err);
+            assert!(said.err.contains("the old file, if any, is unchanged"), "{words}: {}", said.err);
+            assert!(folder.read("old.tet") == old && folder.read("full.tet") == full, "{words}");
+            assert_eq!(folder.names(), before, "{words}");
+        }
+    }
+    // The temporary file of a pipe has the same limit.
+    let said = after("ulimit -f 100;", &folder, "create - --from a=in.npy");
+    assert_eq!((said.code, said.bytes.len()), (3, 0), "{}", said.err);
+    assert!(said.err.contains("File too large"), "{}", said.err);
+}
+
+#[test]
+fn a_folder_without_permission_is_refused() {
+    let folder = folder_with_input();
+    let closed = folder.path("closed");
+    std::fs::create_dir(&closed).unwrap();
+    folder.ok("create closed/old.tet --from a=in.npy");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
+    // The superuser may write everywhere, unless that right is taken away.
+    let is_root = std::fs::write(closed.join("probe"), "").is_ok();
+    let prepare = if is_root { "setpriv --bounding-set=-dac_override --inh-caps=-dac_override" } else { "" };
+    if is_root && Command::new("setpriv").arg("--version").output().is_err() {
+        eprintln!("skipped: a_folder_without_permission_is_refused (runs as root, and there is no setpriv)");
+        return;
+    }
+    let old = folder.read("closed/old.tet");
+    for words in [
+        "create closed/new.tet --from a=in.npy",
+        "create closed/old.tet --from a=in.npy --force",
+        "append closed/old.tet --from b=in.npy",
+        "drop closed/old.tet a",
+        "extract closed/old.tet a -o closed/new.npy",
+    ] {
+        let said = after(prepare, &folder, words);
+        assert_eq!(said.code, 3, "{words}: {}", said.err);
+        assert!(said.err.contains("cannot create a file in the folder"), "{words}: {}", said.err);
+        assert!(said.err.contains("hint: check the permissions"), "{words}: {}", said.err);
+        assert!(folder.read("closed/old.tet") == old, "{words}");
+    }
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!closed.join("new.tet").exists() && !closed.join("new.npy").exists());
+}
+
+#[test]
+fn paths_that_are_no_files_are_refused() {
+    let folder = folder_with_input();
+    folder.ok("create a.tet --from a=in.npy");
+    std::fs::create_dir(folder.path("dir")).unwrap();
+    folder.write("zero", "");
+    assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
+    let before = folder.names();
+    for (words, code, message) in [
+        ("create dir --from a=in.npy --force", 8, "dir: is a folder, not a file"),
+        ("create dir/ --from a=in.npy", 8, "dir/: is a folder, not a file"),
+        ("create new/ --from a=in.npy", 8, "new/: the path does not end in a file name"),
+        ("create pipe --from a=in.npy --force", 8, "pipe: is a named pipe, not a file"),
+        ("create /dev/zero --from a=in.npy --force", 8, "/dev/zero: is a device, not a file"),
+        ("create none/a.tet --from a=in.npy", 3, "does not exist\n  hint: create the folder first"),
+        ("create new.tet --from a=dir", 3, "dir: cannot open: is a directory, not a regular file"),
+        ("create new.tet --from a=pipe", 3, "pipe: cannot open: is a pipe, not a regular file"),
+        ("create new.tet --from a=/dev/zero", 3, "/dev/zero: cannot open: is a device"),
+        (
+            "create new.tet --from a=zero",
+            4,
+            "zero: malformed npy preamble › magic (bytes 0..6)\n  needs 6 bytes",
+        ),
+        ("create new.tet --from a=in.npy --labels 0=pipe", 3, "pipe: cannot open: is a pipe"),
+        ("extract pipe a -o x", 3, "pipe: cannot open: is a pipe"),
+        ("extract /dev/zero a -o x", 3, "/dev/zero: cannot open: is a device"),
+        ("extract dir a -o x", 3, "dir: cannot open: is a directory"),
+        ("extract zero a -o x", 4, "zero: malformed superblock"),
+        ("extract a.tet a -o dir", 8, "dir: is a folder, not a file"),
+        ("extract a.tet a -o pipe", 8, "pipe: is a named pipe, not a file"),
+        ("extract a.tet a -o /dev/full", 8, "/dev/full: is a device, not a file"),
+        ("append dir --from b=in.npy", 8, "dir: is a folder, not a file"),
+        ("append pipe --from b=in.npy", 8, "pipe: is a named pipe, not a file"),
+        ("append /dev/zero --from b=in.npy", 8, "/dev/zero: is a device, not a file"),
+        ("drop pipe a", 8, "pipe: is a named pipe, not a file"),
+    ] {
+        let said = folder.tet(words);
+        assert_eq!(said.code, code, "{words}: {}", said.err);
+        assert!(said.err.contains(message), "{words}: {}", said.err);
+        assert_eq!(folder.names(), before, "{words}");
+    }
+}
+
+/// Standard output that takes nothing.
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let folder = folder_with_input();
+    folder.ok("create a.tet --from a=in.npy");
+    for words in ["extract a.tet a -o - > /dev/full", "create - --from a=in.npy > /dev/full"] {
+        let said = after("", &folder, words);
+        assert_eq!(said.code, 3, "{words}: {}", said.err);
+        assert!(said.err.contains("cannot write to standard output: No space left"), "{words}: {}", said.err);
+    }
+}
+
+#[test]
+fn names_need_not_be_text() {
+    let folder = folder_with_input();
+    let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
+    let mut command = folder.command();
+    let made = said(command.args(["create", "--from", "a=in.npy"]).arg(name(b"\xff\xfe.tet")));
+    assert_eq!(made.code, 0, "{}", made.err);
+    assert!(made.out.contains("\u{fffd}\u{fffd}.tet: 1 dataset"), "{}", made.out);
+    let mut command = folder.command();
+    command.arg("extract").arg(name(b"\xff\xfe.tet")).args(["a", "-o"]).arg(name(b"\xff.npy"));
+    assert_eq!(said(&mut command).code, 0);
+    let values = std::fs::read(folder.0.path().join(name(b"\xff.npy"))).unwrap();
+    assert!(npy::values(&values) == npy::values(&folder.read("in.npy")));
+    let mut command = folder.command();
+    command.arg("append").arg(name(b"\xff\xfe.tet")).arg("--from").arg(name(b"b=\xff.npy"));
+    assert_eq!(said(&mut command).code, 0);
+    let mut command = folder.command();
+    command.arg("create").arg("x.tet").arg("--from").arg(name(b"\xff=in.npy"));
+    assert_eq!(said(&mut command).code, 2);
+}
+
+/// Starts a `create` of far more bytes than it gets to write, and waits until it is at work.
+fn start_long_create(folder: &Folder) -> Child {
+    let len = 64u64 << 30;
+    folder.write("long.npy", npy::with_header("'|u1'", false, &[len], Vec::new()));
+    let input = std::fs::OpenOptions::new().append(true).open(folder.path("long.npy")).unwrap();
+    input.set_len(input.metadata().unwrap().len() + len).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tet"));
+    command.current_dir(folder.0.path()).args("create a.tet --from a=long.npy --force --zstd 19".split(' '));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let started = Instant::now();
+    while !folder.names().iter().any(|name| is_unfinished(name, "a.tet")) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        assert!(started.elapsed() < PATIENCE, "it never started to write");
+        thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
+#[test]
+fn a_command_that_dies_leaves_the_old_file() {
+    let folder = folder_with_input();
+    folder.ok("create a.tet --from a=in.npy");
+    let old = folder.read("a.tet");
+    let mut child = start_long_create(&folder);
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().code(), None);
+    assert!(folder.read("a.tet") == old);
+    assert!(folder.names().iter().any(|name| is_unfinished(name, "a.tet")));
+    // The next writer takes the place and clears up.
+    folder.ok("append a.tet --from b=in.npy");
+    assert_eq!(folder.names(), ["a.tet", "in.npy", "long.npy"]);
+    assert_eq!(folder.open("a.tet").datasets().len(), 2);
+}
+
+#[test]
+fn an_interrupt_leaves_the_old_file_and_no_other() {
+    let folder = folder_with_input();
+    folder.ok("create a.tet --from a=in.npy");
+    let old = folder.read("a.tet");
+    let mut child = start_long_create(&folder);
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(folder.read("a.tet") == old);
+    assert_eq!(folder.names(), ["a.tet", "in.npy", "long.npy"]);
+}

@@ -1,0 +1,67 @@
+use super::support::Folder;
+
+#[test]
+fn the_story_is_told_to_its_end() {
+    let folder = Folder::new();
+    let ran = folder.tercet("demo");
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stderr, "");
+    for line in [
+        "Its files stay in the folder `tercet-demo`.",
+        "$ tet info tercet-demo/weather.tet",
+        "protected: every byte read is checked",
+        "exactly as written",
+        "error: tercet-demo/damaged.tet: dataset `t2m`, chunk [1, 0, 1]",
+        "(exit code 5)",
+        "tercet_payloads        FAIL (row 5 (dataset `t2m`, chunk [1, 0, 1])",
+        "kept: 16 of 17 chunks",
+        "(exit code 4)",
+        "verify_after: ok",
+        "`noon-again.npy` equals `noon.npy`, byte for byte.",
+        "$ tgm ls tercet-demo/hours.tgm -p name,hour,units",
+        "t2m\t12\tK",
+        "tercet-demo/hours.tgm: OK (2 messages, 2 objects, hash verified)",
+        "error: tercet-demo/bad-hours.tgm: message 1 › object 0",
+        "tercet-demo/bad-hours.tgm: FAILED (1 error, 2 messages, 2 objects)",
+        "tercet-demo/cities.tatami: 12 rows, 6 columns, 1 row group",
+        "sorted:  by name (sparse primary-key index)",
+        "{\"name\":\"Lima\",\"country\":\"Peru\"",
+        "error: tercet-demo/bad-cities.tatami: row group 0 › column 0 › page 1",
+        "{\"name\":\"Tunis\",\"people\":640000}",
+        "kept: 8 of 12 rows",
+        "lost: rows 4..8",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}\n\n{}", ran.stdout);
+    }
+    let status = |name: &str| folder.tet(&format!("verify -q tercet-demo/{name}")).code;
+    let expected = [("weather.tet", 0), ("damaged.tet", 1), ("salvaged.tet", 0), ("cut.tet", 0)];
+    for (name, code) in expected {
+        assert_eq!(status(name), Some(code), "{name}");
+    }
+    assert_eq!(folder.tgm("validate --full tercet-demo/hours.tgm").code, Some(0));
+    assert_eq!(folder.tgm("validate tercet-demo/bad-hours.tgm").code, Some(1));
+    let status = |name: &str| folder.tatami(&format!("verify --deep -q tercet-demo/{name}")).code;
+    let expected = [("cities.tatami", 0), ("bad-cities.tatami", 1), ("saved-cities.tatami", 0)];
+    for (name, code) in expected {
+        assert_eq!(status(name), Some(code), "{name}");
+    }
+    assert!(!folder.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = Folder::new();
+    assert_eq!(folder.tercet("demo").code, Some(0));
+    let first = folder.read("tercet-demo/weather.tet");
+    let again = folder.tercet("demo");
+    assert!(again.stdout.contains("`tercet-demo-2`"), "{}", again.stdout);
+    assert_eq!(folder.read("tercet-demo/weather.tet"), first);
+
+    assert_eq!(folder.tercet("demo here/there").code, Some(0));
+    assert!(folder.path("here/there/weather.tet").exists());
+    let refused = folder.tercet("demo here/there");
+    assert_eq!(refused.code, Some(8));
+    assert!(refused.stderr.contains("the folder is not empty"), "{}", refused.stderr);
+    folder.write("file", b"x");
+    assert_eq!(folder.tercet("demo file").code, Some(3));
+}

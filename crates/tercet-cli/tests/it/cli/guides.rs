@@ -1,0 +1,128 @@
+//! The guides show what really happens: every `console` block of them is run.
+#![cfg(unix)]
+
+use std::path::{Path, PathBuf};
+
+use super::support::Folder;
+use crate::support::guide::{commands, matches};
+
+/// A shell session of a guide.
+struct Session {
+    folder: Folder,
+    dir: PathBuf,
+    last_code: i32,
+}
+
+impl Session {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let dir = folder.path("");
+        Self { folder, dir, last_code: 0 }
+    }
+
+    /// Runs a line as a shell would, both streams joined.
+    fn run(&mut self, line: &str) -> String {
+        if let Some(dir) = line.strip_prefix("cd ") {
+            self.dir = self.dir.join(dir);
+            return String::new();
+        }
+        let binaries = Path::new(env!("CARGO_BIN_EXE_tet")).parent().unwrap();
+        let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
+        let mut command = self.folder.shell(&format!("exec 2>&1; (exit {}); {line}", self.last_code));
+        let output = command.current_dir(&self.dir).env("PATH", path).output().unwrap();
+        self.last_code = output.status.code().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn check(name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
+    let commands = commands(&std::fs::read_to_string(&path).unwrap());
+    assert!(commands.len() > 3, "{name} has hardly any commands");
+    let mut session = Session::new();
+    for (command, shown) in commands {
+        let output = session.run(&command);
+        let lines: Vec<&str> = output.lines().collect();
+        assert!(
+            matches(&shown, &lines),
+            "{name} shows for `{command}`:\n{}\n\nbut it prints:\n{output}",
+            shown.join("\n")
+        );
+    }
+}
+
+#[cfg(feature = "arrow")]
+#[test]
+fn readme() {
+    check("../../README.md");
+}
+
+#[test]
+fn search() {
+    check("search.md");
+}
+
+#[test]
+fn open_and_inspect() {
+    check("open-and-inspect.md");
+}
+
+#[test]
+fn verify_and_repair() {
+    check("verify-and-repair.md");
+}
+
+#[test]
+fn query() {
+    check("query.md");
+}
+
+#[test]
+fn tgm() {
+    check("tgm.md");
+}
+
+#[test]
+fn tgm_index() {
+    check("tgm-index.md");
+}
+
+#[test]
+fn tgm_edit_and_repair() {
+    check("tgm-edit-and-repair.md");
+}
+
+#[test]
+fn tatami() {
+    check("tatami.md");
+}
+
+#[test]
+fn tatami_scan() {
+    check("tatami-scan.md");
+}
+
+#[cfg(feature = "arrow")]
+#[test]
+fn tatami_convert() {
+    check("tatami-convert.md");
+}
+
+#[test]
+fn tatami_collections() {
+    check("tatami-collections.md");
+}
+
+#[test]
+fn exit_codes() {
+    check("exit-codes.md");
+}
+
+#[test]
+fn dots_stand_for_any_lines() {
+    let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(matches(&shown("a\n…\nd"), &["a", "b", "c", "d"]));
+    assert!(matches(&shown("…"), &[]));
+    assert!(!matches(&shown("a\n…\nd"), &["a", "b"]));
+    assert!(!matches(&shown("a"), &["a", "b"]));
+}

@@ -1,0 +1,58 @@
+use tercet::core::checksum::crc32c;
+use tercet::tet::{File, Protection};
+
+use super::support::Folder;
+
+const WARNING: &str =
+    "warning: partial.tet: partly protected: row_stats and stats_crc32c: one is there without the other\n";
+
+/// A folder with `weather.tet` and with `partial.tet`, the same without a column of its block.
+fn with_partial() -> Folder {
+    let folder = Folder::with_weather();
+    let footer = File::open(folder.path("weather.tet")).unwrap().payload_end();
+    folder.damaged("weather.tet", "partial.tet", |bytes| {
+        let footer = &mut bytes[usize::try_from(footer).unwrap()..];
+        let column = find(footer, b"\"row_stats\"");
+        footer[column..column + 11].copy_from_slice(b"\"row_other\"");
+        // The footer is as its writer meant it, so its checksum is right.
+        let marker = b"\"footer_crc32c\":\"";
+        let digits = find(footer, marker) + marker.len();
+        footer[digits..digits + 8].fill(b'0');
+        let sum = format!("{:08x}", crc32c(footer));
+        footer[digits..digits + 8].copy_from_slice(sum.as_bytes());
+    });
+    let file = File::open(folder.path("partial.tet")).unwrap();
+    assert!(matches!(file.protection(), Protection::Partial { .. }), "{:?}", file.protection());
+    folder
+}
+
+fn find(bytes: &[u8], word: &[u8]) -> usize {
+    bytes.windows(word.len()).position(|found| found == word).unwrap()
+}
+
+#[test]
+fn whoever_reads_unchecked_bytes_is_warned() {
+    let folder = with_partial();
+    for args in [
+        "extract FILE t2m -o FILE.npy",
+        "extract FILE t2m --access pread -o FILE.raw",
+        "info FILE",
+        "info FILE --json",
+        "info FILE -q",
+        "outline FILE",
+    ] {
+        let ran = folder.tet(&args.replace("FILE", "partial.tet"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), WARNING), "{args}");
+        assert!(!ran.stdout.contains("warning:"), "{args}: {}", ran.stdout);
+        let ran = folder.tet(&args.replace("FILE", "weather.tet"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args}");
+    }
+    assert!(folder.read("partial.tet.npy") == folder.read("weather.tet.npy"));
+}
+
+#[test]
+fn whoever_wants_no_checks_is_not_warned() {
+    let folder = with_partial();
+    let ran = folder.tet("extract partial.tet t2m --ignore-checksums -o out.npy");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}

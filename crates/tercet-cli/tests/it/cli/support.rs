@@ -1,0 +1,184 @@
+//! A folder with files, and the commands run in it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tercet::core::{DType, TensorView};
+use tercet::tet::{File, HistoryRow, Layout, WriterOptions};
+
+/// The name of the query history in a folder.
+pub(crate) const HISTORY: &str = ".query_history.jsonl";
+
+/// Variables that say what options say.
+const TENSOGRAM_VARIABLES: [&str; 7] = [
+    "TENSOGRAM_THREADS",
+    "TENSOGRAM_ALLOW_NAN",
+    "TENSOGRAM_ALLOW_INF",
+    "TENSOGRAM_NAN_MASK_METHOD",
+    "TENSOGRAM_POS_INF_MASK_METHOD",
+    "TENSOGRAM_NEG_INF_MASK_METHOD",
+    "TENSOGRAM_SMALL_MASK_THRESHOLD",
+];
+
+/// A temporary folder that commands run in, so that their output names no path of this machine.
+pub(crate) struct Folder {
+    dir: TempDir,
+}
+
+/// What a command did.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Exit code, standard output and standard error as one text for a snapshot.
+    pub(crate) fn shot(&self) -> String {
+        let code = self.code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        format!("exit code: {code}\n----- stdout\n{}----- stderr\n{}", self.stdout, self.stderr)
+    }
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// A folder with `weather.tet`.
+    pub(crate) fn with_weather() -> Self {
+        let folder = Self::new();
+        write_weather(&folder.path("weather.tet"), WriterOptions::new());
+        folder
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Copies a file and changes its bytes.
+    pub(crate) fn damaged(&self, from: &str, to: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = self.read(from);
+        change(&mut bytes);
+        self.write(to, &bytes);
+    }
+
+    /// A copy of `weather.tet` with a flipped bit in chunk `[1, 0]` of `t2m`.
+    pub(crate) fn with_damaged_chunk(&self, to: &str) {
+        let file = File::open(self.path("weather.tet")).unwrap();
+        let at = file.dataset("t2m").unwrap().chunk_place(&[1, 0]).unwrap().span.start();
+        self.damaged("weather.tet", to, |bytes| bytes[usize::try_from(at).unwrap()] ^= 1);
+    }
+
+    /// A command, not yet run.
+    pub(crate) fn command(&self, program: &str) -> assert_cmd::Command {
+        let program = match program {
+            "tet" => env!("CARGO_BIN_EXE_tet"),
+            "tercet" => env!("CARGO_BIN_EXE_tercet"),
+            "tgm" => env!("CARGO_BIN_EXE_tgm"),
+            "tatami" => env!("CARGO_BIN_EXE_tatami"),
+            other => panic!("no such program: {other}"),
+        };
+        self.prepare(assert_cmd::Command::new(program))
+    }
+
+    /// A line for a shell, not yet run.
+    #[cfg(unix)]
+    pub(crate) fn shell(&self, line: &str) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::new("sh");
+        command.args(["-c", line]);
+        self.prepare(command)
+    }
+
+    fn prepare(&self, mut command: assert_cmd::Command) -> assert_cmd::Command {
+        command.current_dir(self.dir.path()).timeout(Duration::from_mins(2));
+        command.env("SOURCE_DATE_EPOCH", "1700000000");
+        // Queries are noted here, never in the cache of whoever runs the tests.
+        command.env("TET_QUERY_HISTORY_FILE", self.path(HISTORY));
+        for variable in ["TET_NO_QUERY_HISTORY", "TET_QUERY_HISTORY_MAX"] {
+            command.env_remove(variable);
+        }
+        for variable in TENSOGRAM_VARIABLES {
+            command.env_remove(variable);
+        }
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    /// Runs `tet` with arguments separated by spaces.
+    pub(crate) fn tet(&self, args: &str) -> Ran {
+        run(self.command("tet").args(args.split_whitespace()))
+    }
+
+    /// Runs `tgm` with arguments separated by spaces.
+    pub(crate) fn tgm(&self, args: &str) -> Ran {
+        run(self.command("tgm").args(args.split_whitespace()))
+    }
+
+    /// Runs `tatami` with arguments separated by spaces.
+    pub(crate) fn tatami(&self, args: &str) -> Ran {
+        run(self.command("tatami").args(args.split_whitespace()))
+    }
+
+    /// Runs `tercet` with arguments separated by spaces.
+    pub(crate) fn tercet(&self, args: &str) -> Ran {
+        run(self.command("tercet").args(args.split_whitespace()))
+    }
+}
+
+pub(crate) fn run(command: &mut assert_cmd::Command) -> Ran {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Two small datasets with everything a file can tell about them.
+pub(crate) fn write_weather(path: &Path, options: WriterOptions) {
+    let mut layout = Layout::new();
+    let t2m = layout.dataset("t2m", DType::F32, [4, 6], [2, 3]).unwrap();
+    layout.dims(t2m, ["time", "station"]).unwrap();
+    layout.labels(t2m, "station", ["A", "B", "C", "D", "E", "F"].map(str::to_owned).to_vec()).unwrap();
+    layout.attr(t2m, "units", "K").unwrap();
+    let mask = layout.dataset("mask", DType::U8, [6], [6]).unwrap();
+    layout.attr(mask, "long_name", "1 where there is land").unwrap();
+    layout.file_info("test", "1", 1_700_000_000);
+    layout.history(HistoryRow::at("create", "test", 1_700_000_000)).unwrap();
+    let values: Vec<f32> = (0u8..24).map(|i| 280.0 + f32::from(i) / 2.0).collect();
+    let mut writer = layout.create(path, options).unwrap();
+    writer.array(t2m, TensorView::of(&[4, 6], &values).unwrap()).unwrap();
+    writer.array(mask, TensorView::of(&[6], &[1u8, 0, 0, 1, 1, 0]).unwrap()).unwrap();
+    writer.seal().unwrap();
+}
+
+/// One dataset of this name with an attribute of this value.
+pub(crate) fn write_named(path: &Path, name: &str, attr: &str) {
+    let mut layout = Layout::new();
+    let id = layout.dataset(name, DType::U8, [2], [2]).unwrap();
+    layout.dims(id, [attr]).unwrap();
+    layout.attr(id, "note", attr).unwrap();
+    layout.history(HistoryRow::at(attr, attr, 1_700_000_000).with_param(attr, attr)).unwrap();
+    let mut writer = layout.create(path, WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::of(&[2], &[1u8, 2]).unwrap()).unwrap();
+    writer.seal().unwrap();
+}
+
+/// A file of `count` chunks.
+pub(crate) fn write_many_chunks(path: &Path, count: u64) {
+    let mut layout = Layout::new();
+    let id = layout.dataset("many", DType::U8, [count], [1]).unwrap();
+    let mut writer = layout.create(path, WriterOptions::new()).unwrap();
+    let values = vec![7u8; usize::try_from(count).unwrap()];
+    writer.array(id, TensorView::of(&[count], &values).unwrap()).unwrap();
+    writer.seal().unwrap();
+}

@@ -1,0 +1,9 @@
+//! The verbs for `.tgm` files.
+
+mod copy;
+mod damage;
+mod doors;
+mod inspect;
+mod sample;
+mod select;
+mod validate;

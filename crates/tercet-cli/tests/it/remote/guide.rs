@@ -1,0 +1,30 @@
+//! The guide shows what really happens: every `console` block of it is run, `https://data.example` being the server.
+
+use std::path::Path;
+
+use super::*;
+use crate::support::guide::{commands, matches};
+
+const HOST: &str = "https://data.example";
+
+#[test]
+fn the_guide_is_true() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/remote.md");
+    let commands = commands(&std::fs::read_to_string(path).unwrap());
+    assert!(commands.len() > 5, "the guide has hardly any commands");
+    let scene = Scene::new();
+    let binaries = Path::new(env!("CARGO_BIN_EXE_tgm")).parent().unwrap();
+    let mut last_code = 0;
+    for (line, shown) in commands {
+        let mut command = Command::new("sh");
+        let line_here = line.replace(HOST, &scene.server.url(""));
+        command.args(["-c", &format!("exec 2>&1; (exit {last_code}); {line_here}")]);
+        scene.set_around(&mut command);
+        command.env("PATH", format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap()));
+        let said = said(&mut command);
+        last_code = said.code;
+        let output = said.out.replace(&scene.server.url(""), HOST);
+        let lines: Vec<&str> = output.lines().collect();
+        assert!(matches(&shown, &lines), "`{line}` shows:\n{}\n\nbut it prints:\n{output}", shown.join("\n"));
+    }
+}

@@ -1,0 +1,74 @@
+//! A folder of its own for each test, in which a command runs.
+
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+
+/// A directory and the program that runs in it. Each suite marks its own with `S`, to give it methods of its own.
+pub(crate) struct Folder<S>(pub(crate) tempfile::TempDir, pub(crate) &'static str, PhantomData<S>);
+
+/// What a command said and did.
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl<S> Folder<S> {
+    /// An empty folder for this program.
+    pub(crate) fn of(program: &'static str) -> Self {
+        Self(tempfile::tempdir().unwrap(), program, PhantomData)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    /// The names in the folder, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(self.1);
+        command.current_dir(self.0.path()).env("SOURCE_DATE_EPOCH", "1700000000");
+        command.env("TET_NO_QUERY_HISTORY", "1");
+        command
+    }
+
+    /// Runs the program with these words.
+    pub(crate) fn run(&self, words: &str) -> Said {
+        said(self.command().args(words.split_whitespace()))
+    }
+
+    /// Runs the program with these words, which must go well.
+    pub(crate) fn ok(&self, words: &str) -> Said {
+        let said = self.run(words);
+        assert_eq!(said.code, 0, "{words}: {}", said.err);
+        said
+    }
+}
+
+pub(crate) fn said(command: &mut Command) -> Said {
+    let output = command.output().unwrap();
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        bytes: output.stdout,
+    }
+}

@@ -1,0 +1,103 @@
+//! SZ3 through the commands: decoded by a process of its own, so that no payload can do more than fail.
+
+use tercet::tgm::precision::deviation;
+use tercet::tgm::{self, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, PreEncoded};
+
+use crate::support::folder::{self, said};
+
+type Folder = folder::Folder<()>;
+
+/// A folder with `t.npy`, a smooth field of 1200 float64 values.
+fn folder() -> (Folder, Vec<u8>) {
+    let folder = Folder::of(env!("CARGO_BIN_EXE_tgm"));
+    let values: Vec<u8> =
+        (0..1200u32).flat_map(|n| (280.0 + 20.0 * (f64::from(n) / 40.0).sin()).to_le_bytes()).collect();
+    let mut file = tercet::convert::npy::header(tercet::convert::npy::Element::F64, &[1200]);
+    file.extend(&values);
+    folder.write("t.npy", file);
+    (folder, values)
+}
+
+fn payload_of(folder: &Folder, name: &str) -> (DataObjectDescriptor, Vec<u8>) {
+    let message = tgm::File::open(folder.path(name)).unwrap().message(0).unwrap();
+    let object = message.object(0).unwrap();
+    (object.descriptor().clone(), object.payload().unwrap().to_vec())
+}
+
+#[test]
+fn values_come_back_within_the_bound() {
+    let (folder, values) = folder();
+    for (options, bound) in [
+        ("--sz3-bound 0.001", 0.001),
+        ("--sz3-mode abs --sz3-bound 0.5", 0.5),
+        ("--sz3-mode rel --sz3-bound 0.001", 0.04),
+        ("--sz3-mode psnr --sz3-bound 80", 1.0),
+    ] {
+        folder.ok(&format!("create a.tgm --force --compression sz3 {options} --from t=t.npy"));
+        let found = folder.ok("extract a.tgm 0 -o -").bytes;
+        let error = deviation(Dtype::Float64, &values, &found).largest;
+        assert!(error <= bound, "{options}: {error}");
+        assert!(folder.ok("extract a.tgm 0 --range 7:10 -o -").bytes == found[56..136], "{options}");
+        folder.ok("validate --full a.tgm");
+        folder.ok("recode a.tgm b.tgm --force --compression zstd");
+        assert!(folder.ok("extract b.tgm 0 -o -").bytes == found, "{options}");
+    }
+    assert!(folder.ok("advise t.npy --max-error 0.01").out.contains("sz3 abs 0.01"));
+    let doctor = folder.ok("doctor").out;
+    assert!(doctor.contains("  sz3                   tensogram-sz3     static C "), "{doctor}");
+    assert!(doctor.contains("pipeline       sz3                          ok"), "{doctor}");
+}
+
+/// Whatever the bytes do to the decoder, it is an error of the file.
+#[test]
+fn damaged_payloads_do_no_harm() {
+    let (folder, _) = folder();
+    folder.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
+    let (descriptor, payload) = payload_of(&folder, "a.tgm");
+    let step = payload.len() / 40 + 1;
+    let flipped = (0..payload.len()).step_by(step).map(|at| {
+        let mut bytes = payload.clone();
+        bytes[at] ^= 0x55;
+        bytes
+    });
+    let cut = (0..payload.len()).step_by(step).map(|len| payload[..len].to_vec());
+    for bad in flipped.chain(cut) {
+        let object = PreEncoded { descriptor: &descriptor, payload: &bad };
+        let bytes = tgm::encode_pre_encoded(&GlobalMetadata::default(), &[object], &EncodeOptions::new());
+        folder.write("bad.tgm", bytes.unwrap());
+        let said = folder.run("extract bad.tgm 0 -o -");
+        assert!([0, 4].contains(&said.code), "exit code {}: {}", said.code, said.err);
+        assert!(said.code == 0 || said.err.contains("sz3"), "{}", said.err);
+        assert!(said.code != 0 || said.bytes.len() == 9600);
+    }
+}
+
+#[test]
+fn the_child_takes_bytes_and_gives_bytes() {
+    let (folder, _) = folder();
+    folder.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
+    let (_, payload) = payload_of(&folder, "a.tgm");
+    let expected = folder.ok("extract a.tgm 0 -o -").bytes;
+    for program in [env!("CARGO_BIN_EXE_tgm"), env!("CARGO_BIN_EXE_tercet"), env!("CARGO_BIN_EXE_tet")] {
+        let child = |len: &str, payload: &[u8]| {
+            let mut command = assert_cmd::Command::new(program);
+            said(command.args(["__sz3-decode", len]).write_stdin(payload))
+        };
+        let good = child("9600", &payload);
+        assert!(good.code == 0 && good.bytes == expected, "{}", good.err);
+        for (len, payload) in
+            [("7", &payload[..]), ("many", &payload), ("9600", b"no such thing"), ("8", b"")]
+        {
+            let bad = child(len, payload);
+            assert!(bad.code == 1 && bad.bytes.is_empty() && !bad.err.is_empty(), "{len}: {}", bad.err);
+        }
+    }
+}
+
+#[test]
+fn nobody_is_told_of_the_child() {
+    let (folder, _) = folder();
+    for words in ["--help", "completions bash", "completions zsh", "man"] {
+        assert!(!folder.ok(words).out.contains("sz3-decode"), "{words}");
+    }
+}

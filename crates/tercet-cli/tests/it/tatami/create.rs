@@ -1,0 +1,148 @@
+//! Rows in, the same rows out.
+
+use serde_json::Value;
+
+use super::{CITIES, Folder, lines, said};
+
+#[test]
+fn columns_are_found_in_jsonl() {
+    let folder = Folder::with_cities();
+    let told: Value = serde_json::from_str(&folder.ok("inspect --json cities.tatami").out).unwrap();
+    let column = |index: usize| {
+        let column = &told["columns"][index];
+        (column["type"].as_str().unwrap(), column["nullable"].as_bool().unwrap())
+    };
+    let types = [("string", false), ("int64", false), ("float64", false), ("list", false), ("string", true)];
+    for (index, expected) in types.into_iter().enumerate() {
+        assert_eq!(column(index), expected);
+    }
+    assert_eq!(told["columns"][3]["element"], "string");
+    let rows = folder.ok("cat cities.tatami").out;
+    let expected: Vec<Value> = CITIES
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (row, expected) in rows.lines().zip(&expected) {
+        let row: Value = serde_json::from_str(row).unwrap();
+        for key in ["name", "people", "lat", "tags", "note"] {
+            assert_eq!(row[key], expected[key]);
+        }
+    }
+    assert_eq!(rows.lines().count(), expected.len());
+}
+
+#[test]
+fn what_cat_prints_can_be_made_into_the_same_file() {
+    let folder = Folder::with_cities();
+    let rows = folder.ok("cat cities.tatami").out;
+    let again = folder.back("again.jsonl", &rows, "--sort-key name --bloom people");
+    assert_eq!(again, rows);
+    assert_eq!(folder.read("back.tatami"), folder.read("cities.tatami"), "byte for byte");
+}
+
+#[test]
+fn many_rows_over_groups_and_pages_come_back() {
+    let folder = Folder::new();
+    let text = lines(0..40_000_u32, |row| {
+        let city = ["Bonn", "Ulm", "Oslo"][row as usize % 3];
+        let note = if row % 5 == 0 { "null".to_owned() } else { format!("\"n{}\"", row * 7919 % 1000) };
+        let (x, f) = ((i64::from(row) - 20_000) * 3, f64::from(row) / 8.0);
+        let big = u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        format!(
+            "{{\"row\":{row},\"city\":\"{city}\",\"note\":{note},\"x\":{x},\"big\":{big},\"f\":{f},\"l\":[{row},null]}}"
+        )
+    });
+    for options in [
+        "--sort-key row",
+        "--row-group-rows 777 --page-rows 100 --bloom city --codec lz4",
+        "--blob note --threads 1",
+    ] {
+        let rows = folder.back("rows.jsonl", &text, options);
+        if options.contains("blob") {
+            assert!(rows.starts_with(r#"{"row":0,"city":"Bonn","note":null,"#), "{}", &rows[..80]);
+            assert!(rows.contains(r#""note":"bjkxOQ==""#), "base64 of n919");
+        } else {
+            assert_eq!(rows, text, "{options}");
+        }
+    }
+    let one = folder.read("back.tatami");
+    folder.ok("create back.tatami --force --from rows.jsonl --blob note --threads 4");
+    assert_eq!(folder.read("back.tatami"), one, "threads do not change a byte");
+}
+
+#[test]
+fn csv_tells_nothing_and_empty_texts_apart() {
+    let folder = Folder::new();
+    let text = "id,name,x,ok,code\r\n1,\"a \"\"b\"\", c\",2.5,true,007\r\n2,,,false,010\r\n3,\"\",1,,\"line\nbreak\"\r\n";
+    let rows = folder.back("t.csv", text, "");
+    let expected = concat!(
+        r#"{"id":1,"name":"a \"b\", c","x":2.5,"ok":true,"code":"007"}"#,
+        "\n",
+        r#"{"id":2,"name":null,"x":null,"ok":false,"code":"010"}"#,
+        "\n",
+        r#"{"id":3,"name":"","x":1,"ok":null,"code":"line\nbreak"}"#,
+        "\n",
+    );
+    assert_eq!(rows, expected);
+    let tabs = folder.back("t.tsv", "a\tb\nNA\t1\n\"NA\"\t2\n", "--null NA");
+    assert_eq!(tabs, "{\"a\":null,\"b\":1}\n{\"a\":\"NA\",\"b\":2}\n");
+    let bare =
+        folder.back("bare.csv", "7;x\n;\n", "--no-header --delimiter ; --schema n:int8:nullable,s:string");
+    assert_eq!(bare, "{\"n\":7,\"s\":\"x\"}\n{\"n\":null,\"s\":\"\"}\n");
+    let times = folder.back(
+        "times.csv",
+        "f,t\nNaN,2024-06-21T12:00:00Z\n-inf,1\n",
+        "--schema f:float64,t:timestamp_micros,more:bool:nullable",
+    );
+    assert_eq!(
+        times,
+        "{\"f\":null,\"t\":1718971200000000,\"more\":null}\n{\"f\":null,\"t\":1,\"more\":null}\n"
+    );
+}
+
+#[test]
+fn options_reach_the_file() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", "{\"k\":1,\"s\":\"x\"}\n{\"k\":2,\"s\":\"y\"}\n{\"k\":3,\"s\":\"z\"}\n");
+    let made = folder.ok(
+        "create a.tatami --from a.jsonl --profile interop --level 7 --row-group-rows 2 --page-rows 1 --dict s \
+         --sort-key k --bloom s --uuid 00112233-4455-6677-8899-aabbccddeeff --created 2024-06-21T12:00:00Z \
+         --metadata source=test --metadata empty= --json",
+    );
+    let made: Value = serde_json::from_str(&made.out).unwrap();
+    assert_eq!((made["rows"].as_u64(), made["groups"].as_u64()), (Some(3), Some(2)));
+    assert_eq!(made["needs"], Value::Array(Vec::new()));
+    let told: Value = serde_json::from_str(&folder.ok("inspect a.tatami --json --pages").out).unwrap();
+    assert_eq!(told["header"]["uuid"], "00112233-4455-6677-8899-aabbccddeeff");
+    assert_eq!(told["header"]["created"], "2024-06-21T12:00:00.000Z");
+    assert_eq!(told["header"]["flags"], serde_json::json!(["FlagSorted", "FlagHasIndexRegion"]));
+    assert_eq!(told["needs"]["reference"], true);
+    let metadata = told["metadata"].as_array().unwrap();
+    assert_eq!(metadata[2..], [serde_json::json!(["source", "test"]), serde_json::json!(["empty", ""])]);
+    assert_eq!(told["columns"][1]["dictionary_hint"], true);
+    assert_eq!(told["groups"][0]["sort_bounds"], serde_json::json!({ "min": 1, "max": 2 }));
+    assert_eq!(told["groups"][0]["chunks"][0]["pages"].as_array().unwrap().len(), 2);
+    assert_eq!(told["groups"][1]["chunks"][1]["zone"]["max"], "z");
+    assert!(folder.ok("inspect a.tatami").out.contains("\nneeds:   reference\n"));
+}
+
+#[test]
+fn standard_streams_hold_rows_and_files() {
+    let folder = Folder::new();
+    let made = said(folder.command().args(["create", "-", "--from", "-"]).write_stdin("{\"a\":1}\n"));
+    assert_eq!((made.code, made.err.as_str()), (0, ""));
+    assert_eq!(&made.bytes[..4], b"TAT1");
+    let cat = said(folder.command().args(["cat", "-"]).write_stdin(made.bytes));
+    assert_eq!(cat.out, "{\"a\":1}\n");
+    let csv = said(
+        folder.command().args(["create", "c.tatami", "--from", "-", "--format", "csv"]).write_stdin("a\n1\n"),
+    );
+    assert_eq!(csv.code, 0, "{}", csv.err);
+    let empty = said(
+        folder.command().args(["create", "e.tatami", "--from", "-", "--schema", "a:int8"]).write_stdin(""),
+    );
+    assert_eq!(empty.code, 0, "{}", empty.err);
+    assert_eq!(folder.ok("cat e.tatami").out, "");
+    assert_eq!(folder.ok("verify --deep -q e.tatami").code, 0);
+}

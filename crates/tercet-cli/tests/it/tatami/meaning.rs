@@ -1,0 +1,201 @@
+//! Dates, times and decimals: printed, written, read and asked for as what they are.
+
+use super::Folder;
+
+const SCHEMA: &str = "id:int64,price:decimal128[9, 2],wide:decimal256[40, 3],day:date32:nullable,at:time[ms],for:duration[ms],\
+     ms:timestamp[ms, UTC],clock:timestamp[us],us:timestamp_micros,days:list:date32";
+
+const ROWS: &str = concat!(
+    r#"{"id":1,"price":12.50,"wide":1234567890123456789012345678901234567.891,"day":"2020-01-01","at":"12:34:56.789","#,
+    r#""for":"PT90.5S","ms":"2020-01-01T00:00:00.5Z","clock":"2020-06-01T12:00:00","us":"2020-01-01T00:00:00.000001Z","#,
+    r#""days":["1969-12-31",null]}"#,
+    "\n",
+    r#"{"id":2,"price":-0.05,"wide":-0.001,"day":null,"at":"00:00:00","for":"-PT0.001S","#,
+    r#""ms":"1969-12-31T23:59:59Z","clock":"1900-01-01T00:00:00","us":"1970-01-01T00:00:00Z","days":[]}"#,
+    "\n",
+    r#"{"id":3,"price":0.00,"wide":0.000,"day":"-000001-01-01","at":"23:59:59.999","for":"PT0S","#,
+    r#""ms":"9999-01-01T00:00:00Z","clock":"1970-01-01T00:00:00.25","us":9223372036854775807,"days":["2024-02-29"]}"#,
+    "\n",
+);
+
+fn made() -> Folder {
+    let folder = Folder::new();
+    folder.write("rows.jsonl", ROWS);
+    let ran = folder.ran(&["convert", "rows.jsonl", "a.parquet", "--schema", SCHEMA]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    folder.ok("convert a.parquet a.tatami");
+    folder
+}
+
+#[test]
+fn tables_are_told_as_what_they_mean_and_read_again() {
+    let folder = made();
+    for from in ["a.parquet", "a.tatami"] {
+        folder.ok(&format!("convert {from} b.arrow --force"));
+        assert_eq!(folder.ok(&format!("convert {from} - --to jsonl")).out, ROWS, "{from}");
+        assert_eq!(folder.ok("convert b.arrow - --to jsonl").out, ROWS, "{from}");
+    }
+    folder.ok("convert a.tatami a.csv");
+    let csv = std::fs::read_to_string(folder.path("a.csv")).unwrap();
+    let row = "1,12.50,1234567890123456789012345678901234567.891,2020-01-01,12:34:56.789,PT90.5S,2020-01-01T00:00:00.5Z,\
+         2020-06-01T12:00:00,2020-01-01T00:00:00.000001Z,\"[\"\"1969-12-31\"\",null]\"";
+    assert_eq!(csv.lines().nth(1), Some(row));
+    for text in ["rows.jsonl", "a.csv"] {
+        let ran = folder.ran(&["convert", text, "back.tatami", "--force", "--schema", SCHEMA]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let ran = folder.ran(&["create", "made.tatami", "--force", "--from", text, "--schema", SCHEMA]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        for made in ["back.tatami", "made.tatami"] {
+            assert_eq!(folder.ok(&format!("convert {made} - --to jsonl")).out, ROWS);
+            folder.ok(&format!("verify --deep {made}"));
+        }
+    }
+}
+
+/// `cat` prints what notes tell; times without a note are the numbers that other readers print.
+#[test]
+fn cat_prints_what_notes_tell() {
+    let folder = made();
+    let first = |words: &str| folder.ok(words).out.lines().next().unwrap().to_owned();
+    let columns = "--columns price,wide,day,at,for,ms,clock,us,days";
+    assert_eq!(
+        first(&format!("cat a.tatami {columns}")),
+        concat!(
+            r#"{"price":12.50,"wide":1234567890123456789012345678901234567.891,"day":"2020-01-01","at":"12:34:56.789","#,
+            r#""for":"PT90.5S","ms":"2020-01-01T00:00:00.5Z","clock":"2020-06-01T12:00:00","us":1577836800000001,"#,
+            r#""days":["1969-12-31",null]}"#,
+        )
+    );
+    assert_eq!(
+        first("cat a.tatami --stored --columns price,day,at,for,ms,us,days"),
+        r#"{"price":1250,"day":18262,"at":45296789,"for":90500,"ms":1577836800500000,"us":1577836800000001,"days":[-1,null]}"#
+    );
+    assert_eq!(
+        first("convert a.tatami - --to csv --stored --columns price,day,ms"),
+        "price,day,ms",
+        "names come first"
+    );
+    assert_eq!(first("head a.tatami -n 1 --columns price"), r#"{"price":12.50}"#);
+    folder.ok("convert a.tatami sorted.tatami --sort-key id");
+    assert_eq!(first("lookup sorted.tatami 2 --columns price"), r#"{"price":-0.05}"#);
+    assert_eq!(first("lookup sorted.tatami 2 --columns price --stored"), r#"{"price":-5}"#);
+    folder.ran(&["convert", "a.tatami", "days.tatami", "--where", "id = 1", "--sort-key", "day"]);
+    assert_eq!(first("lookup days.tatami 2020-01-01 --columns id"), r#"{"id":1}"#);
+    assert_eq!(first("lookup days.tatami 18262 --columns id"), r#"{"id":1}"#);
+    let ran = folder.run("convert a.tatami x.parquet --stored");
+    assert_eq!(ran.code, 8, "{}", ran.err);
+}
+
+#[test]
+fn text_that_is_stored_apart_is_text() {
+    let folder = Folder::new();
+    folder.write("in.jsonl", "{\"body\":\"hello, \\\"é\\\"\",\"n\":1}\n");
+    folder.ok("convert in.jsonl a.parquet");
+    folder.ok("convert a.parquet a.tatami --blob body");
+    let row = "{\"body\":\"hello, \\\"é\\\"\",\"n\":1}\n";
+    assert_eq!(folder.ok("cat a.tatami").out, row);
+    assert_eq!(folder.ok("convert a.tatami - --to jsonl").out, row);
+    assert_eq!(folder.ok("convert a.tatami - --to csv").out, "body,n\n\"hello, \"\"é\"\"\",1\n");
+}
+
+/// The same answers from a `.tatami` file, which is asked, and of rows that pass by.
+#[test]
+fn conditions_mean_what_columns_mean() {
+    let folder = made();
+    for (condition, ids) in [
+        ("price = 12.5", "1"),
+        ("price > 12.5", ""),
+        ("price >= 12.5", "1"),
+        ("price > 12.499", "1"),
+        ("price < 12.501", "1 2 3"),
+        ("price = 12.501", ""),
+        ("price != 12.501", "1 2 3"),
+        ("price between -0.05 and 0", "2 3"),
+        ("price in (0, -0.05, 7.777)", "2 3"),
+        ("wide < 0", "2"),
+        ("wide >= 0", "1 3"),
+        ("wide > -0.001", "1 3"),
+        ("wide <= -0.0005", "2"),
+        ("wide = 1234567890123456789012345678901234567.891", "1"),
+        ("wide = \"-0.001\"", "2"),
+        ("wide between -1 and 1", "2 3"),
+        ("not wide = 0", "1 2"),
+        ("day = \"2020-01-01\"", "1"),
+        ("day < \"2020-01-01\"", "3"),
+        ("day = 18262", "1"),
+        ("day is null", "2"),
+        ("at >= \"12:34:56.7885\"", "1 3"),
+        ("for > \"PT1M\"", "1"),
+        ("ms >= \"2020-01-01T01:00:00.5+01:00\"", "1 3"),
+        ("clock < \"1970-01-01T00:00:00\"", "2"),
+        ("us > \"1970-01-01T00:00:00Z\"", "1 3"),
+        ("days contains \"2024-02-29\"", "3"),
+    ] {
+        for from in ["a.tatami", "a.parquet"] {
+            let ran =
+                folder.ran(&["convert", from, "-", "--to", "csv", "--columns", "id", "--where", condition]);
+            assert_eq!(ran.code, 0, "{condition}: {}", ran.err);
+            let found: Vec<&str> = ran.out.lines().skip(1).collect();
+            assert_eq!(found.join(" "), ids, "{condition} of {from}");
+        }
+        let ran = folder.ran(&["count", "a.tatami", "--where", condition]);
+        assert_eq!(ran.out.trim_end(), ids.split_whitespace().count().to_string(), "{condition}");
+    }
+    for (condition, said) in [
+        ("price > \"x\"", "column `price` is decimal(9, 2), and \"x\" is no such value; one is 12.5"),
+        ("wide > x'00'", "column `wide` is decimal(40, 3), and"),
+        ("price prefix \"1\"", "column `price` is decimal(9, 2), which cannot be tested with `prefix`"),
+        ("wide prefix x'00'", "column `wide` is decimal(40, 3), which cannot be tested with `prefix`"),
+        ("day = \"2020\"", "column `day` is a date, and \"2020\" is no such value; one is \"2020-01-31\""),
+        ("clock < \"1970-01-01T00:00:00Z\"", "is a time without a zone, and"),
+    ] {
+        let ran = folder.ran(&["count", "a.tatami", "--where", condition]);
+        assert_eq!(ran.code, 8);
+        assert!(ran.err.contains(said) && ran.err.contains('^'), "{condition}: {}", ran.err);
+    }
+}
+
+#[test]
+fn values_that_no_column_holds_are_refused() {
+    let folder = Folder::new();
+    for (kind, value) in [
+        ("decimal128[9, 2]", "12.505"),
+        ("decimal128[4, 2]", "123.45"),
+        ("decimal128[4, 2]", "\"x\""),
+        ("date32", "\"2020-02-30\""),
+        ("date32", "\"2020-01-01T00:00:00\""),
+        ("date32", "true"),
+        ("time[s]", "\"12:00:00.5\""),
+        ("duration[s]", "\"2 hours\""),
+        ("timestamp[us]", "\"2020-01-01T00:00:00Z\""),
+        ("timestamp[us, UTC]", "\"2020-01-01T00:00:00\""),
+    ] {
+        folder.write("in.jsonl", format!("{{\"v\":{value}}}\n"));
+        let ran = folder.ran(&["convert", "in.jsonl", "x.tatami", "--schema", &format!("v:{kind}")]);
+        assert_eq!(ran.code, 8, "{kind} {value}: {}", ran.err);
+        assert!(ran.err.contains("line 1: column `v`: ") && !folder.path("x.tatami").exists(), "{}", ran.err);
+    }
+}
+
+/// The bytes of long decimals are in another order than the numbers: a file by such a key would be in none.
+#[test]
+fn long_decimals_are_no_sort_keys() {
+    let folder = Folder::new();
+    folder.write("a.csv", "p\n-1.25\n1.00\n");
+    for (digits, code) in [(18, 0), (19, 8)] {
+        let schema = format!("p:decimal128[{digits}, 2]");
+        let ran = folder.ran(&[
+            "create",
+            "a.tatami",
+            "--from",
+            "a.csv",
+            "--schema",
+            &schema,
+            "--sort-key",
+            "p",
+            "--force",
+        ]);
+        assert_eq!(ran.code, code, "{}", ran.err);
+        assert_eq!(ran.err.contains("column `p` cannot be the sort key"), code == 8, "{}", ran.err);
+    }
+}

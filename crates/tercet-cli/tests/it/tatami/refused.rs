@@ -1,0 +1,189 @@
+//! Inputs that are refused, with the line that is wrong.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::{Folder, lines, said};
+
+/// Runs `create` on a text; what it says, without `error: `.
+fn refused(folder: &Folder, input: &str, text: &str, options: &str) -> (i32, String) {
+    folder.write(input, text);
+    let ran = folder.run(&format!("create out.tatami --from {input} {options}"));
+    assert!(!folder.path("out.tatami").exists(), "{text}");
+    assert_eq!(ran.out, "", "{text}");
+    let said = ran.err.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    (ran.code, said)
+}
+
+#[test]
+fn rows_are_refused_with_their_line() {
+    let folder = Folder::new();
+    let cases = [
+        ("{\"k\":1}\n\n{\"k\":2,}\n", "", 4, "a.jsonl: line 3: a name in quotes is expected (byte 8)"),
+        ("{\"k\":1}\n[1]\n", "", 4, "a.jsonl: line 2: a line is an object: `{…}` (byte 1)"),
+        ("{\"k\":{}}\n", "", 4, "a.jsonl: line 1: objects in objects cannot be stored (byte 6)"),
+        ("{\"k\":1,\"k\":2}\n", "", 8, "a.jsonl: line 1: column `k`: is there twice"),
+        (
+            "{\"k\":1}\n{\"k\":\"x\"}\n",
+            "",
+            8,
+            "a.jsonl: column `k`: holds numbers (line 1) and texts (line 2)",
+        ),
+        (
+            "{\"k\":18446744073709551616}\n",
+            "",
+            8,
+            "a.jsonl: column `k`: line 1 has a whole number that no integer type holds",
+        ),
+        (
+            "{\"k\":2}\n{\"k\":1}\n",
+            "--sort-key k",
+            8,
+            "a.jsonl: line 2: column `k`: the sort key is smaller than in the row before",
+        ),
+        ("{\"k\":300}\n", "--schema k:uint8", 8, "a.jsonl: line 1: column `k`: `300` is no uint8"),
+        (
+            "{\"k\":1}\n{}\n",
+            "--schema k:uint8",
+            8,
+            "a.jsonl: line 2: column `k`: is missing, and the column is not nullable",
+        ),
+        (
+            "{\"k\":null}\n",
+            "--schema k:uint8",
+            8,
+            "a.jsonl: line 1: column `k`: is null, but the column is not nullable",
+        ),
+        (
+            "{\"k\":1,\"z\":2}\n",
+            "--schema k:uint8",
+            8,
+            "a.jsonl: line 1: column `z`: the schema has no such column",
+        ),
+        (
+            "{\"k\":\"?\"}\n",
+            "--schema k:bytes",
+            8,
+            "a.jsonl: line 1: column `k`: `?` is no base64, in which bytes are written",
+        ),
+        ("", "", 8, "a.jsonl: is empty"),
+        ("\n", "", 8, "a.jsonl: no row says what the columns are"),
+        (
+            "{\"k\":[1]}\n",
+            "--profile interop",
+            8,
+            "out.tatami: list `k` cannot be written with the interop profile: other readers know no lists",
+        ),
+        (
+            "{\"k\":1}\n",
+            "--blob k",
+            8,
+            "`--blob k`: only text and bytes can be stored apart, and it is int64",
+        ),
+        ("{\"k\":1}\n", "--sort-key z", 8, "`--sort-key z`: there is no such column"),
+        ("{\"k\":1}\n", "--null NA", 8, "`--delimiter`, `--no-header` and `--null` are for CSV"),
+    ];
+    for (text, options, code, expected) in cases {
+        assert_eq!(refused(&folder, "a.jsonl", text, options), (code, expected.to_owned()), "{text}");
+    }
+    let cases = [
+        ("a,b\n1\n", "", 4, "a.csv: line 2: has 1 field, but there are 2 columns"),
+        ("a,b\n1,\"x\ny\n", "", 4, "a.csv: line 2: a field in quotes does not end"),
+        ("a,b\n1,\"x\"y\n", "", 4, "a.csv: line 2: only a delimiter can follow a closing quote"),
+        (
+            "a,b\n1,x\"y\n",
+            "",
+            4,
+            "a.csv: line 2: a quote stands inside of a field that does not start with one",
+        ),
+        ("a,a\n", "", 8, "a.csv: line 1: column `a`: is there twice"),
+        ("a,b\n1,\"x\ny\"\nz,\n", "--schema a:int8,b:string", 8, "a.csv: line 4: column `a`: `z` is no int8"),
+        (
+            "a\n1\n\n",
+            "--schema a:int8",
+            8,
+            "a.csv: line 3: column `a`: is empty, but the column is not nullable",
+        ),
+        ("b\n1\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: the schema has no such column"),
+        ("b\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: the schema has no such column"),
+    ];
+    for (text, options, code, expected) in cases {
+        assert_eq!(refused(&folder, "a.csv", text, options), (code, expected.to_owned()), "{text}");
+    }
+    assert_eq!(folder.names(), ["a.csv", "a.jsonl"], "nothing is left behind");
+}
+
+#[test]
+fn a_column_has_a_name() {
+    let folder = Folder::new();
+    let (code, said) = refused(&folder, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
+    assert_eq!((code, said.as_str()), (8, "in.jsonl: line 2: a column has no name"));
+    let (code, said) = refused(&folder, "in.csv", "a,\n1,2\n", "");
+    assert_eq!((code, said.as_str()), (8, "in.csv: line 1: column 2 has no name"));
+}
+
+#[test]
+fn the_first_unsorted_row_of_many_is_named() {
+    let folder = Folder::new();
+    let rows = lines(0..50_000, |row| format!("{{\"k\":{}}}", if row == 41_234 { 5 } else { row }));
+    let (code, said) = refused(&folder, "a.jsonl", &rows, "--sort-key k");
+    assert_eq!(code, 8);
+    assert_eq!(said, "a.jsonl: line 41235: column `k`: the sort key is smaller than in the row before");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", b"{\"k\":\"a\"}\n{\"k\":\"\xff\"}\n");
+    let ran = folder.run("create out.tatami --from a.jsonl");
+    assert_eq!(ran.code, 4);
+    assert!(ran.err.contains("a.jsonl: line 2: text is not valid UTF-8 (byte 7)"), "{}", ran.err);
+    folder.write("a.csv", b"k\n\xff\n");
+    let ran = folder.run("create out.tatami --from a.csv");
+    assert!(ran.err.contains("a.csv: line 2: column `k`: text is not valid UTF-8"), "{}", ran.err);
+}
+
+#[test]
+fn files_are_not_overwritten_and_names_must_tell() {
+    let folder = Folder::with_cities();
+    let ran = folder.run("create cities.tatami --from cities.jsonl");
+    assert_eq!(ran.code, 8);
+    assert!(ran.err.contains("cities.tatami: exists already"), "{}", ran.err);
+    folder.write("rows.txt", "{\"a\":1}\n");
+    let ran = folder.run("create new.tatami --from rows.txt");
+    assert!(ran.err.contains("`--format jsonl` or `--format csv`"), "{}", ran.err);
+    folder.ok("create new.tatami --from rows.txt --format jsonl");
+    for wrong in [
+        "create x.tatami",
+        "create x.tatami --from a.jsonl --schema a",
+        "create x.tatami --from a.jsonl --uuid 1",
+        "create x.tatami --from a.jsonl --created then",
+        "create x.tatami --from a.jsonl --metadata tatami.version=2",
+        "create x.tatami --from a.jsonl --page-rows 0",
+        "create x.tatami --from a.csv --no-header",
+    ] {
+        assert_eq!(folder.run(wrong).code, 2, "{wrong}");
+    }
+    let both = said(folder.command().args(["create", "-", "--from", "cities.jsonl", "--json"]));
+    assert_eq!(both.code, 8);
+}
+
+/// Without `--force` no file is replaced, even if it was not there when the command began.
+#[test]
+fn a_file_that_appears_meanwhile_stays() {
+    let folder = Folder::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tatami"));
+    command.current_dir(folder.0.path()).args(["create", "new.tatami", "--from", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // More than a pipe holds: whoever took it looked at the output before.
+    input.write_all("{\"n\":1}\n".repeat(1 << 17).as_bytes()).unwrap();
+    folder.write("new.tatami", "somebody else's");
+    drop(input);
+    let done = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(8), "{told}");
+    assert!(told.contains("new.tatami"), "{told}");
+    assert_eq!(folder.read("new.tatami"), b"somebody else's");
+    assert_eq!(folder.names(), ["new.tatami"]);
+}

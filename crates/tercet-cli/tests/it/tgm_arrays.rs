@@ -1,0 +1,65 @@
+//! Arrays into `.tgm` messages and out of them, through the commands.
+
+mod advise;
+mod against;
+mod create;
+mod edit;
+mod extract;
+#[cfg(unix)]
+mod faults;
+#[cfg(unix)]
+mod guide;
+mod index;
+#[cfg(unix)]
+mod killed;
+mod masks;
+mod npy;
+mod pipeline;
+mod ranges;
+mod recode;
+mod repair;
+
+use tercet::tgm;
+
+use crate::support::folder::{self, Said, said};
+
+/// Marks the directories of this suite.
+enum TgmArrays {}
+
+type Folder = folder::Folder<TgmArrays>;
+
+impl Folder {
+    fn new() -> Self {
+        Self::of(env!("CARGO_BIN_EXE_tgm"))
+    }
+
+    /// Runs `tgm` with these words.
+    fn tgm(&self, words: &str) -> Said {
+        self.run(words)
+    }
+
+    /// Runs `tgm` with these words, which must fail like this and change nothing.
+    fn refused(&self, words: &str, code: i32, message: &str) {
+        let state = || {
+            self.names()
+                .into_iter()
+                .filter(|name| self.path(name).is_file())
+                .map(|name| (self.read(&name), name))
+        };
+        let before: Vec<_> = state().collect();
+        let said = self.tgm(words);
+        assert_eq!(said.code, code, "{words}: {}", said.err);
+        assert!(said.err.contains(message), "{words}: {}", said.err);
+        assert_eq!(said.out, "", "{words}");
+        assert!(state().eq(before), "{words} changed a file");
+    }
+
+    fn message(&self, name: &str, number: u64) -> tgm::Message {
+        tgm::File::open(self.path(name)).unwrap().message(number).unwrap()
+    }
+
+    /// The values of an object, after every hash was compared.
+    fn values(&self, name: &str, number: u64, object: u64) -> Vec<u8> {
+        self.message(name, number).object(object).unwrap().decode().unwrap().bytes().to_vec()
+    }
+}

@@ -1,0 +1,113 @@
+//! `advise`: every way of storing an array, measured.
+
+use serde_json::Value as Json;
+
+use super::npy::{self, Array};
+use super::pipeline::folder;
+use super::said as run;
+
+fn names(told: &Json) -> Vec<&str> {
+    told["candidates"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+fn chosen(told: &Json) -> &Json {
+    let all = told["candidates"].as_array().unwrap();
+    let chosen: Vec<&Json> = all.iter().filter(|one| one["chosen"] == true).collect();
+    assert_eq!(chosen.len(), 1, "{told}");
+    chosen[0]
+}
+
+#[test]
+fn create_chooses_what_advise_says() {
+    let (folder, values) = folder();
+    for bound in ["0", "0.001", "0.5"] {
+        let said = folder.ok(&format!("advise t.npy --max-error {bound} --json"));
+        assert_eq!(said.err, "");
+        let told: Json = serde_json::from_str(&said.out).unwrap();
+        assert_eq!((&told["file"], &told["dtype"]), (&"t.npy".into(), &"float64".into()));
+        assert_eq!(
+            (&told["shape"], &told["raw_bytes"]),
+            (&serde_json::json!([30, 40]), &values.len().into())
+        );
+        let best = chosen(&told);
+        let bound_number: f64 = bound.parse().unwrap();
+        assert!(best["largest_error"].as_f64().unwrap() <= bound_number);
+        for other in told["candidates"].as_array().unwrap() {
+            let holds = other["largest_error"].as_f64().unwrap() <= bound_number;
+            assert!(!holds || other["bytes"].as_u64() >= best["bytes"].as_u64(), "{other}");
+            assert!(
+                other["encode_mb_s"].as_f64().unwrap() > 0.0 && other["decode_mb_s"].as_f64().unwrap() > 0.0
+            );
+            assert!(other["lossless"] == false || other["largest_error"] == 0.0, "{other}");
+        }
+        folder.ok(&format!("create a.tgm --force --max-error {bound} --from t=t.npy"));
+        let message = folder.message("a.tgm", 0);
+        let method = message.metadata().base[0]["precision"].get("method").unwrap().printed();
+        assert_eq!(best["name"], method, "{bound}");
+    }
+}
+
+#[test]
+fn a_table_for_people() {
+    let (folder, _) = folder();
+    let said = folder.ok("advise t.npy --max-error 0.01 --threads 1");
+    assert!(said.out.starts_with("t.npy: float64 30×40, 9.4 KiB\n"), "{}", said.out);
+    for part in ["pipeline", "largest error", "encode MB/s", "simple_packing", "zfp accuracy 0.01", "│ * ┆"]
+    {
+        assert!(said.out.contains(part), "{part}\n{}", said.out);
+    }
+    assert!(said.out.contains("\n* chosen by `tgm create --max-error 0.01`: "), "{}", said.out);
+    assert!(said.err.starts_with("note: each was run once, on 1 thread; all took "), "{}", said.err);
+}
+
+#[test]
+fn any_array_can_be_asked_about() {
+    let (folder, mut values) = folder();
+    // Ways that change values are for float64 and a bound only.
+    let told: Json = serde_json::from_str(&folder.ok("advise t.npy --json").out).unwrap();
+    assert!(names(&told).iter().all(|name| !name.contains("packing") && !name.contains("zfp")));
+    folder.write("i.npy", Array::new("i2", 2, &[300]).file(true, false));
+    let told: Json = serde_json::from_str(&folder.ok("advise i.npy --max-error 3 --json").out).unwrap();
+    assert!(names(&told).contains(&"szip") && !names(&told).iter().any(|name| name.contains("packing")));
+    let said = folder.ok("advise i.npy --max-error 3 --widen --json");
+    assert_eq!(said.err, "note: i.npy holds int16 values, taken as float64\n");
+    let told: Json = serde_json::from_str(&said.out).unwrap();
+    assert!(names(&told).iter().any(|name| name.contains("packing")));
+    // A pipe.
+    let mut command = folder.command();
+    let piped = run(command.args(["advise", "-", "--json"]).write_stdin(folder.read("t.npy")));
+    let told: Json = serde_json::from_str(&piped.out).unwrap();
+    assert_eq!(told["file"], "standard input");
+    // An object of a message.
+    folder.ok("create a.tgm --compression zstd --from t=t.npy --from i=i.npy");
+    let told: Json = serde_json::from_str(&folder.ok("advise a.tgm 0.1 --json").out).unwrap();
+    assert_eq!(
+        (&told["file"], &told["dtype"]),
+        (&"a.tgm: message 0, object 1 (`i`)".into(), &"int16".into())
+    );
+    // What is not finite is allowed, and told.
+    values[8..16].copy_from_slice(&f64::INFINITY.to_le_bytes());
+    folder.write("inf.npy", npy::with_header("'<f8'", false, &[1200], values));
+    let said = folder.ok("advise inf.npy --max-error 0.01");
+    assert!(said.err.contains("holds NaN or infinities; `tgm create` keeps them with"), "{}", said.err);
+    let told: Json = serde_json::from_str(&folder.ok("advise inf.npy --json").out).unwrap();
+    assert_eq!((&told["has_masks"], &chosen(&told)["largest_error"]), (&true.into(), &0.0.into()));
+}
+
+#[test]
+fn what_is_no_array_is_refused() {
+    let (folder, _) = folder();
+    folder.ok("create a.tgm --from t=t.npy --from u=t.npy");
+    folder.write("big.npy", npy::with_header("'<i8'", false, &[1], i64::MAX.to_le_bytes().to_vec()));
+    for (words, code, message) in [
+        ("a.tgm", 4, "a.tgm: malformed npy preamble"),
+        ("a.tgm 0", 8, "hint: say which: `0.0` to `0.1`"),
+        ("a.tgm 7", 8, "has no message 7"),
+        ("t.npy 0", 4, "t.npy: holds no message"),
+        ("none.npy", 3, "none.npy: cannot open"),
+        ("t.npy --max-error -3", 2, "--max-error"),
+        ("big.npy --widen", 8, "big.npy: element 0 is an integer that no float64 is equal to"),
+    ] {
+        folder.refused(&format!("advise {words}"), code, message);
+    }
+}

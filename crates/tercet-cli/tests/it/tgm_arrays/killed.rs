@@ -1,0 +1,60 @@
+//! Commands that are killed while they write, and files that appear meanwhile.
+
+use tercet::tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Provenance, encode_message};
+
+use super::Folder;
+use crate::support::killed::{appears_meanwhile, kill_at_every_stage};
+
+/// Long enough to be killed while it is written.
+const PAYLOAD: usize = 8 << 20;
+
+fn message(seed: u8) -> Vec<u8> {
+    let values: Vec<u8> = (0..PAYLOAD).map(|at| (at as u8).wrapping_mul(31) ^ seed).collect();
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [PAYLOAD as u64]);
+    let options = EncodeOptions::new().with_provenance(Provenance::Off);
+    encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &options).unwrap()
+}
+
+#[test]
+fn a_killed_index_leaves_the_old_file_or_the_new_one() {
+    let folder = Folder::new();
+    folder.write("run.tgm", [message(1), message(2)].concat());
+    kill_at_every_stage(&folder, "index run.tgm --reproducible", 0, "run.tgm");
+    kill_at_every_stage(&folder, "index run.tgm --remove", 0, "run.tgm");
+}
+
+#[test]
+fn a_killed_merge_leaves_the_old_file_or_the_new_one() {
+    let folder = Folder::new();
+    folder.write("a.tgm", message(1));
+    folder.write("b.tgm", message(2));
+    folder.write("all.tgm", b"something else");
+    kill_at_every_stage(&folder, "merge a.tgm b.tgm -o all.tgm --force --reproducible", 0, "all.tgm");
+}
+
+#[test]
+fn a_killed_repair_leaves_the_old_file_or_the_new_one() {
+    let folder = Folder::new();
+    let mut bytes = [message(1), message(2), message(3)].concat();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    folder.write("bad.tgm", &bytes);
+    folder.write("good.tgm", b"something else");
+    kill_at_every_stage(&folder, "repair bad.tgm -o good.tgm --force --reproducible", 1, "good.tgm");
+}
+
+/// Without `--force` no file is replaced, even if it was not there when the command began.
+#[test]
+fn a_file_that_appears_meanwhile_stays() {
+    let folder = Folder::new();
+    folder.write("a.tgm", [message(1), message(2)].concat());
+    for words in [
+        "merge a.tgm -o new",
+        "set -s a=b a.tgm new",
+        "repair a.tgm -o new",
+        "copy a.tgm new",
+        "extract a.tgm 0 -o new",
+    ] {
+        appears_meanwhile(&folder, words);
+    }
+}

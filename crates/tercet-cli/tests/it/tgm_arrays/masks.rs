@@ -1,0 +1,180 @@
+//! NaN and infinities: refused unless asked for, then kept.
+
+use super::npy;
+use super::{Folder, Said, said};
+
+/// 5000 float32 values, some of which are not finite.
+fn values() -> Vec<f32> {
+    let mut values: Vec<f32> = (0u16..5000).map(|n| f32::from(n) / 7.0).collect();
+    for at in (100..5000).step_by(17) {
+        values[at] = f32::NAN;
+    }
+    for at in (101..5000).step_by(39) {
+        values[at] = f32::INFINITY;
+    }
+    values[7] = f32::NEG_INFINITY;
+    values
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn folder() -> (Folder, Vec<u8>) {
+    let folder = Folder::new();
+    let values = bytes(&values());
+    folder.write("a.npy", npy::with_header("'<f4'", false, &[50, 100], values.clone()));
+    (folder, values)
+}
+
+/// Runs `tgm` with variables of the environment.
+fn with_env(folder: &Folder, words: &str, variables: &[(&str, &str)]) -> Said {
+    let mut command = folder.command();
+    command.args(words.split_whitespace()).envs(variables.iter().copied());
+    said(&mut command)
+}
+
+/// How the masks of the first object are stored.
+fn methods(folder: &Folder) -> Vec<(String, String)> {
+    let message = folder.message("a.tgm", 0);
+    let object = message.object(0).unwrap();
+    let masks = object.descriptor().masks.clone().unwrap();
+    let text = |value: &tercet::tgm::Value| value.as_text().unwrap().to_owned();
+    masks
+        .as_map()
+        .unwrap()
+        .iter()
+        .map(|(kind, mask)| (text(kind), text(mask.get("method").unwrap())))
+        .collect()
+}
+
+#[test]
+fn the_first_value_that_is_not_finite_is_told() {
+    let (folder, _) = folder();
+    for mode in ["", "--stream", "--compression zstd", "--max-error 0.1", "--allow-nan=false"] {
+        let words = format!("create x.tgm {mode} --from a=a.npy");
+        let hint = "hint: `--allow-inf` keeps them, in masks beside the values";
+        folder.refused(
+            &words,
+            8,
+            &format!("`a` from a.npy: element 7 is -Inf, which is not allowed\n  {hint}"),
+        );
+        let words = format!("create x.tgm {mode} --allow-inf --from a=a.npy");
+        folder.refused(
+            &words,
+            8,
+            "element 100 is NaN, which is not allowed\n  hint: `--allow-nan` keeps them",
+        );
+    }
+    folder.refused("create x.tgm --allow-nan --from a=a.npy", 8, "element 7 is -Inf");
+    folder.refused("create - --allow-nan --from a=a.npy", 8, "element 7 is -Inf");
+}
+
+#[test]
+fn they_come_back() {
+    let (folder, values) = folder();
+    for options in [
+        "",
+        "--stream",
+        "--compression zstd",
+        "--filter shuffle --compression lz4",
+        "--compression blosc2",
+        "--max-error 0",
+    ] {
+        folder.ok(&format!("create a.tgm --force --allow-nan --allow-inf {options} --from a=a.npy"));
+        assert!(folder.ok("extract a.tgm 0 -o -").bytes == values, "{options}");
+        folder.ok("validate --full a.tgm");
+        let said = folder.ok("extract a.tgm 0 -o - --no-restore");
+        assert_eq!(said.err, "note: zeros stand in the places of values that are masked\n");
+        let zeros: Vec<f32> =
+            self::values().into_iter().map(|v| if v.is_finite() { v } else { 0.0 }).collect();
+        assert!(said.bytes == bytes(&zeros), "{options}");
+    }
+    // Packed and widened values keep theirs too.
+    let words =
+        "create a.tgm --force --allow-nan --allow-inf --encoding simple_packing --widen --from a=a.npy";
+    folder.ok(words);
+    let found = folder.ok("extract a.tgm 0 -o -").bytes;
+    let found = found.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
+    for (found, original) in found.zip(self::values()) {
+        let original = f64::from(original);
+        let is_same = found.total_cmp(&original).is_eq() || found.is_nan() && original.is_nan();
+        assert!(is_same || (found - original).abs() < 0.01 && original.is_finite(), "{found} {original}");
+    }
+}
+
+#[test]
+fn masks_are_compressed_as_asked() {
+    let (folder, values) = folder();
+    for method in ["none", "rle", "roaring", "lz4", "zstd", "blosc2"] {
+        folder.ok(&format!(
+            "create a.tgm --force --allow-nan --allow-inf --nan-mask-method {method} --pos-inf-mask-method {method} \
+             --neg-inf-mask-method {method} --from a=a.npy"
+        ));
+        let expected = ["nan", "inf+", "inf-"].map(|kind| (kind.to_owned(), method.to_owned()));
+        assert_eq!(methods(&folder), expected);
+        assert!(folder.ok("extract a.tgm 0 -o -").bytes == values, "{method}");
+    }
+    let create = "create a.tgm --force --allow-nan --allow-inf --from a=a.npy";
+    folder.ok(&format!("{create} --nan-mask-method rle"));
+    assert_eq!(
+        methods(&folder).iter().map(|(_, m)| m.as_str()).collect::<Vec<_>>(),
+        ["rle", "roaring", "roaring"]
+    );
+    // 5000 bits are 625 bytes.
+    folder.ok(&format!("{create} --small-mask-threshold 625"));
+    assert!(methods(&folder).iter().all(|(_, method)| method == "none"));
+    folder.ok(&format!("{create} --small-mask-threshold 624"));
+    assert!(methods(&folder).iter().all(|(_, method)| method == "roaring"));
+    folder.refused(
+        "create x.tgm --nan-mask-method gzip --from a=a.npy",
+        2,
+        "possible values: none, rle, roaring",
+    );
+}
+
+#[test]
+fn the_environment_says_it_too() {
+    let (folder, values) = folder();
+    let create = "create a.tgm --force --from a=a.npy";
+    let allowed = [("TENSOGRAM_ALLOW_NAN", "1"), ("TENSOGRAM_ALLOW_INF", "true")];
+    let said = with_env(&folder, create, &allowed);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(folder.ok("extract a.tgm 0 -o -").bytes == values);
+    let methods_by_env = [
+        ("TENSOGRAM_NAN_MASK_METHOD", "rle"),
+        ("TENSOGRAM_POS_INF_MASK_METHOD", "zstd"),
+        ("TENSOGRAM_NEG_INF_MASK_METHOD", "lz4"),
+        ("TENSOGRAM_THREADS", "1"),
+    ];
+    assert_eq!(with_env(&folder, create, &[&allowed[..], &methods_by_env].concat()).code, 0);
+    assert_eq!(methods(&folder).iter().map(|(_, m)| m.as_str()).collect::<Vec<_>>(), ["rle", "zstd", "lz4"]);
+    let threshold = [("TENSOGRAM_SMALL_MASK_THRESHOLD", "1000")];
+    assert_eq!(with_env(&folder, create, &[&allowed[..], &threshold].concat()).code, 0);
+    assert!(methods(&folder).iter().all(|(_, method)| method == "none"));
+    // The command line has the last word.
+    assert_eq!(with_env(&folder, &format!("{create} --allow-nan=false"), &allowed).code, 8);
+    for (name, value) in [
+        ("TENSOGRAM_ALLOW_NAN", "perhaps"),
+        ("TENSOGRAM_THREADS", "-1"),
+        ("TENSOGRAM_SMALL_MASK_THRESHOLD", "few"),
+        ("TENSOGRAM_NAN_MASK_METHOD", "gzip"),
+    ] {
+        let said = with_env(&folder, create, &[(name, value)]);
+        assert_eq!(said.code, 2, "{name}: {}", said.err);
+    }
+}
+
+/// The options stand where the format's own command takes them: before the verb too.
+#[test]
+fn options_may_stand_before_the_verb() {
+    let (folder, values) = folder();
+    folder.ok("--allow-nan --allow-inf=yes create a.tgm --from a=a.npy");
+    assert!(folder.ok("extract a.tgm 0 -o -").bytes == values);
+    let mut tercet = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tercet"));
+    tercet.current_dir(folder.0.path());
+    let said =
+        said(tercet.args("tgm --allow-nan --threads 1 create b.tgm --allow-inf --from a=a.npy".split(' ')));
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(folder.ok("extract b.tgm 0 -o -").bytes == values);
+}

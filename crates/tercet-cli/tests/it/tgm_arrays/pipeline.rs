@@ -1,0 +1,297 @@
+//! `create` with a pipeline: every stage, its options, and what they are refused for.
+
+use tercet::tgm::precision::deviation;
+#[cfg(not(feature = "sz3"))]
+use tercet::tgm::{DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded, encode_pre_encoded};
+use tercet::tgm::{Dtype, Value};
+
+use super::Folder;
+use super::npy::{self, Array, TYPES};
+
+/// A smooth field of float64 values.
+fn field(len: u32) -> Vec<u8> {
+    (0..len).flat_map(|n| (280.0 + 20.0 * (f64::from(n) / 40.0).sin()).to_le_bytes()).collect()
+}
+
+/// A folder with `t.npy`, a field of 30×40 float64 values.
+pub(crate) fn folder() -> (Folder, Vec<u8>) {
+    let folder = Folder::new();
+    let values = field(1200);
+    folder.write("t.npy", npy::with_header("'<f8'", false, &[30, 40], values.clone()));
+    (folder, values)
+}
+
+/// A parameter of the first object, printed.
+fn param(folder: &Folder, key: &str) -> Option<String> {
+    let message = folder.message("a.tgm", 0);
+    let object = message.object(0).unwrap();
+    object.descriptor().params.get(key).map(Value::printed)
+}
+
+#[test]
+fn every_pipeline_gives_values_back() {
+    let (folder, values) = folder();
+    let packed = 20.0 * 2.0 / 65535.0;
+    for (options, bound) in [
+        ("--compression none", 0.0),
+        ("--compression zstd", 0.0),
+        ("--compression zstd --compression-level -5", 0.0),
+        ("--compression lz4", 0.0),
+        ("--compression blosc2", 0.0),
+        ("--filter shuffle", 0.0),
+        ("--filter shuffle --compression zstd --compression-level 19", 0.0),
+        ("--filter shuffle --compression lz4", 0.0),
+        ("--filter shuffle --compression blosc2", 0.0),
+        ("--filter shuffle --compression szip", 0.0),
+        ("--encoding simple_packing", packed),
+        ("--encoding simple_packing --bits 12", 0.02),
+        ("--encoding simple_packing --bits 24 --decimal-scale 2", packed),
+        ("--encoding simple_packing --bits 24 --compression szip", packed),
+        (
+            "--encoding simple_packing --compression szip --szip-rsi 7 --szip-block-size 32 --szip-flags 0",
+            packed,
+        ),
+        ("--encoding simple_packing --filter shuffle --compression zstd", packed),
+        ("--encoding simple_packing --compression blosc2 --compression-level 9", packed),
+        ("--compression zfp --zfp-rate 40", 0.001),
+        ("--compression zfp --zfp-precision 50", 0.001),
+        ("--compression zfp --zfp-tolerance 0.01", 0.01),
+        ("--max-error 0.01", 0.01),
+        ("--max-error 0", 0.0),
+        ("--encoding simple_packing --max-error 0.01", 0.01),
+    ] {
+        for mode in ["", "--stream"] {
+            let words = format!("create a.tgm --force {mode} {options} --from t=t.npy");
+            assert_eq!(folder.ok(&words).err, "", "{words}");
+            folder.ok("validate --full a.tgm");
+            let found = folder.ok("extract a.tgm 0 -o -").bytes;
+            let error = deviation(Dtype::Float64, &values, &found).largest;
+            assert!(error <= bound, "{words}: {error}");
+        }
+    }
+    for codec in ["blosclz", "lz4", "lz4hc", "zlib", "zstd"] {
+        folder
+            .ok(&format!("create a.tgm --force --compression blosc2 --blosc2-codec {codec} --from t=t.npy"));
+        assert_eq!(param(&folder, "blosc2_codec").as_deref(), Some(codec));
+        assert!(folder.ok("extract a.tgm 0 -o -").bytes == values, "{codec}");
+    }
+}
+
+#[test]
+fn every_type_goes_through_the_codecs_that_take_all() {
+    let folder = Folder::new();
+    for (kind, size, dtype) in TYPES {
+        let array = Array::new(kind, size, &[6, 50]);
+        folder.write("a.npy", array.file(true, true));
+        for options in [
+            "--compression zstd",
+            "--compression lz4",
+            "--compression blosc2",
+            "--filter shuffle --compression zstd",
+            "--max-error 0",
+        ] {
+            folder.ok(&format!("create a.tgm --force {options} --from a=a.npy"));
+            assert!(folder.ok("extract a.tgm 0 -o -").bytes == array.values(), "{dtype} {options}");
+        }
+    }
+    for (kind, size, flags) in
+        [("u1", 1, "8"), ("i1", 1, "9"), ("i2", 2, "9"), ("u4", 4, "8"), ("i4", 4, "9")]
+    {
+        let array = Array::new(kind, size, &[300]);
+        folder.write("a.npy", array.file(false, false));
+        folder.ok("create a.tgm --force --compression szip --from a=a.npy");
+        assert_eq!(param(&folder, "szip_flags").as_deref(), Some(flags), "{kind}");
+        assert!(folder.ok("extract a.tgm 0 -o -").bytes == array.values(), "{kind}");
+    }
+}
+
+#[test]
+fn defaults_are_written_where_the_format_has_them() {
+    let (folder, _) = folder();
+    folder.ok("create a.tgm --encoding simple_packing --compression szip --from t=t.npy");
+    for (key, value) in [
+        ("sp_bits_per_value", "16"),
+        ("sp_decimal_scale_factor", "0"),
+        ("szip_rsi", "128"),
+        ("szip_block_size", "16"),
+        ("szip_flags", "8"),
+    ] {
+        assert_eq!(param(&folder, key).as_deref(), Some(value), "{key}");
+    }
+    folder.ok("create a.tgm --force --compression blosc2 --from t=t.npy");
+    assert_eq!(param(&folder, "blosc2_codec").as_deref(), Some("lz4"));
+    assert_eq!(param(&folder, "blosc2_clevel").as_deref(), Some("5"));
+    folder.ok("create a.tgm --force --compression zstd --from t=t.npy");
+    assert_eq!(param(&folder, "zstd_level"), None);
+    folder.ok("create a.tgm --force --compression zstd --compression-level 7 --from t=t.npy");
+    assert_eq!(param(&folder, "zstd_level").as_deref(), Some("7"));
+    folder.ok("create a.tgm --force --filter shuffle --from t=t.npy");
+    assert_eq!(param(&folder, "shuffle_element_size").as_deref(), Some("8"));
+    folder.ok("create a.tgm --force --encoding simple_packing --bits 24 --filter shuffle --from t=t.npy");
+    assert_eq!(param(&folder, "shuffle_element_size").as_deref(), Some("3"));
+}
+
+#[test]
+fn what_was_done_is_told() {
+    let (folder, _) = folder();
+    let said = folder.ok("create a.tgm --reproducible --encoding simple_packing --bits 8 --from t=t.npy");
+    insta::assert_snapshot!(said.out, @r"
+    a.tgm: message 0 with 1 object, 1.7 KiB
+      t: simple_packing 8 bits, 1.2 KiB, ratio 8.00
+    ");
+    let said = folder.ok("create b.tgm --reproducible --max-error 0.1 --from t=t.npy");
+    assert!(said.out.contains("\n  t: simple_packing "), "{}", said.out);
+    assert!(said.out.contains(", largest error 0.0"), "{}", said.out);
+    let message = folder.message("b.tgm", 0);
+    let precision = &message.metadata().base[0]["precision"];
+    assert_eq!(precision.get("max_error").unwrap().as_f64(), Some(0.1));
+    assert!(precision.get("measured").unwrap().as_f64().unwrap() <= 0.1);
+    assert!(precision.get("method").unwrap().as_text().unwrap().starts_with("simple_packing"));
+    let plain = folder.ok("create c.tgm --from t=t.npy");
+    assert_eq!(plain.out.lines().count(), 1, "{}", plain.out);
+}
+
+#[test]
+fn other_numbers_become_float64_if_asked() {
+    let folder = Folder::new();
+    for (descr, dtype, values) in [
+        ("'<f4'", "float32", [1.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>()),
+        ("'<f2'", "float16", vec![0, 0x3e, 0, 0xc0]),
+        ("'<i2'", "int16", vec![1, 0, 0xfe, 0xff]),
+        ("'|u1'", "uint8", vec![1, 2]),
+        ("'<i8'", "int64", [1i64, -2].iter().flat_map(|v| v.to_le_bytes()).collect()),
+    ] {
+        folder.write("a.npy", npy::with_header(descr, false, &[2], values));
+        for options in ["--encoding simple_packing", "--compression zfp --zfp-rate 64", "--max-error 0.1"] {
+            let words = format!("create a.tgm --force {options} --from a=a.npy");
+            if options != "--max-error 0.1" {
+                let hint = "hint: `--widen` makes float64 of them, where that is exact";
+                folder.refused(&words, 8, &format!("takes float64 values, not {dtype}\n  {hint}"));
+            }
+            let said = folder.ok(&format!("{words} --widen"));
+            assert_eq!(said.err, format!("note: a.npy holds {dtype} values, stored as float64\n"), "{words}");
+            assert_eq!(folder.message("a.tgm", 0).object(0).unwrap().descriptor().dtype, Dtype::Float64);
+        }
+        // Where nothing needs it, nothing is made of anything.
+        folder.ok("create a.tgm --force --compression zstd --widen --from a=a.npy");
+        let message = folder.message("a.tgm", 0);
+        assert_eq!(message.object(0).unwrap().descriptor().dtype.name(), dtype);
+    }
+    let large = [1i64, (1 << 53) + 1].iter().flat_map(|v| v.to_le_bytes()).collect();
+    folder.write("a.npy", npy::with_header("'<i8'", false, &[2], large));
+    let words = "create x.tgm --encoding simple_packing --widen --from a=a.npy";
+    let said = folder.run(words);
+    assert_eq!(said.code, 8);
+    assert!(
+        said.err.contains("`a` from a.npy: element 1 is an integer that no float64 is equal to"),
+        "{}",
+        said.err
+    );
+    folder.write("a.npy", Array::new("c8", 8, &[3]).file(false, false));
+    folder.refused(words, 8, "`a` from a.npy: encoding `simple_packing` takes float64 values, not complex64");
+}
+
+#[test]
+fn options_without_sense_are_refused() {
+    let (folder, _) = folder();
+    folder.write("i.npy", Array::new("i4", 4, &[3]).file(false, false));
+    folder.write(
+        "big.npy",
+        npy::with_header(
+            "'<f8'",
+            false,
+            &[2],
+            [f64::MAX, -f64::MAX].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+    );
+    for (options, code, message) in [
+        ("--bits 8", 8, "`--bits` is for packed values only\n  hint: add `--encoding simple_packing`"),
+        ("--encoding none --decimal-scale 2", 8, "`--decimal-scale` is for packed values only"),
+        ("--compression-level 3", 8, "`--compression-level` is for `zstd` and `blosc2` only"),
+        ("--compression szip --compression-level 3", 8, "`szip` has no levels"),
+        ("--compression blosc2 --compression-level 10", 8, "`blosc2` has no level 10"),
+        (
+            "--blosc2-codec zstd",
+            8,
+            "`--blosc2-codec` is for `blosc2` only\n  hint: add `--compression blosc2`",
+        ),
+        ("--compression zstd --szip-rsi 9", 8, "`--szip-rsi` is for `szip` only"),
+        ("--szip-block-size 8", 8, "`--szip-block-size` is for `szip` only"),
+        ("--szip-flags 8", 8, "`--szip-flags` is for `szip` only"),
+        ("--compression zfp", 8, "hint: add `--zfp-rate R`, `--zfp-precision P` or `--zfp-tolerance T`"),
+        ("--zfp-rate 8", 8, "`--zfp-rate` is for `zfp` only"),
+        ("--compression sz3", 8, "hint: add `--sz3-bound B`"),
+        ("--sz3-mode abs", 8, "`--sz3-mode` is for `sz3` only"),
+        ("--compression rle", 8, "`t` from t.npy: compression `rle` takes bitmasks, not float64"),
+        ("--compression roaring", 8, "compression `roaring` takes bitmasks, not float64"),
+        ("--compression szip", 8, "`t` from t.npy: compression `szip` of float64 values is not defined"),
+        ("--encoding simple_packing --bits 12 --compression szip", 8, "would lose their high bits"),
+        (
+            "--encoding simple_packing --bits 12 --filter shuffle",
+            8,
+            "packed values have 12 bits\n  hint: `--bits 16`",
+        ),
+        (
+            "--encoding simple_packing --bits 0 --filter shuffle",
+            8,
+            "packed values have 0 bits\n  hint: `--bits 8`",
+        ),
+        ("--encoding simple_packing --compression zfp --zfp-rate 8", 8, "would take its bytes for numbers"),
+        (
+            "--encoding simple_packing --bits 4 --max-error 0.01",
+            8,
+            "but at most 0.01 is allowed\n  hint: `--max-error`",
+        ),
+        (
+            "--encoding simple_packing --from i=i.npy",
+            8,
+            "`i` from i.npy: encoding `simple_packing` takes float64",
+        ),
+        ("--encoding simple_packing --from b=big.npy", 8, "`b` from big.npy: "),
+        ("--encoding simple_packing --bits 65", 2, "65 is not in 0..=64"),
+        ("--encoding packed", 2, "possible values: none, simple_packing"),
+        ("--compression gzip", 2, "possible values: none, szip, zstd"),
+        ("--compression zfp --zfp-rate 8 --zfp-precision 9", 2, "cannot be used with"),
+        ("--max-error -1", 2, "expected a number that is not negative"),
+        ("--compression zfp --zfp-tolerance 0", 8, "zfp"),
+        ("--compression zfp --zfp-rate -3", 8, "zfp"),
+        ("--max-error=nan", 2, "expected a number that is not negative"),
+    ] {
+        for mode in ["", "--stream"] {
+            folder.refused(&format!("create x.tgm {mode} --from t=t.npy {options}"), code, message);
+        }
+    }
+}
+
+#[test]
+#[cfg(not(feature = "sz3"))]
+fn codecs_that_are_not_built_in_are_told() {
+    let (folder, _) = folder();
+    let words = "create x.tgm --compression sz3 --sz3-mode rel --sz3-bound 0.01 --from t=t.npy";
+    folder.refused(words, 7, "sz3 is not part of this build");
+    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [2])
+        .with_compression("sz3")
+        .with_param("sz3_error_bound_mode", "abs")
+        .with_param("sz3_error_bound", 0.1);
+    let object = PreEncoded { descriptor: &descriptor, payload: b"from elsewhere" };
+    let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[object], &EncodeOptions::new()).unwrap();
+    folder.write("a.tgm", bytes);
+    for words in ["extract a.tgm 0 -o x.npy", "recode a.tgm x.tgm --compression zstd", "advise a.tgm 0"] {
+        folder.refused(words, 7, "sz3 is not part of this build");
+    }
+}
+
+/// The bytes do not depend on the number of threads, where the format promises it.
+#[test]
+fn threads_change_nothing() {
+    let (folder, _) = folder();
+    for options in ["--encoding simple_packing --compression szip", "--filter shuffle --compression lz4"] {
+        for threads in ["1", "2", "0"] {
+            folder.ok(&format!(
+                "--threads {threads} create {threads}.tgm --force --reproducible {options} --from t=t.npy"
+            ));
+        }
+        assert!(folder.read("1.tgm") == folder.read("2.tgm") && folder.read("0.tgm") == folder.read("2.tgm"));
+    }
+    folder.refused("create x.tgm --threads many --from t=t.npy", 2, "invalid value 'many'");
+}

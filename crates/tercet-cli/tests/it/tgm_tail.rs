@@ -1,0 +1,128 @@
+//! `tgm tail`, on files that grow, shrink, are replaced, go away and come back.
+
+mod grown;
+#[cfg(unix)]
+mod killed;
+mod replaced;
+mod streams;
+mod told;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use tercet::tgm::{
+    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Provenance, Stamp, encode_message,
+};
+
+use crate::support::folder;
+
+/// Marks the directories of this suite.
+enum TgmTail {}
+
+type Folder = folder::Folder<TgmTail>;
+
+/// How long to wait for what must come.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn options() -> EncodeOptions {
+    let stamp = Stamp::fixed(1_700_000_000, "976bf8a7-b57e-4bb9-b612-99ca8e251769");
+    EncodeOptions::new().with_provenance(Provenance::Fixed(Box::new(stamp)))
+}
+
+/// A message of `len` values, with `n` under the key `step`.
+fn message(n: u64, len: usize) -> Vec<u8> {
+    let mut metadata = GlobalMetadata::default();
+    metadata.extra.insert("step".to_owned(), n.into());
+    let values: Vec<u8> = (0..len).map(|i| (i as u64 * 7 + n) as u8).collect();
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [len as u64]);
+    encode_message(&metadata, &[(&descriptor, &values)], &options()).unwrap()
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self::of(env!("CARGO_BIN_EXE_tgm"))
+    }
+
+    fn append(&self, name: &str, bytes: &[u8]) {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(self.path(name)).unwrap();
+        file.write_all(bytes).unwrap();
+    }
+
+    /// Starts `tgm tail` with these words.
+    fn tail(&self, words: &str) -> Tail {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
+        command.current_dir(self.0.path()).arg("tail").args(words.split_whitespace());
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Tail::of(pipes.spawn().unwrap())
+    }
+}
+
+/// A command that is running, and what it says while it does.
+struct Tail {
+    child: Child,
+    out: Receiver<String>,
+    err: Receiver<String>,
+}
+
+impl Tail {
+    fn of(mut child: Child) -> Self {
+        let out = lines(child.stdout.take().unwrap());
+        let err = lines(child.stderr.take().unwrap());
+        Self { child, out, err }
+    }
+
+    /// The next line on standard output.
+    fn line(&self) -> String {
+        self.out.recv_timeout(PATIENCE).expect("a line on standard output")
+    }
+
+    /// The next line on standard error.
+    fn note(&self) -> String {
+        self.err.recv_timeout(PATIENCE).expect("a line on standard error")
+    }
+
+    /// The keys of the next message, which must be told in JSON.
+    fn steps(&self, count: usize) -> Vec<u64> {
+        let step = |line: String| {
+            let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+            told["keys"]["step"].as_str().unwrap().parse().unwrap()
+        };
+        (0..count).map(|_| step(self.line())).collect()
+    }
+
+    /// Waits for its end: its exit code, and everything it said that was not yet looked at.
+    fn end(mut self) -> (i32, Vec<String>, Vec<String>) {
+        drop(self.child.stdin.take());
+        let out = self.out.iter().collect();
+        let err = self.err.iter().collect();
+        (self.child.wait().unwrap().code().unwrap_or(-1), out, err)
+    }
+
+    /// Ends it, since nothing more is expected: it must not have said anything else.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        assert_eq!(self.out.iter().collect::<Vec<_>>(), [""; 0]);
+        assert_eq!(self.err.iter().collect::<Vec<_>>(), [""; 0]);
+    }
+}
+
+/// The lines of a stream, as they come.
+fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while reader.read_line(&mut line).is_ok_and(|n| n > 0) {
+            if send.send(line.trim_end_matches('\n').to_owned()).is_err() {
+                // Nobody looks any more; the pipe stays open so that nothing breaks.
+                let _ = reader.read_to_end(&mut Vec::new());
+                return;
+            }
+            line.clear();
+        }
+    });
+    receive
+}

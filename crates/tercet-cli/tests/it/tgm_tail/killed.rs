@@ -1,0 +1,102 @@
+//! Producers that are killed.
+
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tercet::tgm::{
+    DataObjectDescriptor, Dtype, GlobalMetadata, MaskMethod, StreamingEncoder, encode_message, scan,
+};
+
+use super::{Folder, PATIENCE, options};
+
+/// A message of another kind for each number: in one piece or streamed, with and without hashes and masks.
+fn message(n: u64, len: usize) -> Vec<u8> {
+    let mut metadata = GlobalMetadata::default();
+    metadata.extra.insert("step".to_owned(), n.into());
+    let (is_stream, is_hashed, is_masked) = (n % 2 == 1, n % 3 != 1, n % 5 < 2);
+    let not_finite = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+    let value = |at: usize| {
+        if is_masked && at.is_multiple_of(3) { not_finite[at % 9 / 3] } else { f32::from(at as u16) }
+    };
+    let values: Vec<u8> = (0..len).flat_map(|at| value(at).to_le_bytes()).collect();
+    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [len as u64]);
+    let options = options().with_hash(is_hashed).with_allowed(true, true).with_masks(MaskMethod::Rle);
+    if !is_stream {
+        return encode_message(&metadata, &[(&descriptor, &values)], &options).unwrap();
+    }
+    let mut encoder = StreamingEncoder::new(Vec::new(), &metadata, options).unwrap();
+    encoder.write_object(&descriptor, &values).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A process that appends to a file what it is given.
+fn producer(folder: &Folder) -> Child {
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(folder.path("run.tgm")).unwrap();
+    Command::new("cat").stdin(Stdio::piped()).stdout(file).spawn().unwrap()
+}
+
+/// Waits until a file has so many bytes.
+fn wait_for(folder: &Folder, len: usize) {
+    let start = Instant::now();
+    while std::fs::metadata(folder.path("run.tgm")).unwrap().len() < len as u64 {
+        assert!(start.elapsed() < PATIENCE, "the producer does not write");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A producer is killed at random points, again and again; another one goes on behind what it left. Every message that
+/// is whole is told, once, with the number and the place that a scan of the file finds; nothing else is.
+#[test]
+fn only_whole_messages_are_told_and_each_once() {
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = |most: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % most as u64) as usize
+    };
+    let folder = Folder::new();
+    // What each producer writes before it is killed; the last one ends its work.
+    let mut n = 0;
+    let mut runs: Vec<Vec<u8>> = (0..25)
+        .map(|_| {
+            let mut bytes: Vec<u8> = Vec::new();
+            for _ in 0..=below(4) {
+                bytes.extend(message(n, below(1000)));
+                n += 1;
+            }
+            bytes.truncate(below(bytes.len()) + 1);
+            bytes
+        })
+        .collect();
+    runs.push((0..6).flat_map(|k| message(1000 + k, 1000)).collect());
+    let whole = runs.concat();
+    let expected = scan(&whole);
+    assert!(expected.len() > 20, "{}", expected.len());
+
+    folder.write("run.tgm", b"");
+    let tail = folder.tail(&format!("run.tgm --json --until-count {} --idle 60", expected.len()));
+    let mut len = 0;
+    for run in &runs {
+        let mut child = producer(&folder);
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(run).unwrap();
+        len += run.len();
+        wait_for(&folder, len);
+        // SIGKILL, while it waits for more.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(stdin);
+    }
+    assert_eq!(folder.read("run.tgm"), whole);
+    for (number, span) in expected.iter().enumerate() {
+        let line: serde_json::Value = serde_json::from_str(&tail.line()).unwrap();
+        let told = ["message", "offset", "length"].map(|key| line[key].as_u64().unwrap());
+        assert_eq!(told, [number as u64, span.start(), span.len()]);
+    }
+    let (code, out, err) = tail.end();
+    assert_eq!((code, out), (1, vec![]), "{err:?}");
+    let damaged = err.iter().filter(|line| line.contains("is passed over")).count();
+    assert!(damaged > 10, "{err:?}");
+}

@@ -1,0 +1,10 @@
+//! Integration tests, one module per subject.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "tests create and inspect real files")]
+
+#[cfg(any(unix, windows))]
+mod publish;
+#[cfg(all(feature = "object-store", any(unix, windows)))]
+mod remote;
+#[cfg(any(unix, windows))]
+mod sources;

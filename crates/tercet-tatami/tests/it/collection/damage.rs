@@ -1,0 +1,240 @@
+//! Manifests that are damaged, torn or made to harm.
+
+use std::fs;
+
+use tercet_core::{Class, Diagnose as _};
+use tercet_tatami::collection::log::{self, Record, Replay};
+use tercet_tatami::collection::{MANIFEST, Member, Oddity};
+use tercet_tatami::{Collection, ErrorKind, File};
+use tercet_testkit::damage::{for_each_flip, truncations};
+
+use super::{three, write};
+
+/// A log of several records, and where each of them ends.
+fn sample() -> (Vec<u8>, Vec<usize>) {
+    let (folder, files) = three();
+    let members: Vec<Member> = files
+        .iter()
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            Member::describe(name, &File::open(path).unwrap())
+        })
+        .collect();
+    drop(folder);
+    let id = members[1].id;
+    let mut records: Vec<Record> = members.into_iter().map(|member| Record::Add(Box::new(member))).collect();
+    records.push(Record::SetTier(id, 7));
+    records.insert(2, Record::Remove(id));
+    records.push(Record::Remove([9; 16]));
+    let mut bytes = b"TMAN\x01".to_vec();
+    let mut ends = Vec::new();
+    for record in &records {
+        record.put(&mut bytes);
+        ends.push(bytes.len());
+    }
+    (bytes, ends)
+}
+
+fn live(replay: &Replay) -> Vec<(String, u8)> {
+    replay.members.iter().map(|member| (member.path.clone(), member.tier)).collect()
+}
+
+/// What the log comes to after the first records.
+fn after(bytes: &[u8], ends: &[usize], records: usize) -> Vec<(String, u8)> {
+    let end = records.checked_sub(1).map_or(5, |last| ends[last]);
+    live(&log::replay(&bytes[..end]).unwrap())
+}
+
+#[test]
+fn every_truncation_is_a_shorter_log_and_says_so() {
+    let (bytes, ends) = sample();
+    for cut in truncations(&bytes) {
+        let replay = log::replay(cut).unwrap();
+        let whole = ends.iter().filter(|end| **end <= cut.len()).count();
+        assert_eq!(replay.records, whole as u64);
+        assert_eq!(live(&replay), after(&bytes, &ends, whole));
+        let at_a_border = cut.len() <= 5 || ends.contains(&cut.len());
+        let torn = replay.odd.iter().any(|odd| matches!(odd, Oddity::TornTail { .. }));
+        assert_eq!(torn, !at_a_border, "{} bytes", cut.len());
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_an_error_or_a_torn_tail_that_is_told() {
+    let (bytes, ends) = sample();
+    let last = ends[ends.len() - 2];
+    for_each_flip(&bytes, |flip, damaged| {
+        let replayed = log::replay(damaged);
+        if flip.offset < 5 {
+            assert!(replayed.is_err());
+        } else if flip.offset < last {
+            // Intact records follow: they must not be lost.
+            let error = replayed.unwrap_err();
+            assert!(matches!(error, ErrorKind::ManifestDamaged { .. }), "{error}");
+            assert_eq!(error.class(), Class::Corrupt);
+            let hit = ends.iter().filter(|end| **end <= flip.offset).count();
+            let saved = log::salvage(damaged).unwrap();
+            assert_eq!(saved.records, ends.len() as u64 - 1, "all but the damaged one, which is {hit}");
+        } else {
+            let replay = replayed.unwrap();
+            assert!(matches!(replay.odd[..], [Oddity::TornTail { .. }]), "{:?}", replay.odd);
+            assert_eq!(live(&replay), after(&bytes, &ends, ends.len() - 1));
+        }
+    });
+}
+
+/// What was torn is cut off, so that what is appended is found again.
+#[test]
+fn appends_behind_a_torn_tail_are_kept() {
+    let (folder, files) = three();
+    let path = folder.path().join(MANIFEST);
+    Collection::open(folder.path()).unwrap().add(&files[..2]).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for len in 0..whole.len() {
+        fs::write(&path, &whole[..len]).unwrap();
+        let mut collection = Collection::open(folder.path()).unwrap();
+        let before = collection.members().len();
+        collection.add(&files[2..]).unwrap();
+        let again = Collection::open(folder.path()).unwrap();
+        assert_eq!(again.members(), collection.members(), "{len} bytes");
+        assert_eq!(again.members().len(), before + 1);
+        assert!(again.member("c.tatami").is_some());
+        assert!(again.replay().odd.is_empty(), "{:?}", again.replay().odd);
+    }
+    // Zeros and garbage at the end are no records either.
+    for tail in [&[0; 64][..], &[1; 40], b"TMAN\x01"] {
+        fs::write(&path, [&whole[..], tail].concat()).unwrap();
+        let mut collection = Collection::open(folder.path()).unwrap();
+        assert_eq!(collection.members().len(), 2);
+        collection.add(&files[2..]).unwrap();
+        assert_eq!(Collection::open(folder.path()).unwrap().members().len(), 3);
+    }
+}
+
+#[test]
+fn a_damaged_log_is_not_changed_until_it_is_salvaged() {
+    let (folder, files) = three();
+    let path = folder.path().join(MANIFEST);
+    let mut collection = Collection::open(folder.path()).unwrap();
+    for file in &files {
+        collection.add(&[file]).unwrap();
+    }
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert!(Collection::open(folder.path()).is_err());
+    assert!(collection.add(&files[..1]).is_err());
+    assert!(collection.remove(&files[1..2]).is_err());
+    assert!(collection.compact(false).is_err());
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    let done = collection.compact(true).unwrap();
+    assert_eq!((done.live, done.records), (2, 2));
+    assert!(matches!(done.odd[..], [Oddity::Damaged { offset: 5, .. }]));
+    assert_eq!(Collection::open(folder.path()).unwrap().members().len(), 2);
+}
+
+#[test]
+fn what_was_changed_behind_the_manifest_is_refused() {
+    let (folder, files) = three();
+    let mut collection = Collection::open(folder.path()).unwrap();
+    collection.add(&files).unwrap();
+    write(&files[1], &[(1, None), (2, Some("new"))]);
+    let scanned = collection.scan().batches().unwrap().collect::<Result<Vec<_>, _>>();
+    let error = scanned.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::MemberChanged { .. }), "{error}");
+    assert_eq!(error.class(), Class::Corrupt);
+    assert!(error.to_string().contains("b.tatami"), "{error}");
+    assert!(collection.scan().count().is_err());
+    // Taken in again, it has one entry, not two.
+    collection.add(&files[1..2]).unwrap();
+    let again = Collection::open(folder.path()).unwrap();
+    assert_eq!(again.members().len(), 3);
+    assert_eq!(again.rows(), 42);
+    assert_eq!(again.scan().count().unwrap(), 42);
+}
+
+/// A log of the reference keeps the entry of what a file was before it was written anew.
+#[test]
+fn the_older_of_two_entries_of_a_path_is_passed_over() {
+    let (folder, files) = three();
+    let first = Member::describe("a.tatami", &File::open(&files[0]).unwrap());
+    write(&files[0], &[(5, None)]);
+    let second = Member::describe("a.tatami", &File::open(&files[0]).unwrap());
+    assert_ne!(first.id, second.id);
+    let mut bytes = b"TMAN\x01".to_vec();
+    for member in [&first, &second] {
+        Record::Add(Box::new(member.clone())).put(&mut bytes);
+    }
+    fs::write(folder.path().join(MANIFEST), &bytes).unwrap();
+    let collection = Collection::open(folder.path()).unwrap();
+    assert_eq!(collection.members(), std::slice::from_ref(&second));
+    assert_eq!(collection.replay().odd, [Oddity::Superseded { path: "a.tatami".into() }]);
+    assert_eq!(collection.scan().count().unwrap(), 1);
+    // Leaving the older one out, as other programs do, leaves the newer one.
+    Record::Remove(first.id).put(&mut bytes);
+    assert_eq!(log::replay(&bytes).unwrap().members, [second]);
+}
+
+#[test]
+fn paths_do_not_leave_the_folder() {
+    let (folder, files) = three();
+    let inside = folder.path().join("inner");
+    fs::create_dir(&inside).unwrap();
+    let mut collection = Collection::open(&inside).unwrap();
+    for outside in [files[0].clone(), inside.join("../a.tatami")] {
+        let error = collection.add(&[outside]).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Outside { .. }), "{error}");
+    }
+    assert!(!inside.join(MANIFEST).exists());
+    // A manifest that was made to harm.
+    for path in ["../a.tatami", "/etc/passwd", "x/../../a.tatami", "", "."] {
+        let mut member = Member::describe("a.tatami", &File::open(&files[0]).unwrap());
+        member.path = path.to_owned();
+        let mut bytes = b"TMAN\x01".to_vec();
+        Record::Add(Box::new(member)).put(&mut bytes);
+        fs::write(inside.join(MANIFEST), &bytes).unwrap();
+        let mut collection = Collection::open(&inside).unwrap();
+        let error = collection.open_member(&collection.members()[0]).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Outside { .. }), "{error}");
+        assert!(collection.scan().count().is_err());
+        // It can be left out.
+        collection.remove(&[path]).unwrap();
+        assert!(collection.members().is_empty());
+    }
+}
+
+/// Bytes that look like the start of a long record at every place do not take forever.
+#[test]
+fn a_log_made_to_take_long_is_answered_soon() {
+    let mut bytes = b"TMAN\x01".to_vec();
+    // The start of an ADD with a path of 100 kB, over and over.
+    for _ in 0..300_000 {
+        bytes.extend([1, 0xa0, 0x8d, 0x06]);
+    }
+    let start = std::time::Instant::now();
+    let _ = log::replay(&bytes);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tatami");
+    let schema = tercet_tatami::Schema::new(vec![tercet_tatami::Field::new("n", tercet_tatami::Type::Int8)]);
+    let options = tercet_tatami::WriterOptions::new().with_uuid([7; 16]);
+    let mut writer = tercet_tatami::Writer::create_path(&path, schema.unwrap(), options).unwrap();
+    writer.append(&[tercet_tatami::Column::new(tercet_tatami::Values::Int8(vec![1, 2]))]).unwrap();
+    writer.finish().unwrap();
+    let copy = folder.path().join("b.tatami");
+    fs::copy(&path, &copy).unwrap();
+    let mut collection = Collection::open(folder.path()).unwrap();
+    collection.add(&[&path]).unwrap();
+    let error = collection.add(&[&copy]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::SameIdentity { .. }), "{error}");
+    assert_eq!(collection.rows(), 2);
+    // A file that was moved is the same file.
+    fs::remove_file(&path).unwrap();
+    collection.add(&[&copy]).unwrap();
+    assert_eq!(collection.members().len(), 1);
+    assert_eq!(collection.members()[0].path, "b.tatami");
+}

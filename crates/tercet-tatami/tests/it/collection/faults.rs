@@ -1,0 +1,126 @@
+//! Disks that fail, power that is cut, and several writers at once.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::publish::{Disk, RealDisk};
+use tercet_tatami::collection::MANIFEST;
+use tercet_tatami::{Collection, Error, ReadOptions};
+use tercet_testkit::faults::for_each_fault;
+use tercet_testkit::powercut::for_each_cut;
+
+use super::write;
+
+fn prepare(folder: &Path, names: &[&str], added: usize) {
+    for (at, name) in names.iter().enumerate() {
+        write(&folder.join(name), &[(at as i64, Some("x"))]);
+    }
+    let paths: Vec<_> = names[..added].iter().map(|name| folder.join(name)).collect();
+    if added > 0 {
+        Collection::open(folder).unwrap().add(&paths).unwrap();
+    }
+}
+
+fn open(disk: Arc<dyn Disk>, folder: &Path) -> Collection {
+    Collection::open_on(disk, folder, ReadOptions::new()).unwrap()
+}
+
+fn live(folder: &Path) -> Vec<String> {
+    let collection = Collection::open(folder).unwrap();
+    collection.members().iter().map(|member| member.path.clone()).collect()
+}
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// One change: the collection has it or not, whatever fails, and a change that returned stays.
+fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result<(), Error>) {
+    let real: Arc<dyn Disk> = Arc::new(RealDisk);
+    let folder = tempfile::tempdir().unwrap();
+    prepare(folder.path(), &NAMES, added);
+    let old = live(folder.path());
+    change(&mut open(real, folder.path()), folder.path()).unwrap();
+    let new = live(folder.path());
+    let runs = for_each_fault(
+        |folder| prepare(folder, &NAMES, added),
+        |disk, folder| change(&mut open(disk, folder), folder),
+        |trial| {
+            let now = live(trial.folder);
+            match &trial.result {
+                Ok(()) => assert_eq!(now, new, "done, but it is not there"),
+                Err(error) => {
+                    assert!(now == old || now == new, "{now:?}");
+                    assert!(error.to_string().contains(MANIFEST), "{error}");
+                }
+            }
+            // What failed can be done again.
+            change(&mut Collection::open(trial.folder).unwrap(), trial.folder).ok();
+            assert_eq!(live(trial.folder), new);
+        },
+    );
+    assert!(runs > 5, "{runs} faults");
+    let cuts = for_each_cut(
+        |folder| prepare(folder, &NAMES, added),
+        |disk, folder| change(&mut open(disk, folder), folder).unwrap(),
+        |cut| {
+            let after = tempfile::tempdir().unwrap();
+            cut.write_to(after.path()).unwrap();
+            let now = live(after.path());
+            assert!(now == old || now == new, "{cut}: {now:?}");
+            assert!(now == new || !cut.complete, "{cut}: done, but the power cut undoes it");
+            // The next change finds a log that it can append to.
+            Collection::open(after.path()).unwrap().add(&[after.path().join("a")]).unwrap();
+            assert!(live(after.path()).contains(&"a".to_owned()));
+        },
+    );
+    assert!(cuts > 1, "{cuts} cuts");
+}
+
+#[test]
+fn a_first_file_is_there_or_not() {
+    never_between(0, |collection, folder| collection.add(&[folder.join("a")]).map(drop));
+}
+
+#[test]
+fn a_further_file_is_there_or_not() {
+    never_between(2, |collection, folder| collection.add(&[folder.join("c")]).map(drop));
+}
+
+#[test]
+fn a_file_is_left_out_or_not() {
+    never_between(3, |collection, folder| {
+        let path = folder.join("b");
+        if collection.member("b").is_some() { collection.remove(&[path]).map(drop) } else { Ok(()) }
+    });
+}
+
+#[test]
+fn compacting_changes_nothing() {
+    never_between(3, |collection, _| collection.compact(false).map(drop));
+}
+
+/// Every file that one of many writers added is there at the end.
+#[test]
+fn writers_at_once_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..40).map(|number| format!("{number:02}.tatami")).collect();
+    for (at, name) in names.iter().enumerate() {
+        write(&folder.path().join(name), &[(at as i64, None)]);
+    }
+    std::thread::scope(|scope| {
+        for part in names.chunks(10) {
+            let root = folder.path();
+            scope.spawn(move || {
+                for (at, name) in part.iter().enumerate() {
+                    Collection::open(root).unwrap().add(&[root.join(name)]).unwrap();
+                    if at % 4 == 3 {
+                        Collection::open(root).unwrap().compact(false).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(live(folder.path()), names);
+    let rest: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(rest.len(), names.len() + 1, "nothing is left behind");
+}

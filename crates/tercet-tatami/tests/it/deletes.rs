@@ -1,0 +1,217 @@
+//! Documents that are taken out of segments: of the reference, for what it writes is at hand.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tercet_core::progress::NoProgress;
+use tercet_core::publish::Disk;
+use tercet_core::{Class, Diagnose as _};
+use tercet_tatami::predicate::Expr;
+use tercet_tatami::search::{Deleted, Doomed, Segment, analyze, delete, delete_on, score};
+use tercet_tatami::{Error, ErrorKind, File, Scalar, VerifyOptions, verify};
+use tercet_testkit::faults::for_each_fault;
+use tercet_testkit::old_or_new;
+use tercet_testkit::powercut::for_each_cut;
+
+/// A copy of a golden segment.
+fn copied(name: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    let golden = tercet_testkit::golden("tatami")?;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::copy(golden.join(name), &path).unwrap();
+    Some((folder, path))
+}
+
+fn segment(path: &Path) -> Segment {
+    File::open(path).unwrap().segment().unwrap().unwrap()
+}
+
+fn ids(path: &Path) -> Vec<String> {
+    let column = File::open(path).unwrap().read_column(0).unwrap();
+    let text = |row| match column.scalar(row) {
+        Some(Scalar::Bytes(id)) => String::from_utf8(id).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    (0..column.len()).map(text).collect()
+}
+
+/// Every document that holds a word, scored one after the other.
+fn exhaustive(segment: &Segment, query: &str, k: usize, gone: &BTreeSet<u32>) -> Vec<(u32, u32)> {
+    let mut scores: std::collections::BTreeMap<u32, f32> = std::collections::BTreeMap::new();
+    for word in analyze::tokens(query.as_bytes()) {
+        let Some(info) = segment.term(&word).unwrap() else { continue };
+        let idf = score::idf(segment.documents(), info.documents);
+        for (document, frequency) in info.postings {
+            *scores.entry(document).or_default() += score::term(idf, frequency);
+        }
+    }
+    let mut all: Vec<(u32, f32)> =
+        scores.into_iter().filter(|(document, _)| !gone.contains(document)).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    all.truncate(k);
+    all.into_iter().map(|(document, score)| (document, score.to_bits())).collect()
+}
+
+fn found(segment: &Segment, query: &str, k: usize) -> Vec<(u32, u32)> {
+    segment.search(query, k).unwrap().iter().map(|hit| (hit.document, hit.score.to_bits())).collect()
+}
+
+fn is_well(path: &Path) {
+    let report = verify(path, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+    assert!(report.ok, "{report:?}");
+}
+
+#[test]
+fn deletes_add_up_and_change_nothing_else() {
+    let Some((_folder, path)) = copied("seg_full.tatami") else { return };
+    let before = fs::read(&path).unwrap();
+    let old = File::open(&path).unwrap();
+    let (footer, ids) = (old.header().footer_offset as usize, ids(&path));
+    let words: Vec<String> = {
+        let mut words = Vec::new();
+        segment(&path)
+            .for_each_term(|word, _| words.push(String::from_utf8(word.to_vec()).unwrap()))
+            .unwrap();
+        words
+    };
+    let columns = old.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
+    let mut gone = BTreeSet::new();
+    for step in [vec![3u32, 7], vec![7, 8], vec![0, 199], vec![50, 51, 52]] {
+        let doomed: Vec<String> = step.iter().map(|row| ids[*row as usize].clone()).collect();
+        let new = step.iter().filter(|row| gone.insert(**row)).count() as u64;
+        let done = delete(&path, &Doomed::Ids(&doomed)).unwrap();
+        assert_eq!((done.deleted, done.documents), (new, ids.len() as u64));
+        assert_eq!(done.live, ids.len() as u64 - gone.len() as u64);
+        is_well(&path);
+        let segment = segment(&path);
+        assert_eq!(segment.live_documents(), done.live);
+        for query in words.iter().step_by(40).map(String::as_str).chain(["https example", "rimopesha heavy"])
+        {
+            for k in [1, 10, 1000] {
+                assert_eq!(found(&segment, query, k), exhaustive(&segment, query, k, &gone), "{query} {k}");
+            }
+        }
+        let after = fs::read(&path).unwrap();
+        assert_eq!(after[64..footer], before[64..footer], "everything in front stays");
+        let file = File::open(&path).unwrap();
+        assert_eq!(file.header().uuid, old.header().uuid);
+        assert_eq!(file.header().flags, old.header().flags);
+        let now = file.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
+        assert_eq!(format!("{now:?}").len(), format!("{columns:?}").len());
+        // One record of live documents, however often something is deleted.
+        assert_eq!(file.header().footer_offset as usize, footer + 32 + 2 + 8 * ids.len().div_ceil(64));
+    }
+}
+
+#[test]
+fn deleting_nothing_leaves_the_file_alone() {
+    let Some((_folder, path)) = copied("seg_snippet.tatami") else { return };
+    let before = fs::read(&path).unwrap();
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    let missing = ["nobody".to_owned()];
+    let done = delete(&path, &Doomed::Ids(&missing)).unwrap();
+    assert_eq!((done.deleted, done.not_found), (0, missing.to_vec()));
+    assert_eq!(delete(&path, &Doomed::Ids(&[])).unwrap().deleted, 0);
+    assert_eq!(delete(&path, &Doomed::Where(&Expr::parse("url = \"\"").unwrap())).unwrap().deleted, 0);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), time);
+}
+
+#[test]
+fn documents_are_taken_out_by_condition() {
+    let Some((_folder, path)) = copied("seg_full.tatami") else { return };
+    let condition = Expr::parse("norm_body < 30").unwrap();
+    let matching = File::open(&path).unwrap().scan().filter(&condition).unwrap().count().unwrap();
+    assert!(matching > 0);
+    let done = delete(&path, &Doomed::Where(&condition)).unwrap();
+    assert_eq!(done.deleted, matching);
+    assert_eq!(segment(&path).live_documents(), done.documents - matching);
+    assert_eq!(delete(&path, &Doomed::Where(&condition)).unwrap().deleted, 0);
+    is_well(&path);
+}
+
+/// The flat dictionary of older files, and a segment that has deletes already.
+#[test]
+fn every_golden_segment_can_lose_a_document() {
+    for name in ["seg_flat_dict.tatami", "seg_deleted.tatami", "seg_tiny.tatami", "seg_merged.tatami"] {
+        let Some((_folder, path)) = copied(name) else { return };
+        let before = segment(&path).live_documents();
+        let doomed = ids(&path).pop().unwrap();
+        let done = delete(&path, &Doomed::Ids(&[doomed])).unwrap();
+        assert!(done.deleted >= 1, "{name}");
+        assert_eq!(segment(&path).live_documents(), before - done.deleted, "{name}");
+        is_well(&path);
+    }
+}
+
+#[test]
+fn what_is_no_segment_is_refused() {
+    let Some((_folder, path)) = copied("sorted_str.tatami") else { return };
+    let before = fs::read(&path).unwrap();
+    let error = delete(&path, &Doomed::Where(&Expr::parse("id > 0").unwrap())).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotASegment), "{error}");
+    assert_eq!(error.class(), Class::Request);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let missing = path.with_file_name("nothing.tatami");
+    assert_eq!(delete(&missing, &Doomed::Ids(&[])).unwrap_err().class(), Class::Io);
+}
+
+#[test]
+fn the_file_is_the_old_one_or_the_new_one() {
+    let Some((_folder, path)) = copied("seg_tiny.tatami") else { return };
+    let old = fs::read(&path).unwrap();
+    let doomed = [ids(&path).remove(1)];
+    delete(&path, &Doomed::Ids(&doomed)).unwrap();
+    let new = fs::read(&path).unwrap();
+    let prepare = |folder: &Path| fs::write(folder.join("a.tatami"), &old).unwrap();
+    let act = |disk: Arc<dyn Disk>, folder: &Path| -> Result<Deleted, Error> {
+        delete_on(disk, &folder.join("a.tatami"), &Doomed::Ids(&doomed))
+    };
+    let runs = for_each_fault(prepare, act, |trial| {
+        let now = fs::read(trial.folder.join("a.tatami")).ok();
+        let is_new = old_or_new(now.as_deref(), Some(&old), &new);
+        assert!(is_new || trial.result.is_err(), "done, but the file is the old one");
+    });
+    assert!(runs > 20, "{runs} faults");
+    let cuts = for_each_cut(
+        prepare,
+        |disk, folder| drop(act(disk, folder).unwrap()),
+        |cut| {
+            let is_new = old_or_new(cut.file("a.tatami"), Some(&old), &new);
+            assert!(is_new || !cut.complete, "done, but the power cut undoes it");
+        },
+    );
+    assert!(cuts > 5, "{cuts} cuts");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_documents_can_be_taken_out(
+        steps in prop::collection::vec(prop::collection::btree_set(0..400u32, 1..60), 1..4),
+        query in prop::collection::vec(0..400usize, 1..5),
+        k in 1..40usize,
+    ) {
+        let Some((_folder, path)) = copied("seg_full.tatami") else { return Ok(()) };
+        let ids = ids(&path);
+        let mut gone = BTreeSet::new();
+        for step in steps {
+            let rows = step.into_iter().filter(|row| (*row as usize) < ids.len());
+            let rows: Vec<u32> = rows.collect();
+            let doomed: Vec<String> = rows.iter().map(|row| ids[*row as usize].clone()).collect();
+            delete(&path, &Doomed::Ids(&doomed)).unwrap();
+            gone.extend(rows);
+        }
+        let segment = segment(&path);
+        prop_assert_eq!(segment.live_documents(), (ids.len() - gone.len()) as u64);
+        let mut words = Vec::new();
+        segment.for_each_term(|word, _| words.push(String::from_utf8(word.to_vec()).unwrap())).unwrap();
+        let query: Vec<&str> = query.iter().map(|at| words[at % words.len()].as_str()).collect();
+        let query = query.join(" ");
+        prop_assert_eq!(found(&segment, &query, k), exhaustive(&segment, &query, k, &gone));
+    }
+}

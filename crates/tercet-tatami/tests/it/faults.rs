@@ -1,0 +1,126 @@
+//! Every operation that can fail, and every moment at which the power can be cut: the file is the old one or the new
+//! one, never something between.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::columns::{Noise, Shape, column};
+use tercet_core::publish::{Disk, RealDisk};
+use tercet_core::{Class, Diagnose as _};
+use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
+use tercet_tatami::{Column, Error, ErrorKind, Field, File, Schema, Type, Writer, WriterOptions};
+use tercet_testkit::faults::for_each_fault;
+use tercet_testkit::old_or_new;
+use tercet_testkit::powercut::for_each_cut;
+
+const NAME: &str = "a.tatami";
+
+fn fields() -> Vec<Field> {
+    vec![
+        Field::new("key", Type::Int64).with_sort_key(),
+        Field::new("name", Type::String).with_nulls().with_bloom(),
+        Field::new("body", Type::BlobRef),
+    ]
+}
+
+fn columns() -> Vec<Column> {
+    let mut noise = Noise(1);
+    fields().iter().map(|field| column(field, 300, Shape::Rising, &mut noise)).collect()
+}
+
+fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let path = folder.join(NAME);
+    let named = |fault: ErrorKind| Error::new(path.display().to_string().into(), fault);
+    let options = WriterOptions::new().with_row_group_max_rows(100);
+    let mut writer = Writer::create_on(Arc::clone(disk), &path, Schema::new(fields()).unwrap(), options)?;
+    writer.append(&columns()).map_err(named)?;
+    writer.finish().map(drop).map_err(named)
+}
+
+/// A search segment whose words go through temporary files.
+fn index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let path = folder.join(NAME);
+    let named = |fault: ErrorKind| Error::new(path.display().to_string().into(), fault);
+    let options = SegmentOptions::new().with_memory_bytes(1);
+    let mut builder = SegmentBuilder::create_on(Arc::clone(disk), &path, options)?;
+    for number in 0..300 {
+        let body = format!("document {number} of three hundred");
+        let url = format!("https://x.example/{number}");
+        builder.add(&Document::new(&url, "title").with_body(body.as_bytes())).map_err(named)?;
+    }
+    builder.finish().map(drop).map_err(named)
+}
+
+type Create = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
+
+fn never_between(old: Option<&[u8]>, create: Create) {
+    let prepare = |folder: &Path| {
+        if let Some(old) = old {
+            fs::write(folder.join(NAME), old).unwrap();
+        }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    prepare(folder.path());
+    let real: Arc<dyn Disk> = Arc::new(RealDisk);
+    create(&real, folder.path()).unwrap();
+    let new = fs::read(folder.path().join(NAME)).unwrap();
+    assert_eq!(File::open(folder.path().join(NAME)).unwrap().rows(), 300);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+    let runs = for_each_fault(
+        prepare,
+        |disk, folder| create(&disk, folder),
+        |trial| {
+            let found = fs::read(trial.folder.join(NAME)).ok();
+            let is_new = old_or_new(found.as_deref(), old, &new);
+            match trial.result {
+                Ok(()) => assert!(is_new, "done, but the file is the old one"),
+                Err(error) => {
+                    assert!(error.to_string().contains(NAME), "{error}");
+                    assert_eq!(error.class(), Class::Io, "{error}");
+                }
+            }
+        },
+    );
+    assert!(runs > 20, "{runs} faults");
+    let cuts = for_each_cut(
+        prepare,
+        |disk, folder| create(&disk, folder).unwrap(),
+        |cut| {
+            let is_new = old_or_new(cut.file(NAME), old, &new);
+            assert!(is_new || !cut.complete, "done, but the power cut undoes it");
+        },
+    );
+    assert!(cuts > 5, "{cuts} cuts");
+}
+
+#[test]
+fn a_new_file_is_there_whole_or_not_at_all() {
+    never_between(None, create);
+    never_between(None, index);
+}
+
+#[test]
+fn an_old_file_is_replaced_whole_or_not_at_all() {
+    never_between(Some(b"some other file"), create);
+    never_between(Some(b"some other file"), index);
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let mut writer =
+        Writer::create_path(&path, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap();
+    writer.append(&columns()).unwrap();
+    drop(writer);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new().with_memory_bytes(1)).unwrap();
+    builder.add(&Document::new("u", "t").with_body(b"one two")).unwrap();
+    drop(builder);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    let missing = folder.path().join("no such folder").join(NAME);
+    let error =
+        Writer::create_path(&missing, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap_err();
+    assert!(error.to_string().contains("no such folder"), "{error}");
+}

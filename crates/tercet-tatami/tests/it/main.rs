@@ -1,0 +1,42 @@
+//! Integration tests, one module per subject.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "tests create and inspect real files")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "test values are small"
+)]
+#![allow(clippy::float_cmp, reason = "values must be equal to the last bit")]
+#![allow(clippy::many_single_char_names, reason = "terms of a query")]
+
+mod choices;
+mod cluster;
+#[cfg(any(unix, windows))]
+mod collection;
+mod damaged;
+#[cfg(any(unix, windows))]
+mod deletes;
+#[cfg(any(unix, windows))]
+mod faults;
+mod golden;
+mod interop;
+mod mending;
+#[cfg(any(unix, windows))]
+mod merges;
+mod remote;
+mod roundtrip;
+mod rules;
+mod scans;
+mod search;
+mod segments;
+mod single_blobs;
+mod vectors;
+mod writing;
+
+#[path = "../support/columns.rs"]
+mod columns;
+#[path = "../support/one_page.rs"]
+mod one_page;
+#[path = "../support/pages.rs"]
+mod pages;

@@ -1,0 +1,125 @@
+//! Files at a server on the loopback interface: the same rows, with few requests.
+
+use std::io::{BufRead as _, BufReader, Cursor, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource, SourceError, Span};
+use tercet_tatami::{Column, Field, File, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions};
+use tercet_testkit::server::Server;
+
+/// One request for every read: nothing is kept, so there is no plainer source.
+#[derive(Debug)]
+struct Plain {
+    name: Arc<str>,
+    port: u16,
+    len: u64,
+}
+
+impl ByteSource for Plain {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
+        if span.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let (first, last) = (span.start(), span.end() - 1);
+        write!(
+            stream,
+            "GET {} HTTP/1.1\r\nHost: localhost\r\nRange: bytes={first}-{last}\r\nConnection: close\r\n\r\n",
+            self.name
+        )
+        .unwrap();
+        // Servers keep connections open: the end of the body is known by its length.
+        let mut answer = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(answer.read_line(&mut head).unwrap() > 0, "no more than {head}");
+        }
+        assert!(head.starts_with("HTTP/1.1 206"), "{head}");
+        let mut body = vec![0; span.len_usize().unwrap()];
+        answer.read_exact(&mut body).unwrap();
+        Ok(Bytes::from(body))
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+}
+
+const ROWS: u64 = 200_000;
+
+/// The value of a row: noise that no encoding makes small.
+fn noise(row: u64) -> u64 {
+    row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+}
+
+/// Two row groups of three columns; chunks of about 700 kB with a hundred pages each.
+fn written() -> Vec<u8> {
+    let fields = vec![
+        Field::new("key", Type::UInt64).with_sort_key(),
+        Field::new("noise", Type::UInt64),
+        Field::new("body", Type::BlobRef),
+    ];
+    let columns = [
+        Column::new(Values::UInt64((0..ROWS).map(|row| row * 1000 + noise(row) % 1000).collect())),
+        Column::new(Values::UInt64((0..ROWS).map(noise).collect())),
+        Column::new(Values::Bytes((0..ROWS).map(|row| format!("{:x}", noise(row))).collect())),
+    ];
+    let options = WriterOptions::new().with_level(1).with_page_max_values(1000);
+    let mut writer = Writer::create(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap();
+    writer.append(&columns).unwrap();
+    writer.finish().unwrap().output
+}
+
+/// What was asked for since the last time: requests and bytes.
+fn asked(server: &Server) -> (usize, u64) {
+    let requests = server.requests();
+    server.forget();
+    (requests.len(), requests.iter().map(|request| request.sent).sum())
+}
+
+#[test]
+fn few_requests_are_enough() {
+    let bytes = written();
+    let near = File::from_source(Arc::new(Memory::new("near", bytes.clone())), ReadOptions::new()).unwrap();
+    assert!(near.pages(0, 1).unwrap().len() > 100);
+    let server = Server::start();
+    server.put("/a.tatami", &bytes);
+
+    let source = Plain { name: "/a.tatami".into(), port: server.port(), len: bytes.len() as u64 };
+    let far = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
+    let (requests, sent) = asked(&server);
+    assert!(requests <= 2, "opening: {requests} requests");
+    assert!(sent <= 80 << 10, "opening: {sent} bytes");
+
+    assert_eq!(far.read_column(1).unwrap(), near.read_column(1).unwrap());
+    let (requests, sent) = asked(&server);
+    assert!(requests <= 4, "a column: {requests} requests, two row groups and a dictionary");
+    let stored: u64 = near.footer().groups.iter().map(|group| group.total_bytes).sum();
+    assert!(sent < stored, "{sent} of {stored} bytes");
+
+    let key = 150_000 * 1000 + noise(150_000) % 1000;
+    let found = far.lookup(&Scalar::UInt64(key)).unwrap().unwrap();
+    assert_eq!(found.row, 150_000);
+    let (requests, sent) = asked(&server);
+    assert!(requests <= 6, "a lookup: {requests} requests");
+    assert!(sent <= 1200 << 10, "a lookup: {sent} bytes");
+    far.lookup(&Scalar::UInt64(key + 3_000_000)).unwrap();
+    let (requests, sent) = asked(&server);
+    assert!(requests <= 1, "a lookup in the same row group: {requests} requests");
+    assert!(sent <= 64 << 10, "a lookup in the same row group: {sent} bytes");
+
+    assert_eq!(far.take(&[150_000], &[2]).unwrap(), near.take(&[150_000], &[2]).unwrap());
+    let (requests, _) = asked(&server);
+    assert!(requests <= 6, "one blob: {requests} requests");
+}

@@ -1,0 +1,515 @@
+//! Rows by condition: the answers of the reference where it is right, and those of a plain loop everywhere.
+
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+use std::io::Cursor;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use tercet_core::source::Memory;
+use tercet_tatami::predicate::{Expr, Literal, Test};
+use tercet_tatami::wire::ids::Codec;
+use tercet_tatami::{
+    Bitmap, Column, Field, File, Lists, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions,
+};
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
+/// A value of the manifest: integers as digits, floats by their bits, bytes as hex.
+fn literal(file: &File, column: &str, value: &Value) -> Literal {
+    let kind =
+        file.schema().index_of(column).map_or(Type::String, |index| file.schema().fields()[index].kind);
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(value) => return Literal::Bool(*value),
+        other => other.to_string(),
+    };
+    if let Some(bits) = text.strip_prefix("f64:") {
+        return Scalar::Float64(f64::from_bits(u64::from_str_radix(bits, 16).unwrap())).into();
+    }
+    if let Some(bits) = text.strip_prefix("f32:") {
+        return Scalar::Float32(f32::from_bits(u32::from_str_radix(bits, 16).unwrap())).into();
+    }
+    if let Some(bytes) = text.strip_prefix("hex:") {
+        return Scalar::Bytes(unhex(bytes)).into();
+    }
+    match kind {
+        Type::String | Type::Bytes | Type::BlobRef => Literal::Text(text),
+        _ => Literal::Number(text),
+    }
+}
+
+fn expr(file: &File, predicate: &Value) -> Expr {
+    let op = predicate["op"].as_str().unwrap();
+    let kids = || predicate["kids"].as_array().unwrap().iter().map(|kid| expr(file, kid)).collect();
+    let column = || predicate["col"].as_str().unwrap().to_owned();
+    let value = |name: &str| literal(file, &column(), &predicate[name]);
+    let test = match op {
+        "and" => return Expr::And(kids()),
+        "or" => return Expr::Or(kids()),
+        "eq" => Test::Eq(value("value")),
+        "ne" => Test::Ne(value("value")),
+        "lt" => Test::Lt(value("value")),
+        "le" => Test::Le(value("value")),
+        "gt" => Test::Gt(value("value")),
+        "ge" => Test::Ge(value("value")),
+        "between" => Test::Between(value("value"), value("hi")),
+        "is_null" => Test::IsNull,
+        other => panic!("unknown test {other}"),
+    };
+    Expr::Test { column: column(), test }
+}
+
+#[test]
+fn golden_scans_have_the_right_rows_and_groups() {
+    let Some(folder) = tercet_testkit::golden("tatami") else { return };
+    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&text).unwrap();
+    let mut scans = 0;
+    for entry in manifest["files"].as_array().unwrap() {
+        let Some(list) = entry["scans"].as_array() else { continue };
+        let file = File::open(folder.join(entry["path"].as_str().unwrap())).unwrap();
+        for scan in list {
+            scans += 1;
+            let name = format!("{} {}", file.name(), scan["pred"]);
+            let mut condition = expr(&file, &scan["pred"]);
+            if scan["error"].as_str().is_some_and(|error| error.contains("got value of type int64")) {
+                condition = Expr::col("c_i32").eq(Scalar::Int64(1));
+            }
+            let found = file.scan().columns(&["id"]).and_then(|found| found.filter(&condition));
+            if scan.get("error").is_some_and(|error| !error.is_null()) {
+                assert!(found.is_err(), "{name}");
+                continue;
+            }
+            let found = found.unwrap();
+            let ids: Vec<String> = found
+                .batches()
+                .flat_map(|batch| {
+                    let batch = batch.unwrap();
+                    (0..batch.rows.len()).map(move |row| batch.columns[0].scalar(row).unwrap().to_string())
+                })
+                .collect();
+            let faulty = scan["reference_fault"] == true;
+            let expected = if faulty { &scan["correct_ids"] } else { &scan["ids"] };
+            let expected: Vec<String> = expected
+                .as_array()
+                .map_or(&[][..], Vec::as_slice)
+                .iter()
+                .map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned))
+                .collect();
+            assert_eq!(ids, expected, "{name}");
+            assert_eq!(found.count().unwrap(), expected.len() as u64, "{name}");
+            let explained = found.explain().unwrap();
+            if !faulty {
+                // The reference looks at groups whose rows are all null; ours are left out by their null counts.
+                let tested = condition.bind(file.schema()).unwrap().columns();
+                let groups = &file.footer().groups;
+                let empty = |group: &&tercet_tatami::wire::footer::Group| {
+                    tested.len() == 1 && group.chunks[tested[0]].nulls == group.rows
+                };
+                let spared = groups.iter().filter(empty).count() as u64;
+                let expected = scan["groups_scanned"].as_u64().unwrap();
+                let asks_null = scan["pred"]["op"] == "is_null";
+                let expected = if asks_null { expected } else { expected - spared };
+                assert_eq!(explained.groups_scanned, expected, "{name}");
+            }
+        }
+    }
+    assert!(scans >= 30, "{scans}");
+}
+
+// ---- against a plain loop ----
+
+/// Three answers: true, false, neither.
+fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option<bool> {
+    match expr {
+        Expr::And(parts) => {
+            let answers: Vec<_> = parts.iter().map(|part| plain(part, schema, columns, row)).collect();
+            if answers.contains(&Some(false)) {
+                return Some(false);
+            }
+            if answers.contains(&None) { None } else { Some(true) }
+        }
+        Expr::Or(parts) => {
+            let answers: Vec<_> = parts.iter().map(|part| plain(part, schema, columns, row)).collect();
+            if answers.contains(&Some(true)) {
+                return Some(true);
+            }
+            if answers.contains(&None) { None } else { Some(false) }
+        }
+        Expr::Not(part) => plain(part, schema, columns, row).map(|truth| !truth),
+        Expr::Test { column, test } => {
+            let column = &columns[schema.index_of(column).unwrap()];
+            if let Test::IsNull = test {
+                return Some(!column.is_present(row));
+            }
+            if !column.is_present(row) {
+                return None;
+            }
+            let exact = |literal: &Literal| match literal {
+                Literal::Exact(value) => value.clone(),
+                other => panic!("{other:?}"),
+            };
+            if let (Test::Contains(value), Values::List(lists)) = (test, &column.values) {
+                let wanted = exact(value);
+                return Some(lists.range(row).any(|at| {
+                    lists
+                        .elements
+                        .scalar(at)
+                        .is_some_and(|element| element.order(&wanted) == Some(Ordering::Equal))
+                }));
+            }
+            let value = column.scalar(row).unwrap();
+            let order = |literal: &Literal| value.order(&exact(literal));
+            let is = |literal: &Literal, wanted: &[Ordering]| {
+                order(literal).is_some_and(|order| wanted.contains(&order))
+            };
+            Some(match test {
+                Test::Eq(x) => is(x, &[Equal]),
+                Test::Ne(x) => !is(x, &[Equal]),
+                Test::Lt(x) => is(x, &[Less]),
+                Test::Le(x) => is(x, &[Less, Equal]),
+                Test::Gt(x) => is(x, &[Greater]),
+                Test::Ge(x) => is(x, &[Greater, Equal]),
+                Test::Between(low, high) => is(low, &[Greater, Equal]) && is(high, &[Less, Equal]),
+                Test::In(values) => values.iter().any(|x| is(x, &[Equal])),
+                Test::Prefix(x) => match (&value, exact(x)) {
+                    (Scalar::Bytes(text), Scalar::Bytes(prefix)) => text.starts_with(&prefix),
+                    other => panic!("{other:?}"),
+                },
+                Test::Contains(_) | Test::IsNull => unreachable!(),
+            })
+        }
+    }
+}
+
+fn fields() -> Vec<Field> {
+    vec![
+        Field::new("i", Type::Int32).with_nulls().with_bloom(),
+        Field::new("f", Type::Float64).with_nulls().with_bloom(),
+        Field::new("s", Type::String).with_nulls().with_bloom(),
+        Field::new("b", Type::BlobRef).with_nulls(),
+        Field::list("l", Type::UInt8).with_nulls(),
+        Field::new("n", Type::UInt64),
+        Field::new("t", Type::Bool),
+    ]
+}
+
+fn floats() -> impl Strategy<Value = f64> {
+    prop::sample::select(vec![f64::NAN, -0.0, 0.0, 1.0, 2.5, -3.0, f64::INFINITY, 100.0])
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["", "a", "ab", "abc", "b", "ba", "zebra", "é", "\u{ff}x"])
+        .prop_flat_map(|text| (Just(text), prop::sample::select(vec![1, 1, 1, 40])))
+        .prop_map(|(text, times)| text.repeat(times))
+}
+
+type Row = (Option<i32>, Option<f64>, Option<String>, Option<String>, Option<Vec<Option<u8>>>, bool);
+
+fn some_rows() -> impl Strategy<Value = Vec<Row>> {
+    let row = (
+        prop::option::weighted(0.9, -5i32..5),
+        prop::option::weighted(0.9, floats()),
+        prop::option::weighted(0.9, texts()),
+        prop::option::weighted(0.9, texts()),
+        prop::option::weighted(0.9, prop::collection::vec(prop::option::weighted(0.9, 0u8..6), 0..4)),
+        any::<bool>(),
+    );
+    // Runs of similar rows, so that bounds can rule pages out.
+    prop::collection::vec((row, 1usize..30), 0..25)
+        .prop_map(|runs| runs.into_iter().flat_map(|(row, count)| std::iter::repeat_n(row, count)).collect())
+}
+
+fn columns(rows: &[Row]) -> Vec<Column> {
+    let column = |values: Values, present: Bitmap| Column::new(values).with_validity(present);
+    let mut lists = Lists { ends: Vec::new(), elements: Column::empty(&Field::new("", Type::UInt8)) };
+    let mut elements: Vec<u8> = Vec::new();
+    let mut present = Bitmap::new();
+    for row in rows {
+        for element in row.4.iter().flatten() {
+            elements.push(element.unwrap_or_default());
+            present.push(element.is_some());
+        }
+        lists.ends.push(elements.len() as u64);
+    }
+    lists.elements = column(Values::UInt8(elements), present);
+    vec![
+        column(
+            Values::Int32(rows.iter().map(|row| row.0.unwrap_or_default()).collect()),
+            rows.iter().map(|row| row.0.is_some()).collect(),
+        ),
+        column(
+            Values::Float64(rows.iter().map(|row| row.1.unwrap_or_default()).collect()),
+            rows.iter().map(|row| row.1.is_some()).collect(),
+        ),
+        column(
+            Values::Bytes(rows.iter().map(|row| row.2.clone().unwrap_or_default()).collect()),
+            rows.iter().map(|row| row.2.is_some()).collect(),
+        ),
+        column(
+            Values::Bytes(rows.iter().map(|row| row.3.clone().unwrap_or_default()).collect()),
+            rows.iter().map(|row| row.3.is_some()).collect(),
+        ),
+        column(Values::List(Box::new(lists)), rows.iter().map(|row| row.4.is_some()).collect()),
+        Column::new(Values::UInt64((0..rows.len() as u64).collect())),
+        Column::new(Values::Bool(rows.iter().map(|row| row.5).collect())),
+    ]
+}
+
+fn tests() -> impl Strategy<Value = Expr> {
+    let values = prop_oneof![
+        (-6i32..6).prop_map(|x| ("i", Scalar::Int32(x))),
+        floats().prop_map(|x| ("f", Scalar::Float64(x))),
+        texts().prop_map(|x| ("s", Scalar::Bytes(x.into_bytes()))),
+        texts().prop_map(|x| ("b", Scalar::Bytes(x.into_bytes()))),
+        (0u8..7).prop_map(|x| ("l", Scalar::UInt8(x))),
+        (0u64..400).prop_map(|x| ("n", Scalar::UInt64(x))),
+        any::<bool>().prop_map(|x| ("t", Scalar::Bool(x))),
+    ];
+    (values, 0u8..11, -6i32..6).prop_map(|((column, value), test, other)| {
+        let x = || Literal::Exact(value.clone());
+        // A second value of the same type.
+        let y = || {
+            Literal::Exact(match &value {
+                Scalar::Int32(_) => Scalar::Int32(other),
+                Scalar::UInt64(x) => Scalar::UInt64(x + 50),
+                Scalar::Float64(_) => Scalar::Float64(f64::from(other)),
+                Scalar::Bytes(_) => Scalar::Bytes(b"b".to_vec()),
+                same => same.clone(),
+            })
+        };
+        let test = match test {
+            10 => Test::IsNull,
+            _ if column == "l" => Test::Contains(x()),
+            1 => Test::Ne(x()),
+            2 => Test::Lt(x()),
+            3 => Test::Le(x()),
+            4 => Test::Gt(x()),
+            5 => Test::Ge(x()),
+            6 => Test::Between(x(), y()),
+            7 => Test::In(vec![x(), y()]),
+            8 if matches!(value, Scalar::Bytes(_)) => Test::Prefix(x()),
+            _ => Test::Eq(x()),
+        };
+        Expr::Test { column: column.to_owned(), test }
+    })
+}
+
+fn conditions() -> impl Strategy<Value = Expr> {
+    tests().prop_recursive(3, 8, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..4).prop_map(Expr::And),
+            prop::collection::vec(inner.clone(), 1..4).prop_map(Expr::Or),
+            inner.prop_map(Expr::negate),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_scan_equals_a_plain_loop(
+        rows in some_rows(),
+        conditions in prop::collection::vec(conditions(), 1..6),
+        page_rows in 1u32..60,
+        group_rows in 1u64..300,
+        interop in any::<bool>(),
+        sorted in any::<bool>(),
+        codec in prop::sample::select(vec![Codec::None, Codec::Zstd]),
+        batch_rows in 1u64..100,
+    ) {
+        let (mut fields, mut columns) = (fields(), columns(&rows));
+        if sorted {
+            // Its pages are then told apart by an index.
+            fields[5] = fields[5].clone().with_sort_key();
+        }
+        let options = if interop {
+            // Others know no lists.
+            fields.remove(4);
+            columns.remove(4);
+            WriterOptions::interop()
+        } else {
+            WriterOptions::new().with_codec(codec)
+        };
+        let options = options.with_page_max_values(page_rows).with_row_group_max_rows(group_rows).with_blob_run_target_bytes(50);
+        let schema = Schema::new(fields).unwrap();
+        let mut writer = Writer::create(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
+        writer.append(&columns).unwrap();
+        let bytes = writer.finish().unwrap().output;
+        let file = File::from_source(Arc::new(Memory::new("scanned", bytes)), ReadOptions::new()).unwrap();
+        for condition in conditions {
+            let scan = match file.scan().with_batch_rows(batch_rows).filter(&condition) {
+                Ok(scan) => scan,
+                // The column of lists is not there.
+                Err(_) if interop => continue,
+                Err(error) => panic!("{error}"),
+            };
+            let expected: Vec<u64> = (0..rows.len())
+                .filter(|row| plain(&condition, &schema, &columns, *row) == Some(true))
+                .map(|row| row as u64)
+                .collect();
+            prop_assert_eq!(scan.count().unwrap(), expected.len() as u64, "{:?}", condition);
+            let mut found = Vec::new();
+            for batch in scan.batches() {
+                let batch = batch.unwrap();
+                for (index, column) in batch.columns.iter().enumerate() {
+                    prop_assert_eq!(column.len(), batch.rows.len());
+                    for (place, row) in batch.rows.iter().enumerate() {
+                        let row = usize::try_from(*row).unwrap();
+                        prop_assert_eq!(column.is_present(place), columns[index].is_present(row));
+                        let bits = |column: &Column, row| column.scalar(row).map(|value| value.to_bytes());
+                        prop_assert_eq!(bits(column, place), bits(&columns[index], row));
+                        if let (Values::List(a), Values::List(b)) = (&column.values, &columns[index].values) {
+                            let elements = |lists: &Lists, row| -> Vec<_> { lists.range(row).map(|at| lists.elements.scalar(at)).collect() };
+                            prop_assert_eq!(elements(a, place), elements(b, row));
+                        }
+                    }
+                }
+                found.extend(batch.rows);
+            }
+            prop_assert_eq!(&found, &expected, "{:?}", condition);
+            let explained = scan.explain().unwrap();
+            prop_assert!(explained.rows_whole <= expected.len() as u64);
+            prop_assert!(expected.len() as u64 <= explained.rows_whole + explained.rows_tested);
+        }
+    }
+}
+
+#[test]
+fn conditions_that_do_not_fit_are_refused() {
+    let schema = Schema::new(fields()).unwrap();
+    for (text, part) in [
+        ("x = 1", "has no column `x`"),
+        ("i = 3.5", "column `i` is int32, and 3.5 is no such value"),
+        ("i = \"3\"", "column `i` is int32"),
+        ("i = 3000000000", "column `i` is int32"),
+        ("s = 3", "column `s` is string"),
+        ("l = 3", "cannot be tested with `=`"),
+        ("i contains 3", "cannot be tested with `contains`"),
+        ("i prefix \"3\"", "cannot be tested with `prefix`"),
+        ("t = 1", "column `t` is bool"),
+    ] {
+        let error = Expr::parse(text).unwrap().bind(&schema).unwrap_err().to_string();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+    assert!(Expr::And(Vec::new()).bind(&schema).is_err());
+}
+
+#[test]
+fn selective_scans_read_little() {
+    let rows = 100_000u64;
+    let schema = Schema::new(vec![Field::new("n", Type::UInt64), Field::new("s", Type::String)]).unwrap();
+    let options = WriterOptions::new().with_page_max_values(1000).with_row_group_max_rows(10_000);
+    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    let texts: Vec<String> = (0..rows).map(|n| format!("row {n} of many")).collect();
+    writer
+        .append(&[
+            Column::new(Values::UInt64((0..rows).collect())),
+            Column::new(Values::Bytes(texts.iter().collect())),
+        ])
+        .unwrap();
+    let bytes = writer.finish().unwrap().output;
+    let source = tercet_testkit::counting::Counting::new(Memory::new("counted", bytes)).shared();
+    let file = File::from_source(source.clone(), ReadOptions::new()).unwrap();
+    source.reset();
+    let scan = file.scan().columns(&["s"]).unwrap().filter(&Expr::parse("n = 54321").unwrap()).unwrap();
+    let explained = scan.explain().unwrap();
+    assert_eq!((explained.groups_scanned, explained.rows_tested), (1, 1000), "{explained}");
+    let found: Vec<_> = scan.batches().collect::<Result<_, _>>().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].columns[0].scalar(0), Some(Scalar::Bytes(b"row 54321 of many".to_vec())));
+    assert!(source.bytes() < 60_000, "{} bytes", source.bytes());
+    source.reset();
+    let counted = file.scan().filter(&Expr::parse("n >= 20000").unwrap()).unwrap().count().unwrap();
+    assert_eq!((counted, source.reads()), (80_000, 0), "zones answer that");
+}
+
+fn opened(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> File {
+    let schema = Schema::new(fields).unwrap();
+    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    writer.append(columns).unwrap();
+    let source = Memory::new("made", writer.finish().unwrap().output);
+    File::from_source(Arc::new(source), ReadOptions::new()).unwrap()
+}
+
+/// Bounds that are long are not in the footer, unless keys are looked up by them; what is found stays the same.
+#[test]
+fn long_values_have_no_zones() {
+    let mut seed = 7u64;
+    let mut noise = |len: usize| -> Vec<u8> {
+        let mut byte = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 56) as u8
+        };
+        (0..len).map(|_| byte()).collect()
+    };
+    let values = [noise(400_000), b"short".to_vec(), noise(400_000), noise(1025), noise(1024)];
+    let column = || vec![Column::new(Values::Bytes(values.iter().collect()))];
+    let field = || Field::new("b", Type::Bytes);
+    let total: usize = values.iter().map(Vec::len).sum();
+    let file = opened(vec![field()], &column(), WriterOptions::new());
+    assert!(file.len_bytes() < total as u64 + 5_000, "{}", file.len_bytes());
+    assert_eq!(file.footer().groups[0].chunks[0].zone, None);
+    for (row, value) in values.iter().enumerate() {
+        let equal = file.scan().filter(&Expr::col("b").eq(Scalar::Bytes(value.clone()))).unwrap();
+        let found: Vec<u64> = equal.batches().flat_map(|batch| batch.unwrap().rows).collect();
+        assert_eq!(found, [row as u64]);
+        let smaller = file.scan().filter(&Expr::col("b").lt(Scalar::Bytes(value.clone()))).unwrap();
+        let expected = values.iter().filter(|other| *other < value).count();
+        assert_eq!(smaller.count().unwrap(), expected as u64);
+    }
+    // Other readers get what they expect, and keys are found by their bounds.
+    let interop = opened(vec![field()], &column(), WriterOptions::interop());
+    assert!(interop.footer().groups[0].chunks[0].zone.is_some());
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let keys = vec![Column::new(Values::Bytes(sorted.iter().collect()))];
+    let file = opened(vec![field().with_sort_key()], &keys, WriterOptions::new());
+    assert!(file.footer().groups[0].bounds.is_some());
+    assert!(file.lookup(&Scalar::Bytes(values[2].clone())).unwrap().is_some());
+    let short = opened(vec![field()], &[column()[0].part(4, 5)], WriterOptions::new());
+    assert!(short.footer().groups[0].chunks[0].zone.is_some());
+}
+
+/// Decimals, stored as numbers and as bytes, over many groups and pages: the answers of a plain loop.
+#[test]
+fn decimals_are_found_by_what_they_are() {
+    let numbers: Vec<i64> = (0..2000).map(|n: i64| (n * 7919 % 401 - 200) * (n / 500)).collect();
+    let wide: Vec<[u8; 16]> = numbers.iter().map(|number| i128::from(*number).to_be_bytes()).collect();
+    let fields = vec![Field::new("n", Type::Int64).with_bloom(), Field::new("w", Type::Bytes).with_bloom()];
+    let columns =
+        [Column::new(Values::Int64(numbers.clone())), Column::new(Values::Bytes(wide.iter().collect()))];
+    let options = WriterOptions::new()
+        .with_row_group_max_rows(300)
+        .with_page_max_values(50)
+        .with_metadata("arrow.type:n", "decimal128[18, 1]")
+        .with_metadata("arrow.type:w", "decimal128[38, 1]");
+    let file = opened(fields, &columns, options);
+    for hundredths in (-7000..7000_i64).step_by(413).chain([0, 5, -5, 10, -10]) {
+        let (sign, size) = (if hundredths < 0 { "-" } else { "" }, hundredths.abs());
+        let literal = format!("{sign}{}.{:02}", size / 100, size % 100);
+        for (operator, holds) in [
+            ("=", (|order| order == Equal) as fn(Ordering) -> bool),
+            ("!=", |order| order != Equal),
+            ("<", |order| order == Less),
+            ("<=", |order| order != Greater),
+            (">", |order| order == Greater),
+            (">=", |order| order != Less),
+        ] {
+            let expected = numbers.iter().filter(|number| holds((**number * 10).cmp(&hundredths))).count();
+            for column in ["n", "w"] {
+                let condition = format!("{column} {operator} {literal}");
+                let scan = file.scan().filter(&Expr::parse(&condition).unwrap()).unwrap();
+                assert_eq!(scan.count().unwrap(), expected as u64, "{condition}");
+                let rows: usize = scan.batches().map(|batch| batch.unwrap().rows.len()).sum();
+                assert_eq!(rows, expected, "{condition}");
+            }
+        }
+    }
+    let explained = file.scan().filter(&Expr::parse("w < -50").unwrap()).unwrap().explain().unwrap();
+    assert!(explained.groups_scanned < explained.groups, "zones of bytes are of use: {explained:?}");
+}

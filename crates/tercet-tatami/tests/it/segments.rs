@@ -1,0 +1,532 @@
+//! Segments that are built: the records of the reference, the same bytes for any number of threads, exact answers.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tercet_core::source::Memory;
+use tercet_tatami::search::{
+    Document, Form, Query, Rank, SearchOptions, Segment, SegmentBuilder, SegmentOptions, analyze, build,
+    score,
+};
+use tercet_tatami::{Expr, File, ReadOptions, Values, WriterOptions};
+
+#[derive(Clone, Debug, Default)]
+struct Page {
+    id: String,
+    url: String,
+    title: String,
+    body: String,
+    anchor: String,
+}
+
+impl Page {
+    fn document(&self) -> Document<'_> {
+        Document::new(&self.url, &self.title)
+            .with_id(&self.id)
+            .with_body(self.body.as_bytes())
+            .with_anchor(self.anchor.as_bytes())
+    }
+
+    /// Its words and how often each occurs.
+    fn words(&self) -> BTreeMap<String, u32> {
+        let mut out = BTreeMap::new();
+        for field in [&self.body, &self.title, &self.anchor, &self.url] {
+            for word in analyze::tokens(field.as_bytes()) {
+                *out.entry(word).or_insert(0) += 1;
+            }
+        }
+        out
+    }
+
+    fn length(&self) -> u32 {
+        let fields = [&self.body, &self.title, &self.anchor, &self.url];
+        fields.iter().map(|field| analyze::tokens(field.as_bytes()).len().min(65_535) as u32).sum()
+    }
+}
+
+fn built(pages: &[Page], options: SegmentOptions) -> Vec<u8> {
+    let mut builder = SegmentBuilder::create(Cursor::new(Vec::new()), options).unwrap();
+    for page in pages {
+        builder.add(&page.document()).unwrap();
+    }
+    builder.finish().unwrap().written.output
+}
+
+fn opened(bytes: Vec<u8>) -> Segment {
+    let source = Arc::new(Memory::new("segment", bytes));
+    File::from_source(source, ReadOptions::new()).unwrap().segment().unwrap().unwrap()
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.next() as usize % end
+    }
+
+    /// Small numbers are likelier, about as `1 / n`.
+    fn zipf(&mut self, end: usize) -> usize {
+        let bits = self.below(usize::BITS as usize - end.leading_zeros() as usize);
+        (self.below(1 << bits) + (1 << bits) - 1).min(end - 1)
+    }
+}
+
+fn corpus(seed: u64, pages: usize, words: usize) -> Vec<Page> {
+    let mut random = Random(seed);
+    let text = |count: usize, random: &mut Random| {
+        (0..count).map(|_| format!("w{}", random.zipf(words))).collect::<Vec<_>>().join(" ")
+    };
+    (0..pages)
+        .map(|number| {
+            let len = 1 + random.zipf(120);
+            Page {
+                id: format!("d{number:06}"),
+                url: format!("https://x.example/{number}"),
+                title: text(3, &mut random),
+                body: text(len, &mut random),
+                anchor: if number % 5 == 0 { text(2, &mut random) } else { String::new() },
+            }
+        })
+        .collect()
+}
+
+fn golden() -> Option<(PathBuf, Value, Vec<Page>)> {
+    let folder = tercet_testkit::golden("tatami")?;
+    let read = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+    };
+    let (manifest, docs) = (read("manifest.json"), read("docs.json"));
+    let text = |page: &Value, key: &str| page[key].as_str().unwrap_or_default().to_owned();
+    let pages = docs.as_array().unwrap().iter().map(|page| Page {
+        id: text(page, "doc_id"),
+        url: text(page, "url"),
+        title: text(page, "title"),
+        body: text(page, "body"),
+        anchor: text(page, "anchor"),
+    });
+    let pages = pages.collect();
+    Some((folder, manifest, pages))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// Everything that two segments of the same documents have in common, whatever wrote them.
+fn parts(segment: &Segment) -> (Vec<String>, String) {
+    let file = segment.file();
+    let columns = file.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
+    let hash = |values: &Values| match values {
+        Values::Bytes(texts) => {
+            let mut hash = Sha256::new();
+            for text in texts.iter() {
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text);
+            }
+            hex(&hash.finalize())
+        }
+        Values::UInt16(norms) => format!("{norms:?}"),
+        other => panic!("{other:?}"),
+    };
+    let mut dump = Sha256::new();
+    segment
+        .for_each_term(|word, info| {
+            dump.update(word);
+            dump.update(format!("\t{}\t{}", info.documents, info.singleton));
+            for (document, frequency) in info.postings {
+                dump.update(format!("\t{document}:{frequency}"));
+            }
+            dump.update("\n");
+        })
+        .unwrap();
+    (columns.iter().map(|column| hash(&column.values)).collect(), hex(&dump.finalize()))
+}
+
+#[test]
+fn segments_of_the_reference_come_out_again() {
+    let Some((folder, manifest, pages)) = golden() else { return };
+    let cases: [(&str, usize, Form, u64); 3] = [
+        ("seg_full.tatami", 400, Form::Full, 131_072),
+        ("seg_snippet.tatami", 400, Form::Snippet(200), 150),
+        ("seg_snippet40.tatami", 60, Form::Snippet(40), 131_072),
+    ];
+    for (name, count, form, rows) in cases {
+        let entry = manifest["files"].as_array().unwrap().iter().find(|entry| entry["path"] == name).unwrap();
+        let reference = File::open(folder.join(name)).unwrap().segment().unwrap().unwrap();
+        let (columns, _) = parts(&reference);
+        for writer in [WriterOptions::new(), WriterOptions::interop()] {
+            let options =
+                SegmentOptions::new().with_form(form).with_writer(writer.with_row_group_max_rows(rows));
+            let segment = opened(built(&pages[..count], options));
+            let (ours, dump) = parts(&segment);
+            assert_eq!(ours, columns, "{name}");
+            assert_eq!(dump, entry["terms_dump_sha256"].as_str().unwrap(), "{name}");
+            assert_eq!(segment.is_snippet_only(), form != Form::Full);
+            for query in entry["queries"].as_array().unwrap() {
+                let k = usize::try_from(query["k"].as_i64().unwrap().max(0)).unwrap();
+                let hits = segment.search(query["q"].as_str().unwrap(), k).unwrap();
+                let found: Vec<(u64, String)> = hits
+                    .iter()
+                    .map(|hit| (hit.document.into(), format!("{:08x}", hit.score.to_bits())))
+                    .collect();
+                let expected: Vec<(u64, String)> = query["hits"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|hit| (hit[0].as_u64().unwrap(), hit[3].as_str().unwrap().to_owned()))
+                    .collect();
+                assert_eq!(found, expected, "{name} {query}");
+            }
+        }
+    }
+}
+
+#[test]
+fn identities_are_hashes_of_addresses() {
+    let Some((_, _, pages)) = golden() else { return };
+    let named = pages.iter().filter(|page| page.id == build::doc_id(&page.url)).count();
+    assert!(named > pages.len() / 2, "{named}");
+}
+
+#[test]
+fn an_empty_segment_is_a_segment() {
+    for form in [Form::Full, Form::Snippet(200)] {
+        let segment = opened(built(&[], SegmentOptions::new().with_form(form)));
+        assert_eq!((segment.documents(), segment.term_count()), (0, 0));
+        assert!(segment.search("anything", 10).unwrap().is_empty());
+        let options = SearchOptions::new(10).with_rank(Rank::Bm25);
+        assert!(segment.find(&Query::parse("+a b").unwrap(), &options).unwrap().hits.is_empty());
+    }
+}
+
+/// Threads and memory change no byte. The corpus has several blocks of text, and one document larger than a block.
+#[test]
+fn threads_and_memory_change_no_byte() {
+    let mut pages = corpus(7, 12_000, 30_000);
+    pages[500].body = (0..400_000).map(|n| format!("long{}", n % 50_000)).collect::<Vec<_>>().join(" ");
+    let make = |threads: usize, memory: u64| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| built(&pages, SegmentOptions::new().with_memory_bytes(memory)))
+    };
+    let one = make(1, 1 << 30);
+    assert_eq!(make(8, 1 << 30), one, "threads");
+    assert_eq!(make(3, 1), one, "every run in a file");
+    assert_eq!(make(2, 3 << 20), one, "some runs in files");
+}
+
+/// What a question makes of a document.
+type Score<'a> = Box<dyn Fn(usize) -> Option<f32> + 'a>;
+
+/// The plain scorer: every document, every word, in the order of the query.
+struct Oracle {
+    pages: Vec<(BTreeMap<String, u32>, f32)>,
+    found: BTreeMap<String, u64>,
+    bodies: Vec<[Vec<String>; 3]>,
+}
+
+impl Oracle {
+    fn new(pages: &[Page]) -> Self {
+        let total: u64 = pages.iter().map(|page| u64::from(page.length())).sum();
+        let average = total as f64 / pages.len() as f64;
+        let factor =
+            |page: &Page| 1.2f32 * (1.0 - 0.75f32 + 0.75f32 * (f64::from(page.length()) / average) as f32);
+        let mut found = BTreeMap::new();
+        for word in pages.iter().flat_map(|page| page.words().into_keys()) {
+            *found.entry(word).or_insert(0) += 1;
+        }
+        let tokens = |text: &str| analyze::tokens(text.as_bytes());
+        Self {
+            bodies: pages
+                .iter()
+                .map(|page| [tokens(&page.body), tokens(&page.title), tokens(&page.url)])
+                .collect(),
+            pages: pages.iter().map(|page| (page.words(), factor(page))).collect(),
+            found,
+        }
+    }
+
+    fn score(&self, rank: Rank, document: usize, word: &str) -> Option<f32> {
+        let (words, factor) = &self.pages[document];
+        let frequency = *words.get(word)?;
+        let idf = score::idf(self.pages.len() as u64, self.found[word]);
+        Some(match rank {
+            Rank::Format => score::term(idf, frequency),
+            Rank::Bm25 => idf * (frequency as f32 * (1.2f32 + 1.0) / (frequency as f32 + factor)),
+        })
+    }
+
+    fn holds(&self, document: usize, phrase: &[&str]) -> bool {
+        self.bodies[document]
+            .iter()
+            .any(|text| text.windows(phrase.len()).any(|some| some.iter().eq(phrase.iter())))
+    }
+
+    /// The best, given what a question makes of a document.
+    fn best(
+        &self,
+        k: usize,
+        allowed: &dyn Fn(usize) -> bool,
+        score: &dyn Fn(usize) -> Option<f32>,
+    ) -> Vec<(u32, u32)> {
+        let mut out: Vec<(u32, f32)> = (0..self.pages.len())
+            .filter(|document| allowed(*document))
+            .filter_map(|document| Some((document as u32, score(document)?)))
+            .collect();
+        out.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        out.truncate(k);
+        out.into_iter().map(|(document, score)| (document, score.to_bits())).collect()
+    }
+}
+
+fn bits(segment: &Segment, query: &str, options: &SearchOptions<'_>) -> Vec<(u32, u32)> {
+    let found = segment.find(&Query::parse(query).unwrap(), options).unwrap();
+    found.hits.iter().map(|hit| (hit.document, hit.score.to_bits())).collect()
+}
+
+#[test]
+fn skipping_blocks_changes_no_answer() {
+    for (seed, pages, words) in [(1, 900, 40), (2, 3000, 2000), (3, 60, 300)] {
+        let pages = corpus(seed, pages, words);
+        let oracle = Oracle::new(&pages);
+        let segment = opened(built(&pages, SegmentOptions::new().snippet_only()));
+        let mut random = Random(seed + 100);
+        let even = segment.filter(&Expr::parse("norm_body >= 8").unwrap()).unwrap();
+        for round in 0..500 {
+            let count = 1 + random.below(5);
+            let query: Vec<String> = (0..count).map(|_| format!("w{}", random.zipf(words))).collect();
+            let k = [1, 3, 10, 100, 10_000][random.below(5)];
+            let rank = if round % 2 == 0 { Rank::Format } else { Rank::Bm25 };
+            let filter = (round % 3 == 0).then_some(&even);
+            let options = SearchOptions::new(k).with_rank(rank).with_filter(filter);
+            let allowed = |document: usize| filter.is_none_or(|mask| mask.get(document));
+            let expected = oracle.best(k, &allowed, &|document| {
+                let mut sum = None;
+                for word in &query {
+                    if let Some(score) = oracle.score(rank, document, word) {
+                        sum = Some(sum.unwrap_or(0.0) + score);
+                    }
+                }
+                sum
+            });
+            assert_eq!(bits(&segment, &query.join(" "), &options), expected, "{query:?} {k} {rank:?}");
+        }
+    }
+}
+
+#[test]
+fn signs_and_parentheses_mean_what_they_say() {
+    let pages = corpus(11, 700, 120);
+    let oracle = Oracle::new(&pages);
+    let segment = opened(built(&pages, SegmentOptions::new()));
+    let mut random = Random(5);
+    for round in 0..60 {
+        let words: Vec<String> = (0..4).map(|_| format!("w{}", random.zipf(120))).collect();
+        let [a, b, c, d] = [&words[0][..], &words[1], &words[2], &words[3]];
+        let rank = if round % 2 == 0 { Rank::Format } else { Rank::Bm25 };
+        let k = [1, 10, 5000][round % 3];
+        let score = |document: usize, word: &str| oracle.score(rank, document, word);
+        let add = |sum: f32, document: usize, words: &[&str]| {
+            words.iter().filter_map(|word| score(document, word)).fold(sum, |sum, score| sum + score)
+        };
+        let has = |document: usize, word: &str| score(document, word).is_some();
+        let cases: [(String, Score<'_>); 6] = [
+            (format!("{a} AND {b}"), Box::new(|n| (has(n, a) && has(n, b)).then(|| add(0.0, n, &[a, b])))),
+            (format!("+{a} {b} -{c}"), Box::new(|n| (has(n, a) && !has(n, c)).then(|| add(0.0, n, &[a, b])))),
+            (
+                format!("({a} {b}) AND ({c} OR {d})"),
+                Box::new(|n| {
+                    ((has(n, a) || has(n, b)) && (has(n, c) || has(n, d))).then(|| add(0.0, n, &[a, b, c, d]))
+                }),
+            ),
+            (
+                format!("{a} ({b} AND {c}) NOT {d}"),
+                Box::new(|n| {
+                    let both = has(n, b) && has(n, c);
+                    if has(n, d) || !(has(n, a) || both) {
+                        return None;
+                    }
+                    let sum = add(0.0, n, &[a]);
+                    Some(if both { add(sum, n, &[b, c]) } else { sum })
+                }),
+            ),
+            (
+                format!("\"{a} {b}\" {c}"),
+                Box::new(|n| {
+                    let phrase = oracle.holds(n, &[a, b]);
+                    if !phrase && !has(n, c) {
+                        return None;
+                    }
+                    let sum = if phrase { add(0.0, n, &[a, b]) } else { 0.0 };
+                    Some(add(sum, n, &[c]))
+                }),
+            ),
+            (
+                format!("{a} -\"{b} {c}\""),
+                Box::new(|n| (has(n, a) && !oracle.holds(n, &[b, c])).then(|| add(0.0, n, &[a]))),
+            ),
+        ];
+        for (query, score) in cases {
+            let options = SearchOptions::new(k).with_rank(rank);
+            assert_eq!(bits(&segment, &query, &options), oracle.best(k, &|_| true, &score), "{query} {k}");
+        }
+    }
+}
+
+#[test]
+fn few_texts_are_read_for_a_phrase() {
+    let pages = corpus(12, 800, 60);
+    let oracle = Oracle::new(&pages);
+    let segment = opened(built(&pages, SegmentOptions::new()));
+    for (a, b) in [("w1", "w2"), ("w0", "w40"), ("w30", "w31"), ("w5", "nothing")] {
+        let query = Query::parse(&format!("\"{a} {b}\"")).unwrap();
+        let found = segment.find(&query, &SearchOptions::new(1000)).unwrap();
+        let both = |document: &usize| {
+            oracle.score(Rank::Format, *document, a).is_some()
+                && oracle.score(Rank::Format, *document, b).is_some()
+        };
+        let most = (0..pages.len()).filter(both).count() as u64;
+        assert!(found.stats.texts_read <= most, "{a} {b}: {} of {most}", found.stats.texts_read);
+    }
+    let short = opened(built(&pages, SegmentOptions::new().snippet_only()));
+    let error = short.find(&Query::parse("\"w1 w2\"").unwrap(), &SearchOptions::new(10)).unwrap_err();
+    assert!(error.to_string().contains("only the beginnings"), "{error}");
+}
+
+/// A frequent and a rare word: most blocks of the frequent one are passed over.
+#[test]
+fn a_rare_word_spares_the_blocks_of_a_frequent_one() {
+    let mut pages = corpus(13, 40_000, 5000);
+    for number in (0..pages.len()).step_by(pages.len() / 12) {
+        pages[number].body.push_str(" needle needle needle");
+    }
+    let segment = opened(built(&pages, SegmentOptions::new().snippet_only()));
+    let (_, all) = segment.search_with_stats("w0 needle", usize::MAX >> 1).unwrap();
+    let (_, some) = segment.search_with_stats("w0 needle", 10).unwrap();
+    assert!(all.blocks_decoded > 100, "{all:?}");
+    assert!(
+        some.blocks_decoded * 5 < all.blocks_decoded,
+        "{} of {}",
+        some.blocks_decoded,
+        all.blocks_decoded
+    );
+    assert_eq!(some.blocks, some.blocks_decoded + some.blocks_skipped);
+}
+
+/// Every changed byte and every cut is noticed, or changes nothing that is read.
+#[test]
+fn a_damaged_segment_is_noticed_or_right() {
+    let pages = corpus(3, 40, 30);
+    let bytes = built(&pages, SegmentOptions::new().snippet_only());
+    let answer = |bytes: Vec<u8>| -> Result<_, tercet_tatami::Error> {
+        let file = File::from_source(Arc::new(Memory::new("segment", bytes)), ReadOptions::new())?;
+        let Some(segment) = file.segment()? else { return Ok(None) };
+        let hits = segment.search("w0 w1 w2 w3", 10)?;
+        let bits: Vec<(u32, u32)> = hits.iter().map(|hit| (hit.document, hit.score.to_bits())).collect();
+        let options = SearchOptions::new(5).with_rank(Rank::Bm25);
+        let more = segment.find(&Query::parse("+w0 w1 -w7").unwrap(), &options)?.hits;
+        let stored = segment.stored(&(0..40).collect::<Vec<_>>())?;
+        Ok(Some((bits, more, stored)))
+    };
+    let right = answer(bytes.clone()).unwrap();
+    assert!(right.is_some());
+    for at in 0..bytes.len() {
+        let mut bad = bytes.clone();
+        bad[at] ^= 1 << (at % 8);
+        if let Ok(found) = answer(bad) {
+            // The flags of the header are under its checksum: a segment stays one.
+            assert_eq!(found, right, "byte {at}");
+        }
+        assert!(answer(bytes[..at].to_vec()).is_err(), "cut at {at}");
+    }
+}
+
+#[test]
+fn explanations_add_up() {
+    let pages = corpus(21, 300, 50);
+    let segment = opened(built(&pages, SegmentOptions::new()));
+    let query = Query::parse("w1 +w3 -w9 w1").unwrap();
+    for rank in [Rank::Format, Rank::Bm25] {
+        let options = SearchOptions::new(20).with_rank(rank);
+        let found = segment.find(&query, &options).unwrap();
+        assert!(!found.hits.is_empty());
+        for hit in found.hits {
+            let words = segment.explain(&query, &options, hit.document).unwrap();
+            assert_eq!(words.len(), 3);
+            let sum = words.iter().fold(0.0f32, |sum, word| sum + word.score);
+            assert_eq!(sum.to_bits(), hit.score.to_bits());
+        }
+    }
+}
+
+/// An untuned ranking of the Vaswani collection: 11,429 abstracts, 93 questions with known answers.
+#[test]
+fn known_answers_are_found() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/text/vaswani");
+    let Ok(text) = std::fs::read_to_string(folder.join("docs.trec")) else { return };
+    let between = |text: &str, start: &str, end: &str| {
+        let (_, rest) = text.split_once(start)?;
+        Some(rest.split_once(end)?.0.trim().to_owned())
+    };
+    let mut builder =
+        SegmentBuilder::create(Cursor::new(Vec::new()), SegmentOptions::new().snippet_only()).unwrap();
+    for document in text.split("</DOC>").filter(|document| document.contains("<DOCNO>")) {
+        let id = between(document, "<DOCNO>", "</DOCNO>").unwrap();
+        let body = document.split_once("</DOCNO>").unwrap().1;
+        builder.add(&Document::new("", "").with_id(&id).with_body(body.as_bytes())).unwrap();
+    }
+    let segment = opened(builder.finish().unwrap().written.output);
+    let mut answers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in std::fs::read_to_string(folder.join("qrels.txt")).unwrap().lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let [query, _, document, "1"] = fields[..] {
+            answers.entry(query.to_owned()).or_default().push(document.to_owned());
+        }
+    }
+    let queries = std::fs::read_to_string(folder.join("queries.trec")).unwrap();
+    for (rank, least_map, least_gain) in [(Rank::Bm25, 0.19, 0.36), (Rank::Format, 0.0, 0.0)] {
+        let (mut map, mut gain, mut count) = (0.0, 0.0, 0.0);
+        for query in queries.split("</top>").filter(|query| query.contains("<num>")) {
+            let lower = query.to_lowercase();
+            let number = between(&lower, "<num>", "<").unwrap();
+            let number = number.trim_start_matches("number:").trim();
+            let words = between(&lower, "<title>", "</title>")
+                .or_else(|| Some(lower.split_once("<title>")?.1.to_owned()))
+                .unwrap();
+            let Some(right) = answers.get(number) else { continue };
+            let options = SearchOptions::new(100).with_rank(rank);
+            let asked = Query::of_words(&words);
+            let asked = if rank == Rank::Bm25 { asked.once() } else { asked };
+            let hits = segment.find(&asked, &options).unwrap().hits;
+            let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
+            let found: Vec<bool> = segment
+                .stored(&documents)
+                .unwrap()
+                .iter()
+                .map(|stored| right.contains(&stored.doc_id))
+                .collect();
+            let mut so_far = 0.0;
+            let mut precision = 0.0;
+            for (place, _) in found.iter().enumerate().filter(|(_, is_right)| **is_right) {
+                so_far += 1.0;
+                precision += so_far / (place as f64 + 1.0);
+            }
+            map += precision / right.len() as f64;
+            let discount = |place: usize| 1.0 / (place as f64 + 2.0).log2();
+            let dcg: f64 = (0..found.len().min(10)).filter(|place| found[*place]).map(discount).sum();
+            let ideal: f64 = (0..right.len().min(10)).map(discount).sum();
+            gain += dcg / ideal;
+            count += 1.0;
+        }
+        println!("{rank:?}: MAP@100 {:.4}, nDCG@10 {:.4} over {count} queries", map / count, gain / count);
+        assert!(count > 80.0 && map / count >= least_map && gain / count >= least_gain, "{rank:?}");
+    }
+}

@@ -1,0 +1,305 @@
+//! Every operation that can fail, and every moment at which the power can be cut: the file is the old one or the new
+//! one, never something between.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::progress::{Counter, NoProgress};
+use tercet_core::publish::{Disk, PublishError, RealDisk};
+use tercet_core::{Class, DType, Diagnose, TensorView};
+use tercet_testkit::faults::{FaultyDisk, Op, for_each_fault};
+use tercet_testkit::old_or_new;
+use tercet_testkit::powercut::for_each_cut;
+use tercet_tet::{
+    ActionState, Compression, Error, ErrorKind, File, HistoryRow, Layout, RepairOptions, Rewrite,
+    SalvageOptions, VerifyOptions, WriterOptions, repair_on, salvage_on, verify_source,
+};
+
+use crate::samples;
+
+const NAME: &str = "a.tet";
+
+/// A change of the file in a folder, through a disk.
+type Change = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
+
+/// The values of the dataset that `create` and `append` write.
+const ADDED: [f32; 6] = [0.5, 1.5, -2.5, 3.5, 4.5, f32::INFINITY];
+
+fn real_disk() -> Arc<dyn Disk> {
+    Arc::new(RealDisk)
+}
+
+fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let mut layout = Layout::new();
+    let id = layout.dataset("added", DType::F32, [2, 3], [1, 2]).unwrap();
+    layout.compress(id, Compression::Zstd { level: 3 }).unwrap();
+    layout.history(HistoryRow::at("create", "test", 1)).unwrap();
+    let mut writer = layout.create_on(Arc::clone(disk), &folder.join(NAME), WriterOptions::new())?;
+    writer.array(id, TensorView::of(&[2, 3], &ADDED).unwrap())?;
+    writer.seal().map(drop)
+}
+
+fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let mut rewrite = Rewrite::open_on(Arc::clone(disk), &folder.join(NAME))?;
+    let id = rewrite.layout().dataset("added", DType::F32, [2, 3], [1, 2]).unwrap();
+    let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), WriterOptions::new(), &NoProgress)?;
+    writer.array(id, TensorView::of(&[2, 3], &ADDED).unwrap())?;
+    writer.seal().map(drop)
+}
+
+fn drop_dataset(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let mut rewrite = Rewrite::open_on(Arc::clone(disk), &folder.join(NAME))?;
+    rewrite.drop_dataset("a")?;
+    rewrite.start(HistoryRow::at("drop", "test", 2), WriterOptions::new(), &NoProgress)?.seal().map(drop)
+}
+
+fn cut_footer(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let options = RepairOptions::default().with_apply("footer_invalid");
+    let report = repair_on(disk, &folder.join(NAME), &options, &NoProgress)?;
+    assert_eq!(report.actions[0].state, ActionState::Applied, "{report:?}");
+    assert!(report.ok());
+    Ok(())
+}
+
+fn reseal(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let options = RepairOptions::default().with_apply("reseal_checksums");
+    let report = repair_on(disk, &folder.join(NAME), &options, &NoProgress)?;
+    assert_eq!(report.actions[0].state, ActionState::Applied, "{report:?}");
+    Ok(())
+}
+
+fn salvage(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let (from, to) = (folder.join("damaged.tet"), folder.join(NAME));
+    let report = salvage_on(Arc::clone(disk), &from, &to, SalvageOptions::default(), &NoProgress)?;
+    assert_eq!((report.kept, report.holes.len()), (3, 1), "{report:?}");
+    Ok(())
+}
+
+/// What the change makes of the files, without any fault.
+fn sound(prepare: &dyn Fn(&Path), change: Change) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    prepare(folder.path());
+    change(&real_disk(), folder.path()).unwrap();
+    fs::read(folder.path().join(NAME)).unwrap()
+}
+
+/// A new file that differs from `new` at the most in the time that it tells.
+fn is_same_but_for_the_time(found: &[u8], new: &[u8]) -> bool {
+    let (Ok(found), Ok(new)) =
+        (File::from_bytes("found", found.to_vec()), File::from_bytes("new", new.to_vec()))
+    else {
+        return false;
+    };
+    let values = |file: &File| -> Vec<Vec<u8>> {
+        file.datasets()
+            .map(|dataset| dataset.read_all().map(|all| all.bytes().to_vec()).unwrap_or_default())
+            .collect()
+    };
+    let ops = |file: &File| file.history().iter().map(|row| row.op.clone()).collect::<Vec<_>>();
+    found.protection() == new.protection()
+        && found.metadata() == new.metadata()
+        && found.len() == new.len()
+        && values(&found) == values(&new)
+        && ops(&found) == ops(&new)
+}
+
+/// Runs a change with every fault and every power cut.
+fn never_between(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
+    let prepare = |folder: &Path| {
+        if let Some(old) = old {
+            fs::write(folder.join(NAME), old).unwrap();
+        }
+        if let Some(damaged) = damaged {
+            fs::write(folder.join("damaged.tet"), damaged).unwrap();
+        }
+    };
+    let new = sound(&prepare, change);
+    assert_ne!(Some(&new[..]), old);
+    // A file whose history tells the time is new if everything else is.
+    let is_new = |found: Option<&[u8]>| match found {
+        Some(found) if found != new && Some(found) != old && is_same_but_for_the_time(found, &new) => true,
+        found => old_or_new(found, old, &new),
+    };
+    let runs = for_each_fault(
+        prepare,
+        |disk, folder| change(&disk, folder),
+        |trial| {
+            let found = fs::read(trial.folder.join(NAME)).ok();
+            assert!(is_new(found.as_deref()) || trial.result.is_err(), "done, but the file is the old one");
+            if let Some(damaged) = damaged {
+                assert!(
+                    fs::read(trial.folder.join("damaged.tet")).unwrap() == damaged,
+                    "the source is untouched"
+                );
+            }
+        },
+    );
+    assert!(runs > 50, "{runs} faults");
+    let cuts = for_each_cut(
+        prepare,
+        |disk, folder| change(&disk, folder).unwrap(),
+        |cut| assert!(is_new(cut.file(NAME)) || !cut.complete, "done, but the power cut undoes it"),
+    );
+    assert!(cuts > 5, "{cuts} cuts");
+}
+
+#[test]
+fn create_where_nothing_is() {
+    never_between(None, None, create);
+}
+
+#[test]
+fn create_over_another_file() {
+    never_between(Some(&samples::raw_inline().bytes), None, create);
+}
+
+#[test]
+fn append_to_a_protected_file() {
+    never_between(Some(&samples::by_reference().bytes), None, append);
+}
+
+#[test]
+fn append_to_a_foreign_file() {
+    never_between(Some(&samples::interop().bytes), None, append);
+}
+
+#[test]
+fn drop_one_of_two() {
+    never_between(Some(&samples::by_reference().bytes), None, drop_dataset);
+}
+
+#[test]
+fn repair_a_footer() {
+    let mut bytes = samples::interop().bytes;
+    let footer = File::from_bytes("good", bytes.clone()).unwrap().payload_end() as usize;
+    bytes[footer] = b'X';
+    never_between(Some(&bytes), None, cut_footer);
+}
+
+#[test]
+fn repair_a_block() {
+    let mut bytes = samples::raw_inline().bytes;
+    let units = bytes.windows(7).position(|window| window == br#""units""#).unwrap();
+    bytes[units + 1] = b'U';
+    never_between(Some(&bytes), None, reseal);
+}
+
+#[test]
+fn salvage_the_good_chunks() {
+    let mut bytes = samples::raw_inline().bytes;
+    let row = File::from_bytes("good", bytes.clone()).unwrap().row(2).unwrap();
+    bytes[row.payload_offset as usize] ^= 1;
+    never_between(None, Some(&bytes), salvage);
+    never_between(Some(b"something else"), Some(&bytes), salvage);
+}
+
+fn is_busy(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Publish(PublishError::Busy { .. }))
+}
+
+#[test]
+fn a_second_change_is_refused_while_the_first_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let old = samples::by_reference().bytes;
+    fs::write(&path, &old).unwrap();
+
+    let first = Rewrite::open(&path).unwrap();
+    let error = Rewrite::open(&path).unwrap_err();
+    assert!(is_busy(&error), "{error}");
+    assert_eq!(error.class(), Class::Io);
+    let writer =
+        first.start(HistoryRow::at("append", "first", 1), WriterOptions::new(), &NoProgress).unwrap();
+    // Still locked while chunks are written; readers are not kept out.
+    assert!(is_busy(&Rewrite::open(&path).unwrap_err()));
+    assert!(is_busy(&create(&real_disk(), folder.path()).unwrap_err()));
+    assert!(File::open(&path).is_ok());
+    writer.seal().unwrap();
+
+    assert_eq!(File::open(&path).unwrap().history().last().unwrap().source, "first");
+    append(&real_disk(), folder.path()).unwrap();
+    assert_eq!(File::open(&path).unwrap().datasets().len(), 3);
+}
+
+#[test]
+fn a_change_given_up_leaves_everything_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let old = samples::by_reference().bytes;
+    fs::write(&path, &old).unwrap();
+
+    let mut rewrite = Rewrite::open(&path).unwrap();
+    rewrite.layout().dataset("added", DType::U8, [4], [2]).unwrap();
+    let writer =
+        rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &NoProgress).unwrap();
+    // The chunks of the new dataset are missing.
+    assert_eq!(writer.seal().unwrap_err().class(), Class::Request);
+    assert!(fs::read(&path).unwrap() == old);
+
+    let cancelled = Counter::default();
+    cancelled.cancel();
+    let rewrite = Rewrite::open(&path).unwrap();
+    let error =
+        rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &cancelled).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Cancelled(_)), "{error}");
+    drop(
+        Rewrite::open(&path)
+            .unwrap()
+            .start(HistoryRow::at("x", "y", 1), WriterOptions::new(), &NoProgress)
+            .unwrap(),
+    );
+    assert!(fs::read(&path).unwrap() == old);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no leftovers");
+}
+
+#[test]
+fn damage_is_not_copied_into_a_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    for sample in [samples::by_reference(), samples::zstd_inline(), samples::raw_inline()] {
+        let row = File::from_bytes("good", sample.bytes.clone()).unwrap().row(1).unwrap();
+        let mut bytes = sample.bytes;
+        bytes[row.payload_offset as usize] ^= 0x10;
+        fs::write(&path, &bytes).unwrap();
+        let error = append(&real_disk(), folder.path()).unwrap_err();
+        assert_eq!(error.class(), Class::Corrupt, "{error}");
+        assert!(fs::read(&path).unwrap() == bytes, "the damaged file is as it was");
+    }
+}
+
+#[test]
+fn a_file_mended_meanwhile_is_not_repaired_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let good = samples::interop().bytes;
+    let mut bad = good.clone();
+    let footer = File::from_bytes("good", good.clone()).unwrap().payload_end() as usize;
+    bad[footer] = b'X';
+    fs::write(&path, &bad).unwrap();
+    // Somebody puts a good file in its place after it was looked at and before it is locked.
+    let (aside, target, bytes) = (folder.path().join("aside"), path.clone(), good.clone());
+    let disk = FaultyDisk::real().meanwhile(Op::Entry, move || {
+        fs::write(&aside, &bytes).unwrap();
+        fs::rename(&aside, &target).unwrap();
+    });
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let options = RepairOptions::default().with_apply("footer_invalid");
+    // Whether that is an error or an action not taken: the good footer stays.
+    let _ = repair_on(&disk, &path, &options, &NoProgress);
+    assert!(fs::read(&path).unwrap() == good);
+}
+
+#[test]
+fn what_is_made_is_well() {
+    for (old, change) in [
+        (samples::by_reference(), append as Change),
+        (samples::interop(), append),
+        (samples::by_reference(), drop_dataset),
+    ] {
+        let new = sound(&|folder| fs::write(folder.join(NAME), &old.bytes).unwrap(), change);
+        let source = Arc::new(tercet_core::source::Memory::new(NAME, new));
+        let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+        assert!(report.ok && report.recommendations.is_empty(), "{report:?}");
+    }
+}

@@ -1,0 +1,241 @@
+//! Repair, salvage and rewriting of damaged files: nothing healthy is lost, nothing wrong is made, nothing hangs.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::progress::NoProgress;
+use tercet_core::publish::Disk;
+use tercet_testkit::damage::{self, patched};
+use tercet_testkit::faults::FaultyDisk;
+use tercet_tet::{
+    File, HistoryRow, RepairOptions, Rewrite, SalvageOptions, VerifyOptions, WriterOptions, repair,
+    repair_on, salvage, salvage_on, verify,
+};
+
+use crate::samples::Sample;
+
+use crate::samples;
+
+/// A disk for thousands of files: their syncs would take minutes.
+fn quick_disk() -> Arc<dyn Disk> {
+    Arc::new(FaultyDisk::real().without_syncs())
+}
+
+fn deep() -> VerifyOptions {
+    VerifyOptions::default().with_deep(true)
+}
+
+/// Grids of more tiles than any file has rows.
+#[test]
+fn absurd_grids_end_in_errors() {
+    let good = samples::interop().bytes;
+    // The record of the second dataset: its extent and the extent of its chunks.
+    let record = good.windows(1).enumerate().skip(60).find(|(_, byte)| *byte == b"z").unwrap().0;
+    let (shape, chunk) = (record + 8, record + 16);
+    assert_eq!((good[shape], good[chunk]), (20, 16));
+    for tiles in [1u64 << 24, 1 << 40, 1 << 60] {
+        let bytes = patched(&patched(&good, shape, &tiles.to_le_bytes()), chunk, &1u64.to_le_bytes());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tet");
+        fs::write(&path, &bytes).unwrap();
+
+        let file = File::open(&path).unwrap();
+        let z = file.dataset("z").unwrap();
+        assert!(z.read_all().is_err());
+        assert!(z.export(&z.select(":").unwrap()).is_err());
+        assert!(z.read(&z.select("5:20").unwrap()).is_err());
+        assert!(z.chunk(&[5]).is_err());
+        assert!(file.dataset("t").unwrap().read_all().is_ok(), "the other dataset is well");
+        let _ = file.summary();
+        let _ = file.outline(Some(10));
+        drop(file);
+
+        assert!(!verify(&path, deep(), &NoProgress).unwrap().ok);
+        let plan = repair(&path, &RepairOptions::default(), &NoProgress).unwrap();
+        assert!(!plan.ok());
+        let row = || HistoryRow::at("x", "y", 1);
+        let rewrite = Rewrite::open(&path).unwrap();
+        assert!(
+            rewrite.start(row(), WriterOptions::new(), &NoProgress).is_err(),
+            "{tiles} chunks cannot be kept"
+        );
+        let out = folder.path().join("out.tet");
+        if let Ok(report) = salvage(&path, &out, SalvageOptions::default(), &NoProgress) {
+            assert_eq!(report.lost_datasets.len(), 1, "{report:?}");
+            assert_eq!(report.kept, 4, "{report:?}");
+            assert!(verify(&out, deep(), &NoProgress).unwrap().ok);
+        } else {
+            panic!("the other dataset can be saved");
+        }
+        // Without the absurd dataset the file is well.
+        let mut rewrite = Rewrite::open(&path).unwrap();
+        rewrite.drop_dataset("z").unwrap();
+        rewrite.start(row(), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
+        assert!(verify(&path, deep(), &NoProgress).unwrap().ok);
+    }
+}
+
+/// Every chunk that can be read is what it was; gives how many cannot.
+fn lost_chunks(path: &Path, sample: &Sample, what: &str) -> usize {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let good = File::from_bytes("good", sample.bytes.clone()).unwrap();
+    let mut lost = 0;
+    for dataset in good.datasets() {
+        let grid = dataset.grid().unwrap();
+        let Ok(found) = file.dataset(dataset.name()) else {
+            lost += grid.tiles() as usize;
+            continue;
+        };
+        for linear in 0..grid.tiles() {
+            let tile = &grid.coords(linear)[..grid.rank()];
+            match found.chunk(tile) {
+                Ok(chunk) => {
+                    assert!(chunk.bytes() == dataset.chunk(tile).unwrap().bytes(), "{what}: {tile:?}");
+                }
+                Err(_) => lost += 1,
+            }
+        }
+    }
+    lost
+}
+
+/// Whatever byte of a file with a block is damaged: what is saved is right, or the report says what is not known.
+fn salvage_every_flip(sample: &Sample) {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, out) = (folder.path().join("damaged.tet"), folder.path().join("saved.tet"));
+    let mut saved = 0;
+    let flips =
+        damage::all_flips(&sample.bytes).filter(|flip| flip.mask == [0xff, 0x01, 0x20][flip.offset % 3]);
+    for flip in flips {
+        let mut bytes = sample.bytes.clone();
+        bytes[flip.offset] ^= flip.mask;
+        fs::write(&path, &bytes).unwrap();
+        let what = format!("{} {flip}", sample.name);
+        let saved_to = salvage_on(quick_disk(), &path, &out, SalvageOptions::default(), &NoProgress);
+        let Ok(report) = saved_to else { continue };
+        assert!(fs::read(&path).unwrap() == bytes, "{what}: the source is untouched");
+        if !report.notes.is_empty() || !report.lost_datasets.is_empty() {
+            continue;
+        }
+        saved += 1;
+        let lost = lost_chunks(&out, sample, &what);
+        assert_eq!(lost, report.holes.len(), "{what}: {report:?}");
+        let after = verify(&out, deep(), &NoProgress).unwrap();
+        assert_eq!(after.ok, report.holes.is_empty(), "{what}: {:?}", after.findings);
+    }
+    assert!(saved > sample.bytes.len() / 8, "{saved}");
+}
+
+#[test]
+fn salvage_of_every_flip() {
+    salvage_every_flip(&samples::raw_inline());
+    salvage_every_flip(&samples::by_reference());
+}
+
+/// Applying what verify recommends never harms: the file is as it was, or all its values are right.
+#[test]
+fn repair_of_every_flip() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tet");
+    for sample in [samples::raw_inline(), samples::zstd_inline(), samples::interop()] {
+        let footer = File::from_bytes("good", sample.bytes.clone()).unwrap().payload_end() as usize;
+        let (mut mended, mut refused) = (0, 0);
+        for flip in damage::all_flips(&sample.bytes).filter(|flip| [0xff, 0x04].contains(&flip.mask)) {
+            let mut bytes = sample.bytes.clone();
+            bytes[flip.offset] ^= flip.mask;
+            fs::write(&path, &bytes).unwrap();
+            let what = format!("{} {flip}", sample.name);
+            let options =
+                RepairOptions::default().with_apply("footer_invalid").with_apply("reseal_checksums");
+            let dry = repair(&path, &options.clone().with_dry_run(true), &NoProgress);
+            assert!(fs::read(&path).unwrap() == bytes, "{what}: a dry run changes nothing");
+            // A file without a cut point cannot be repaired, and says so.
+            let Ok(report) = repair_on(&quick_disk(), &path, &options, &NoProgress) else {
+                assert!(fs::read(&path).unwrap() == bytes, "{what}: a failed repair changes nothing");
+                continue;
+            };
+            assert!(dry.is_ok(), "{what}: {dry:?}");
+            if flip.offset < footer {
+                continue;
+            }
+            if !report.ok() {
+                // A checksum of a chunk was hit, or the chunk: nobody can tell, and nothing is sealed in.
+                let payloads =
+                    report.before.findings.iter().find(|finding| finding.check == "tercet_payloads");
+                assert!(payloads.is_some_and(|finding| !finding.ok), "{what}: {report:?}");
+                assert!(fs::read(&path).unwrap() == bytes, "{what}");
+                refused += 1;
+                continue;
+            }
+            // Only the footer is damaged, so no value may be lost.
+            assert_eq!(lost_chunks(&path, &sample, &what), 0);
+            mended += 1;
+        }
+        assert_eq!(mended + refused, 2 * (sample.bytes.len() - footer), "{}", sample.name);
+        // Four checksums in base64 have 24 letters.
+        assert!(refused <= 24, "{}: {refused}", sample.name);
+    }
+}
+
+#[test]
+fn healthy_files_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tet");
+    for sample in [samples::raw_inline(), samples::by_reference(), samples::interop(), samples::spill()] {
+        fs::write(&path, &sample.bytes).unwrap();
+        let options = RepairOptions::default()
+            .with_apply("footer_invalid")
+            .with_apply("reseal_checksums")
+            .with_apply("no_such_code");
+        let report = repair(&path, &options, &NoProgress).unwrap();
+        assert!(report.ok());
+        assert!(fs::read(&path).unwrap() == sample.bytes, "{}", sample.name);
+        let out = folder.path().join("out.tet");
+        let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+        assert!(report.holes.is_empty() && report.notes.is_empty(), "{report:?}");
+        assert_eq!(lost_chunks(&out, &sample, sample.name), 0);
+    }
+}
+
+#[test]
+fn holes_are_errors_or_the_fill_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, out) = (folder.path().join("damaged.tet"), folder.path().join("saved.tet"));
+    let sample = samples::raw_inline();
+    let row = File::from_bytes("good", sample.bytes.clone()).unwrap().row(3).unwrap();
+    let mut bytes = sample.bytes.clone();
+    bytes[row.payload_offset as usize] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+
+    let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    assert_eq!(report.holes.len(), 1);
+    assert_eq!((&*report.holes[0].dataset, &report.holes[0].chunk[..]), ("t", &[1, 1][..]));
+    let file = File::open(&out).unwrap();
+    let t = file.dataset("t").unwrap();
+    assert!(t.read_all().is_err());
+    assert!(t.chunk(&[1, 1]).is_err());
+    assert!(t.read(&t.select("0:2,:").unwrap()).is_ok());
+    drop(file);
+
+    let report = salvage(&path, &out, SalvageOptions::default().with_fill(-7.0), &NoProgress).unwrap();
+    assert_eq!(report.holes.len(), 1);
+    let file = File::open(&out).unwrap();
+    let all = file.dataset("t").unwrap().read_all().unwrap();
+    assert_eq!(all.as_slice::<i32>().unwrap()[13..], [-7, -7]);
+    assert_eq!(all.bytes()[..52], sample.arrays[0].1[..52]);
+    assert!(
+        salvage(&path, &out, SalvageOptions::default().with_fill(0.5), &NoProgress).is_err(),
+        "no whole number"
+    );
+}
+
+#[test]
+fn salvage_onto_the_damaged_file_itself_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.tet");
+    let sample = samples::raw_inline();
+    fs::write(&path, &sample.bytes).unwrap();
+    assert!(salvage(&path, &path, SalvageOptions::default(), &NoProgress).is_err());
+    assert!(fs::read(&path).unwrap() == sample.bytes);
+}

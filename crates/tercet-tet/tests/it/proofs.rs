@@ -1,0 +1,190 @@
+//! Damage that a checksum proves is never sealed in, and what is proved good is never lost.
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use tercet_core::progress::NoProgress;
+use tercet_core::{DType, TensorView};
+use tercet_tet::{
+    ActionState, File, Layout, RepairOptions, SalvageOptions, VerifyOptions, WriterOptions, repair, salvage,
+    verify,
+};
+
+const VALUES: [u16; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+
+/// Four chunks of three values, with a block.
+fn whole() -> Vec<u8> {
+    let mut layout = Layout::new();
+    let id = layout.dataset("a", DType::U16, [12], [3]).unwrap();
+    let mut writer = layout.write_to("whole", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    writer.seal().unwrap()
+}
+
+fn row_start(row: usize) -> usize {
+    let file = File::from_bytes("whole", whole()).unwrap();
+    usize::try_from(file.superblock().chunk_index_offset).unwrap() + 32 + 104 * row
+}
+
+fn payload(row: u64) -> usize {
+    usize::try_from(File::from_bytes("whole", whole()).unwrap().row(row).unwrap().payload_offset).unwrap()
+}
+
+/// Changes a digit of the footer's own checksum.
+fn break_footer_digit(bytes: &mut [u8]) {
+    let key = br#""footer_crc32c":""#;
+    let at = bytes.windows(key.len()).position(|window| window == key).unwrap() + key.len();
+    bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
+}
+
+fn break_name(bytes: &mut [u8]) {
+    assert_eq!(bytes[56], b'a');
+    bytes[56] = b'b';
+}
+
+fn write(folder: &Path, bytes: &[u8]) -> PathBuf {
+    let path = folder.join("damaged.tet");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// What can be read of a file: each chunk, or nothing where it is an error.
+fn chunks(path: &Path) -> Vec<Option<Vec<u16>>> {
+    let file = File::open(path).unwrap();
+    let dataset = file.datasets().next().unwrap();
+    (0..4).map(|n| dataset.chunk(&[n]).ok().and_then(|chunk| chunk.to_vec())).collect()
+}
+
+fn good() -> Vec<Option<Vec<u16>>> {
+    VALUES.chunks(3).map(|values| Some(values.to_vec())).collect()
+}
+
+fn reseal(path: &Path) -> ActionState {
+    let options = RepairOptions::default().with_apply("reseal_checksums");
+    repair(path, &options, &NoProgress).unwrap().actions[0].state
+}
+
+#[test]
+fn a_chunk_proved_bad_is_not_saved_as_good() {
+    let folder = tempfile::tempdir().unwrap();
+    for break_more in [break_footer_digit as fn(&mut [u8]), break_name] {
+        let mut bytes = whole();
+        bytes[payload(1)] ^= 4;
+        break_more(&mut bytes);
+        let path = write(folder.path(), &bytes);
+        assert_eq!(reseal(&path), ActionState::Skipped);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+
+        let out = folder.path().join("saved.tet");
+        let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+        assert_eq!((report.kept, report.holes.len()), (3, 1), "{report:?}");
+        let mut expected = good();
+        expected[1] = None;
+        assert_eq!(chunks(&out), expected);
+    }
+}
+
+#[test]
+fn swapped_rows_are_not_sealed_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = whole();
+    // The coordinates of rows 0 and 1.
+    let (first, second) = (row_start(0) + 8, row_start(1) + 8);
+    bytes.swap(first, second);
+    break_footer_digit(&mut bytes);
+    let path = write(folder.path(), &bytes);
+    assert_eq!(reseal(&path), ActionState::Skipped);
+
+    let out = folder.path().join("saved.tet");
+    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    let mut expected = good();
+    expected[0] = None;
+    expected[1] = None;
+    assert_eq!(chunks(&out), expected);
+}
+
+#[test]
+fn a_damaged_row_costs_one_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = whole();
+    bytes[row_start(2) + 72] ^= 2; // payload_offset
+    let path = write(folder.path(), &bytes);
+    let report = verify(&path, VerifyOptions::default(), &NoProgress).unwrap();
+    assert!(report.recommends("damaged_chunks"), "{report:?}");
+    let out = folder.path().join("saved.tet");
+    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    let mut expected = good();
+    expected[2] = None;
+    assert_eq!(chunks(&out), expected);
+}
+
+#[test]
+fn what_is_left_of_a_cut_file_is_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), &whole()[..payload(2)]);
+    let report = verify(&path, VerifyOptions::default(), &NoProgress).unwrap();
+    let advice = &report.recommendations[0];
+    assert_eq!(advice.code, "invalid_layout");
+    assert!(advice.fix.as_ref().unwrap().command.as_ref().unwrap().contains("--salvage"), "{advice:?}");
+    let out = folder.path().join("saved.tet");
+    let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    assert_eq!(report.kept, 2);
+    assert_eq!(chunks(&out)[..2], good()[..2]);
+}
+
+#[test]
+fn two_rows_of_one_chunk_give_the_same_answer_in_any_order() {
+    let mut layout = Layout::new();
+    let id = layout.dataset("a", DType::U16, [12], [3]).unwrap();
+    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
+    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    let mut bytes = writer.seal().unwrap();
+    bytes[row_start(0) + 8] = 2; // row 0 claims to be chunk 2 as well
+    let file = File::from_bytes("m", bytes).unwrap();
+    let dataset = file.dataset("a").unwrap();
+    let read = || dataset.chunk(&[2]).unwrap().to_vec::<u16>().unwrap();
+    let before = read();
+    assert!(dataset.chunk(&[0]).is_err(), "this looks through all rows");
+    assert_eq!(read(), before);
+}
+
+#[test]
+fn a_hole_is_told_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = whole();
+    bytes[payload(3)] ^= 1;
+    let path = write(folder.path(), &bytes);
+    let out = folder.path().join("saved.tet");
+    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    let file = File::open(&out).unwrap();
+    let error = file.dataset("a").unwrap().read_all().unwrap_err();
+    assert!(error.to_string().ends_with("chunk [3] is missing from the index"), "{error}");
+}
+
+#[test]
+fn an_unusable_dataset_can_be_dropped_but_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut layout = Layout::new();
+    let bad = layout.dataset("bad", DType::U16, [12], [3]).unwrap();
+    let good = layout.dataset("good", DType::U16, [12], [5]).unwrap();
+    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
+    for id in [bad, good] {
+        writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    }
+    let mut bytes = writer.seal().unwrap();
+    bytes[44] = 11; // no element type
+    let path = write(folder.path(), &bytes);
+    let row = || tercet_tet::HistoryRow::at("drop", "test", 1);
+
+    let keep = tercet_tet::Rewrite::open(&path).unwrap();
+    assert!(keep.start(row(), WriterOptions::new(), &NoProgress).is_err());
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+
+    let mut change = tercet_tet::Rewrite::open(&path).unwrap();
+    change.drop_dataset("bad").unwrap();
+    change.start(row(), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
+    let file = File::open(&path).unwrap();
+    assert_eq!(file.datasets().len(), 1);
+    assert_eq!(file.dataset("good").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
+    assert!(verify(&path, VerifyOptions::default(), &NoProgress).unwrap().ok);
+}

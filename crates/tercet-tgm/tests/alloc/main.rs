@@ -1,0 +1,18 @@
+//! Tests that measure memory: the allocator counts for the whole process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use tercet_testkit::alloc::CountingAlloc;
+
+mod damaged;
+mod damaged_payloads;
+mod follow_memory;
+
+#[allow(dead_code, reason = "shared with the other test binary")]
+#[path = "../support/descriptors.rs"]
+mod descriptors;
+#[allow(dead_code, reason = "shared with the other test binary")]
+#[path = "../support/samples.rs"]
+mod samples;
+
+#[global_allocator]
+static ALLOC: CountingAlloc = CountingAlloc;

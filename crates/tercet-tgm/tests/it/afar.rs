@@ -1,0 +1,153 @@
+//! Messages whose bytes come from afar: the same answers, with few reads.
+
+use std::sync::Arc;
+
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource as _, Span};
+use tercet_testkit::counting::Counting;
+use tercet_tgm::{
+    DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, StreamingEncoder,
+    encode_message,
+};
+
+use crate::samples;
+
+fn afar(bytes: Vec<u8>) -> Arc<Counting<Memory>> {
+    Counting::new(Memory::new("afar", bytes)).from_afar().shared()
+}
+
+fn open(source: &Arc<Counting<Memory>>) -> Result<Message, tercet_tgm::Error> {
+    let span = Span::first(source.len());
+    Message::open(Arc::clone(source) as _, 0, span, ReadOptions::new())
+}
+
+/// Everything that can be asked of a message.
+fn told(message: &Message) -> String {
+    let mut told = vec![format!("{:?} {:?}", message.metadata(), message.first_metadata())];
+    for object in message.objects() {
+        told.push(match object.and_then(|object| Ok((object.descriptor().clone(), object.decode()?))) {
+            Ok((descriptor, array)) => format!("{descriptor:?} {:?}", array.bytes()),
+            Err(error) => error.to_string().replace('\n', ":"),
+        });
+    }
+    told.join("\n")
+}
+
+#[test]
+fn messages_from_afar_say_the_same() {
+    for sample in samples::all() {
+        let near = Message::from_bytes("afar", sample.bytes.clone()).unwrap();
+        let far = open(&afar(sample.bytes)).unwrap();
+        assert_eq!(told(&far), told(&near), "{}", sample.name);
+        assert_eq!(far.layout().unwrap(), near.layout().unwrap(), "{}", sample.name);
+        assert_eq!(far.span(), near.span(), "{}", sample.name);
+    }
+}
+
+/// Damage is an error from afar where it is one nearby, as far as the damaged bytes are looked at.
+#[test]
+fn no_flipped_byte_changes_an_answer() {
+    for sample in samples::all().into_iter().filter(|sample| !sample.name.contains("no hashes")) {
+        let right = told(&Message::from_bytes("afar", sample.bytes.clone()).unwrap());
+        let right: Vec<&str> = right.lines().collect();
+        for at in 0..sample.bytes.len() {
+            let mut bytes = sample.bytes.clone();
+            bytes[at] ^= 0x10;
+            let Ok(message) = open(&afar(bytes)) else { continue };
+            let (found, metadata) = (told(&message), message.metadata());
+            for (object, (found, right)) in found.lines().skip(1).zip(right.iter().skip(1)).enumerate() {
+                let is_error = found.starts_with("afar: ");
+                assert!(is_error || found == *right, "{}, byte {at}, object {object}", sample.name);
+            }
+            assert!(right[0].starts_with(&format!("{metadata:?}")), "{}, byte {at}", sample.name);
+        }
+    }
+}
+
+fn large(objects: u64, bytes: usize) -> (DataObjectDescriptor, Vec<u8>, u64) {
+    (DataObjectDescriptor::new(Dtype::Uint8, [bytes as u64]), vec![7; bytes], objects)
+}
+
+fn in_one_piece((descriptor, payload, objects): &(DataObjectDescriptor, Vec<u8>, u64)) -> Vec<u8> {
+    let objects: Vec<(&DataObjectDescriptor, &[u8])> =
+        (0..*objects).map(|_| (descriptor, &payload[..])).collect();
+    encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap()
+}
+
+fn streamed((descriptor, payload, objects): &(DataObjectDescriptor, Vec<u8>, u64)) -> Vec<u8> {
+    let mut encoder =
+        StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), EncodeOptions::new()).unwrap();
+    for step in 0..*objects {
+        encoder.write_preceder([("step".to_owned(), step.into())].into()).unwrap();
+        encoder.write_object(descriptor, payload).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+/// One object of many: a handful of reads, and hardly more bytes than it has.
+#[test]
+fn one_object_of_many_needs_few_reads() {
+    let objects = large(100, 300_000);
+    for (bytes, most) in [(in_one_piece(&objects), 8), (streamed(&objects), 12)] {
+        let source = afar(bytes);
+        let message = open(&source).unwrap();
+        assert_eq!(message.object_count(), 100);
+        let array = message.object(57).unwrap().decode().unwrap();
+        assert_eq!(array.bytes(), objects.1);
+        let extra = source.bytes() - 300_000;
+        assert!(source.reads() <= most, "{} reads: {:?}", source.reads(), source.spans());
+        assert!(extra <= 64 << 10, "{extra} bytes more than the object");
+    }
+}
+
+/// Preceders of a message whose only metadata stands before them are read, whatever it costs.
+#[test]
+fn preceders_count_where_nothing_repeats_them() {
+    let bytes =
+        samples::all().into_iter().find(|sample| sample.name == "stream with preceders").unwrap().bytes;
+    let near = Message::from_bytes("near", bytes.clone()).unwrap();
+    // Without the metadata behind the objects: flag off, frame made of zeros.
+    let layout = near.layout().unwrap();
+    let footer =
+        layout.frames.iter().find(|frame| frame.kind == tercet_tgm::FrameKind::FooterMetadata).unwrap();
+    let mut without = bytes;
+    without[11] &= !0x02;
+    let padded = footer.span.len().next_multiple_of(8) as usize;
+    without[footer.span.start() as usize..][..padded].fill(0);
+    let first = (footer.span.start() + padded as u64).to_be_bytes();
+    let end = without.len();
+    without[end - 24..end - 16].copy_from_slice(&first);
+    let near = Message::from_bytes("afar", without.clone()).unwrap();
+    assert_eq!(near.metadata().base[1]["step"], 1.into());
+    assert_eq!(told(&open(&afar(without)).unwrap()), told(&near));
+}
+
+/// An index that points elsewhere is found out when the object is asked for.
+#[test]
+fn an_index_that_lies_is_found_out() {
+    let (descriptor, payload, _) = large(3, 100);
+    let objects = [(&descriptor, &payload[..]); 3];
+    let options = EncodeOptions::new().with_hash(false);
+    let mut bytes = encode_message(&GlobalMetadata::default(), &objects, &options).unwrap();
+    let near = Message::from_bytes("near", bytes.clone()).unwrap();
+    let offsets: Vec<u64> = near.layout().unwrap().objects().map(|frame| frame.span.start()).collect();
+    // The second offset, as CBOR writes it: two bytes behind 0x19.
+    let was = [&[0x19][..], &(offsets[1] as u16).to_be_bytes()].concat();
+    let at = bytes.windows(3).position(|window| window == was).unwrap();
+    bytes[at + 1..at + 3].copy_from_slice(&(offsets[1] as u16 + 8).to_be_bytes());
+    assert!(Message::from_bytes("near", bytes.clone()).is_err());
+    let source = afar(bytes);
+    let asked = open(&source).and_then(|message| message.object(1).map(|_| ()));
+    assert!(asked.is_err());
+}
+
+#[test]
+fn files_from_afar_are_scanned_in_small_steps() {
+    let one = in_one_piece(&large(1, 200_000));
+    let source = afar(one.repeat(50));
+    let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new());
+    assert_eq!(file.message_count().unwrap(), 50);
+    // The end of a message and the start of the next one; the last bytes once more, for a catalogue.
+    assert!(source.bytes() <= 50 * 100 + (64 << 10), "{}", source.bytes());
+    assert!(source.reads() <= 2 * 50 + 2, "{}", source.reads());
+}

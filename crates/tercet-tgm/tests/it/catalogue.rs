@@ -1,0 +1,457 @@
+//! Files that end with a catalogue.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use tercet_core::progress::NoProgress;
+use tercet_core::source::Memory;
+use tercet_testkit::counting::Counting;
+use tercet_tgm::{
+    CatalogueBuilder, CatalogueError, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, Error,
+    ErrorKind, File, GlobalMetadata, MOST_KEYS, Provenance, ReadOptions, Reindexed, Reindexing, ScanOptions,
+    StreamingEncoder, ValidateOptions, Value, Writer, encode_message, validate_source,
+};
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("run.tgm")
+    }
+}
+
+fn metadata(step: u64) -> GlobalMetadata {
+    let mars = Value::Map(vec![
+        ("param".into(), ["2t", "msl", "10u"][step as usize % 3].into()),
+        ("step".into(), step.into()),
+    ]);
+    let mut metadata =
+        GlobalMetadata { base: vec![[("mars".to_owned(), mars)].into()], ..Default::default() };
+    if step.is_multiple_of(2) {
+        metadata.extra.insert("even".to_owned(), true.into());
+    }
+    metadata
+}
+
+fn message(step: u64) -> Vec<u8> {
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let options = EncodeOptions::new().with_provenance(Provenance::Off);
+    encode_message(&metadata(step), &[(&descriptor, &[1, 2, 3])], &options).unwrap()
+}
+
+/// A file of messages without a catalogue.
+fn plain(path: &Path, messages: u64) {
+    let bytes: Vec<u8> = (0..messages).flat_map(message).collect();
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn index(path: &Path, keys: Option<&CatalogueKeys>) -> Result<Reindexed, Error> {
+    let how = Reindexing::new().with_keys(keys.cloned()).with_provenance(Provenance::Off);
+    Writer::reindex(path, &how, &NoProgress)
+}
+
+/// What the file says with its catalogue, and what it says without.
+fn check(path: &Path, messages: u64, keys: &[&str]) {
+    let file = File::open(path).unwrap();
+    let catalogue = file.catalogue().unwrap().expect("a catalogue");
+    assert_eq!(catalogue.keys().collect::<Vec<_>>(), keys);
+    assert_eq!(file.message_count().unwrap(), messages);
+    let slow = File::open(path).unwrap().with_scan_options(ScanOptions::default().with_catalogue(false));
+    let scan = slow.scan().unwrap();
+    assert_eq!(scan.messages.len() as u64, messages + 1);
+    assert_eq!(scan.messages[..messages as usize], file.scan().unwrap().messages);
+    assert_eq!(*scan.messages.last().unwrap(), catalogue.span());
+    assert_eq!(scan.junk, file.scan().unwrap().junk);
+    for key in keys {
+        let column = catalogue.column(key).unwrap().unwrap();
+        for message in slow.messages().unwrap().take(messages as usize) {
+            let message = message.unwrap();
+            assert_eq!(column.value(message.number()), message.metadata().get(key), "{key}");
+        }
+        for value in column.values() {
+            let slowly: Vec<u64> = slow
+                .messages()
+                .unwrap()
+                .take(messages as usize)
+                .map(|message| message.unwrap())
+                .filter(|message| message.metadata().get(key) == Some(value))
+                .map(|message| message.number())
+                .collect();
+            assert_eq!(column.matching(|found| found == Some(value)), slowly);
+        }
+    }
+}
+
+#[test]
+fn a_catalogue_says_what_the_messages_say() {
+    let folder = Folder::new();
+    plain(&folder.path(), 20);
+    let done = index(&folder.path(), None).unwrap();
+    assert_eq!((done.messages, done.entered, done.is_unchanged), (20, 20, false));
+    check(&folder.path(), 20, &["mars.step", "mars.param", "even"]);
+    // Once more changes nothing.
+    let before = std::fs::read(folder.path()).unwrap();
+    let done = index(&folder.path(), None).unwrap();
+    assert!(done.is_unchanged);
+    assert_eq!(std::fs::read(folder.path()).unwrap(), before);
+    // Other keys.
+    let keys = CatalogueKeys::These(vec!["mars.step".to_owned(), "missing".to_owned()]);
+    assert!(!index(&folder.path(), Some(&keys)).unwrap().is_unchanged);
+    check(&folder.path(), 20, &["mars.step", "missing"]);
+    assert!(index(&folder.path(), Some(&keys)).unwrap().is_unchanged);
+    // And the same bytes as at first.
+    index(&folder.path(), Some(&CatalogueKeys::All)).unwrap();
+    assert_eq!(std::fs::read(folder.path()).unwrap(), before);
+}
+
+#[test]
+fn catalogues_go_on_when_messages_are_added() {
+    let folder = Folder::new();
+    plain(&folder.path(), 5);
+    index(&folder.path(), None).unwrap();
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let mut writer = Writer::append(folder.path(), &NoProgress).unwrap().with_provenance(Provenance::Off);
+    let options = EncodeOptions::new().with_provenance(Provenance::Off);
+    writer.message(&metadata(5), &[(&descriptor, &[9])], &options).unwrap();
+    writer
+        .stream(&GlobalMetadata::default(), options, |encoder| {
+            let Value::Map(pairs) = metadata(6).base[0]["mars"].clone() else { unreachable!() };
+            encoder.write_preceder([("mars".to_owned(), Value::Map(pairs))].into()).unwrap();
+            encoder.write_object(&descriptor, &[8]).unwrap();
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+    writer.raw(&message(7)).unwrap();
+    let memory = Memory::new("m", [message(8), message(9)].concat());
+    let all = tercet_core::Span::first(tercet_core::ByteSource::len(&memory));
+    writer.copy_from(&memory, all, &NoProgress).unwrap();
+    writer.finish().unwrap();
+    check(&folder.path(), 10, &["mars.step", "mars.param", "even"]);
+    let appended = std::fs::read(folder.path()).unwrap();
+    // The same as a catalogue that is made at once.
+    let keys = CatalogueKeys::These(vec!["mars.step".to_owned()]);
+    index(&folder.path(), Some(&keys)).unwrap();
+    index(&folder.path(), Some(&CatalogueKeys::All)).unwrap();
+    assert_eq!(std::fs::read(folder.path()).unwrap(), appended);
+}
+
+/// Programs that know nothing of catalogues write behind them.
+#[test]
+fn messages_behind_a_catalogue_are_entered_without_looking_at_the_others() {
+    let folder = Folder::new();
+    plain(&folder.path(), 6);
+    index(&folder.path(), None).unwrap();
+    let mut bytes = std::fs::read(folder.path()).unwrap();
+    bytes.extend((6..9).flat_map(message));
+    std::fs::write(folder.path(), &bytes).unwrap();
+    let file = File::open(folder.path()).unwrap();
+    // Until then it is a message like the others.
+    assert!(file.catalogue().unwrap().is_none());
+    assert_eq!(file.message_count().unwrap(), 10);
+    let done = index(&folder.path(), None).unwrap();
+    assert_eq!((done.messages, done.entered), (9, 3));
+    check(&folder.path(), 9, &["mars.step", "mars.param", "even"]);
+    assert!(std::fs::metadata(folder.path()).unwrap().len() < bytes.len() as u64 + 3000);
+}
+
+#[test]
+fn bytes_between_messages_are_kept_and_known() {
+    let folder = Folder::new();
+    let bytes = [b"junk".to_vec(), message(0), b"more junk".to_vec(), message(1), b"end".to_vec()].concat();
+    std::fs::write(folder.path(), &bytes).unwrap();
+    index(&folder.path(), None).unwrap();
+    check(&folder.path(), 2, &["mars.step", "mars.param", "even"]);
+    assert!(std::fs::read(folder.path()).unwrap().starts_with(&bytes));
+}
+
+#[test]
+fn a_million_messages_would_need_two_reads() {
+    let folder = Folder::new();
+    plain(&folder.path(), 3000);
+    index(&folder.path(), None).unwrap();
+    let bytes = std::fs::read(folder.path()).unwrap();
+    let source = Counting::new(Memory::new("m", bytes)).from_afar().shared();
+    let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new());
+    let steps = file.catalogue().unwrap().unwrap().column("mars.step").unwrap().unwrap();
+    assert_eq!(steps.matching(|step| step == Some(&2718.into())), [2718]);
+    assert!(source.reads() <= 2, "{:?}", source.spans());
+    let message = file.message(2718).unwrap();
+    assert_eq!(message.metadata().get("mars.step"), Some(&2718.into()));
+}
+
+#[test]
+fn a_catalogue_that_is_damaged_is_not_used() {
+    let folder = Folder::new();
+    plain(&folder.path(), 4);
+    index(&folder.path(), None).unwrap();
+    let good = std::fs::read(folder.path()).unwrap();
+    let file = File::open(folder.path()).unwrap();
+    let (span, right) = (file.catalogue().unwrap().unwrap().span(), file.scan().unwrap());
+    for at in span.start() as usize..span.end() as usize {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x40;
+        let source = Arc::new(Memory::new("m", bytes));
+        let file = File::from_source(source, ReadOptions::new());
+        let scan = file.scan().unwrap();
+        assert_eq!(scan.messages[..4], right.messages, "byte {at}");
+        if file.catalogue().unwrap().is_none() && file.refused_catalogue().unwrap().is_some() {
+            assert_eq!(scan.messages.len(), 4, "byte {at}");
+        }
+    }
+}
+
+/// A file that was changed under its catalogue is noticed when a message is read.
+#[test]
+fn messages_that_moved_are_missed() {
+    let folder = Folder::new();
+    plain(&folder.path(), 4);
+    index(&folder.path(), None).unwrap();
+    let mut bytes = std::fs::read(folder.path()).unwrap();
+    // Two messages exchange their places; the catalogue does not know, nor could it by its own bytes.
+    let (first, second) = (message(0), message(1));
+    assert_ne!(first.len(), second.len());
+    let swapped = [second.clone(), first.clone()].concat();
+    bytes[..swapped.len()].copy_from_slice(&swapped);
+    let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
+    assert!(file.catalogue().unwrap().is_some());
+    let error = file.message(1).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Catalogue { message: 1, .. }), "{error}");
+    assert!(matches!(file.message(0).unwrap_err().kind(), ErrorKind::Catalogue { message: 0, .. }));
+    assert!(file.message(2).is_ok());
+}
+
+#[test]
+fn what_cannot_be_catalogued_is_refused() {
+    let folder = Folder::new();
+    std::fs::write(folder.path(), b"").unwrap();
+    assert!(index(&folder.path(), None).unwrap_err().to_string().contains("holds no message"));
+    let mut damaged = [message(0), message(1)].concat();
+    let at = message(0).len() + 40;
+    damaged[at] ^= 1;
+    std::fs::write(folder.path(), &damaged).unwrap();
+    index(&folder.path(), None).unwrap_err();
+    assert_eq!(std::fs::read(folder.path()).unwrap(), damaged);
+    plain(&folder.path(), 1);
+    let many = CatalogueKeys::These((0..=MOST_KEYS).map(|key| key.to_string()).collect());
+    assert!(index(&folder.path(), Some(&many)).unwrap_err().to_string().contains("room for 64"));
+    let long = CatalogueKeys::These(vec!["k".repeat(129)]);
+    assert!(index(&folder.path(), Some(&long)).unwrap_err().to_string().contains("129 bytes"));
+}
+
+/// What is said about the longest and most keys still fits into the last bytes, where it is looked for.
+#[test]
+fn the_largest_catalogue_is_found() {
+    let folder = Folder::new();
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let keys: Vec<String> = (0..MOST_KEYS).map(|key| format!("{key:0>128}")).collect();
+    let extra = keys.iter().map(|key| (key.clone(), key.as_str().into())).collect();
+    let metadata = GlobalMetadata { extra, ..Default::default() };
+    let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(&CatalogueKeys::All);
+    for _ in 0..3 {
+        writer.message(&metadata, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
+    }
+    writer.finish().unwrap();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    check(&folder.path(), 3, &keys);
+}
+
+#[test]
+fn a_catalogue_is_a_sound_message() {
+    let folder = Folder::new();
+    plain(&folder.path(), 4);
+    index(&folder.path(), None).unwrap();
+    assert_eq!(complaints(&folder.path()), "");
+    Writer::remove_catalogue(folder.path(), &NoProgress).unwrap();
+    assert_eq!(std::fs::read(folder.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
+    assert!(!Writer::remove_catalogue(folder.path(), &NoProgress).unwrap());
+}
+
+/// Everything that is wrong with a file.
+fn complaints(path: &Path) -> String {
+    let source: Arc<dyn tercet_core::ByteSource> = Arc::new(tercet_core::source::File::open(path).unwrap());
+    let report = validate_source(&source, &ValidateOptions::new(), &NoProgress).unwrap();
+    let issues = report.messages.iter().flat_map(|message| &message.issues);
+    let lines: Vec<String> = issues.map(|issue| format!("{}: {}", issue.code, issue.description)).collect();
+    lines.join("\n")
+}
+
+/// Validation compares a catalogue with the messages.
+#[test]
+fn a_catalogue_that_lies_is_found_out() {
+    let folder = Folder::new();
+    plain(&folder.path(), 4);
+    index(&folder.path(), None).unwrap();
+    let bytes = std::fs::read(folder.path()).unwrap();
+    // A message of the same length that says something else.
+    let at = message(0).len();
+    let other = message(1).windows(3).position(|window| window == b"msl").unwrap();
+    let mut changed = bytes.clone();
+    changed[at + other..][..3].copy_from_slice(b"mxl");
+    std::fs::write(folder.path(), &changed).unwrap();
+    assert!(complaints(&folder.path()).starts_with("hash_mismatch"), "{}", complaints(&folder.path()));
+    let swapped = [message(1), message(0), bytes[message(0).len() + message(1).len()..].to_vec()].concat();
+    std::fs::write(folder.path(), &swapped).unwrap();
+    let found = complaints(&folder.path());
+    assert!(found.starts_with("catalogue_wrong: the catalogue says that message 0 is at"), "{found}");
+    let swapped = [message(6), bytes[message(0).len()..].to_vec()].concat();
+    assert_eq!(message(6).len(), message(0).len());
+    std::fs::write(folder.path(), &swapped).unwrap();
+    let found = complaints(&folder.path());
+    assert!(found.starts_with("catalogue_wrong: the catalogue does not say what message 0 says"), "{found}");
+}
+
+/// Repair keeps a catalogue only where everything before it stays in its place.
+#[test]
+fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
+    let folder = Folder::new();
+    plain(&folder.path(), 3);
+    let messages = std::fs::read(folder.path()).unwrap();
+    index(&folder.path(), None).unwrap();
+    let good = std::fs::read(folder.path()).unwrap();
+    let salvage = |bytes: &[u8]| {
+        let source: Arc<dyn tercet_core::ByteSource> = Arc::new(Memory::new("m", bytes.to_vec()));
+        let options = EncodeOptions::new().with_provenance(Provenance::Off);
+        tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &options, &NoProgress).unwrap()
+    };
+    let untouched = salvage(&good);
+    assert_eq!(untouched.to_bytes().unwrap(), good);
+    assert!(!untouched.report.catalogue_left_out);
+    let with_junk = salvage(&[b"junk", &good[..]].concat());
+    assert_eq!(with_junk.to_bytes().unwrap(), messages);
+    assert!(with_junk.report.catalogue_left_out && !with_junk.report.has_losses());
+    assert_eq!(with_junk.report.kept_messages, 3);
+    // A damaged catalogue is no loss.
+    let mut damaged = good.clone();
+    let at = messages.len() + (good.len() - messages.len()) / 2;
+    damaged[at] ^= 1;
+    let damaged = salvage(&damaged);
+    assert_eq!(damaged.to_bytes().unwrap(), messages);
+    assert!(damaged.report.catalogue_left_out && !damaged.report.has_losses(), "{:?}", damaged.report);
+}
+
+/// Messages of one run have the same length: places of another file fit.
+#[test]
+fn a_catalogue_that_leaves_messages_out_is_not_used() {
+    let folder = Folder::new();
+    let same = |step: u64| message(10 + 6 * step);
+    assert_eq!(same(0).len(), same(1).len());
+    let front: Vec<u8> = (0..3).flat_map(same).collect();
+    std::fs::write(folder.path(), (3..6).flat_map(same).collect::<Vec<_>>()).unwrap();
+    index(&folder.path(), None).unwrap();
+    let back = std::fs::read(folder.path()).unwrap();
+    std::fs::write(folder.path(), [&front[..], &back].concat()).unwrap();
+    let file = File::open(folder.path()).unwrap();
+    assert!(file.catalogue().unwrap().is_none());
+    let reason = file.refused_catalogue().unwrap().unwrap().to_string();
+    assert!(reason.contains("which hold a message"), "{reason}");
+    assert_eq!(file.message_count().unwrap(), 6);
+    let done = index(&folder.path(), None).unwrap();
+    assert_eq!((done.messages, done.is_unchanged), (6, false));
+    check(&folder.path(), 6, &["mars.step", "mars.param", "even"]);
+    // One that leaves out a message in the middle.
+    let mut builder = CatalogueBuilder::new(&CatalogueKeys::All);
+    let len = same(0).len() as u64;
+    for at in [0, 2] {
+        builder.push(tercet_core::Span::at(at * len, len).unwrap(), &metadata(10 + 6 * at));
+    }
+    let mut bytes = std::io::Cursor::new(front.clone());
+    bytes.set_position(front.len() as u64);
+    builder.write(&mut bytes, Provenance::Off).unwrap();
+    let file = File::from_source(Arc::new(Memory::new("m", bytes.into_inner())), ReadOptions::new());
+    assert!(file.refused_catalogue().unwrap().is_some());
+    assert_eq!(file.message_count().unwrap(), 3);
+}
+
+/// Values that would need far more memory than any messages could have: refused before they are decoded.
+#[test]
+fn a_column_cannot_be_larger_than_its_messages() {
+    let front = message(0);
+    let mark = Value::Map(vec![("version".into(), 1.into()), ("messages".into(), 1.into())]);
+    let extra = [("tercet_catalogue".to_owned(), mark)].into();
+    let metadata = GlobalMetadata { extra, ..Default::default() };
+    let mut sink = std::io::Cursor::new(front.clone());
+    sink.set_position(front.len() as u64);
+    let options = EncodeOptions::new().with_provenance(Provenance::Off);
+    let mut encoder = StreamingEncoder::new(sink, &metadata, options).unwrap();
+    let zeros = vec![0; 1 << 20];
+    for (column, dtype, bytes) in [
+        ("lengths", Dtype::Uint64, &(front.len() as u64).to_le_bytes()[..]),
+        ("gaps", Dtype::Uint64, &0u64.to_le_bytes()),
+        ("codes", Dtype::Uint32, &1u32.to_le_bytes()),
+        ("values", Dtype::Uint8, &zeros),
+    ] {
+        let what = Value::Map(vec![("column".into(), column.into()), ("key".into(), "step".into())]);
+        encoder.write_preceder([("catalogue".to_owned(), what)].into()).unwrap();
+        let count = bytes.len() as u64 / u64::from(dtype.bits() / 8);
+        let descriptor = DataObjectDescriptor::new(dtype, [count]).with_compression("zstd");
+        encoder.write_object(&descriptor, bytes).unwrap();
+    }
+    let bytes = encoder.finish_with_length().unwrap().into_inner();
+    let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
+    let catalogue = file.catalogue().unwrap().expect("its places are right");
+    assert!(matches!(catalogue.column("step"), Err(CatalogueError::Values { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any mixture of keys and types.
+    #[test]
+    fn every_value_is_found(
+        rows in prop::collection::vec(prop::collection::btree_map("[a-c]", 0u8..8, 0..3), 1..40),
+        added in 0usize..10,
+    ) {
+        let folder = Folder::new();
+        let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+        let value = |kind: u8| match kind {
+            0 => Value::Null,
+            1 => Value::from(1),
+            2 => Value::from(1.0),
+            3 => Value::from("1"),
+            4 => Value::Bytes(vec![1]),
+            5 => Value::Bytes(vec![1; 300]),
+            6 => Value::Map(vec![]),
+            _ => Value::Map(vec![("x".into(), 1.into())]),
+        };
+        let split = rows.len().saturating_sub(added).max(1);
+        let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(&CatalogueKeys::All);
+        for (at, row) in rows.iter().enumerate() {
+            if at == split {
+                writer.finish().unwrap();
+                writer = Writer::append(folder.path(), &NoProgress).unwrap();
+            }
+            let extra = row.iter().map(|(key, kind)| (key.clone(), value(*kind))).collect();
+            let metadata = GlobalMetadata { extra, ..Default::default() };
+            writer.message(&metadata, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
+        }
+        writer.finish().unwrap();
+        let catalogue = File::open(folder.path()).unwrap().catalogue().unwrap().unwrap();
+        for key in ["a", "b", "c", "a.x"] {
+            let column = catalogue.column(key).unwrap();
+            for (message, row) in rows.iter().enumerate() {
+                let found = match key.split_once('.') {
+                    None => row.get(key),
+                    Some((key, _)) => row.get(key).filter(|kind| **kind == 7),
+                };
+                let expected = found.map(|kind| if key.contains('.') { 1.into() } else { value(*kind) });
+                let Some(column) = &column else {
+                    // Something that was a map when it came first is no key.
+                    let first = rows.iter().find_map(|row| row.get(key));
+                    prop_assert!(expected.is_none() || first == Some(&7));
+                    continue;
+                };
+                if column.is_held(message as u64) {
+                    prop_assert_eq!(column.value(message as u64), expected.as_ref());
+                } else {
+                    prop_assert_eq!(found, Some(&5));
+                }
+            }
+        }
+    }
+}

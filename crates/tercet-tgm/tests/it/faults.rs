@@ -1,0 +1,256 @@
+//! Every operation that can fail, and every moment at which the power can be cut: the file is the old one or the new
+//! one, never something between.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::ByteSource;
+use tercet_core::progress::{Counter, NoProgress};
+use tercet_core::publish::{Disk, RealDisk};
+use tercet_core::source::Memory;
+use tercet_testkit::faults::for_each_fault;
+use tercet_testkit::old_or_new;
+use tercet_testkit::powercut::for_each_cut;
+use tercet_tgm::edit::{self, Changes, Merge, Strategy};
+use tercet_tgm::{
+    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeError, Error, ErrorKind, File, GlobalMetadata,
+    Provenance, ReadOptions, Reindexing, StreamingEncoder, Writer,
+};
+
+use crate::samples;
+
+const NAME: &str = "a.tgm";
+
+/// A change of the file in a folder, through a disk.
+type Change = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
+
+fn add_messages(mut writer: Writer) -> Result<(), Error> {
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &samples::options())?;
+    writer.stream(&GlobalMetadata::default(), samples::options(), |stream| {
+        stream.write_object(&descriptor, &[4, 5, 6]).map_err(|fault| Error::new(NAME.into(), fault))
+    })?;
+    writer.finish().map(drop)
+}
+
+fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    add_messages(Writer::create_on(Arc::clone(disk), folder.join(NAME))?)
+}
+
+fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    add_messages(Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?)
+}
+
+/// Adds messages to a file that ends with a catalogue, and with it goes on.
+fn append_catalogued(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let writer = Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?;
+    add_messages(writer.with_provenance(Provenance::Off))
+}
+
+/// Writes messages that are made of those of the file in its place: one with another key, one with all objects of the
+/// file, and one with a single object.
+fn edit_in_place(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let path = folder.join(NAME);
+    let (file, options) = (File::open(&path)?, samples::options());
+    let changes = Changes::new(vec![edit::Change::new("mars.step", "12").unwrap()]).unwrap();
+    let mut merge = Merge::new(Strategy::First);
+    let mut writer = Writer::create_on(Arc::clone(disk), &path)?
+        .with_catalogue(&CatalogueKeys::All)
+        .with_provenance(Provenance::Off);
+    for message in file.messages()? {
+        let message = message?;
+        writer.draft(&edit::set(&message, &changes, &options)?, &NoProgress)?;
+        writer.draft(&edit::split(&message, 0, &options)?, &NoProgress)?;
+        merge.add(&message)?;
+    }
+    writer.draft(&merge.finish(&options)?, &NoProgress)?;
+    writer.finish().map(drop)
+}
+
+fn reindex(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let how = Reindexing::new().with_provenance(Provenance::Off);
+    Writer::reindex_on(Arc::clone(disk), folder.join(NAME), &how, &NoProgress).map(drop)
+}
+
+fn remove_catalogue(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    Writer::remove_catalogue_on(Arc::clone(disk), folder.join(NAME), &NoProgress).map(drop)
+}
+
+/// Writes what is intact of a damaged file over another one.
+fn repair(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    let mut damaged = two_messages();
+    let at = damaged.len() - 100;
+    damaged[at] ^= 1;
+    let source: Arc<dyn ByteSource> = Arc::new(Memory::new("damaged.tgm", damaged));
+    let found = tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &samples::options(), &NoProgress)?;
+    let mut writer = Writer::create_on(Arc::clone(disk), folder.join(NAME))?;
+    found.write(&mut writer, &NoProgress)?;
+    writer.finish().map(drop)
+}
+
+/// A message in one piece and one that was streamed.
+fn two_messages() -> Vec<u8> {
+    let samples = samples::all();
+    [&samples[2].bytes[..], &samples[9].bytes].concat()
+}
+
+/// The same with a catalogue at the end.
+fn catalogued() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(NAME), two_messages()).unwrap();
+    reindex(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
+    fs::read(folder.path().join(NAME)).unwrap()
+}
+
+/// Runs a change with every fault and every power cut.
+fn never_between(old: Option<&[u8]>, change: Change) {
+    let prepare = |folder: &Path| {
+        if let Some(old) = old {
+            fs::write(folder.join(NAME), old).unwrap();
+        }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    prepare(folder.path());
+    change(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
+    let new = fs::read(folder.path().join(NAME)).unwrap();
+    assert_ne!(Some(&new[..]), old);
+    let runs = for_each_fault(
+        prepare,
+        |disk, folder| change(&disk, folder),
+        |trial| {
+            let found = fs::read(trial.folder.join(NAME)).ok();
+            let is_new = old_or_new(found.as_deref(), old, &new);
+            assert!(is_new || trial.result.is_err(), "done, but the file is the old one");
+        },
+    );
+    assert!(runs > 50, "{runs} faults");
+    let cuts = for_each_cut(
+        prepare,
+        |disk, folder| change(&disk, folder).unwrap(),
+        |cut| {
+            let is_new = old_or_new(cut.file(NAME), old, &new);
+            assert!(is_new || !cut.complete, "done, but the power cut undoes it");
+        },
+    );
+    assert!(cuts > 5, "{cuts} cuts");
+}
+
+#[test]
+fn create_where_nothing_is() {
+    never_between(None, create);
+}
+
+#[test]
+fn create_over_another_file() {
+    never_between(Some(&samples::all()[1].bytes), create);
+}
+
+#[test]
+fn append_to_a_file() {
+    never_between(Some(&samples::all()[2].bytes), append);
+}
+
+#[test]
+fn append_to_a_file_with_a_catalogue() {
+    never_between(Some(&catalogued()), append_catalogued);
+}
+
+#[test]
+fn edit_a_file_in_its_place() {
+    never_between(Some(&two_messages()), edit_in_place);
+}
+
+#[test]
+fn repair_over_another_file() {
+    never_between(Some(&samples::all()[0].bytes), repair);
+}
+
+#[test]
+fn index_a_file() {
+    never_between(Some(&two_messages()), reindex);
+}
+
+/// A message that was written behind the catalogue: the old catalogue goes, a new one comes.
+#[test]
+fn index_a_file_that_grew_behind_its_catalogue() {
+    never_between(Some(&[catalogued(), samples::all()[1].bytes.clone()].concat()), reindex);
+}
+
+#[test]
+fn remove_the_catalogue_of_a_file() {
+    never_between(Some(&catalogued()), remove_catalogue);
+}
+
+/// Bytes that belong to no message stay where they are.
+#[test]
+fn append_keeps_every_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let old = [b"junk".to_vec(), samples::all()[0].bytes.clone(), b"cut mess".to_vec()].concat();
+    fs::write(&path, &old).unwrap();
+    append(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
+    let new = fs::read(&path).unwrap();
+    assert!(new.starts_with(&old));
+    assert_eq!(tercet_tgm::scan(&new).len(), 3);
+}
+
+#[test]
+fn appending_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let old = samples::all()[0].bytes.clone();
+    fs::write(&path, &old).unwrap();
+    let progress = Counter::default();
+    progress.cancel();
+    let error = Writer::append(&path, &progress).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Cancelled(_)), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), old);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let missing = Writer::append(folder.path().join("missing.tgm"), &NoProgress);
+    assert!(missing.is_err());
+}
+
+/// Half a message is never published.
+#[test]
+fn an_unfinished_message_is_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let mut writer = Writer::create(&path).unwrap();
+    let stopped = writer.stream(&GlobalMetadata::default(), samples::options(), |_| {
+        Err(Error::new(NAME.into(), ErrorKind::GivenUp))
+    });
+    assert!(stopped.is_err());
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let behind = writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1])], &samples::options());
+    assert!(matches!(behind.unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
+    assert!(matches!(writer.finish().unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
+    assert!(!path.exists());
+}
+
+/// A sink that takes a few bytes and then none, and then some again.
+struct Moody(usize);
+
+impl std::io::Write for Moody {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += 1;
+        if self.0 == 4 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What follows a failed write is refused: it would be part of half a message.
+#[test]
+fn a_failed_stream_stays_failed() {
+    let mut encoder =
+        StreamingEncoder::new(Moody(0), &GlobalMetadata::default(), samples::options()).unwrap();
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    assert!(encoder.write_object(&descriptor, &[1]).is_err());
+    assert!(matches!(
+        encoder.write_object(&descriptor, &[1]),
+        Err(ErrorKind::Encode(EncodeError::Unfinished))
+    ));
+    assert!(encoder.finish().is_err());
+}

@@ -1,0 +1,299 @@
+//! A follower reports what a scan of the whole finds, however its bytes come.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tercet_core::progress::NoProgress;
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource, Span};
+use tercet_tgm::{
+    DataObjectDescriptor, Dtype, ErrorKind, Follower, GlobalMetadata, Message, ReadOptions, Report,
+    ScanOptions, StreamingEncoder, encode_message, scan_source,
+};
+
+use crate::samples;
+
+/// Everything a follower says about bytes that come in pieces of these lengths.
+fn reports(bytes: &[u8], cuts: &[usize]) -> Vec<Report> {
+    let mut follower = Follower::new();
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    let mut cuts = cuts.iter().copied().cycle();
+    while !rest.is_empty() {
+        let (piece, more) = rest.split_at(cuts.next().unwrap_or(usize::MAX).clamp(1, rest.len()));
+        rest = more;
+        follower.push(piece);
+        out.extend(std::iter::from_fn(|| follower.next_report()));
+    }
+    out.extend(std::iter::from_fn(|| follower.finish()));
+    assert!(follower.pending().is_none());
+    out
+}
+
+fn shown(reports: &[Report]) -> Vec<String> {
+    reports.iter().map(|report| format!("{report:?}")).collect()
+}
+
+/// Number, place, objects and metadata of a message.
+type Seen = (u64, Span, u64, GlobalMetadata);
+
+fn whole(reports: &[Report]) -> Vec<Seen> {
+    let of = |report: &Report| match report {
+        Report::Message(message) => {
+            Some((message.number, message.span, message.objects, message.metadata.clone()))
+        }
+        _ => None,
+    };
+    reports.iter().filter_map(of).collect()
+}
+
+/// The obvious way: find all messages of the whole, keep those in which everything is right.
+fn scanned(bytes: &[u8]) -> Vec<Seen> {
+    let source: Arc<dyn ByteSource> = Arc::new(Memory::new("whole", bytes.to_vec()));
+    let found = scan_source(&*source, ScanOptions::default(), &NoProgress).unwrap();
+    let open = |(number, span): (usize, &Span)| {
+        let message = Message::open(Arc::clone(&source), number as u64, *span, ReadOptions::new()).ok()?;
+        let is_whole = message.span() == *span
+            && message.objects().all(|object| object.is_ok_and(|object| object.verify().is_ok()));
+        is_whole.then(|| (number as u64, *span, message.object_count(), message.metadata().clone()))
+    };
+    found.messages.iter().enumerate().filter_map(open).collect()
+}
+
+/// What may stand in front of a message: nothing, junk, a beginning, a message cut off.
+fn junk() -> impl Strategy<Value = Vec<u8>> {
+    let start = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::vec(any::<u8>(), 0..40),
+        1 => (0..24usize).prop_map(move |len| start[..len.min(start.len())].to_vec()),
+        1 => Just(b"FR39277777TENSOGR".to_vec()),
+        3 => (any::<usize>(), any::<usize>()).prop_map(|(which, len)| {
+            let samples = samples::all();
+            let bytes = &samples[which % samples.len()].bytes;
+            bytes[..len % bytes.len()].to_vec()
+        }),
+    ]
+}
+
+/// The number of a sample, a change to one of its bytes, and what stands in front of it.
+type Part = (usize, Option<(usize, u8)>, Vec<u8>);
+
+fn parts() -> impl Strategy<Value = Vec<Part>> {
+    let flip = prop::option::weighted(0.3, (any::<usize>(), 1..=255u8));
+    prop::collection::vec((any::<usize>(), flip, junk()), 1..6)
+}
+
+fn stream_of(parts: &[Part], flips: bool) -> Vec<u8> {
+    let samples = samples::all();
+    let mut out = Vec::new();
+    for (which, flip, junk) in parts {
+        out.extend_from_slice(junk);
+        let mut bytes = samples[which % samples.len()].bytes.clone();
+        if let Some((at, mask)) = flip.filter(|_| flips) {
+            let at = at % bytes.len();
+            bytes[at] ^= mask;
+        }
+        out.extend_from_slice(&bytes);
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Any chunking gives the same reports, with any damage.
+    #[test]
+    fn cuts_change_nothing(parts in parts(), cuts in prop::collection::vec(1..200usize, 1..8)) {
+        let bytes = stream_of(&parts, true);
+        let at_once = shown(&reports(&bytes, &[bytes.len()]));
+        prop_assert_eq!(&shown(&reports(&bytes, &cuts)), &at_once);
+        prop_assert_eq!(&shown(&reports(&bytes, &[1])), &at_once);
+    }
+
+    /// Whatever is cut off and whatever stands between: the messages of a scan, each once, with their numbers.
+    #[test]
+    fn whole_messages_are_those_of_a_scan(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
+        let bytes = stream_of(&parts, false);
+        let found = whole(&reports(&bytes, &cuts));
+        prop_assert!(found.len() >= parts.len(), "{} of {}", found.len(), parts.len());
+        let expected = scanned(&bytes);
+        // A scan compares no hash: a frame that was cut off can happen to end where one of the next message ends, and the
+        // message it belongs to then takes that one in.
+        if expected.len() >= parts.len() {
+            prop_assert_eq!(&found, &expected);
+        } else {
+            prop_assert!(expected.iter().all(|(_, span, ..)| found.iter().any(|(_, told, ..)| told == span)));
+        }
+    }
+
+    /// With bytes changed too, nothing is reported that is not whole, and nothing that a scan finds is missing.
+    #[test]
+    fn damage_hides_no_other_message(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
+        let bytes = stream_of(&parts, true);
+        let places = |seen: Vec<Seen>| seen.into_iter().map(|(_, span, ..)| span).collect::<Vec<_>>();
+        let told = reports(&bytes, &cuts);
+        let (found, expected) = (places(whole(&told)), places(scanned(&bytes)));
+        for span in &expected {
+            prop_assert!(found.contains(span), "{span} is missing");
+        }
+        for span in &found {
+            let message = &bytes[span.to_range().unwrap()];
+            prop_assert!(Message::from_bytes("found", message.to_vec()).is_ok());
+        }
+        // Every byte is accounted for: in messages, or told.
+        if found.iter().map(|span| span.len()).sum::<u64>() < bytes.len() as u64 {
+            prop_assert!(told.len() > found.len());
+        }
+    }
+}
+
+/// Damage inside a message is told with its place, once, and the message keeps its number.
+#[test]
+fn a_damaged_message_is_told_and_passed_over() {
+    let good = samples::all().remove(1).bytes;
+    let mut bad = good.clone();
+    let payload = good.windows(4).position(|four| four == 1.5f32.to_le_bytes()).unwrap();
+    bad[payload] ^= 1;
+    let bytes = [&good[..], &bad, &good].concat();
+    let told = reports(&bytes, &[7]);
+    let [Report::Message(first), Report::Damaged { number, start, fault }, rest @ .., Report::Message(last)] =
+        &told[..]
+    else {
+        panic!("{told:?}");
+    };
+    let len = good.len() as u64;
+    assert_eq!((first.number, *number, last.number), (0, 1, 2));
+    assert_eq!((first.span.start(), *start, last.span.start()), (0, len, 2 * len));
+    assert!(matches!(fault, ErrorKind::HashMismatch { .. }), "{fault}");
+    assert!(matches!(rest, [Report::Skipped { after_damage: true, .. }]), "{rest:?}");
+}
+
+/// A writer that is killed leaves half a message; what is appended behind it is found, with the number of a scan.
+#[test]
+fn every_place_to_be_cut_off_at() {
+    for sample in samples::all() {
+        let good = samples::all().remove(0).bytes;
+        for cut in 1..sample.bytes.len() {
+            let bytes = [&good[..], &sample.bytes[..cut], &good, &good].concat();
+            let told = reports(&bytes, &[1000]);
+            let numbers: Vec<u64> = whole(&told).iter().map(|(number, ..)| *number).collect();
+            assert_eq!(numbers, [0, 1, 2], "{} cut at {cut}: {told:?}", sample.name);
+            let damaged = told.iter().filter(|report| matches!(report, Report::Damaged { .. })).count();
+            let skipped = told.iter().filter(|report| matches!(report, Report::Skipped { .. })).count();
+            assert!(damaged + skipped >= 1, "{} cut at {cut}: {told:?}", sample.name);
+        }
+    }
+}
+
+/// A frame without a hash that was cut off can happen to end where a frame of the message behind it ends. Only what
+/// comes later shows it, and that message is found all the same.
+#[test]
+fn a_frame_without_a_hash_gives_messages_back() {
+    let (samples, mut swallowed) = (samples::all(), 0);
+    let ends = |bytes: &[u8]| -> Vec<usize> {
+        bytes.windows(4).enumerate().filter(|(_, four)| four == b"ENDF").map(|(at, _)| at + 4).collect()
+    };
+    for cut_off in samples.iter().filter(|sample| sample.name.contains("no hashes")) {
+        for next in &samples {
+            // Cut so that an end of the one falls on an end of the other.
+            for end in ends(&cut_off.bytes) {
+                for behind in ends(&next.bytes) {
+                    let Some(cut) = end.checked_sub(behind).filter(|&cut| cut > 0) else { continue };
+                    let bytes = [&cut_off.bytes[..cut], &next.bytes].concat();
+                    let told = reports(&bytes, &[1000]);
+                    let found = whole(&told);
+                    let place = Span::at(cut as u64, next.bytes.len() as u64).unwrap();
+                    assert!(
+                        found.iter().any(|(_, span, ..)| *span == place),
+                        "{} {} {told:?}",
+                        cut_off.name,
+                        next.name
+                    );
+                    swallowed += 1;
+                }
+            }
+        }
+    }
+    assert!(swallowed > 50, "{swallowed} such cuts");
+}
+
+/// A frame that was cut off, whose length takes in whole messages up to where one of their frames ends: its hash is
+/// wrong, and they are found all the same.
+#[test]
+fn a_frame_that_swallowed_messages_gives_them_back() {
+    let good = samples::all().remove(2).bytes;
+    let end = good.windows(4).rposition(|four| four == b"ENDF").unwrap() + 4;
+    let payload = vec![7u8; 4000];
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [payload.len() as u64]);
+    let long =
+        encode_message(&GlobalMetadata::default(), &[(&descriptor, &payload)], &samples::options()).unwrap();
+    let frame =
+        Message::from_bytes("long", long.clone()).unwrap().layout().unwrap().objects().next().unwrap().span;
+    let frame_end = usize::try_from(frame.end()).unwrap();
+    let cut = frame_end - end;
+    let bytes = [&long[..cut], &good, &good, &long].concat();
+    assert_eq!(&bytes[frame_end - 4..frame_end], b"ENDF", "the frame ends with a frame");
+    let told = reports(&bytes, &[64]);
+    assert!(matches!(&told[0], Report::Damaged { fault: ErrorKind::HashMismatch { .. }, .. }), "{told:?}");
+    assert_eq!(whole(&told), scanned(&bytes));
+    assert_eq!(whole(&told).len(), 3);
+}
+
+/// Frames inside frames inside frames, all of which end at the same place: the search is bounded.
+#[test]
+fn second_looks_are_bounded() {
+    let count = 60_000u64;
+    let each = 40;
+    let mut bytes = Vec::new();
+    let end = count * each + 24;
+    for n in 0..count {
+        bytes.extend_from_slice(b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend_from_slice(b"FR\0\x01\0\x01\0\x02");
+        bytes.extend_from_slice(&(end - n * each - 24).to_be_bytes());
+    }
+    bytes.extend_from_slice(&[0; 20]);
+    bytes.extend_from_slice(b"ENDF");
+    assert_eq!(bytes.len() as u64, end);
+    let good = samples::all().remove(0).bytes;
+    bytes.extend_from_slice(&good);
+    // Without a bound this would hash 72 GB.
+    let told = reports(&bytes, &[1 << 20]);
+    assert_eq!(whole(&told).len(), 1);
+}
+
+/// A stream that is entered in the middle of a file goes on with its places and numbers.
+#[test]
+fn streams_start_in_the_middle() {
+    let good = samples::all().remove(0).bytes;
+    let mut follower = Follower::new().starting_at(1000, 7);
+    follower.push(&good);
+    follower.push(&good[..40]);
+    let Some(Report::Message(first)) = follower.next_report() else { panic!("no message") };
+    assert_eq!((first.number, first.span), (7, Span::at(1000, good.len() as u64).unwrap()));
+    assert!(follower.next_report().is_none());
+    let (start, preamble) = follower.pending().unwrap();
+    assert_eq!((start, preamble.total_length), (1000 + good.len() as u64, good.len() as u64));
+    let Some(Report::Damaged { number: 8, start: at, fault: ErrorKind::CutStream { .. } }) =
+        follower.finish()
+    else {
+        panic!("the end is not told");
+    };
+    assert_eq!(at, start);
+}
+
+/// A message whose length is filled in later is the same message.
+#[test]
+fn a_length_may_still_be_unknown() {
+    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let sink = std::io::Cursor::new(Vec::new());
+    let mut encoder = StreamingEncoder::new(sink, &GlobalMetadata::default(), samples::options()).unwrap();
+    encoder.write_object(&descriptor, &[1, 2, 3]).unwrap();
+    let bytes = encoder.finish_with_length().unwrap().into_inner();
+    let mut before = bytes.clone();
+    before[16..24].fill(0);
+    let told = reports(&before, &[11]);
+    let [Report::Message(message)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(message.span, Span::first(bytes.len() as u64));
+    assert_eq!((message.objects, message.preamble.known_length()), (1, None));
+}

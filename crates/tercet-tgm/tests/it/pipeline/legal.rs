@@ -1,0 +1,134 @@
+//! What does not go together is refused on both sides.
+
+use tercet_core::{Class, Diagnose as _};
+use tercet_tgm::{
+    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message,
+    PipelineError, PreEncoded, encode_pre_encoded,
+};
+
+use crate::descriptors::{field, message_of, packed, shuffled, szip, zfp};
+
+fn double() -> DataObjectDescriptor {
+    DataObjectDescriptor::new(Dtype::Float64, [64])
+}
+
+/// What the reference accepts and returns wrong, and what nobody defined.
+fn illegal() -> Vec<DataObjectDescriptor> {
+    let sz3 = |descriptor: DataObjectDescriptor| {
+        let descriptor = descriptor.with_compression("sz3").with_param("sz3_error_bound_mode", "abs");
+        descriptor.with_param("sz3_error_bound", 0.01)
+    };
+    let rate = |descriptor| zfp(descriptor, "fixed_rate", "zfp_rate", 16.0);
+    let of = |dtype| DataObjectDescriptor::new(dtype, [64]);
+    let mut all = vec![
+        rate(shuffled(double(), 8)),
+        rate(packed(16)(double())),
+        sz3(shuffled(double(), 8)),
+        sz3(packed(16)(double())),
+        rate(of(Dtype::Int64)),
+        rate(of(Dtype::Float32)),
+        sz3(of(Dtype::Float32)),
+        packed(16)(of(Dtype::Float32)),
+        packed(16)(of(Dtype::Int32)),
+        szip(double(), 128, 16, 8),
+        szip(of(Dtype::Complex64), 128, 16, 8),
+        szip(of(Dtype::Bitmask), 128, 16, 8),
+        of(Dtype::Bitmask).with_compression("blosc2"),
+        of(Dtype::Uint8).with_compression("rle"),
+        of(Dtype::Uint8).with_compression("roaring"),
+        shuffled(of(Dtype::Bitmask), 1).with_compression("rle"),
+        packed(0)(double()).with_compression("blosc2"),
+    ];
+    for bits in (0..=64).filter(|bits| ![8, 16, 24, 32].contains(bits)) {
+        all.push(szip(packed(bits)(double()), 128, 16, 8));
+    }
+    all
+}
+
+fn is_combination(error: &PipelineError) -> bool {
+    matches!(error, PipelineError::Combination { .. })
+}
+
+#[test]
+fn illegal_pipelines_cannot_be_written() {
+    for descriptor in illegal() {
+        let values = field(descriptor.dtype, 64);
+        let error = message_of(&descriptor, &values, &EncodeOptions::new()).unwrap_err();
+        let combination = match error.kind() {
+            ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => is_combination(error),
+            _ => false,
+        };
+        assert!(combination, "{descriptor:?}: {error}");
+        assert_eq!(error.class(), Class::Request, "{error}");
+    }
+}
+
+#[test]
+fn illegal_pipelines_are_not_read() {
+    for mut descriptor in illegal() {
+        if descriptor.encoding == "simple_packing" {
+            descriptor = descriptor
+                .with_param("sp_reference_value", 1.5)
+                .with_param("sp_binary_scale_factor", 0)
+                .with_param("sp_decimal_scale_factor", 0);
+        }
+        let objects = [PreEncoded { descriptor: &descriptor, payload: &[7; 40] }];
+        let bytes = encode_pre_encoded(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
+        let message = Message::from_bytes("test", bytes).unwrap();
+        let error = message.object(0).unwrap().decode().unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Pipeline { error, .. } if is_combination(error)),
+            "{descriptor:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let cases: Vec<(DataObjectDescriptor, &str)> = vec![
+        (double().with_encoding("simple_packing"), "sp_bits_per_value"),
+        (packed(65)(double()), "sp_bits_per_value"),
+        (double().with_encoding("simple_packing").with_param("sp_bits_per_value", "16"), "sp_bits_per_value"),
+        (packed(16)(double()).with_param("sp_reference_value", 1.0), "sp_binary_scale_factor"),
+        (packed(16)(double()).with_param("sp_binary_scale_factor", 1), "sp_reference_value"),
+        (double().with_filter("shuffle"), "shuffle_element_size"),
+        (shuffled(double(), 0), "shuffle_element_size"),
+        (shuffled(double(), 7), "shuffle_element_size"),
+        (double().with_compression("zstd").with_param("zstd_level", 1.5), "zstd_level"),
+        (double().with_compression("blosc2").with_param("blosc2_codec", "lzma"), "blosc2_codec"),
+        (double().with_compression("blosc2").with_param("blosc2_clevel", 10), "blosc2_clevel"),
+        (double().with_compression("zfp"), "zfp_mode"),
+        (zfp(double(), "fixed_rate", "zfp_tolerance", 1.0), "zfp_rate"),
+        (zfp(double(), "reversible", "zfp_rate", 1.0), "zfp_mode"),
+        (packed(8)(double()).with_compression("szip"), "szip_flags"),
+    ];
+    for (descriptor, key) in cases {
+        let error = message_of(&descriptor, &field(Dtype::Float64, 64), &EncodeOptions::new()).unwrap_err();
+        assert!(error.to_string().contains(&format!("`{key}`")), "{key}: {error}");
+        assert_eq!(error.class(), Class::Request, "{error}");
+    }
+}
+
+#[test]
+fn packings_that_cannot_be_undone_are_refused() {
+    let values = field(Dtype::Float64, 64);
+    for scale in [-400, 400, i32::MAX] {
+        let descriptor = packed(16)(double()).with_param("sp_decimal_scale_factor", scale);
+        assert!(message_of(&descriptor, &values, &EncodeOptions::new()).is_err(), "{scale}");
+    }
+    let wide: Vec<u8> = [-1e300, 1e300].iter().flat_map(|v: &f64| v.to_le_bytes()).collect();
+    let descriptor = packed(16)(DataObjectDescriptor::new(Dtype::Float64, [2]));
+    assert!(message_of(&descriptor, &wide, &EncodeOptions::new()).is_err());
+}
+
+#[test]
+fn codecs_that_are_not_built_in_are_named() {
+    if cfg!(feature = "sz3") {
+        return;
+    }
+    let descriptor = double().with_compression("sz3").with_param("sz3_error_bound_mode", "abs");
+    let descriptor = descriptor.with_param("sz3_error_bound", 0.01);
+    let error = message_of(&descriptor, &field(Dtype::Float64, 64), &EncodeOptions::new()).unwrap_err();
+    assert_eq!(error.class(), Class::Unsupported);
+    assert!(error.to_string().contains("feature `sz3`"), "{error}");
+}
