@@ -136,7 +136,7 @@ fn stored_chunks(
     let map = std::fs::read(file.name())?;
     let mut chunks = Vec::new();
     for linear in 0..grid.tiles() {
-        let place = dataset.chunk_place(&grid.coords(linear)[..grid.rank()])?;
+        let place = dataset.chunk_ref(&grid.coords(linear)[..grid.rank()])?;
         let range = place.span.to_range().ok_or("too large")?;
         chunks.push((map[range].to_vec(), place.raw_len as usize));
     }
@@ -157,7 +157,7 @@ fn stats(dtype: DType) -> Outcome {
     let words: Vec<u64> = (0..1u64 << 17).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let chunk: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     report(number("--repeat", 200), chunk.len() as u64, || {
-        std::hint::black_box(tercet_tet::Stats::of(dtype, std::hint::black_box(&chunk)));
+        std::hint::black_box(tercet_tet::Stats::compute(dtype, std::hint::black_box(&chunk)));
     });
     Ok(())
 }

@@ -5,9 +5,9 @@ use tercet_core::checksum::{self, Mismatch};
 use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Limits, Malformed, Reason, Site, Span};
 
-use crate::bounds::INLINE_BYTES;
-use crate::error::{ErrorKind, StaleError};
+use crate::error::{ErrorKind, StaleBlockError};
 use crate::metadata::{HistoryRow, Metadata};
+use crate::metadata_limits::INLINE_BYTES;
 use crate::wire::block::{Block, ZERO_DIGITS, find_digits};
 use crate::wire::directory::{self, Record};
 use crate::wire::footer::{self, Json, Tail};
@@ -106,7 +106,7 @@ impl Catalog {
 
     /// The tilings of all datasets, in order.
     pub(crate) fn grids(&self) -> Vec<Result<Grid, crate::error::DatasetError>> {
-        self.records.iter().map(Grid::of).collect()
+        self.records.iter().map(Grid::from_record).collect()
     }
 
     /// The integrity block, if the file has one of this version. Nothing is checked against it yet.
@@ -121,7 +121,11 @@ impl Catalog {
         // Spills of version 2 may have any length.
         check_limit("the footer", span.len(), self.metadata_bytes)?;
         let bytes = source.read_at(span)?;
-        let stale = || ErrorKind::Stale { region: Region::Footer, span, reason: StaleError::NoDigits };
+        let stale = || ErrorKind::StaleIntegrityBlock {
+            region: Region::Footer,
+            span,
+            reason: StaleBlockError::NoDigits,
+        };
         let digits = find_digits(&bytes).ok_or_else(stale)?;
         let expected = std::str::from_utf8(&bytes[digits.clone()]).ok().and_then(checksum::parse_hex8);
         let mut actual = checksum::crc32c(&bytes[..digits.start]);
@@ -139,8 +143,8 @@ impl Catalog {
         let span = self.checked_span();
         let actual = self.index.entry_count;
         if block.rows != Some(actual) {
-            let reason = StaleError::Rows { expected: block.rows, actual };
-            return Err(ErrorKind::Stale { region: Region::Catalog, span, reason });
+            let reason = StaleBlockError::Rows { expected: block.rows, actual };
+            return Err(ErrorKind::StaleIntegrityBlock { region: Region::Catalog, span, reason });
         }
         let crc = checksum::crc32c(&source.read_at(span)?);
         let expected = block.catalog_crc32c.unwrap_or(!crc);

@@ -7,7 +7,7 @@ use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, DType, Element, Shape, TensorView};
 
 use crate::error::{ChunkError, Error, ErrorKind};
-use crate::file::{ChunkPlace, Dataset};
+use crate::file::{ChunkRef, Dataset};
 use crate::wire::ids::Codec;
 
 /// Bytes checked and copied at a time: small enough that the copy finds them in the second-level cache.
@@ -61,13 +61,13 @@ impl Dataset<'_> {
     pub fn chunk(&self, tile: &[u64]) -> Result<Chunk, Error> {
         let chunk = || {
             let grid = self.checked_grid()?;
-            let place = self.place(tile)?;
-            let stored = self.fetch(tile, &place)?;
-            let bytes = match place.codec {
+            let chunk_ref = self.find_chunk(tile)?;
+            let stored = self.fetch(tile, &chunk_ref)?;
+            let bytes = match chunk_ref.codec {
                 Codec::Raw => stored,
                 Codec::Zstd => {
-                    let mut raw = self.room(&place)?;
-                    self.decode(tile, &place, &stored, &mut raw)?;
+                    let mut raw = self.room(&chunk_ref)?;
+                    self.decode(tile, &chunk_ref, &stored, &mut raw)?;
                     raw.into()
                 }
             };
@@ -77,18 +77,18 @@ impl Dataset<'_> {
     }
 
     /// The stored bytes of a chunk, checked against their checksum.
-    pub(crate) fn fetch(&self, tile: &[u64], place: &ChunkPlace) -> Result<Bytes, ErrorKind> {
-        check_limit("a stored chunk", place.span.len(), self.file.options.limits.chunk_bytes)?;
-        let stored = self.file.source.read_at(place.span)?;
-        if let Some(expected) = self.expected_crc(place)? {
-            self.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
+    pub(crate) fn fetch(&self, tile: &[u64], chunk_ref: &ChunkRef) -> Result<Bytes, ErrorKind> {
+        check_limit("a stored chunk", chunk_ref.span.len(), self.file.options.limits.chunk_bytes)?;
+        let stored = self.file.source.read_at(chunk_ref.span)?;
+        if let Some(expected) = self.expected_crc(chunk_ref)? {
+            self.check_crc(tile, chunk_ref, expected, checksum::crc32c(&stored))?;
         }
         Ok(stored)
     }
 
     /// Memory for a decoded chunk, within the limits.
-    pub(crate) fn room(&self, place: &ChunkPlace) -> Result<Vec<u8>, ErrorKind> {
-        let len = check_limit("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
+    pub(crate) fn room(&self, chunk_ref: &ChunkRef) -> Result<Vec<u8>, ErrorKind> {
+        let len = check_limit("a chunk", chunk_ref.raw_len, self.file.options.limits.chunk_bytes)?;
         let mut room = Vec::new();
         let failed = |_| tercet_core::tensor::OutOfMemory { bytes: len };
         room.try_reserve_exact(len).map_err(failed)?;
@@ -100,11 +100,11 @@ impl Dataset<'_> {
     pub(crate) fn decode(
         &self,
         tile: &[u64],
-        place: &ChunkPlace,
+        chunk_ref: &ChunkRef,
         stored: &[u8],
         raw: &mut [u8],
     ) -> Result<(), ErrorKind> {
-        let decoded = match place.codec {
+        let decoded = match chunk_ref.codec {
             Codec::Raw => {
                 raw.copy_from_slice(stored);
                 Ok(())
@@ -112,26 +112,26 @@ impl Dataset<'_> {
             Codec::Zstd => zstd::decode(stored, raw),
         };
         decoded.map_err(|error| {
-            self.chunk_fault(tile, place.row, place.span, ChunkError::Codec(Box::new(error)))
+            self.chunk_fault(tile, chunk_ref.row, chunk_ref.span, ChunkError::Codec(Box::new(error)))
         })
     }
 
     /// Fetches, checks and decodes a whole chunk straight into `out`, which has its length.
-    pub(crate) fn load(&self, tile: &[u64], place: &ChunkPlace, out: &mut [u8]) -> Result<(), ErrorKind> {
+    pub(crate) fn load(&self, tile: &[u64], chunk_ref: &ChunkRef, out: &mut [u8]) -> Result<(), ErrorKind> {
         let source = &self.file.source;
-        if place.codec == Codec::Zstd {
-            let stored = self.fetch(tile, place)?;
-            return self.decode(tile, place, &stored, out);
+        if chunk_ref.codec == Codec::Zstd {
+            let stored = self.fetch(tile, chunk_ref)?;
+            return self.decode(tile, chunk_ref, &stored, out);
         }
-        let expected = self.expected_crc(place)?;
+        let expected = self.expected_crc(chunk_ref)?;
         if !source.is_zero_copy() {
-            source.read_into(place.span.start(), out)?;
+            source.read_into(chunk_ref.span.start(), out)?;
             return match expected {
-                Some(expected) => self.check_crc(tile, place, expected, checksum::crc32c(out)),
+                Some(expected) => self.check_crc(tile, chunk_ref, expected, checksum::crc32c(out)),
                 None => Ok(()),
             };
         }
-        let stored = source.read_at(place.span)?;
+        let stored = source.read_at(chunk_ref.span)?;
         let Some(expected) = expected else {
             out.copy_from_slice(&stored);
             return Ok(());
@@ -141,12 +141,12 @@ impl Dataset<'_> {
             crc = checksum::crc32c_append(crc, piece);
             out.copy_from_slice(piece);
         }
-        self.check_crc(tile, place, expected, crc)
+        self.check_crc(tile, chunk_ref, expected, crc)
     }
 
-    pub(crate) fn expected_crc(&self, place: &ChunkPlace) -> Result<Option<u32>, ErrorKind> {
-        match &self.file.guard {
-            Some(guard) => guard.row_crc(&self.file.source, place.row),
+    pub(crate) fn expected_crc(&self, chunk_ref: &ChunkRef) -> Result<Option<u32>, ErrorKind> {
+        match &self.file.checker {
+            Some(checker) => checker.row_crc(&self.file.source, chunk_ref.row),
             None => Ok(None),
         }
     }
@@ -154,11 +154,12 @@ impl Dataset<'_> {
     pub(crate) fn check_crc(
         &self,
         tile: &[u64],
-        place: &ChunkPlace,
+        chunk_ref: &ChunkRef,
         expected: u32,
         actual: u32,
     ) -> Result<(), ErrorKind> {
-        Mismatch::check_crc32c(expected, actual)
-            .map_err(|mismatch| self.chunk_fault(tile, place.row, place.span, ChunkError::Checksum(mismatch)))
+        Mismatch::check_crc32c(expected, actual).map_err(|mismatch| {
+            self.chunk_fault(tile, chunk_ref.row, chunk_ref.span, ChunkError::Checksum(mismatch))
+        })
     }
 }

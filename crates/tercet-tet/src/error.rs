@@ -39,17 +39,17 @@ pub enum ErrorKind {
     },
     /// The integrity block does not belong to this file as it is now.
     #[error("{region} (bytes {span}) is damaged or was changed\n  {reason}")]
-    Stale {
+    StaleIntegrityBlock {
         /// What does not fit.
         region: Region,
         /// Its bytes.
         span: Span,
         /// How it was noticed.
-        reason: StaleError,
+        reason: StaleBlockError,
     },
     /// Parts of the integrity block cannot be used, so a change cannot keep what they say.
     #[error("the integrity block cannot be used as a whole: {}", escape::name(problems))]
-    DoubtfulBlock {
+    PartialIntegrityBlock {
         /// What is wrong with it.
         problems: Box<str>,
     },
@@ -130,7 +130,7 @@ pub enum ErrorKind {
     },
     /// The output of a salvage is the damaged file.
     #[error("would replace the damaged file: salvage writes to another one")]
-    OntoItself,
+    OutputIsInput,
     /// The arithmetic of tiles went wrong: an error so that no input can turn it into a panic.
     #[error(transparent)]
     Copy(#[from] tercet_core::tensor::CopyError),
@@ -253,14 +253,14 @@ pub enum TargetError {
 /// How a stale block is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
-pub enum StaleError {
+pub enum StaleBlockError {
     /// The index has another number of rows.
     Rows { expected: Option<u64>, actual: u64 },
     /// The place of the footer's checksum cannot be found.
     NoDigits,
 }
 
-impl fmt::Display for StaleError {
+impl fmt::Display for StaleBlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rows { expected: Some(expected), actual } => {
@@ -340,7 +340,9 @@ impl Diagnose for ErrorKind {
             Self::Source(error) => error.class(),
             Self::Malformed(malformed) => malformed.class(),
             Self::MissingChunk { .. } | Self::BadDataset { .. } => Class::Malformed,
-            Self::Checksum { .. } | Self::Stale { .. } | Self::DoubtfulBlock { .. } => Class::Corrupt,
+            Self::Checksum { .. } | Self::StaleIntegrityBlock { .. } | Self::PartialIntegrityBlock { .. } => {
+                Class::Corrupt
+            }
             Self::Chunk { reason, .. } => match reason {
                 ChunkError::Codec(error) if error.is_not_built() => Class::Unsupported,
                 ChunkError::Codec(_) | ChunkError::Checksum(_) => Class::Corrupt,
@@ -357,7 +359,7 @@ impl Diagnose for ErrorKind {
             Self::Query(_)
             | Self::NotFinite { .. }
             | Self::Layout(_)
-            | Self::OntoItself
+            | Self::OutputIsInput
             | Self::Cancelled(_) => Class::Request,
             Self::Write(_) => Class::Io,
             #[cfg(any(unix, windows))]
@@ -369,7 +371,9 @@ impl Diagnose for ErrorKind {
         match self {
             Self::Source(error) => error.span(),
             Self::Malformed(error) => error.span(),
-            Self::Checksum { span, .. } | Self::Stale { span, .. } | Self::Chunk { span, .. } => Some(*span),
+            Self::Checksum { span, .. }
+            | Self::StaleIntegrityBlock { span, .. }
+            | Self::Chunk { span, .. } => Some(*span),
             _ => None,
         }
     }
@@ -383,7 +387,7 @@ impl Diagnose for ErrorKind {
                 }
                 _ => Some("`tet verify` lists everything that is wrong".into()),
             },
-            Self::Checksum { .. } | Self::Stale { .. } | Self::DoubtfulBlock { .. } => {
+            Self::Checksum { .. } | Self::StaleIntegrityBlock { .. } | Self::PartialIntegrityBlock { .. } => {
                 Some("`tet verify` tells what changed; `tet repair` lists what can be done".into())
             }
             Self::Chunk { reason: ChunkError::Checksum(_) | ChunkError::Codec(_), .. } => Some(

@@ -9,7 +9,7 @@ use tercet_core::{ByteSource, DType, Limits, Selection, Span};
 use crate::catalog::Catalog;
 use crate::error::{DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
-use crate::guard::{self, Guard, Protection};
+use crate::integrity::{self, IntegrityChecker, IntegrityStatus};
 use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
 use crate::rows::{RowContext, Rows};
 use crate::stats::Stats;
@@ -90,8 +90,8 @@ pub struct File {
     pub(crate) catalog: Catalog,
     pub(crate) grids: Vec<Result<Grid, DatasetError>>,
     pub(crate) rows: Rows,
-    pub(crate) guard: Option<Guard>,
-    protection: Protection,
+    pub(crate) checker: Option<IntegrityChecker>,
+    integrity_status: IntegrityStatus,
     /// Where it is, if it is a file on disk.
     path: Option<PathBuf>,
 }
@@ -118,10 +118,10 @@ impl File {
 
     fn read(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, ErrorKind> {
         let catalog = Catalog::read(&source, &options.limits)?;
-        let (guard, protection) = guard::open(&catalog, &source, &options)?;
+        let (checker, integrity_status) = integrity::open(&catalog, &source, &options)?;
         let grids = catalog.grids();
         let rows = Rows::new(&catalog, &grids);
-        Ok(Self { source, options, catalog, grids, rows, guard, protection, path: None })
+        Ok(Self { source, options, catalog, grids, rows, checker, integrity_status, path: None })
     }
 
     /// Opens a file whose footer is damaged, as if it had none.
@@ -140,8 +140,8 @@ impl File {
             catalog,
             grids,
             rows,
-            guard: None,
-            protection: Protection::Absent,
+            checker: None,
+            integrity_status: IntegrityStatus::Absent,
             path: None,
         })
     }
@@ -182,8 +182,8 @@ impl File {
     }
 
     /// How well the file can tell that it changed.
-    pub fn protection(&self) -> &Protection {
-        &self.protection
+    pub fn integrity_status(&self) -> &IntegrityStatus {
+        &self.integrity_status
     }
 
     /// What happened to the file, oldest first.
@@ -248,7 +248,7 @@ impl File {
     pub(crate) fn row_context(&self) -> RowContext<'_> {
         RowContext {
             source: &self.source,
-            guard: self.guard.as_ref(),
+            checker: self.checker.as_ref(),
             limits: &self.options.limits,
             grids: &self.grids,
         }
@@ -268,7 +268,7 @@ pub struct Dataset<'a> {
 
 /// Where a chunk is and how it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChunkPlace {
+pub struct ChunkRef {
     /// The number of its row in the chunk index.
     pub row: u64,
     /// Its stored bytes.
@@ -337,7 +337,7 @@ impl<'a> Dataset<'a> {
         let extent = *self.shape().get(axis)?;
         let short = self.info().and_then(|info| info.labels(axis, self.shape().len(), extent));
         short.or_else(|| {
-            let long = self.file.guard.as_ref()?.labels().get(self.name())?;
+            let long = self.file.checker.as_ref()?.labels().get(self.name())?;
             let by_name = self.axis_name(axis).and_then(|name| long.get(name));
             let labels = by_name.or_else(|| long.get(&axis.to_string()))?;
             (labels.len() as u64 == extent).then_some(&labels[..])
@@ -350,11 +350,11 @@ impl<'a> Dataset<'a> {
     }
 
     /// Where a chunk is and how it is stored.
-    pub fn chunk_place(&self, tile: &[u64]) -> Result<ChunkPlace, Error> {
-        self.place(tile).map_err(|fault| self.file.error(fault))
+    pub fn chunk_ref(&self, tile: &[u64]) -> Result<ChunkRef, Error> {
+        self.find_chunk(tile).map_err(|fault| self.file.error(fault))
     }
 
-    pub(crate) fn place(&self, tile: &[u64]) -> Result<ChunkPlace, ErrorKind> {
+    pub(crate) fn find_chunk(&self, tile: &[u64]) -> Result<ChunkRef, ErrorKind> {
         let grid = self.checked_grid()?;
         if grid.linear(tile).is_none() {
             return Err(ErrorKind::NoSuchChunk { dataset: self.name().into(), tile: tile.into() });
@@ -366,8 +366,8 @@ impl<'a> Dataset<'a> {
         let Some((number, row)) = found else {
             return Err(ErrorKind::MissingChunk { dataset: self.name().into(), tile: tile.into() });
         };
-        let vouched = file.guard.as_ref().is_none_or(|guard| guard.vouches_for(number));
-        if !vouched && !file.rows.is_canonical(id, grid, tile, number) {
+        let trusted = file.checker.as_ref().is_none_or(|checker| checker.is_trusted(number));
+        if !trusted && !file.rows.is_canonical(id, grid, tile, number) {
             return Err(ErrorKind::MissingChunk { dataset: self.name().into(), tile: tile.into() });
         }
         let (codec, span) = row.check(number, file.rows.row_start(number), file.catalog.payload_end)?;
@@ -376,15 +376,15 @@ impl<'a> Dataset<'a> {
             let reason = crate::error::ChunkError::RawLength { expected, found: row.raw_byte_len };
             return Err(self.chunk_fault(tile, number, span, reason));
         }
-        Ok(ChunkPlace { row: number, span, codec, raw_len: expected })
+        Ok(ChunkRef { row: number, span, codec, raw_len: expected })
     }
 
     /// The statistics of a chunk, if the file has them.
     pub fn chunk_stats(&self, tile: &[u64]) -> Result<Option<Stats>, Error> {
         let stats = || {
-            let (Some(guard), grid) = (&self.file.guard, self.checked_grid()?) else { return Ok(None) };
-            let place = self.place(tile)?;
-            let bytes = guard.row_stats(&self.file.source, place.row)?;
+            let (Some(checker), grid) = (&self.file.checker, self.checked_grid()?) else { return Ok(None) };
+            let chunk_ref = self.find_chunk(tile)?;
+            let bytes = checker.row_stats(&self.file.source, chunk_ref.row)?;
             Ok(bytes.map(|bytes| Stats::decode(grid.dtype(), &bytes)))
         };
         stats().map_err(|fault| self.file.error(fault))

@@ -38,7 +38,7 @@ impl Grid {
     }
 
     /// The tiling that a directory record describes.
-    pub(crate) fn of(record: &Record) -> Result<Self, DatasetError> {
+    pub(crate) fn from_record(record: &Record) -> Result<Self, DatasetError> {
         let dtype = dtype_of(record.dtype_tag).ok_or(DatasetError::UnknownDType { tag: record.dtype_tag })?;
         Self::new(dtype, &record.shape, &record.chunk_shape)
     }
@@ -153,12 +153,12 @@ impl Grid {
             } else {
                 (slice.start / chunk..=slice.last() / chunk).collect()
             };
-            let place = |tile: &[u64; MAX_RANK], c: u64| {
+            let with_coord = |tile: &[u64; MAX_RANK], c: u64| {
                 let mut tile = *tile;
                 tile[axis] = c;
                 tile
             };
-            tiles = tiles.iter().flat_map(|tile| hit.iter().map(move |&c| place(tile, c))).collect();
+            tiles = tiles.iter().flat_map(|tile| hit.iter().map(move |&c| with_coord(tile, c))).collect();
         }
         tiles
     }

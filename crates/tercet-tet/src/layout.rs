@@ -7,10 +7,10 @@ use std::path::Path;
 use tercet_codec::bytes::zstd;
 use tercet_core::{DType, Sink};
 
-use crate::bounds::{self, Breach, COORD_LABELS, INLINE_BYTES, SPILL_BYTES};
 use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata};
+use crate::metadata_limits::{self, COORD_LABELS, INLINE_BYTES, LimitViolation, SPILL_BYTES};
 use crate::wire::block::LongLabels;
 use crate::wire::ids::MAX_RANK;
 use crate::wire::index::{MemoryBudget, index_len};
@@ -168,7 +168,7 @@ impl Layout {
     /// Adds a history row.
     pub fn history(&mut self, row: HistoryRow) -> Result<(), LayoutError> {
         self.history.push(row);
-        refuse(bounds::of_history(&self.history))
+        refuse(metadata_limits::check_history(&self.history))
     }
 
     /// Tells who makes the file.
@@ -250,13 +250,13 @@ impl Layout {
     }
 
     fn check_metadata(&self) -> Result<(), LayoutError> {
-        refuse(bounds::of_metadata(&self.metadata, false))
+        refuse(metadata_limits::check_metadata(&self.metadata, false))
     }
 
     /// Refuses what the format cannot hold, before any byte is written.
     pub(crate) fn check(&self, options: WriterOptions) -> Result<(), LayoutError> {
-        refuse(bounds::of_history(&self.history))?;
-        refuse(bounds::of_metadata(&self.metadata, !options.has_block()))?;
+        refuse(metadata_limits::check_history(&self.history))?;
+        refuse(metadata_limits::check_metadata(&self.metadata, !options.has_block()))?;
         if u32::try_from(self.datasets.len()).is_err() {
             return Err(LayoutError::TooManyDatasets { found: self.datasets.len() });
         }
@@ -326,9 +326,9 @@ fn json_len(value: &impl serde::Serialize) -> usize {
     serde_json::to_vec(value).map_or(usize::MAX / 4, |text| text.len())
 }
 
-fn refuse(breaches: Vec<Breach>) -> Result<(), LayoutError> {
-    match breaches.into_iter().next() {
-        Some(breach) => Err(LayoutError::Metadata(Box::new(breach))),
+fn refuse(violations: Vec<LimitViolation>) -> Result<(), LayoutError> {
+    match violations.into_iter().next() {
+        Some(violation) => Err(LayoutError::Metadata(Box::new(violation))),
         None => Ok(()),
     }
 }

@@ -32,14 +32,14 @@
 //! ```
 //!
 //! Every byte that is read is checked against the integrity block, if the file has one; files of other
-//! implementations have none and are read unchecked ([`File::protection`] tells).
+//! implementations have none and are read unchecked ([`File::integrity_status`] tells).
 //!
 //! | module | the road |
 //! |---|---|
 //! | `wire` | bytes ↔ tables, no I/O |
-//! | `catalog`, `guard`, `rows` | open: catalogue, integrity block, row lookup |
+//! | `catalog`, `integrity`, `rows` | open: catalogue, integrity block, row lookup |
 //! | `file`, `chunk`, `read`, `export` | chunks and selections → values |
-//! | `layout`, `writer`, `zones`, `seal` | values → file |
+//! | `layout`, `writer`, `zones` | values → file |
 //! | `query`, `plan`, `exec` | a question → chunks to read → an answer |
 //! | `rewrite` | append, drop |
 //! | `verify`, `repair`, `outline`, `summary` | what a file is, whether it is well, and what to do |
@@ -49,7 +49,6 @@
     allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test values are small")
 )]
 
-mod bounds;
 mod catalog;
 mod chunk;
 mod error;
@@ -69,9 +68,10 @@ mod exec;
 mod export;
 mod file;
 mod grid;
-mod guard;
+mod integrity;
 mod layout;
 mod metadata;
+mod metadata_limits;
 mod outline;
 mod plan;
 mod query;
@@ -82,7 +82,6 @@ mod repair;
 #[cfg(any(unix, windows))]
 mod rewrite;
 mod rows;
-mod seal;
 mod stats;
 mod summary;
 mod verify;
@@ -90,15 +89,15 @@ mod wire;
 mod writer;
 mod zones;
 
-pub use bounds::Breach;
 pub use chunk::Chunk;
-pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleError, TargetError};
+pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;
-pub use file::{Access, ChunkPlace, Dataset, File, ReadOptions};
+pub use file::{Access, ChunkRef, Dataset, File, ReadOptions};
 pub use grid::Grid;
-pub use guard::Protection;
+pub use integrity::IntegrityStatus;
 pub use layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 pub use metadata::{Coord, DatasetInfo, FileInfo, HistoryRow, Metadata, unix_seconds};
+pub use metadata_limits::LimitViolation;
 pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
 pub use query::answer::{Answer, Catalog, Execution, Explain, Found, Preview, Value};
@@ -111,7 +110,7 @@ pub use query::{Query, Target};
 pub use region::Region;
 #[cfg(any(unix, windows))]
 pub use repair::{
-    Action, ActionState, Hole, REPAIRABLE, RepairMode, RepairOptions, RepairReport, SalvageOptions,
+    Action, ActionState, MissingChunk, REPAIRABLE, RepairMode, RepairOptions, RepairReport, SalvageOptions,
     SalvageReport, repair, repair_on, salvage, salvage_on,
 };
 #[cfg(any(unix, windows))]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 use tercet_core::Selection;
 
-use crate::file::ChunkPlace;
+use crate::file::ChunkRef;
 use crate::grid::Grid;
 use crate::wire::ids::MAX_RANK;
 
@@ -27,7 +27,7 @@ pub struct PlannedChunk {
     /// Grid coordinates; those past the rank are zero.
     pub tile: [u64; MAX_RANK],
     /// Where it is and how it is stored.
-    pub place: ChunkPlace,
+    pub stored: ChunkRef,
     /// What a version-2 footer says of it; shown where a filter was applied to it.
     pub zone: Option<serde_json::Value>,
 }
@@ -58,7 +58,7 @@ impl ReadPlan {
 
     /// The stored bytes of all chunks.
     pub fn total_stored_bytes(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.place.span.len()).sum()
+        self.chunks.iter().map(|chunk| chunk.stored.span.len()).sum()
     }
 
     /// The number of selected cells.
@@ -96,14 +96,14 @@ impl ReadPlan {
             return None;
         }
         let first = self.chunks.first()?;
-        let mut end = first.place.span.start();
+        let mut end = first.stored.span.start();
         for chunk in &self.chunks {
-            if chunk.place.codec != crate::Codec::Raw || chunk.place.span.start() != end {
+            if chunk.stored.codec != crate::Codec::Raw || chunk.stored.span.start() != end {
                 return None;
             }
-            end = chunk.place.span.end();
+            end = chunk.stored.span.end();
         }
-        let span = tercet_core::Span::between(first.place.span.start(), end)?;
+        let span = tercet_core::Span::between(first.stored.span.start(), end)?;
         (span.len() == self.grid.bytes()).then_some(span)
     }
 }
@@ -153,10 +153,10 @@ impl Serialize for Chunks<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.chunks.iter().map(|chunk| ChunkRow {
             chunk_index: &chunk.tile[..self.rank],
-            payload_offset: chunk.place.span.start(),
-            stored_byte_len: chunk.place.span.len(),
-            raw_byte_len: chunk.place.raw_len,
-            codec: match chunk.place.codec {
+            payload_offset: chunk.stored.span.start(),
+            stored_byte_len: chunk.stored.span.len(),
+            raw_byte_len: chunk.stored.raw_len,
+            codec: match chunk.stored.codec {
                 crate::Codec::Raw => 0,
                 crate::Codec::Zstd => 1,
             },

@@ -14,7 +14,7 @@ use tercet_core::{ByteSource as _, Malformed, Progress, Reason, Selection, Site,
 use crate::Region;
 use crate::chunk::PIECE;
 use crate::error::{Error, ErrorKind};
-use crate::file::{ChunkPlace, Dataset};
+use crate::file::{ChunkRef, Dataset};
 use crate::grid::Grid;
 use crate::wire::ids::{Codec, MAX_RANK};
 
@@ -142,7 +142,7 @@ impl Dataset<'_> {
         let origin = [0; MAX_RANK];
         for batch in tiles.chunks(rayon::current_num_threads().max(1)) {
             progress.check()?;
-            let loaded: Vec<(ChunkPlace, bytes::Bytes)> = batch
+            let loaded: Vec<(ChunkRef, bytes::Bytes)> = batch
                 .par_iter()
                 .map(|tile| self.load_tile(&tile[..grid.rank()]))
                 .collect::<Result<_, ErrorKind>>()?;
@@ -154,15 +154,15 @@ impl Dataset<'_> {
         Ok(())
     }
 
-    fn load_tile(&self, tile: &[u64]) -> Result<(ChunkPlace, bytes::Bytes), ErrorKind> {
-        let place = self.place(tile)?;
-        let stored = self.fetch(tile, &place)?;
-        if place.codec == Codec::Raw {
-            return Ok((place, stored));
+    fn load_tile(&self, tile: &[u64]) -> Result<(ChunkRef, bytes::Bytes), ErrorKind> {
+        let chunk_ref = self.find_chunk(tile)?;
+        let stored = self.fetch(tile, &chunk_ref)?;
+        if chunk_ref.codec == Codec::Raw {
+            return Ok((chunk_ref, stored));
         }
-        let mut raw = self.room(&place)?;
-        self.decode(tile, &place, &stored, &mut raw)?;
-        Ok((place, raw.into()))
+        let mut raw = self.room(&chunk_ref)?;
+        self.decode(tile, &chunk_ref, &stored, &mut raw)?;
+        Ok((chunk_ref, raw.into()))
     }
 
     fn place_tile(
@@ -175,28 +175,28 @@ impl Dataset<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), ErrorKind> {
         let coords = &tile[..grid.rank()];
-        let place = self.place(coords)?;
+        let chunk_ref = self.find_chunk(coords)?;
         let copy = scatter(grid, selection, tile, target);
-        if out.len() as u64 == place.raw_len && copy.contiguous_len() == Some(out.len()) {
+        if out.len() as u64 == chunk_ref.raw_len && copy.contiguous_len() == Some(out.len()) {
             // The band is this tile and nothing else: decode in place.
-            return self.load(coords, &place, out);
+            return self.load(coords, &chunk_ref, out);
         }
-        if place.codec == Codec::Raw && self.file.source.is_zero_copy() {
-            let whole = place.span.len_usize().is_some_and(|len| copy.takes_all(len));
-            let Some(expected) = self.expected_crc(&place)?.filter(|_| whole) else {
-                let stored = self.fetch(coords, &place)?;
+        if chunk_ref.codec == Codec::Raw && self.file.source.is_zero_copy() {
+            let whole = chunk_ref.span.len_usize().is_some_and(|len| copy.takes_all(len));
+            let Some(expected) = self.expected_crc(&chunk_ref)?.filter(|_| whole) else {
+                let stored = self.fetch(coords, &chunk_ref)?;
                 return Ok(copy.run(&stored, out)?);
             };
             // One way through memory for checksum and copy.
-            let stored = self.file.source.read_at(place.span)?;
+            let stored = self.file.source.read_at(chunk_ref.span)?;
             let mut crc = 0;
             let look = |piece: &[u8]| crc = checksum::crc32c_append(crc, piece);
             copy.run_pieces(&stored, out, PIECE, look)?;
-            return self.check_crc(coords, &place, expected, crc);
+            return self.check_crc(coords, &chunk_ref, expected, crc);
         }
-        let len = check_limit("a chunk", place.raw_len, self.file.options.limits.chunk_bytes)?;
+        let len = check_limit("a chunk", chunk_ref.raw_len, self.file.options.limits.chunk_bytes)?;
         scratch.resize(len, 0);
-        self.load(coords, &place, scratch)?;
+        self.load(coords, &chunk_ref, scratch)?;
         Ok(copy.run(scratch, out)?)
     }
 }
@@ -252,7 +252,7 @@ pub(crate) fn bands(grid: &Grid, selection: &Selection, tiles: &[Coordinates]) -
     bands
 }
 
-/// The copy of a tile's selected elements to their place in a result that starts at `origin`.
+/// The copy of a tile's selected elements to their position in a result that starts at `origin`.
 fn scatter(
     grid: &Grid,
     selection: &Selection,

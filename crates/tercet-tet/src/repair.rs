@@ -18,13 +18,13 @@ use crate::layout::WriterOptions;
 use crate::metadata::HistoryRow;
 use crate::rewrite::Rewrite;
 use crate::verify::{
-    FOOTER_INVALID, RESEAL, Report, VerifyOptions, cut_point, is_about_footer, verify_source,
+    FOOTER_INVALID, RESEAL, Report, VerifyOptions, footer_cut_offset, is_about_footer, verify_source,
 };
 use crate::wire::ids::FLAG_FOOTER;
 
 mod salvage;
 
-pub use salvage::{Hole, SalvageOptions, SalvageReport, salvage, salvage_on};
+pub use salvage::{MissingChunk, SalvageOptions, SalvageReport, salvage, salvage_on};
 
 /// What to repair.
 #[derive(Clone, Debug, Default)]
@@ -256,7 +256,7 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
         Err(fault) => return Err(error(fault)),
         Ok(_) => return Ok(None),
     }
-    let cut = cut_point(&source).map_err(error)?;
+    let cut = footer_cut_offset(&source).map_err(error)?;
     let lost = source.len() - cut;
     let Some(lock) = lock else {
         return Ok(Some(format!(

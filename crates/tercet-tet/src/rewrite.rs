@@ -1,7 +1,7 @@
 //! Changing a file: append and drop.
 //!
 //! The index of a file lies before its payloads, so adding or removing a dataset moves everything. A change is
-//! therefore a new file that takes the place of the old one at once; a crash leaves the old one. Chunks are copied as
+//! therefore a new file that replaces the old one at once; a crash leaves the old one. Chunks are copied as
 //! they are stored, each checked on the way: damage is reported, never sealed in.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use tercet_core::{ByteSource as _, DType, Progress};
 use crate::error::{DatasetError, Error, ErrorKind};
 use crate::file::{Dataset, File, ReadOptions};
 use crate::grid::Grid;
-use crate::guard::Protection;
+use crate::integrity::IntegrityStatus;
 use crate::layout::{Layout, WriterOptions};
 use crate::metadata::HistoryRow;
 use crate::stats::Stats;
@@ -46,9 +46,9 @@ impl Rewrite {
         let lock = FileLock::acquire_on(disk, path)
             .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
         let old = options.open(path)?;
-        if let Protection::Partial { problems } = old.protection() {
+        if let IntegrityStatus::Partial { problems } = old.integrity_status() {
             let problems = problems.join("; ").into();
-            return Err(old.error(ErrorKind::DoubtfulBlock { problems }));
+            return Err(old.error(ErrorKind::PartialIntegrityBlock { problems }));
         }
         let mut layout = Layout::new();
         for dataset in old.datasets() {
@@ -120,10 +120,10 @@ impl Rewrite {
             for &id in &kept {
                 check_rows(&Dataset { file: &old, id })?;
             }
-            let holes = holes(&old, &kept)?;
+            let missing = missing(&old, &kept)?;
             mark_compressed(&old, &kept, &mut layout);
             let atomic_file = lock.replace()?;
-            Writer::new(layout, &name, atomic_file, options, &holes)
+            Writer::new(layout, &name, atomic_file, options, &missing)
         });
         let mut writer = prepared.map_err(|fault| old.error(fault))?;
         copy(&old, &kept, &mut writer, progress)?;
@@ -148,26 +148,28 @@ fn bad(dataset: &Dataset<'_>, reason: DatasetError) -> ErrorKind {
 }
 
 /// Chunks that the old file does not have, as rows of the new one.
-fn holes(old: &File, kept: &[usize]) -> Result<Vec<u64>, ErrorKind> {
+fn missing(old: &File, kept: &[usize]) -> Result<Vec<u64>, ErrorKind> {
     let tiles = kept.iter().map(|&id| old.grids[id].as_ref().map_or(0, Grid::tiles));
     // Only a file whose rows are all there can be trusted to need no look.
     if old.rows.is_complete() && kept.len() == old.grids.len() {
         return Ok(Vec::new());
     }
-    let mut holes = Vec::new();
+    let mut missing = Vec::new();
     let mut base = 0;
     for (&id, tiles) in kept.iter().zip(tiles) {
         let dataset = Dataset { file: old, id };
         let grid = dataset.checked_grid()?;
         for linear in 0..tiles {
             // Every other fault is told when the chunk is copied.
-            if let Err(ErrorKind::MissingChunk { .. }) = dataset.place(&grid.coords(linear)[..grid.rank()]) {
-                holes.push(base + linear);
+            if let Err(ErrorKind::MissingChunk { .. }) =
+                dataset.find_chunk(&grid.coords(linear)[..grid.rank()])
+            {
+                missing.push(base + linear);
             }
         }
         base += tiles;
     }
-    Ok(holes)
+    Ok(missing)
 }
 
 /// Marks kept datasets with compressed chunks, so that the writer does not give their chunks raw places.
@@ -176,7 +178,9 @@ fn mark_compressed(old: &File, kept: &[usize], layout: &mut Layout) {
         let dataset = Dataset { file: old, id };
         let compressed = (0..planned.grid.tiles()).any(|linear| {
             let tile = planned.grid.coords(linear);
-            dataset.place(&tile[..planned.grid.rank()]).is_ok_and(|place| place.codec == Codec::Zstd)
+            dataset
+                .find_chunk(&tile[..planned.grid.rank()])
+                .is_ok_and(|chunk_ref| chunk_ref.codec == Codec::Zstd)
         });
         if compressed {
             planned.compression =
@@ -197,7 +201,8 @@ fn copy(
         let target = crate::DatasetId(position);
         let grid = dataset.grid()?;
         let base = writer.base(target);
-        let present: Vec<u64> = (0..grid.tiles()).filter(|&linear| !writer.is_hole(base + linear)).collect();
+        let present: Vec<u64> =
+            (0..grid.tiles()).filter(|&linear| !writer.is_missing(base + linear)).collect();
         let make = |encoder: &Encoder, linear: u64| {
             let tile = grid.coords(linear);
             copy_chunk(&dataset, &tile[..grid.rank()], encoder, base + linear)
@@ -215,24 +220,24 @@ pub(crate) fn copy_chunk(
     encoder: &Encoder,
     row: u64,
 ) -> Result<Encoded, ErrorKind> {
-    let place = dataset.place(tile)?;
-    let stored = dataset.fetch(tile, &place)?;
+    let chunk_ref = dataset.find_chunk(tile)?;
+    let stored = dataset.fetch(tile, &chunk_ref)?;
     let file = dataset.file;
     let mut known = None;
-    if let Some(guard) = &file.guard {
-        known = guard.row_stats(&file.source, place.row)?;
+    if let Some(checker) = &file.checker {
+        known = checker.row_stats(&file.source, chunk_ref.row)?;
     }
-    let crc = dataset.expected_crc(&place)?;
+    let crc = dataset.expected_crc(&chunk_ref)?;
     let stats = match known {
         Some(stats) => stats,
         // Without a checksum only decoding can tell that the chunk is whole.
         None if encoder.wants_statistics() || crc.is_none() => {
-            let mut raw = dataset.room(&place)?;
-            dataset.decode(tile, &place, &stored, &mut raw)?;
-            Stats::of(encoder.dtype, &raw).encode()
+            let mut raw = dataset.room(&chunk_ref)?;
+            dataset.decode(tile, &chunk_ref, &stored, &mut raw)?;
+            Stats::compute(encoder.dtype, &raw).encode()
         }
         None => [0; 48],
     };
     let stored = if file.source.is_zero_copy() { stored.to_vec() } else { stored.into() };
-    Ok(encoder.keep(row, place.codec, stored, stats, crc))
+    Ok(encoder.keep(row, chunk_ref.codec, stored, stats, crc))
 }

@@ -14,7 +14,7 @@ use crate::Region;
 use crate::catalog::Catalog;
 use crate::error::ErrorKind;
 use crate::grid::Grid;
-use crate::guard::{Guard, run_rows};
+use crate::integrity::{IntegrityChecker, run_rows};
 use crate::wire::block::runs;
 use crate::wire::ids::{INDEX_HEADER_LEN, ROW_LEN, RUN_ROWS};
 use crate::wire::index::Row;
@@ -153,8 +153,8 @@ impl Rows {
         let span = self.run_span(run);
         if ctx.source.is_zero_copy() {
             let bytes = ctx.source.read_at(span)?;
-            if let Some(guard) = ctx.guard {
-                guard.check_index_run(ctx.source, run, &bytes, span)?;
+            if let Some(checker) = ctx.checker {
+                checker.check_index_run(ctx.source, run, &bytes, span)?;
             }
             return Ok(bytes);
         }
@@ -165,8 +165,8 @@ impl Rows {
         }
         drop(kept);
         let bytes = ctx.source.read_at(span)?;
-        if let Some(guard) = ctx.guard {
-            guard.recheck_index_run(ctx.source, run, &bytes, span)?;
+        if let Some(checker) = ctx.checker {
+            checker.recheck_index_run(ctx.source, run, &bytes, span)?;
         }
         let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if kept.len() == KEPT_RUNS {
@@ -204,7 +204,7 @@ impl Rows {
 /// What looking rows up needs from the file.
 pub(crate) struct RowContext<'a> {
     pub(crate) source: &'a dyn ByteSource,
-    pub(crate) guard: Option<&'a Guard>,
+    pub(crate) checker: Option<&'a IntegrityChecker>,
     pub(crate) limits: &'a Limits,
     pub(crate) grids: &'a [Result<Grid, crate::error::DatasetError>],
 }

@@ -28,7 +28,7 @@ const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
 
 impl Stats {
     /// The statistics of a tile's little-endian bytes.
-    pub fn of(dtype: DType, tile: &[u8]) -> Self {
+    pub fn compute(dtype: DType, tile: &[u8]) -> Self {
         with_element!(dtype, |T| of_bytes::<T>(tile))
     }
 

@@ -8,7 +8,7 @@ use tercet_core::limits::check_limit;
 
 use crate::error::{DatasetError, Error};
 use crate::file::File;
-use crate::guard::Protection;
+use crate::integrity::IntegrityStatus;
 use crate::metadata::{HistoryRow, Metadata};
 use crate::wire::index::{MemoryBudget, Row};
 use crate::wire::superblock::Superblock;
@@ -35,7 +35,8 @@ pub struct Summary {
     /// The version of the footer, if there is one.
     pub footer_version: Option<u32>,
     /// How well the file can tell that it changed.
-    pub protection: Protection,
+    #[serde(rename = "protection")]
+    pub integrity_status: IntegrityStatus,
 }
 
 /// One dataset of a [`Summary`].
@@ -78,9 +79,9 @@ impl File {
             file_execution: self.memory_budget(),
             history: self.history().to_vec(),
             metadata: self.metadata().filter(|metadata| !metadata.is_empty()).cloned(),
-            long_labels: self.guard.as_ref().map(|guard| guard.labels().clone()).unwrap_or_default(),
+            long_labels: self.checker.as_ref().map(|checker| checker.labels().clone()).unwrap_or_default(),
             footer_version: self.footer_version(),
-            protection: self.protection().clone(),
+            integrity_status: self.integrity_status().clone(),
         })
     }
 

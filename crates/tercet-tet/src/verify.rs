@@ -6,24 +6,24 @@ use serde::Serialize;
 use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Finding, Limits, Progress};
 
-use crate::bounds::{self, INLINE_BYTES};
 use crate::catalog::Catalog;
 use crate::error::{Coords, DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
+use crate::metadata_limits::{self, INLINE_BYTES};
 use crate::rows::{RowContext, Rows};
 use crate::wire::ids::{MAX_RANK, RUN_ROWS};
 use crate::wire::index::Row;
 
-mod advice;
 mod block;
-mod cut;
+mod footer_cut;
 mod payloads;
+mod recommendation;
 
-pub(crate) use advice::is_about_footer;
+pub(crate) use footer_cut::footer_cut_offset;
+pub(crate) use recommendation::is_about_footer;
 #[cfg(any(unix, windows))]
-pub(crate) use advice::{FOOTER_INVALID, RESEAL};
-pub use advice::{Fix, Recommendation};
-pub(crate) use cut::cut_point;
+pub(crate) use recommendation::{FOOTER_INVALID, RESEAL};
+pub use recommendation::{Fix, Recommendation};
 
 /// Chunks that are decoded without `deep`.
 const QUICK_ROWS: usize = 128;
@@ -121,8 +121,8 @@ pub fn verify_source(
     let Check { findings, cause, .. } = check;
     let summary = outcome.map_err(|fault| Error::new(source.name().clone(), fault))?;
     // A footer can be cut off only where the payloads before it are all there.
-    let can_cut = cause.as_ref().is_some_and(is_about_footer) && cut_point(&source).is_ok();
-    let recommendations = advice::of(&findings, cause.as_ref(), can_cut, source.name());
+    let can_cut = cause.as_ref().is_some_and(is_about_footer) && footer_cut_offset(&source).is_ok();
+    let recommendations = recommendation::recommend(&findings, cause.as_ref(), can_cut, source.name());
     Ok(Report {
         ok: !findings.iter().any(Finding::is_failure),
         path: source.name().to_string(),
@@ -218,7 +218,7 @@ impl Check<'_> {
         let bytes = catalog.index.entry_count.saturating_mul(each);
         check_limit("the rows of the chunk index", bytes, self.options.limits.table_bytes)?;
         let limits = &self.options.limits;
-        let context = RowContext { source: self.source, guard: None, limits, grids };
+        let context = RowContext { source: self.source, checker: None, limits, grids };
         let mut table = Vec::new();
         rows.for_each(&context, |_, row| {
             table.push(row);
@@ -354,25 +354,25 @@ impl Check<'_> {
             return;
         };
         self.note(Finding::pass("footer").with_detail("history footer valid"));
-        let mut breaches: Vec<String> = bounds::of_history(&footer.json.history)
+        let mut violations: Vec<String> = metadata_limits::check_history(&footer.json.history)
             .iter()
-            .chain(&bounds::of_metadata(&footer.metadata, true))
+            .chain(&metadata_limits::check_metadata(&footer.metadata, true))
             .map(ToString::to_string)
             .collect();
         if footer.json_span.len() > INLINE_BYTES as u64 {
-            breaches
+            violations
                 .push(format!("JSON text: {} bytes, at most {INLINE_BYTES} allowed", footer.json_span.len()));
         }
         let ends = context.table.iter().map(|row| row.payload_offset.saturating_add(row.stored_byte_len));
         let rows_end = ends.max().unwrap_or(0);
         if footer.spill.is_some_and(|spill| spill.start() < rows_end) {
-            breaches.push(format!("metadata spill: lies over payloads, which end at {rows_end}"));
+            violations.push(format!("metadata spill: lies over payloads, which end at {rows_end}"));
         }
-        self.note(match breaches.first() {
+        self.note(match violations.first() {
             None => Finding::pass("footer_metadata"),
-            Some(first) if breaches.len() == 1 => Finding::fail("footer_metadata", first.clone()),
+            Some(first) if violations.len() == 1 => Finding::fail("footer_metadata", first.clone()),
             Some(first) => {
-                Finding::fail("footer_metadata", format!("{first} (and {} more)", breaches.len() - 1))
+                Finding::fail("footer_metadata", format!("{first} (and {} more)", violations.len() - 1))
             }
         });
         if footer.tail.history_version == 2 {

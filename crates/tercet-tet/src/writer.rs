@@ -12,7 +12,6 @@ use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 use crate::read::dense_strides;
-use crate::seal;
 use crate::wire::directory::{self, Record};
 use crate::wire::ids::{FLAG_FOOTER, MAX_RANK, RECORDS_AT, align8, dtype_tag};
 use crate::wire::index::{Row, index_len};
@@ -22,9 +21,10 @@ use crate::zones::ZoneMaps;
 #[cfg(any(unix, windows))]
 mod dense;
 mod encode;
+mod footer;
 
 use encode::UNWRITTEN;
-pub(crate) use encode::{Encoded, Encoder, HOLE, RowStates};
+pub(crate) use encode::{Encoded, Encoder, MISSING, RowStates};
 
 /// Writes the chunks of a [`Layout`] to a sink.
 ///
@@ -44,7 +44,7 @@ pub struct Writer<S> {
     /// Absent as well when the values of a chunk were not seen.
     pub(crate) zones: Option<ZoneMaps>,
     /// Rows that the file will not have.
-    holes: usize,
+    missing: usize,
     /// The first row of each dataset.
     bases: Vec<u64>,
     /// Where the next byte of the sink goes.
@@ -69,13 +69,13 @@ enum Placement {
 const BATCH_BYTES: u64 = 1 << 20;
 
 impl<S: Sink> Writer<S> {
-    /// A writer for a layout that was checked. `holes` are canonical row numbers that stay without a chunk.
+    /// A writer for a layout that was checked. `missing` are canonical row numbers that stay without a chunk.
     pub(crate) fn new(
         layout: Layout,
         name: &str,
         sink: S,
         options: WriterOptions,
-        holes: &[u64],
+        missing: &[u64],
     ) -> Result<Self, ErrorKind> {
         let records: Vec<Record> = layout
             .datasets
@@ -97,19 +97,19 @@ impl<S: Sink> Writer<S> {
         }
         let count = usize::try_from(total).map_err(|_| LayoutError::TooLarge)?;
         let mut rows = RowStates::new(count, options)?;
-        for &hole in holes {
-            rows.codecs[usize::try_from(hole).unwrap_or(usize::MAX)] = HOLE;
+        for &row in missing {
+            rows.codecs[usize::try_from(row).unwrap_or(usize::MAX)] = MISSING;
         }
         let zones =
             options.zone_maps.then(|| ZoneMaps::new(&layout.datasets, &layout.metadata)).transpose()?;
-        let kept_rows = total - holes.len() as u64;
+        let kept_rows = total - missing.len() as u64;
         let start = if records.is_empty() {
             crate::wire::ids::SUPERBLOCK_LEN
         } else {
             index_offset + index_len(kept_rows).ok_or(LayoutError::TooLarge)?
         };
         let raw = layout.datasets.iter().all(|planned| planned.compression == Compression::Raw);
-        let placement = if raw && holes.is_empty() { Placement::Fixed } else { Placement::Append };
+        let placement = if raw && missing.is_empty() { Placement::Fixed } else { Placement::Append };
         let mut writer = Self {
             name: name.into(),
             sink,
@@ -119,7 +119,7 @@ impl<S: Sink> Writer<S> {
             index_offset,
             rows,
             zones,
-            holes: holes.len(),
+            missing: missing.len(),
             bases,
             at: 0,
             end: start,
@@ -162,7 +162,7 @@ impl<S: Sink> Writer<S> {
         let planned = &self.layout.datasets[dataset.0];
         let name = || planned.name.clone();
         let Some(linear) = planned.grid.linear(tile) else {
-            return Err(LayoutError::ChunkPlace { dataset: name(), tile: tile.to_vec() }.into());
+            return Err(LayoutError::NoSuchChunk { dataset: name(), tile: tile.to_vec() }.into());
         };
         let shape = planned.grid.tile_shape(tile);
         if view.dtype() != planned.grid.dtype() || view.shape() != shape {
@@ -334,7 +334,7 @@ impl<S: Sink> Writer<S> {
     /// Completes the file: index, columns, footer. A file on disk appears now, whole.
     pub fn seal(mut self) -> Result<S::Done, Error> {
         let name = self.name.clone();
-        let sealed = self.check_complete().and_then(|()| seal::seal(&mut self));
+        let sealed = self.check_complete().and_then(|()| footer::write(&mut self));
         let done = sealed.and_then(|()| self.sink.finish().map_err(write_fault));
         done.map_err(|fault| Error::new(name, fault))
     }
@@ -375,13 +375,13 @@ impl<S: Sink> Writer<S> {
 
     /// Rows the file will have.
     pub(crate) fn row_count(&self) -> u64 {
-        (self.rows.codecs.len() - self.holes) as u64
+        (self.rows.codecs.len() - self.missing) as u64
     }
 
     /// The row with a canonical number, unless the file will not have it.
     pub(crate) fn row_at(&self, number: usize) -> Option<Row> {
         let codec = *self.rows.codecs.get(number)?;
-        if codec == HOLE {
+        if codec == MISSING {
             return None;
         }
         let dataset = self.bases.partition_point(|&base| base <= number as u64) - 1;
@@ -403,8 +403,8 @@ impl<S: Sink> Writer<S> {
 
     /// Whether the file will not have the row with this canonical number.
     #[cfg(any(unix, windows))]
-    pub(crate) fn is_hole(&self, row: u64) -> bool {
-        usize::try_from(row).is_ok_and(|row| self.rows.codecs.get(row) == Some(&HOLE))
+    pub(crate) fn is_missing(&self, row: u64) -> bool {
+        usize::try_from(row).is_ok_and(|row| self.rows.codecs.get(row) == Some(&MISSING))
     }
 
     /// The first canonical row of a dataset.

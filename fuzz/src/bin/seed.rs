@@ -10,7 +10,7 @@ use std::path::Path;
 use tercet_core::checksum::crc32c;
 use tercet_core::{DType, Shape, TensorView};
 use tercet_fuzz::TARGETS;
-use tercet_tet::{Compression, DatasetId, File, HistoryRow, Layout, MemoryBudget, Protection, WriterOptions};
+use tercet_tet::{Compression, DatasetId, File, HistoryRow, Layout, MemoryBudget, IntegrityStatus, WriterOptions};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -128,8 +128,8 @@ fn by_reference(mut bytes: Vec<u8>) -> Outcome<Vec<u8>> {
     add_footer(&mut bytes, &json, 1);
     let target = TARGETS.iter().find(|target| target.name == "tet_open");
     target.and_then(|target| target.reseal).ok_or("the target knows how to seal a file")?(&mut bytes);
-    let protection = File::from_bytes("seed", bytes.clone())?.protection().clone();
-    if protection != (Protection::Checked { statistics: false }) {
+    let protection = File::from_bytes("seed", bytes.clone())?.integrity_status().clone();
+    if protection != (IntegrityStatus::Checked { statistics: false }) {
         return Err(format!("the block was made wrongly: {protection:?}").into());
     }
     Ok(bytes)

@@ -33,7 +33,7 @@ fn describe(path: &str) -> Result<Value, Error> {
         "budget": [u32::from(budget.percent_bps), budget.bytes],
         "footer_version": file.footer_version(),
         "tool": file.metadata().map(|metadata| &metadata.file.tool).filter(|tool| !tool.is_empty()),
-        "protection": file.protection(),
+        "protection": file.integrity_status(),
         "verify": { "ok": report.ok, "complaints": complaints },
     }))
 }

@@ -89,7 +89,7 @@ fn read(stage: &mut Stage<'_>) -> Result<(), Failure> {
 fn damage_a_chunk(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.title("damage: one flipped bit")?;
     let file = tet::File::open(stage.path("weather.tet"))?;
-    let chunk = file.dataset("t2m")?.chunk_place(&[1, 0, 1])?.span;
+    let chunk = file.dataset("t2m")?.chunk_ref(&[1, 0, 1])?.span;
     let at = chunk.start() + chunk.len() / 2;
     folder::damaged_copy(&stage.path("weather.tet"), &stage.path("damaged.tet"), at, |byte| byte ^ 1)?;
     stage.say(&format!(

@@ -113,7 +113,7 @@ impl<'a> Canvas<'a> {
     /// Whether chunks can be looked at several times without decoding them each time.
     #[cfg(any(unix, windows))]
     pub(crate) fn can_split(&self) -> bool {
-        let raw = self.job.plan.chunks.iter().all(|chunk| chunk.place.codec == Codec::Raw);
+        let raw = self.job.plan.chunks.iter().all(|chunk| chunk.stored.codec == Codec::Raw);
         raw && self.job.dataset.file.source.is_zero_copy()
     }
 
@@ -227,7 +227,7 @@ impl<'a> Canvas<'a> {
         let Some(number) = number.and_then(|number| self.linear.binary_search(&number).ok()) else {
             return Ok(None);
         };
-        let place = &plan.chunks[number].place;
+        let place = &plan.chunks[number].stored;
         let in_place = place.codec == Codec::Raw && job.dataset.file.source.is_zero_copy();
         if in_place && self.checked[number].load(Ordering::Relaxed) {
             return Ok(Some(job.dataset.file.source.read_at(place.span)?));

@@ -234,7 +234,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
     ) -> Result<(), ErrorKind> {
         let dataset = &self.job.dataset;
         let source = &dataset.file.source;
-        let place = &chunk.place;
+        let place = &chunk.stored;
         let tile = &chunk.tile[..self.job.plan.grid.rank()];
         let expected = if self.is_verified(unit.chunk) { None } else { dataset.expected_crc(place)? };
         if place.codec == Codec::Raw && source.is_zero_copy() {
@@ -307,7 +307,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         for pieces in pieces.chunk_by(|a, b| a.0 == b.0) {
             let chunk = pieces[0].0;
             let rows = self.geometry.rows_of(chunk);
-            let PlannedChunk { tile, place, .. } = &self.job.plan.chunks[chunk];
+            let PlannedChunk { tile, stored: place, .. } = &self.job.plan.chunks[chunk];
             let dataset = &self.job.dataset;
             let Some(expected) = dataset.expected_crc(place)? else { continue };
             let (mut crc, mut end) = (0, 0);

@@ -41,15 +41,15 @@ pub(crate) fn explain(job: &Job<'_>, execution: &Execution) -> Explain {
         let len = plan.contiguous.map_or(0, tercet_core::Span::len);
         steps.push(format!("the dataset is read as one span of {len} raw bytes"));
     } else if by_payload > 0 {
-        let zstd = plan.chunks.iter().any(|chunk| chunk.place.codec == Codec::Zstd);
+        let zstd = plan.chunks.iter().any(|chunk| chunk.stored.codec == Codec::Zstd);
         let how = if zstd { "decompressed" } else { "read in place" };
         steps.push(format!("{by_payload} chunks {how}"));
     }
-    steps.push(match job.dataset.file.protection() {
-        crate::Protection::Checked { .. } => {
+    steps.push(match job.dataset.file.integrity_status() {
+        crate::IntegrityStatus::Checked { .. } => {
             "every payload that is read is checked against its checksum".to_owned()
         }
-        crate::Protection::Partial { .. } => {
+        crate::IntegrityStatus::Partial { .. } => {
             "payloads are checked as far as the file has checksums".to_owned()
         }
         _ => "payloads are not checked: the file has no checksums, or they are ignored".to_owned(),

@@ -39,21 +39,21 @@ impl Job<'_> {
         self.progress.check()?;
         let chunk = &self.plan.chunks[number];
         let tile = &chunk.tile[..self.plan.grid.rank()];
-        let stored = self.dataset.fetch(tile, &chunk.place)?;
-        self.count(chunk.place.span.len());
-        if chunk.place.codec == Codec::Raw {
+        let stored = self.dataset.fetch(tile, &chunk.stored)?;
+        self.count(chunk.stored.span.len());
+        if chunk.stored.codec == Codec::Raw {
             return Ok(stored);
         }
-        let mut raw = self.dataset.room(&chunk.place)?;
-        self.dataset.decode(tile, &chunk.place, &stored, &mut raw)?;
+        let mut raw = self.dataset.room(&chunk.stored)?;
+        self.dataset.decode(tile, &chunk.stored, &stored, &mut raw)?;
         Ok(raw.into())
     }
 
     /// The statistics of a chunk, checked, if the file has them.
     pub(crate) fn stats(&self, chunk: &PlannedChunk) -> Result<Option<Stats>, ErrorKind> {
         let file = self.dataset.file;
-        let Some(guard) = &file.guard else { return Ok(None) };
-        let bytes = guard.row_stats(&file.source, chunk.place.row)?;
+        let Some(checker) = &file.checker else { return Ok(None) };
+        let bytes = checker.row_stats(&file.source, chunk.stored.row)?;
         Ok(bytes.map(|bytes| Stats::decode(self.plan.grid.dtype(), &bytes)))
     }
 

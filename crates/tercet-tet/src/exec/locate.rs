@@ -28,8 +28,8 @@ pub(crate) fn locate(
             by_label += 1;
             continue;
         }
-        let place = dataset.place(&tile[..rank])?;
-        chunks.push(PlannedChunk { tile, place, zone: None });
+        let place = dataset.find_chunk(&tile[..rank])?;
+        chunks.push(PlannedChunk { tile, stored: place, zone: None });
     }
     let chosen = resolved.filter.is_some() || resolved.positions.is_some();
     let (mut by_zone, mut by_index) = (0, 0);
@@ -62,7 +62,7 @@ fn leave_out(
     resolved: &Resolved,
     chunks: &mut Vec<PlannedChunk>,
 ) -> Result<(u64, u64), ErrorKind> {
-    let hints = Hints::of(dataset);
+    let hints = Hints::read(dataset);
     let grid = dataset.checked_grid()?;
     let rank = grid.rank();
     for chunk in chunks.iter_mut() {
@@ -101,8 +101,8 @@ fn leave_out(
 
 fn stats(dataset: &Dataset<'_>, chunk: &PlannedChunk) -> Result<Option<Stats>, ErrorKind> {
     let file = dataset.file;
-    let (Some(guard), Some(dtype)) = (&file.guard, dataset.dtype()) else { return Ok(None) };
-    let bytes = guard.row_stats(&file.source, chunk.place.row)?;
+    let (Some(checker), Some(dtype)) = (&file.checker, dataset.dtype()) else { return Ok(None) };
+    let bytes = checker.row_stats(&file.source, chunk.stored.row)?;
     Ok(bytes.map(|bytes| Stats::decode(dtype, &bytes)))
 }
 

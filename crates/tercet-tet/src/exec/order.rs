@@ -87,7 +87,7 @@ impl Room {
         let threads = if job.parallel { rayon::current_num_threads() as u64 } else { 1 };
         let share = job.budget.saturating_add(SPARE) / threads.max(1);
         // Chunks that have to be decoded are worth a box that holds all cells of a column of them.
-        let is_coded = job.plan.chunks.iter().any(|chunk| chunk.place.codec != Codec::Raw);
+        let is_coded = job.plan.chunks.iter().any(|chunk| chunk.stored.codec != Codec::Raw);
         let task = share.min(if is_coded { BOX.max(job.budget / (2 * threads.max(1))) } else { BOX });
         let cells = COUNTERS / (counting::CELL_BYTES as u64 * (threads + 1));
         Self {

@@ -32,7 +32,7 @@ pub(crate) fn all<T: Number, F: Fold>(run: &Run<'_, T, F>) -> Result<(Vec<f64>, 
     let mut batches = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (number, chunk) in chunks.iter().enumerate() {
-        bytes += chunk.place.raw_len;
+        bytes += chunk.stored.raw_len;
         if bytes >= SPLIT || number + 1 == chunks.len() {
             batches.push(start..number + 1);
             (start, bytes) = (number + 1, 0);
@@ -46,13 +46,14 @@ pub(crate) fn all<T: Number, F: Fold>(run: &Run<'_, T, F>) -> Result<(Vec<f64>, 
         let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
             return Ok((run.fold.start(&block), 0));
         };
-        let span = Span::between(first.place.span.start(), last.place.span.end()).unwrap_or(first.place.span);
+        let span =
+            Span::between(first.stored.span.start(), last.stored.span.end()).unwrap_or(first.stored.span);
         let stored = source.read_at(span)?;
         let mut cells = run.fold.start::<T>(&block);
         let mut aligned = Vec::new();
         let (mut done, mut at) = (0, 0);
         for chunk in batch {
-            let place = &chunk.place;
+            let place = &chunk.stored;
             let end = at + to_usize(place.raw_len);
             match job.dataset.expected_crc(place)? {
                 Some(expected) => {

@@ -125,7 +125,7 @@ impl<'a> Geometry<'a> {
     }
 
     fn push_units(&self, chunk: usize, whole_chunks: bool, units: &mut Vec<Unit>) {
-        let place = &self.plan.chunks[chunk].place;
+        let place = &self.plan.chunks[chunk].stored;
         let bytes = place.raw_len;
         if whole_chunks || place.codec != Codec::Raw || bytes <= LARGE_CHUNK {
             units.push(Unit { chunk, rows: None, bytes });

@@ -33,8 +33,8 @@ pub(super) fn plan(dataset: &Dataset<'_>, selection: &Selection) -> ReadPlan {
     let grid = dataset.grid().unwrap();
     let tiles = grid.touched(selection).into_iter();
     let chunk = |tile: [u64; 8]| {
-        let place = dataset.place(&tile[..grid.rank()]).unwrap();
-        PlannedChunk { tile, place, zone: None }
+        let place = dataset.find_chunk(&tile[..grid.rank()]).unwrap();
+        PlannedChunk { tile, stored: place, zone: None }
     };
     ReadPlan::new(grid, selection, tiles.map(chunk).collect())
 }

@@ -6,8 +6,8 @@ use tercet_codec::bytes::zstd;
 use tercet_core::{DType, Shape, escape};
 
 use super::NAME_BYTES;
-use crate::bounds::Breach;
 use crate::error::DatasetError;
+use crate::metadata_limits::LimitViolation;
 use crate::wire::ids::MAX_RANK;
 
 /// What the format cannot hold, or a writer was not given.
@@ -26,13 +26,13 @@ pub enum LayoutError {
     NoSuchAxis { dataset: String, axis: String },
     LabelCount { dataset: String, axis: String, extent: u64, found: usize },
     BudgetPercent { bps: u16 },
-    Metadata(Box<Breach>),
+    Metadata(Box<LimitViolation>),
     TooManyDatasets { found: usize },
     TooLarge,
     HistorySize { found: usize, allowed: usize },
     MetadataSize { found: usize, allowed: usize },
     Marker,
-    ChunkPlace { dataset: String, tile: Vec<u64> },
+    NoSuchChunk { dataset: String, tile: Vec<u64> },
     ChunkShape { dataset: String, expected: Box<(DType, Shape)>, found: Box<(DType, Shape)> },
     ChunkTwice { dataset: String, tile: Vec<u64> },
     Unwritten { dataset: String, tile: Vec<u64>, missing: u64 },
@@ -77,7 +77,7 @@ impl fmt::Display for LayoutError {
             Self::BudgetPercent { bps } => {
                 write!(f, "a memory budget of {bps} hundredths of a percent is more than everything")
             }
-            Self::Metadata(breach) => breach.fmt(f),
+            Self::Metadata(violation) => violation.fmt(f),
             Self::TooManyDatasets { found } => write!(f, "{found} datasets are more than a file can hold"),
             Self::TooLarge => write!(f, "the file would be larger than 64 bits can tell"),
             Self::HistorySize { found, allowed } => {
@@ -87,7 +87,7 @@ impl fmt::Display for LayoutError {
                 write!(f, "the metadata needs {found} bytes, at most {allowed} are allowed")
             }
             Self::Marker => write!(f, "the metadata holds text that only the integrity block may hold"),
-            Self::ChunkPlace { dataset, tile } => write!(f, "dataset {} has no chunk {tile:?}", q(dataset)),
+            Self::NoSuchChunk { dataset, tile } => write!(f, "dataset {} has no chunk {tile:?}", q(dataset)),
             Self::ChunkShape { dataset, expected, found } => write!(
                 f,
                 "a chunk of dataset {} is {} {}, but {} {} was given",

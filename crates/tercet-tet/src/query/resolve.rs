@@ -27,7 +27,7 @@ impl Query {
     /// Binds the query to a dataset.
     pub(crate) fn resolve(&self, dataset: &Dataset<'_>) -> Result<Resolved, QueryError> {
         let selection = self.resolve_selection(dataset)?;
-        let fill = Fill::of(dataset);
+        let fill = Fill::for_dataset(dataset);
         let operation = self.resolve_operation(dataset, &selection, &fill)?;
         let positions = self.resolve_label_filter(dataset, &selection)?;
         let group_count = self.flat.group_by.as_ref().and(operation.as_ref()).map(|operation| {

@@ -44,10 +44,11 @@ pub struct SalvageReport {
     /// Chunks saved.
     pub kept: u64,
     /// Chunks lost.
-    pub holes: Vec<Hole>,
+    #[serde(rename = "holes")]
+    pub missing: Vec<MissingChunk>,
     /// Datasets lost as a whole.
     pub lost_datasets: Vec<String>,
-    /// Other things lost: the footer, the protection of the old file.
+    /// Other things lost: the footer, the integrity_status of the old file.
     pub notes: Vec<String>,
     /// What the elements of lost chunks are now; absent if those chunks are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +57,7 @@ pub struct SalvageReport {
 
 /// A chunk that could not be saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Hole {
+pub struct MissingChunk {
     /// Its dataset.
     pub dataset: String,
     /// Its grid coordinates.
@@ -87,7 +88,7 @@ pub fn salvage_on(
     if let (Ok(from), Ok(to)) = (path.canonicalize(), out.canonicalize())
         && from == to
     {
-        return Err(Error::new(out.to_string_lossy().into(), ErrorKind::OntoItself));
+        return Err(Error::new(out.to_string_lossy().into(), ErrorKind::OutputIsInput));
     }
     let mut notes = Vec::new();
     let file = open_damaged(path, &mut notes)?;
@@ -95,24 +96,24 @@ pub fn salvage_on(
         path: path.to_string_lossy().into(),
         output: out.to_string_lossy().into(),
         kept: 0,
-        holes: Vec::new(),
+        missing: Vec::new(),
         lost_datasets: Vec::new(),
         notes,
         fill: options.fill,
     };
     let (mut layout, kept) = plan_layout(&file, &mut report);
-    let lost = find_holes(&file, &kept, &mut report, progress)?;
+    let lost = find_missing(&file, &kept, &mut report, progress)?;
     layout.history.push(
         HistoryRow::now("salvage", "tet repair")
             .with_param("kept_chunks", report.kept.to_string())
-            .with_param("lost_chunks", report.holes.len().to_string()),
+            .with_param("lost_chunks", report.missing.len().to_string()),
     );
     let name = out.to_string_lossy().into_owned();
     let start = || -> Result<Writer<AtomicFile>, ErrorKind> {
         layout.check(WriterOptions::new())?;
         let atomic_file = AtomicFile::create_on(disk, out)?;
-        let holes = if options.fill.is_some() { &[][..] } else { &lost };
-        Writer::new(layout, &name, atomic_file, WriterOptions::new(), holes)
+        let missing = if options.fill.is_some() { &[][..] } else { &lost };
+        Writer::new(layout, &name, atomic_file, WriterOptions::new(), missing)
     };
     let mut writer = start().map_err(|fault| Error::new(name.as_str().into(), fault))?;
     write_chunks(&file, &kept, &lost, options, &mut writer, progress)?;
@@ -167,8 +168,8 @@ fn plan_layout(file: &File, report: &mut SalvageReport) -> (Layout, Vec<usize>) 
 }
 
 /// Tries every chunk; gives the rows of the new file that cannot be had. The fill value must suit the datasets with
-/// holes, and no others.
-fn find_holes(
+/// missing, and no others.
+fn find_missing(
     file: &File,
     kept: &[usize],
     report: &mut SalvageReport,
@@ -187,7 +188,7 @@ fn find_holes(
             report.kept += (batch.len() - bad.len()) as u64;
             for (linear, reason) in bad {
                 let chunk = grid.coords(linear)[..grid.rank()].to_vec();
-                report.holes.push(Hole { dataset: dataset.name().to_owned(), chunk, reason });
+                report.missing.push(MissingChunk { dataset: dataset.name().to_owned(), chunk, reason });
                 lost.push(base + linear);
             }
         }
@@ -226,7 +227,7 @@ fn write_chunks(
             let made = if let (true, Some(fill)) = (is_lost(linear), options.fill) {
                 room(grid.tile_bytes(tile)).map(|mut raw| {
                     fill_with(grid.dtype(), fill, &mut raw);
-                    let stats = crate::Stats::of(grid.dtype(), &raw).encode();
+                    let stats = crate::Stats::compute(grid.dtype(), &raw).encode();
                     encoder.keep(base + linear, Codec::Raw, raw, stats, None)
                 })
             } else {
@@ -243,7 +244,7 @@ fn write_chunks(
 fn check_fill(dtype: DType, fill: f64) -> Result<(), ()> {
     let mut element = [0; 8];
     fill_with(dtype, fill, &mut element[..dtype.size()]);
-    let stats = crate::Stats::of(dtype, &element[..dtype.size()]);
+    let stats = crate::Stats::compute(dtype, &element[..dtype.size()]);
     #[expect(clippy::cast_precision_loss, reason = "compared with a float that must be the same number")]
     let back = match stats.range {
         crate::Range::Signed { min, .. } => min as f64,

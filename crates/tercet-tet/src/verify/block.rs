@@ -4,9 +4,9 @@ use tercet_core::{Finding, Span, checksum};
 
 use super::payloads::{Bad, decode, for_rows, list, stored};
 use super::{Check, Context, run_list};
-use crate::bounds::{INLINE_BYTES, SPILL_BYTES};
 use crate::error::ErrorKind;
-use crate::guard::{column_bytes, run_rows};
+use crate::integrity::{column_bytes, run_rows};
+use crate::metadata_limits::{INLINE_BYTES, SPILL_BYTES};
 use crate::stats::{Stats, magnitude};
 use crate::wire::block::{Block, CRC_LEN, Column, STATS_LEN, runs};
 use crate::wire::ids::TAIL_LEN;
@@ -184,7 +184,7 @@ impl Check<'_> {
                 return Ok(None);
             }
             let Ok(raw) = decode(self.source, row, &self.options.limits)? else { return Ok(None) };
-            let (known, actual) = (Stats::decode(grid.dtype(), known), Stats::of(grid.dtype(), &raw));
+            let (known, actual) = (Stats::decode(grid.dtype(), known), Stats::compute(grid.dtype(), &raw));
             let agrees =
                 known.encode() == actual.encode() || known.agrees(&actual, magnitude(grid.dtype(), &raw));
             Ok((!agrees).then(|| "the statistics are not those of the chunk".to_owned()))

@@ -7,8 +7,8 @@ use tercet_core::{Fields, Malformed, Reason, Site, Span};
 
 use super::ids::{FOOTER_MAGIC, TAIL_LEN};
 use crate::Region;
-use crate::bounds::SPILL_BYTES;
 use crate::metadata::{HistoryRow, Metadata};
+use crate::metadata_limits::SPILL_BYTES;
 
 /// The last 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

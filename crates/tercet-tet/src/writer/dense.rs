@@ -108,7 +108,8 @@ impl<S: Sink> Writer<S> {
 impl Part {
     /// Takes note of bytes of the chunk that have `after` bytes behind them.
     fn look(&mut self, dtype: DType, bytes: &[u8], after: u64, statistics: bool) {
-        let one = |piece: &[u8]| (crc32c(piece), piece.len(), statistics.then(|| Stats::of(dtype, piece)));
+        let one =
+            |piece: &[u8]| (crc32c(piece), piece.len(), statistics.then(|| Stats::compute(dtype, piece)));
         let pieces: Vec<_> =
             if bytes.len() > PIECE { bytes.par_chunks(PIECE).map(one).collect() } else { vec![one(bytes)] };
         let mut crc = 0;

@@ -46,7 +46,7 @@ impl RowStates {
 /// A row whose chunk was not written yet.
 pub(super) const UNWRITTEN: u8 = 0xff;
 /// A row that the file will not have.
-pub(crate) const HOLE: u8 = 0xfe;
+pub(crate) const MISSING: u8 = 0xfe;
 
 /// A chunk ready to be written.
 pub(crate) struct Encoded {
@@ -69,7 +69,7 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, ErrorKind> {
-        let stats = if self.statistics { Stats::of(self.dtype, &raw).encode() } else { [0; 48] };
+        let stats = if self.statistics { Stats::compute(self.dtype, &raw).encode() } else { [0; 48] };
         let zone = self.zones.map(|scan| scan.tile(&raw));
         let stored = match self.compression {
             Compression::Raw => raw,

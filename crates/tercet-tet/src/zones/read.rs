@@ -72,7 +72,7 @@ struct Posting {
 
 impl Hints {
     /// Reads what the footer tells of a dataset.
-    pub(crate) fn of(dataset: &Dataset<'_>) -> Self {
+    pub(crate) fn read(dataset: &Dataset<'_>) -> Self {
         let mut hints = Self::default();
         let file = dataset.file;
         let Some(text) = spill(file, "zone_maps") else { return hints };
@@ -115,7 +115,7 @@ impl Hints {
                 (Some(min), Some(max)) => {
                     let Some((mut bytes, max)) = unhex(min, size).zip(unhex(max, size)) else { continue };
                     bytes.extend(max);
-                    let range = Stats::of(grid.dtype(), &bytes).range;
+                    let range = Stats::compute(grid.dtype(), &bytes).range;
                     Some(Stats { count: entry.element_count, nan_count: entry.null_count, range })
                 }
                 _ => continue,

@@ -11,7 +11,7 @@ use tercet_core::{Class, Diagnose as _, Limits, Selection, Severity};
 use tercet_testkit::alloc::measure;
 use tercet_testkit::counting::Counting;
 use tercet_testkit::damage;
-use tercet_tet::{Access, File, Protection, ReadOptions, Report, VerifyOptions, verify_source};
+use tercet_tet::{Access, File, IntegrityStatus, ReadOptions, Report, VerifyOptions, verify_source};
 
 use crate::samples::Sample;
 
@@ -77,7 +77,8 @@ enum Outcome {
 /// Reads everything there is to read.
 fn read(bytes: &[u8], sample: &Sample, copies: bool) -> Outcome {
     let Ok(file) = open(bytes, copies) else { return Outcome::Refused };
-    let protected = matches!(file.protection(), Protection::Checked { .. } | Protection::Partial { .. });
+    let protected =
+        matches!(file.integrity_status(), IntegrityStatus::Checked { .. } | IntegrityStatus::Partial { .. });
     let (mut failed, mut wrong) = (false, file.datasets().len() != sample.arrays.len());
     for (dataset, (name, expected)) in file.datasets().zip(&sample.arrays) {
         wrong |= dataset.name() != *name;
@@ -118,7 +119,7 @@ fn read(bytes: &[u8], sample: &Sample, copies: bool) -> Outcome {
 #[derive(Default)]
 struct Flips {
     outcomes: BTreeMap<Outcome, usize>,
-    /// The bytes whose change takes the protection away.
+    /// The bytes whose change takes the integrity_status away.
     unprotected: BTreeSet<usize>,
     /// The bytes whose change verify does not notice.
     unnoticed: BTreeSet<usize>,

@@ -72,7 +72,7 @@ fn reseal(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 fn salvage(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let (from, to) = (folder.join("damaged.tet"), folder.join(NAME));
     let report = salvage_on(Arc::clone(disk), &from, &to, SalvageOptions::default(), &NoProgress)?;
-    assert_eq!((report.kept, report.holes.len()), (3, 1), "{report:?}");
+    assert_eq!((report.kept, report.missing.len()), (3, 1), "{report:?}");
     Ok(())
 }
 
@@ -97,7 +97,7 @@ fn is_same_but_for_the_time(found: &[u8], new: &[u8]) -> bool {
             .collect()
     };
     let ops = |file: &File| file.history().iter().map(|row| row.op.clone()).collect::<Vec<_>>();
-    found.protection() == new.protection()
+    found.integrity_status() == new.integrity_status()
         && found.metadata() == new.metadata()
         && found.len() == new.len()
         && values(&found) == values(&new)

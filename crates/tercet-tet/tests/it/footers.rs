@@ -91,7 +91,7 @@ fn zone_maps_that_lie_elsewhere_are_ignored() {
 }
 
 /// A protected file whose row checksums are unreadable although the footer's checksum is right.
-fn doubtful() -> Vec<u8> {
+fn suspect() -> Vec<u8> {
     let mut layout = Layout::new();
     let id = layout.dataset("pi", DType::U16, [12], [5]).unwrap();
     let options = WriterOptions::new().with_history(false);
@@ -115,19 +115,19 @@ fn doubtful() -> Vec<u8> {
 fn a_doubtful_block_is_not_built_upon() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("doubtful.tet");
-    std::fs::write(&path, doubtful()).unwrap();
+    std::fs::write(&path, suspect()).unwrap();
     let file = File::open(&path).unwrap();
-    assert!(matches!(file.protection(), tercet_tet::Protection::Partial { .. }));
+    assert!(matches!(file.integrity_status(), tercet_tet::IntegrityStatus::Partial { .. }));
     assert_eq!(file.dataset("pi").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
 
     let error = tercet_tet::Rewrite::open(&path).unwrap_err();
     assert_eq!(tercet_core::Diagnose::class(&error), tercet_core::Class::Corrupt, "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), doubtful());
+    assert_eq!(std::fs::read(&path).unwrap(), suspect());
 
     let options = RepairOptions::default().with_apply("reseal_checksums");
     let report = repair(&path, &options, &NoProgress).unwrap();
     assert!(report.ok(), "{report:?}");
     let file = File::open(&path).unwrap();
-    assert!(matches!(file.protection(), tercet_tet::Protection::Checked { .. }));
+    assert!(matches!(file.integrity_status(), tercet_tet::IntegrityStatus::Checked { .. }));
     assert_eq!(file.history().last().unwrap().op, "reseal");
 }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tercet_core::Selection;
 use tercet_core::progress::NoProgress;
 use tercet_tet::{
-    Access, Codec, Compression, File, HistoryRow, Layout, MemoryBudget, Protection, ReadOptions,
+    Access, Codec, Compression, File, HistoryRow, IntegrityStatus, Layout, MemoryBudget, ReadOptions,
     VerifyOptions, WriterOptions, verify,
 };
 
@@ -138,7 +138,7 @@ fn catalogues_are_read() {
             bytes: expected.memory_budget_bytes,
         };
         assert_eq!(file.memory_budget(), budget, "{name}");
-        assert_eq!(*file.protection(), Protection::Absent, "{name}");
+        assert_eq!(*file.integrity_status(), IntegrityStatus::Absent, "{name}");
 
         assert_eq!(file.datasets().len(), expected.datasets.len(), "{name}");
         assert_eq!(file.chunk_count(), expected.datasets.iter().map(|d| d.chunks).sum::<u64>(), "{name}");
@@ -283,7 +283,7 @@ fn rewrite(golden: &Golden, file: &File) -> Vec<u8> {
         let dtype = dataset.dtype().unwrap();
         let id = layout.dataset(dataset.name(), dtype, dataset.shape(), dataset.chunk_shape()).unwrap();
         let first = vec![0; dataset.shape().len()];
-        if dataset.chunk_place(&first).unwrap().codec == Codec::Zstd {
+        if dataset.chunk_ref(&first).unwrap().codec == Codec::Zstd {
             layout.compress(id, Compression::Zstd { level: 3 }).unwrap();
         }
         ids.push(id);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tercet_core::source::Memory;
 use tercet_core::{DType, Limits, Span, TensorView};
 use tercet_testkit::counting::Counting;
-use tercet_tet::{Compression, File, Layout, Protection, ReadOptions, WriterOptions};
+use tercet_tet::{Compression, File, IntegrityStatus, Layout, ReadOptions, WriterOptions};
 
 type Counted = Arc<Counting<Memory>>;
 
@@ -72,7 +72,7 @@ fn statistics_of_one_chunk_cost_one_run() {
     let bytes = write(&[20_000], &[1], Compression::Raw, WriterOptions::new());
     for source in sources(&bytes) {
         let file = open(&source);
-        assert_eq!(*file.protection(), Protection::Checked { statistics: true });
+        assert_eq!(*file.integrity_status(), IntegrityStatus::Checked { statistics: true });
         source.reset();
         let stats = file.dataset("a").unwrap().chunk_stats(&[12_345]).unwrap().unwrap();
         assert_eq!(stats.count, 1);
@@ -151,7 +151,7 @@ fn hit(file: &File, rows: impl Fn(u64) -> bool, columns: impl Fn(u64) -> bool) -
     let dataset = file.dataset("a").unwrap();
     let mut spans = BTreeSet::new();
     for position in (0..1600u64).filter(|p| rows(p / 40) && columns(p % 40)) {
-        spans.insert(dataset.chunk_place(&[position / 40 / 4, position % 40 / 4]).unwrap().span);
+        spans.insert(dataset.chunk_ref(&[position / 40 / 4, position % 40 / 4]).unwrap().span);
     }
     spans
 }
@@ -190,7 +190,7 @@ fn a_raw_chunk_in_memory_is_not_copied() {
     let file = ReadOptions::new().open_source(Arc::new(source)).unwrap();
     let dataset = file.dataset("a").unwrap();
     let chunk = dataset.chunk(&[3, 0]).unwrap();
-    let place = dataset.chunk_place(&[3, 0]).unwrap();
+    let place = dataset.chunk_ref(&[3, 0]).unwrap();
     assert_eq!(chunk.bytes().as_ptr() as usize, all + place.span.start() as usize);
     assert!(chunk.as_slice::<u16>().is_some(), "aligned");
 }

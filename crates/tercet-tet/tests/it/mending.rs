@@ -120,9 +120,9 @@ fn salvage_every_flip(sample: &Sample) {
         }
         saved += 1;
         let lost = lost_chunks(&out, sample, &what);
-        assert_eq!(lost, report.holes.len(), "{what}: {report:?}");
+        assert_eq!(lost, report.missing.len(), "{what}: {report:?}");
         let after = verify(&out, deep(), &NoProgress).unwrap();
-        assert_eq!(after.ok, report.holes.is_empty(), "{what}: {:?}", after.findings);
+        assert_eq!(after.ok, report.missing.is_empty(), "{what}: {:?}", after.findings);
     }
     assert!(saved > sample.bytes.len() / 8, "{saved}");
 }
@@ -193,7 +193,7 @@ fn healthy_files_are_left_alone() {
         assert!(fs::read(&path).unwrap() == sample.bytes, "{}", sample.name);
         let out = folder.path().join("out.tet");
         let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
-        assert!(report.holes.is_empty() && report.notes.is_empty(), "{report:?}");
+        assert!(report.missing.is_empty() && report.notes.is_empty(), "{report:?}");
         assert_eq!(lost_chunks(&out, &sample, sample.name), 0);
     }
 }
@@ -209,8 +209,8 @@ fn holes_are_errors_or_the_fill_value() {
     fs::write(&path, &bytes).unwrap();
 
     let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
-    assert_eq!(report.holes.len(), 1);
-    assert_eq!((&*report.holes[0].dataset, &report.holes[0].chunk[..]), ("t", &[1, 1][..]));
+    assert_eq!(report.missing.len(), 1);
+    assert_eq!((&*report.missing[0].dataset, &report.missing[0].chunk[..]), ("t", &[1, 1][..]));
     let file = File::open(&out).unwrap();
     let t = file.dataset("t").unwrap();
     assert!(t.read_all().is_err());
@@ -219,7 +219,7 @@ fn holes_are_errors_or_the_fill_value() {
     drop(file);
 
     let report = salvage(&path, &out, SalvageOptions::default().with_fill(-7.0), &NoProgress).unwrap();
-    assert_eq!(report.holes.len(), 1);
+    assert_eq!(report.missing.len(), 1);
     let file = File::open(&out).unwrap();
     let all = file.dataset("t").unwrap().read_all().unwrap();
     assert_eq!(all.as_slice::<i32>().unwrap()[13..], [-7, -7]);

@@ -77,7 +77,7 @@ fn a_chunk_proved_bad_is_not_saved_as_good() {
 
         let out = folder.path().join("saved.tet");
         let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
-        assert_eq!((report.kept, report.holes.len()), (3, 1), "{report:?}");
+        assert_eq!((report.kept, report.missing.len()), (3, 1), "{report:?}");
         let mut expected = good();
         expected[1] = None;
         assert_eq!(chunks(&out), expected);

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::{Selection, TensorView};
 use tercet_tet::{
-    Access, Dataset, DatasetId, File, HistoryRow, Layout, Protection, ReadOptions, Rewrite, WriterOptions,
+    Access, Dataset, DatasetId, File, HistoryRow, IntegrityStatus, Layout, ReadOptions, Rewrite,
+    WriterOptions,
 };
 
 use crate::arrays::{Array, any_array, assert_stats, naive_stats};
@@ -115,7 +116,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(arrays in any_arrays(), slices in any_slices()) {
         let file = open(&write(&arrays, options()));
-        prop_assert_eq!(file.protection(), &Protection::Checked { statistics: true });
+        prop_assert_eq!(file.integrity_status(), &IntegrityStatus::Checked { statistics: true });
         for array in &arrays {
             let dataset = file.dataset(&array.name).unwrap();
             check_dataset(&dataset, array, &slices);
@@ -230,7 +231,7 @@ proptest! {
         writer.seal().unwrap();
 
         let file = File::open(&path).unwrap();
-        prop_assert_eq!(file.protection(), &Protection::Checked { statistics: true });
+        prop_assert_eq!(file.integrity_status(), &IntegrityStatus::Checked { statistics: true });
         prop_assert_eq!(file.datasets().len(), arrays.len());
         prop_assert_eq!(&*file.history().last().unwrap().op, "append");
         for array in &arrays {

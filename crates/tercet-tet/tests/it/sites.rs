@@ -2,7 +2,7 @@
 
 use tercet_core::{Class, Diagnose, Span};
 use tercet_testkit::damage::{patched, spliced, zeroed};
-use tercet_tet::{ChunkError, DatasetError, Error, ErrorKind, File, Region, StaleError};
+use tercet_tet::{ChunkError, DatasetError, Error, ErrorKind, File, Region, StaleBlockError};
 
 use crate::samples;
 
@@ -196,7 +196,10 @@ fn checksums() {
     moved[tail..tail + 8].copy_from_slice(&(len as u64).to_le_bytes());
     let error = failure(moved);
     assert!(
-        matches!(error.kind(), ErrorKind::Stale { region: Region::Footer, reason: StaleError::NoDigits, .. }),
+        matches!(
+            error.kind(),
+            ErrorKind::StaleIntegrityBlock { region: Region::Footer, reason: StaleBlockError::NoDigits, .. }
+        ),
         "{error}"
     );
     assert_eq!(error.class(), Class::Corrupt);

@@ -4,7 +4,9 @@ use std::io::Cursor;
 
 use tercet_core::checksum::crc32c;
 use tercet_core::{DType, TensorView};
-use tercet_tet::{Compression, DatasetId, File, HistoryRow, Layout, Protection, Range, Stats, WriterOptions};
+use tercet_tet::{
+    Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Range, Stats, WriterOptions,
+};
 
 use crate::document::{Vector, unhex};
 
@@ -143,7 +145,7 @@ fn v8_block_by_reference() {
 /// The statistics that V7 and V8 hold.
 fn check_statistics(bytes: Vec<u8>) {
     let file = File::from_bytes("big", bytes).unwrap();
-    assert_eq!(*file.protection(), Protection::Checked { statistics: true });
+    assert_eq!(*file.integrity_status(), IntegrityStatus::Checked { statistics: true });
     let dataset = file.dataset("big").unwrap();
     let range = Range::Signed { min: -624, max: 992, sum: 3720 };
     let expected = Stats { count: 15, nan_count: 0, range };
@@ -166,7 +168,7 @@ fn v9_empty_with_block() {
 #[test]
 fn v10_statistics_rows() {
     fn row(view: TensorView<'_>) -> Vec<u8> {
-        Stats::of(view.dtype(), view.bytes()).encode().to_vec()
+        Stats::compute(view.dtype(), view.bytes()).encode().to_vec()
     }
     let f32s = [1.5, f32::NAN, -0.0, 2.25];
     assert_eq!(

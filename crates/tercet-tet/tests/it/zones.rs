@@ -7,7 +7,7 @@ use tercet_core::checksum::crc32c;
 use tercet_core::progress::NoProgress;
 use tercet_core::{DType, Severity, Sink, TensorView};
 use tercet_tet::{
-    Codec, Compression, ErrorKind, File, HistoryRow, Layout, Protection, VerifyOptions, WriterOptions,
+    Codec, Compression, ErrorKind, File, HistoryRow, IntegrityStatus, Layout, VerifyOptions, WriterOptions,
 };
 
 /// Opens a golden file; `None` where there is no golden folder.
@@ -27,7 +27,7 @@ fn rewrite(file: &File, options: WriterOptions) -> Vec<u8> {
         let dtype = dataset.dtype().unwrap();
         let id = layout.dataset(dataset.name(), dtype, dataset.shape(), dataset.chunk_shape()).unwrap();
         let first = vec![0; dataset.shape().len()];
-        if dataset.chunk_place(&first).unwrap().codec == Codec::Zstd {
+        if dataset.chunk_ref(&first).unwrap().codec == Codec::Zstd {
             layout.compress(id, Compression::Zstd { level: 3 }).unwrap();
         }
         ids.push(id);
@@ -134,7 +134,7 @@ fn the_block_and_the_spills_live_together() {
         let file = File::from_bytes("block", bytes.clone()).unwrap();
         assert_eq!(file.footer_version(), Some(2));
         let statistics = options.statistics;
-        assert_eq!(*file.protection(), Protection::Checked { statistics });
+        assert_eq!(*file.integrity_status(), IntegrityStatus::Checked { statistics });
         let zones = find(&bytes, "{\n  \"version\": 1,\n  \"generation\": 0,") as u64;
         assert_eq!(file.payload_end(), zones, "the first spill follows payloads and columns");
         check_values(&file);
@@ -175,7 +175,10 @@ fn flips_behind_the_payloads_are_detected() {
     for at in json..bytes.len() {
         // A flip in the name or the version of the block leaves a file without a block: its values are right.
         if let Ok(file) = flipped(at) {
-            assert!(matches!(file.protection(), Protection::Absent | Protection::Unknown), "byte {at}");
+            assert!(
+                matches!(file.integrity_status(), IntegrityStatus::Absent | IntegrityStatus::Unknown),
+                "byte {at}"
+            );
             check_values(&file);
         }
     }
@@ -194,8 +197,8 @@ fn metadata_that_spills_comes_after_the_zones() {
     let bytes = writer.seal().unwrap();
     let file = File::from_bytes("spill", bytes.clone()).unwrap();
     assert_eq!(
-        (file.footer_version(), file.protection()),
-        (Some(2), &Protection::Checked { statistics: true })
+        (file.footer_version(), file.integrity_status()),
+        (Some(2), &IntegrityStatus::Checked { statistics: true })
     );
     assert_eq!(file.metadata().unwrap().datasets["d"].attrs.len(), 64);
     assert_eq!(file.payload_end(), find(&bytes, "{\n  \"version\": 1,") as u64);
@@ -246,8 +249,8 @@ fn a_rewrite_leaves_them_out() {
     writer.seal().unwrap();
     let file = File::open(&path).unwrap();
     assert_eq!(
-        (file.footer_version(), file.protection()),
-        (Some(1), &Protection::Checked { statistics: true })
+        (file.footer_version(), file.integrity_status()),
+        (Some(1), &IntegrityStatus::Checked { statistics: true })
     );
     assert_eq!(file.dataset("a").unwrap().read_all().unwrap().bytes(), [1, 2, 3]);
 }

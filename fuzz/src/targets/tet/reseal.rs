@@ -100,7 +100,7 @@ fn spill_len(json: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use tercet_core::{DType, TensorView};
-    use tercet_tet::{File, Layout, Protection, WriterOptions};
+    use tercet_tet::{File, Layout, IntegrityStatus, WriterOptions};
 
     use super::*;
 
@@ -131,7 +131,7 @@ mod tests {
         assert!(File::from_bytes("a", bytes.clone()).is_err());
         reseal(&mut bytes);
         let file = File::from_bytes("a", bytes).unwrap();
-        assert_eq!(*file.protection(), Protection::Checked { statistics: true });
+        assert_eq!(*file.integrity_status(), IntegrityStatus::Checked { statistics: true });
         assert_eq!(file.dataset("b").unwrap().read_all().unwrap().bytes(), [1, 2, 9, 4]);
     }
 

@@ -197,7 +197,7 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
 fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     out.line(format_args!("from: {}", escape::name(&report.path)))?;
     out.line(format_args!("into: {}", escape::name(&report.output)))?;
-    let total = report.kept.saturating_add(report.holes.len() as u64);
+    let total = report.kept.saturating_add(report.missing.len() as u64);
     out.line(format_args!("kept: {} of {total} chunks", report.kept))?;
     // Each is a sentence that names its dataset.
     for reason in &report.lost_datasets {
@@ -206,7 +206,7 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     for note in &report.notes {
         out.line(format_args!("note: {}", in_one_line(note)))?;
     }
-    if report.holes.is_empty() {
+    if report.missing.is_empty() {
         return Ok(());
     }
     let meaning = match report.fill {
@@ -214,7 +214,7 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
         None => "missing: reading them is an error".to_owned(),
     };
     out.line(format_args!("{} ({meaning}):", paint(WARN, "holes")))?;
-    for hole in report.holes.iter().take(HOLES_SHOWN) {
+    for hole in report.missing.iter().take(HOLES_SHOWN) {
         let reason = in_one_line(&hole.reason);
         // Most reasons name the chunk themselves.
         if reason.starts_with("dataset `") {
@@ -224,7 +224,7 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
             out.line(format_args!("  dataset `{name}`, chunk {:?}: {reason}", hole.chunk))?;
         }
     }
-    match report.holes.len().checked_sub(HOLES_SHOWN) {
+    match report.missing.len().checked_sub(HOLES_SHOWN) {
         Some(more @ 1..) => out.line(format_args!("  … and {more} more; --json lists all")),
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! The report of a verification, as text.
 
 use tercet::core::{Finding, Severity, escape};
-use tercet::tet::{File, Protection, Recommendation, Report};
+use tercet::tet::{File, IntegrityStatus, Recommendation, Report};
 
 use crate::failure::Failure;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
@@ -77,7 +77,7 @@ fn print_recommendation(recommendation: &Recommendation, out: &mut Ui) -> Result
 
 /// Tells on standard error when a part of what is read is not checked although the file has checksums.
 pub(super) fn warn_of_gaps(file: &File, out: &mut Ui) -> Result<(), Failure> {
-    let Protection::Partial { problems } = file.protection() else { return Ok(()) };
+    let IntegrityStatus::Partial { problems } = file.integrity_status() else { return Ok(()) };
     let (name, problems) = (escape::name(file.name()), in_one_line(&problems.join("; ")));
     out.note(format_args!("{} {name}: partly protected: {problems}", paint(WARN, "warning:")))
 }

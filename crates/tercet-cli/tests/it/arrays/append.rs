@@ -1,7 +1,7 @@
 use std::process::{Command, Stdio};
 
 use tercet::core::publish::FileLock;
-use tercet::tet::Protection;
+use tercet::tet::IntegrityStatus;
 
 use super::Folder;
 use super::npy::Array;
@@ -35,7 +35,7 @@ fn append_adds_and_keeps() {
     let history: Vec<(&str, &str)> =
         file.history().iter().map(|row| (row.op.as_str(), row.source.as_str())).collect();
     assert_eq!(history, [("create", "in.npy"), ("append", "more.npy")]);
-    assert!(matches!(file.protection(), Protection::Checked { .. }));
+    assert!(matches!(file.integrity_status(), IntegrityStatus::Checked { .. }));
     assert_eq!(folder.ok("verify --deep a.tet").code, 0);
     assert_eq!(folder.names(), ["a.tet", "in.npy", "more.npy"]);
 }
@@ -99,7 +99,7 @@ fn what_cannot_be_changed_stays() {
 fn a_damaged_file_is_not_sealed_anew() {
     let (folder, _) = folder_with_file();
     let mut bytes = folder.read("a.tet");
-    let place = folder.open("a.tet").dataset("first").unwrap().chunk_place(&[1, 1]).unwrap();
+    let place = folder.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();
     bytes[place.span.start() as usize + 5] ^= 1;
     folder.write("a.tet", &bytes);
     let said = folder.tet("append a.tet --from b=in.npy");

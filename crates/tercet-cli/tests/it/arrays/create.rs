@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use tercet::core::DType;
-use tercet::tet::{Codec, File, Protection};
+use tercet::tet::{Codec, File, IntegrityStatus};
 
 use super::npy::{self, Array, TYPES};
 use super::{Folder, said};
@@ -46,7 +46,7 @@ fn every_type_and_rank_comes_back() {
                     "{kind} {shape:?}, big-endian {big}, Fortran {fortran}"
                 );
             }
-            assert!(matches!(file.protection(), Protection::Checked { .. }));
+            assert!(matches!(file.integrity_status(), IntegrityStatus::Checked { .. }));
         }
     }
 }
@@ -101,7 +101,7 @@ fn options_reach_the_arrays_they_are_for() {
     let file = folder.open("out.tet");
     let (a, b) = (file.dataset("a").unwrap(), file.dataset("b").unwrap());
     assert_eq!((a.chunk_shape(), b.chunk_shape()), (&[1, 3][..], &[2, 2][..]));
-    let codec = |name: &str| file.dataset(name).unwrap().chunk_place(&[0, 0]).unwrap().codec;
+    let codec = |name: &str| file.dataset(name).unwrap().chunk_ref(&[0, 0]).unwrap().codec;
     assert_eq!((codec("a"), codec("b")), (Codec::Raw, Codec::Zstd));
     let attrs = |name: &str| -> Vec<(String, String)> {
         file.dataset(name).unwrap().info().unwrap().attrs.clone().into_iter().collect()
@@ -140,15 +140,15 @@ fn styles_decide_what_the_footer_holds() {
     folder.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
     folder.ok("create plain.tet --from a=in.npy --profile interop");
     let plain = folder.open("plain.tet");
-    assert!(matches!(plain.protection(), Protection::Absent));
+    assert!(matches!(plain.integrity_status(), IntegrityStatus::Absent));
     assert_eq!((plain.footer_version(), plain.history().len()), (None, 0));
     // Superblock, directory, one row, values: nothing else.
     assert_eq!(plain.len(), 32 + 8 + 24 + 32 + 32 + 104 + 24);
     folder.ok("create bare.tet --from a=in.npy --no-checksums");
-    assert!(matches!(folder.open("bare.tet").protection(), Protection::Absent));
+    assert!(matches!(folder.open("bare.tet").integrity_status(), IntegrityStatus::Absent));
     folder.ok("create checked.tet --from a=in.npy --no-statistics");
     let checked = folder.open("checked.tet");
-    assert!(matches!(checked.protection(), Protection::Checked { .. }));
+    assert!(matches!(checked.integrity_status(), IntegrityStatus::Checked { .. }));
     assert_eq!(checked.dataset("a").unwrap().chunk_stats(&[0, 0]).unwrap(), None);
     folder.ok("create full.tet --from a=in.npy");
     assert!(folder.open("full.tet").dataset("a").unwrap().chunk_stats(&[0, 0]).unwrap().is_some());
@@ -160,11 +160,11 @@ fn zone_maps_are_written_when_asked_for() {
     folder.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
     folder.ok("create plain.tet --from a=in.npy --profile interop --zone-maps");
     let plain = folder.open("plain.tet");
-    assert!(matches!(plain.protection(), Protection::Absent));
+    assert!(matches!(plain.integrity_status(), IntegrityStatus::Absent));
     assert_eq!(plain.footer_version(), Some(2));
     folder.ok("create full.tet --from a=in.npy --zone-maps");
     let full = folder.open("full.tet");
-    assert!(matches!(full.protection(), Protection::Checked { .. }));
+    assert!(matches!(full.integrity_status(), IntegrityStatus::Checked { .. }));
     assert_eq!(full.footer_version(), Some(2));
     assert!(folder.ok("verify full.tet --deep --json").out.contains("\"ok\": true"));
     folder.ok("append full.tet --from b=in.npy");

@@ -140,7 +140,7 @@ fn damage_stops_the_extract_unless_the_user_insists() {
     let array = cube(&folder);
     folder.ok("create a.tet --from a=in.npy --chunk 4,11,9");
     let mut bytes = folder.read("a.tet");
-    let place = folder.open("a.tet").dataset("a").unwrap().chunk_place(&[1, 0, 0]).unwrap();
+    let place = folder.open("a.tet").dataset("a").unwrap().chunk_ref(&[1, 0, 0]).unwrap();
     bytes[place.span.start() as usize] ^= 1;
     folder.write("a.tet", &bytes);
     folder.write("out.bin", "mine");

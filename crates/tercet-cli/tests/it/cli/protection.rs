@@ -1,5 +1,5 @@
 use tercet::core::checksum::crc32c;
-use tercet::tet::{File, Protection};
+use tercet::tet::{File, IntegrityStatus};
 
 use super::support::Folder;
 
@@ -22,7 +22,11 @@ fn with_partial() -> Folder {
         footer[digits..digits + 8].copy_from_slice(sum.as_bytes());
     });
     let file = File::open(folder.path("partial.tet")).unwrap();
-    assert!(matches!(file.protection(), Protection::Partial { .. }), "{:?}", file.protection());
+    assert!(
+        matches!(file.integrity_status(), IntegrityStatus::Partial { .. }),
+        "{:?}",
+        file.integrity_status()
+    );
     folder
 }
 

@@ -111,7 +111,7 @@ fn a_fill_must_be_a_number_of_the_damaged_array() {
     let folder = Folder::with_weather();
     // The mask is an array of bytes; its only chunk is the last payload.
     let file = tercet::tet::File::open(folder.path("weather.tet")).unwrap();
-    let at = file.dataset("mask").unwrap().chunk_place(&[0]).unwrap().span.start();
+    let at = file.dataset("mask").unwrap().chunk_ref(&[0]).unwrap().span.start();
     folder.damaged("weather.tet", "bad.tet", |bytes| bytes[usize::try_from(at).unwrap()] ^= 1);
     let ran = folder.tet("repair bad.tet --salvage good.tet --fill nan");
     assert_eq!(ran.code, Some(8), "{}", ran.stderr);

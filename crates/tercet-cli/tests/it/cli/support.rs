@@ -75,7 +75,7 @@ impl Folder {
     /// A copy of `weather.tet` with a flipped bit in chunk `[1, 0]` of `t2m`.
     pub(crate) fn with_damaged_chunk(&self, to: &str) {
         let file = File::open(self.path("weather.tet")).unwrap();
-        let at = file.dataset("t2m").unwrap().chunk_place(&[1, 0]).unwrap().span.start();
+        let at = file.dataset("t2m").unwrap().chunk_ref(&[1, 0]).unwrap().span.start();
         self.damaged("weather.tet", to, |bytes| bytes[usize::try_from(at).unwrap()] ^= 1);
     }
 

@@ -135,7 +135,7 @@ fn fill<T: Number, F: Fold>(fold: &F, cells: &mut F::Cells<T>, at: usize, rows: 
                     fold.one(cells, at + column, value, index);
                 }
             }
-            _ => fold.absorb::<T>(cells, at + column, &Stats::of(T::DTYPE, cast_slice(&values))),
+            _ => fold.absorb::<T>(cells, at + column, &Stats::compute(T::DTYPE, cast_slice(&values))),
         }
     }
 }

@@ -96,7 +96,7 @@ fn segments<T: Ordinal>(walk: &Walk<'_, T>, region: &Region<'_>) -> Vec<Vec<usiz
             segments.push(Vec::new());
             bytes = 0;
         }
-        bytes += plan.chunks[chunk].place.raw_len;
+        bytes += plan.chunks[chunk].stored.raw_len;
         segments.last_mut().into_iter().for_each(|segment| segment.push(chunk));
     }
     segments

@@ -115,7 +115,7 @@ fn check<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) {
     for length in [1, 2, 3, 1000] {
         for chunk in values.chunks(length) {
             let any = chunk.iter().any(|&value| predicate.passes(value));
-            let stats = Stats::of(T::DTYPE, cast_slice(chunk));
+            let stats = Stats::compute(T::DTYPE, cast_slice(chunk));
             assert!(predicate.may_match(&stats) || !any, "{chunk:?}, {filter:?}, fill {fill:?}");
             if length == 1 {
                 assert_eq!(predicate.may_match(&stats), any, "{chunk:?}, {filter:?}, fill {fill:?}");
@@ -150,7 +150,7 @@ fn long_rows_are_compacted() {
 
 #[test]
 fn ranges_tell_when_nothing_matches() {
-    let stats = Stats::of(DType::F32, cast_slice(&[1.0f32, 2.0, f32::NAN]));
+    let stats = Stats::compute(DType::F32, cast_slice(&[1.0f32, 2.0, f32::NAN]));
     let may = |filter: Filter| Predicate::<f32>::new(&filter, None).may_match(&stats);
     let none = Filter::default();
     assert!(!may(Filter { gt: Some(Scalar::Float(2.0)), ..none }));
@@ -159,12 +159,12 @@ fn ranges_tell_when_nothing_matches() {
     assert!(!may(Filter { eq: Some(Scalar::Whole(3)), ..none }));
     assert!(may(Filter { ne: Some(Scalar::Whole(3)), ..none }));
     assert!(may(Filter { is_null: true, ..none }));
-    let numbers = Stats::of(DType::F32, cast_slice(&[1.0f32, 2.0]));
+    let numbers = Stats::compute(DType::F32, cast_slice(&[1.0f32, 2.0]));
     let is_null = |fill| Predicate::<f32>::new(&Filter { is_null: true, ..none }, fill).may_match(&numbers);
     assert!(!is_null(None));
     assert!(!is_null(Some(Scalar::Whole(-999))));
     assert!(is_null(Some(Scalar::Float(1.5))));
-    let only_fill = Stats::of(DType::I16, cast_slice(&[-999i16, -999]));
+    let only_fill = Stats::compute(DType::I16, cast_slice(&[-999i16, -999]));
     let below = Filter { lt: Some(Scalar::Whole(0)), ..none };
     assert!(!Predicate::<i16>::new(&below, Some(Scalar::Whole(-999))).may_match(&only_fill));
     assert!(Predicate::<i16>::new(&below, None).may_match(&only_fill));

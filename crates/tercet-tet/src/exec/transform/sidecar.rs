@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::bounds;
 use crate::error::{ErrorKind, TargetError};
 use crate::exec::job::Job;
 use crate::exec::target::Outputs;
 use crate::grid::Grid;
 use crate::layout::{DatasetId, Layout, LayoutError, WriterOptions};
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata, unix_seconds};
+use crate::metadata_limits;
 use crate::query::operation::Method;
 
 /// The path of a sidecar that the query does not name: beside the source, `{stem}.{method}[.{time}].tet`.
@@ -114,11 +114,11 @@ fn history(job: &Job<'_>, method: Method, axes: &[usize], output: &str) -> Histo
 
 /// The name of the source, as far as a footer can hold it.
 fn source_name(name: &str) -> String {
-    if name.len() <= bounds::STRING_BYTES {
+    if name.len() <= metadata_limits::STRING_BYTES {
         return name.to_owned();
     }
     let last = name.rsplit('/').next().unwrap_or(name);
-    last[last.ceil_char_boundary(last.len().saturating_sub(bounds::STRING_BYTES))..].to_owned()
+    last[last.ceil_char_boundary(last.len().saturating_sub(metadata_limits::STRING_BYTES))..].to_owned()
 }
 
 /// `20240229T235959Z`
@@ -161,6 +161,6 @@ mod tests {
         assert_eq!(source_name("a/b.tet"), "a/b.tet");
         assert_eq!(source_name(&format!("{}/b.tet", "x".repeat(1030))), "b.tet");
         let long = source_name(&"é".repeat(600));
-        assert!(long.len() <= bounds::STRING_BYTES, "{}", long.len());
+        assert!(long.len() <= metadata_limits::STRING_BYTES, "{}", long.len());
     }
 }

@@ -15,7 +15,7 @@ pub(super) const HOW: &str = "the attributes `_FillValue`, `missing_value` and `
 pub(super) struct Fill<'a>(Option<(&'static str, &'a str)>);
 
 impl<'a> Fill<'a> {
-    pub(super) fn of(dataset: &Dataset<'a>) -> Self {
+    pub(super) fn for_dataset(dataset: &Dataset<'a>) -> Self {
         let attrs = dataset.info().map(|info| &info.attrs);
         let named = |name: &'static str| Some((name, attrs?.get(name)?.as_str()));
         Self(ATTRIBUTES.into_iter().find_map(named))

@@ -1,7 +1,7 @@
 //! `tet info` as text.
 
 use tercet::core::escape;
-use tercet::tet::{Codec, Dataset, File, Protection, Row};
+use tercet::tet::{Codec, Dataset, File, IntegrityStatus, Row};
 
 use super::Args;
 use super::filter::{Filter, Kept};
@@ -60,27 +60,27 @@ fn print_file(file: &File, filter: &Filter<'_>, out: &mut Ui) -> Result<(), Fail
     }
     out.line(paint(HEADING, "file:"))?;
     out.line(table)?;
-    print_protection(file.protection(), out)
+    print_protection(file.integrity_status(), out)
 }
 
-fn print_protection(protection: &Protection, out: &mut Ui) -> Result<(), Failure> {
+fn print_protection(protection: &IntegrityStatus, out: &mut Ui) -> Result<(), Failure> {
     let (style, word, text) = match protection {
-        Protection::Checked { statistics: true } => {
+        IntegrityStatus::Checked { statistics: true } => {
             (GOOD, "protected", "every byte read is checked; chunk statistics are there".to_owned())
         }
-        Protection::Checked { statistics: false } => {
+        IntegrityStatus::Checked { statistics: false } => {
             (GOOD, "protected", "every byte read is checked".to_owned())
         }
-        Protection::Partial { problems } => {
+        IntegrityStatus::Partial { problems } => {
             (WARN, "partly protected", format!("some checksums cannot be used: {}", problems.join("; ")))
         }
-        Protection::Absent => {
+        IntegrityStatus::Absent => {
             (WARN, "unprotected", "no integrity block, so damage may go unnoticed".to_owned())
         }
-        Protection::Unknown => {
+        IntegrityStatus::Unknown => {
             (WARN, "unprotected", "the integrity block is of a version that is not known here".to_owned())
         }
-        Protection::Ignored => (WARN, "unchecked", "checksums are ignored, as asked".to_owned()),
+        IntegrityStatus::Ignored => (WARN, "unchecked", "checksums are ignored, as asked".to_owned()),
     };
     out.line(format_args!("{} {}", paint(style, format_args!("{word}:")), escape::name(&text)))
 }

@@ -245,7 +245,7 @@ fn damage_and_cancellation_leave_nothing() {
     let (folder, path, _) = on_disk();
     let clean = fs::read(&path).unwrap();
     let file = File::open(&path).unwrap();
-    let spot = file.dataset("a").unwrap().chunk_place(&[1, 2]).unwrap().span.start() as usize;
+    let spot = file.dataset("a").unwrap().chunk_ref(&[1, 2]).unwrap().span.start() as usize;
     let mut damaged = clean;
     damaged[spot] ^= 1;
     drop(file);

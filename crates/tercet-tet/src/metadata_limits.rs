@@ -21,7 +21,7 @@ pub(crate) const STRING_BYTES: usize = 1024;
 
 /// Metadata beyond what the format allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
+pub struct LimitViolation {
     /// What there is too much of.
     pub what: &'static str,
     /// Whose: a dataset, an axis, a history row.
@@ -32,7 +32,7 @@ pub struct Breach {
     pub allowed: u64,
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for LimitViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, of, found, allowed } = self;
         write!(f, "{what} of {}: {found}, ", tercet_core::escape::name(of))?;
@@ -40,33 +40,33 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Collects breaches.
-struct Check(Vec<Breach>);
+/// Collects violations.
+struct Check(Vec<LimitViolation>);
 
 impl Check {
     fn most(&mut self, what: &'static str, of: &str, found: usize, allowed: usize) {
         if found > allowed {
-            self.breach(what, of, found, allowed);
+            self.violation(what, of, found, allowed);
         }
     }
 
     fn text(&mut self, what: &'static str, of: &str, text: &str) {
         if text.is_empty() || text.len() > STRING_BYTES {
-            self.breach(what, of, text.len(), STRING_BYTES);
+            self.violation(what, of, text.len(), STRING_BYTES);
         }
     }
 
-    fn breach(&mut self, what: &'static str, of: &str, found: usize, allowed: usize) {
+    fn violation(&mut self, what: &'static str, of: &str, found: usize, allowed: usize) {
         // A hostile file can breach a million times; a report needs the first few.
         if self.0.len() < 100 {
             let (found, allowed) = (found as u64, allowed as u64);
-            self.0.push(Breach { what, of: of.to_owned(), found, allowed });
+            self.0.push(LimitViolation { what, of: of.to_owned(), found, allowed });
         }
     }
 }
 
 /// Every limit that history breaks.
-pub(crate) fn of_history(history: &[HistoryRow]) -> Vec<Breach> {
+pub(crate) fn check_history(history: &[HistoryRow]) -> Vec<LimitViolation> {
     let mut check = Check(Vec::new());
     check.most("rows", "the history", history.len(), HISTORY_ROWS);
     for (number, row) in history.iter().enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn of_history(history: &[HistoryRow]) -> Vec<Breach> {
 }
 
 /// Every limit that metadata breaks. `label_limit` is off for axes whose labels go into the integrity block.
-pub(crate) fn of_metadata(metadata: &Metadata, label_limit: bool) -> Vec<Breach> {
+pub(crate) fn check_metadata(metadata: &Metadata, label_limit: bool) -> Vec<LimitViolation> {
     let mut check = Check(Vec::new());
     let file = &metadata.file;
     for text in [&file.tool, &file.library_version, &file.created_at] {
@@ -134,19 +134,19 @@ mod tests {
         info.attrs.insert("k".repeat(1024), "v".repeat(1024));
         info.coords.insert("t".to_owned(), Coord::new(vec!["x".to_owned(); 64]));
         metadata.datasets.insert("a".to_owned(), info);
-        assert_eq!(of_metadata(&metadata, true), []);
+        assert_eq!(check_metadata(&metadata, true), []);
 
         let info = metadata.datasets.get_mut("a").unwrap();
         info.coords.insert("t".to_owned(), Coord::new(vec!["x".to_owned(); 65]));
-        assert_eq!(of_metadata(&metadata, false), []);
-        let breaches = of_metadata(&metadata, true);
-        assert_eq!(breaches[0].to_string(), "labels of axis `t` of dataset `a`: 65, at most 64 allowed");
+        assert_eq!(check_metadata(&metadata, false), []);
+        let violations = check_metadata(&metadata, true);
+        assert_eq!(violations[0].to_string(), "labels of axis `t` of dataset `a`: 65, at most 64 allowed");
     }
 
     #[test]
     fn empty_texts_are_refused() {
-        let breaches = of_history(&[HistoryRow::at("", "s", 1)]);
-        assert_eq!(breaches[0].to_string(), "op of history row 0: 0, must not be empty");
-        assert_eq!(of_history(&vec![HistoryRow::at("a", "b", 1); 4097]).len(), 1);
+        let violations = check_history(&[HistoryRow::at("", "s", 1)]);
+        assert_eq!(violations[0].to_string(), "op of history row 0: 0, must not be empty");
+        assert_eq!(check_history(&vec![HistoryRow::at("a", "b", 1); 4097]).len(), 1);
     }
 }

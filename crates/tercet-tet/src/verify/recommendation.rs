@@ -37,7 +37,7 @@ pub(crate) const DAMAGED_CHUNKS: &str = "damaged_chunks";
 
 /// The recommendations for findings, each code once. `cause` is why the file could not be parsed.
 /// `can_cut` tells whether its footer can be cut off.
-pub(super) fn of(
+pub(super) fn recommend(
     findings: &[Finding],
     cause: Option<&ErrorKind>,
     can_cut: bool,

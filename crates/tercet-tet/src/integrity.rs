@@ -1,4 +1,4 @@
-//! The integrity block at work: what is checked when, and what a file's protection is.
+//! The integrity block at work: what is checked when, and what a file's integrity_status is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ use crate::wire::ids::RUN_ROWS;
 /// How well a file can tell that it changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Protection {
+pub enum IntegrityStatus {
     /// Every byte that is read is checked.
     Checked {
         /// Whether chunk statistics are there.
@@ -38,7 +38,7 @@ pub enum Protection {
 
 /// A block whose catalogue and footer checksums were right.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct IntegrityChecker {
     block: Block,
     rows: u64,
     /// One bit for each run of index rows: checked.
@@ -47,7 +47,7 @@ pub(crate) struct Guard {
     stats_runs: Vec<AtomicU64>,
     /// Set while a damaged file is mended: one bit for each run of index rows that fails its checksum. Rows of such
     /// a run may still be right, and their chunks prove it.
-    doubtful_runs: Option<Vec<AtomicU64>>,
+    suspect_runs: Option<Vec<AtomicU64>>,
 }
 
 /// Reads the block of a freshly opened file and checks footer and catalogue against it.
@@ -55,47 +55,47 @@ pub(crate) fn open(
     catalog: &Catalog,
     source: &dyn ByteSource,
     options: &ReadOptions,
-) -> Result<(Option<Guard>, Protection), ErrorKind> {
+) -> Result<(Option<IntegrityChecker>, IntegrityStatus), ErrorKind> {
     let ignore = options.ignore_checksums;
     let Some(value) = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref()) else {
-        return Ok((None, if ignore { Protection::Ignored } else { Protection::Absent }));
+        return Ok((None, if ignore { IntegrityStatus::Ignored } else { IntegrityStatus::Absent }));
     };
     if options.recovery {
-        return Ok((recovery(catalog), Protection::Ignored));
+        return Ok((recovery(catalog), IntegrityStatus::Ignored));
     }
     if ignore {
-        return Ok((None, Protection::Ignored));
+        return Ok((None, IntegrityStatus::Ignored));
     }
     let Some(block) = Block::parse(value, catalog.index.entry_count, catalog.column_space()) else {
-        return Ok((None, Protection::Unknown));
+        return Ok((None, IntegrityStatus::Unknown));
     };
     catalog.check_footer(source)?;
     catalog.check_catalog(source, &block)?;
-    let protection = if block.problems.is_empty() {
-        Protection::Checked { statistics: block.row_stats.is_some() }
+    let integrity_status = if block.problems.is_empty() {
+        IntegrityStatus::Checked { statistics: block.row_stats.is_some() }
     } else {
-        Protection::Partial { problems: block.problems.clone() }
+        IntegrityStatus::Partial { problems: block.problems.clone() }
     };
-    Ok((Some(Guard::new(block, catalog.index.entry_count)), protection))
+    Ok((Some(IntegrityChecker::new(block, catalog.index.entry_count)), integrity_status))
 }
 
 /// What a damaged file's block can still prove: which chunks are as they were written.
 ///
 /// The block itself may be damaged; then a good chunk may look bad, but never a bad one good.
-fn recovery(catalog: &Catalog) -> Option<Guard> {
+fn recovery(catalog: &Catalog) -> Option<IntegrityChecker> {
     let rows = catalog.index.entry_count;
     let mut block = catalog.block().filter(|block| block.rows == Some(rows))?;
     (block.row_stats, block.stats_crc32c) = (None, None);
-    let mut guard = Guard::new(block, rows);
-    guard.doubtful_runs = Some(guard.index_runs.iter().map(|_| AtomicU64::new(0)).collect());
-    Some(guard)
+    let mut checker = IntegrityChecker::new(block, rows);
+    checker.suspect_runs = Some(checker.index_runs.iter().map(|_| AtomicU64::new(0)).collect());
+    Some(checker)
 }
 
-impl Guard {
+impl IntegrityChecker {
     fn new(block: Block, rows: u64) -> Self {
         let words = usize::try_from(runs(rows).div_ceil(64)).unwrap_or(0);
         let bits = || (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { block, rows, index_runs: bits(), stats_runs: bits(), doubtful_runs: None }
+        Self { block, rows, index_runs: bits(), stats_runs: bits(), suspect_runs: None }
     }
 
     pub(crate) fn labels(&self) -> &LongLabels {
@@ -113,9 +113,9 @@ impl Guard {
         if is_set(&self.index_runs, run) {
             return Ok(());
         }
-        match (self.recheck_index_run(source, run, bytes, span), &self.doubtful_runs) {
+        match (self.recheck_index_run(source, run, bytes, span), &self.suspect_runs) {
             (Ok(()), _) => {}
-            (Err(ErrorKind::Checksum { .. }), Some(doubtful)) => set(doubtful, run),
+            (Err(ErrorKind::Checksum { .. }), Some(suspect)) => set(suspect, run),
             (Err(fault), _) => return Err(fault),
         }
         set(&self.index_runs, run);
@@ -123,8 +123,8 @@ impl Guard {
     }
 
     /// Whether a row may say another place than canonical order gives it.
-    pub(crate) fn vouches_for(&self, row: u64) -> bool {
-        self.doubtful_runs.as_ref().is_none_or(|doubtful| !is_set(doubtful, row / RUN_ROWS))
+    pub(crate) fn is_trusted(&self, row: u64) -> bool {
+        self.suspect_runs.as_ref().is_none_or(|suspect| !is_set(suspect, row / RUN_ROWS))
     }
 
     /// Checks the bytes of a run of index rows, whether or not that was done before.

@@ -6,19 +6,19 @@ use serde_json::json;
 use tercet_core::checksum::{crc32c, crc32c_append};
 use tercet_core::{Sink, Span};
 
-use crate::bounds::{INLINE_BYTES, SPILL_BYTES};
 use crate::error::ErrorKind;
 use crate::layout::LayoutError;
 use crate::metadata::{HistoryRow, Metadata};
+use crate::metadata_limits::{INLINE_BYTES, SPILL_BYTES};
 use crate::wire::block::{Block, Column, INLINE_COLUMN_BYTES, find_digits, runs};
 use crate::wire::footer::{Json, SpanRef, Tail};
 use crate::wire::ids::{RUN_ROWS, align8};
 use crate::wire::index::IndexHeader;
-use crate::writer::{HOLE, Writer};
+use crate::writer::{MISSING, Writer};
 use crate::zones::ZoneMaps;
 
 /// Writes everything but payloads.
-pub(crate) fn seal<S: Sink>(writer: &mut Writer<S>) -> Result<(), ErrorKind> {
+pub(super) fn write<S: Sink>(writer: &mut Writer<S>) -> Result<(), ErrorKind> {
     let (catalog_crc, index_crcs) = write_head(writer)?;
     if !writer.has_footer() {
         return Ok(());
@@ -29,9 +29,9 @@ pub(crate) fn seal<S: Sink>(writer: &mut Writer<S>) -> Result<(), ErrorKind> {
         let mut layout = writer.layout.clone();
         let labels = layout.take_long_labels();
         metadata = layout.metadata;
-        let columns = Columns::of(writer, index_crcs);
+        let columns = Columns::for_writer(writer, index_crcs);
         let rows = writer.row_count();
-        let (mut block, pieces, new_end) = columns.place(rows, end);
+        let (mut block, pieces, new_end) = columns.layout(rows, end);
         for (offset, bytes) in pieces {
             writer.write_at(offset, &bytes)?;
         }
@@ -101,9 +101,9 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    fn of<S: Sink>(writer: &Writer<S>, index_crcs: Vec<u32>) -> Self {
+    fn for_writer<S: Sink>(writer: &Writer<S>, index_crcs: Vec<u32>) -> Self {
         let rows = &writer.rows;
-        let kept = |row: &usize| rows.codecs[*row] != HOLE;
+        let kept = |row: &usize| rows.codecs[*row] != MISSING;
         let numbers = || (0..rows.codecs.len()).filter(kept);
         let crcs = numbers().map(|row| rows.crcs[row]).collect();
         let stats: Option<Vec<u8>> =
@@ -128,11 +128,11 @@ impl Columns {
 
     /// Decides where each column goes: into the text, or behind the payloads that end at `end`. Gives the block, the
     /// bytes to be written, and where they end.
-    pub(crate) fn place(self, rows: u64, end: u64) -> (Block, Vec<(u64, Vec<u8>)>, u64) {
+    pub(crate) fn layout(self, rows: u64, end: u64) -> (Block, Vec<(u64, Vec<u8>)>, u64) {
         debug_assert_eq!(self.index_crc32c.len() as u64, 4 * runs(rows));
         let mut pieces = Vec::new();
         let mut end = end;
-        let mut place = |bytes: Vec<u8>| {
+        let mut column = |bytes: Vec<u8>| {
             if bytes.len() as u64 <= self.inline_bytes {
                 return Column::Inline(bytes);
             }
@@ -147,10 +147,10 @@ impl Columns {
         };
         let block = Block {
             rows: Some(rows),
-            index_crc32c: Some(place(self.index_crc32c)),
-            row_crc32c: Some(place(self.row_crc32c)),
-            row_stats: self.row_stats.map(&mut place),
-            stats_crc32c: self.stats_crc32c.map(&mut place),
+            index_crc32c: Some(column(self.index_crc32c)),
+            row_crc32c: Some(column(self.row_crc32c)),
+            row_stats: self.row_stats.map(&mut column),
+            stats_crc32c: self.stats_crc32c.map(&mut column),
             ..Block::default()
         };
         (block, pieces, end)
@@ -237,13 +237,13 @@ fn encode_footer(
     let has_block = metadata.block.is_some();
     let text_of = |value: &Json| serde_json::to_vec(value).map_err(|error| ErrorKind::Write(error.into()));
     let metadata = Some(metadata).filter(|metadata| !metadata.is_empty());
-    let place = |place: Option<SpanRef>| place.map(|place| json!({"offset": place.offset, "len": place.len}));
+    let span_json = |span: Option<SpanRef>| span.map(|span| json!({"offset": span.offset, "len": span.len}));
     let mut parts = Json {
         history: history.to_vec(),
         metadata,
         metadata_ref: None,
-        zone_maps_ref: place(zones.map(|zones| zones.zone_maps)),
-        secondary_index_ref: place(zones.and_then(|zones| zones.secondary_index)),
+        zone_maps_ref: span_json(zones.map(|zones| zones.zone_maps)),
+        secondary_index_ref: span_json(zones.and_then(|zones| zones.secondary_index)),
         unknown: unknown.clone(),
     };
     let mut text = text_of(&parts)?;
