@@ -1,13 +1,12 @@
 //! Errors of table conversion.
 
-use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
-use tercet_core::{Class, Diagnose, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Hint, SourceError, Span, escape};
 use tercet_tatami::{SchemaError, Type};
 use thiserror::Error;
 
@@ -331,22 +330,37 @@ impl Diagnose for Error {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::UnsupportedTypes { .. } => Some("leave these columns out when the table is made".into()),
-            Self::NotInParquet { .. } => Some("`--columns` takes the others; Arrow has such types".into()),
-            Self::Value { reason: ValueError::SubMicrosecond { .. }, .. } => Some(
-                "`--floor-timestamps` cuts times to microseconds, `--raw-timestamps` copies the numbers"
-                    .into(),
-            ),
-            Self::Value { reason: ValueError::TimestampOverflow { .. }, .. } => {
-                Some("`--raw-timestamps` copies the numbers".into())
-            }
+            Self::NotInParquet { .. } => Some(Hint::SelectColumns),
+            Self::Value { reason: ValueError::SubMicrosecond { .. }, .. } => Some(Hint::FloorTimestamps),
+            Self::Value { reason: ValueError::TimestampOverflow { .. }, .. } => Some(Hint::RawTimestamps),
             Self::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. } => {
                 Some("Arrow streams and Parquet may start a new dictionary, Arrow files may not".into())
             }
             Self::Tatami(error) => error.hint(),
             _ => None,
+        }
+    }
+
+    fn is_not_found(&self) -> bool {
+        match self {
+            Self::Source { error, .. } => error.is_not_found(),
+            Self::Tatami(error) => error.is_not_found(),
+            _ => false,
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Tatami(error) if error.is_cancelled())
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        match self {
+            Self::Write { error, .. } => error.kind() == std::io::ErrorKind::BrokenPipe,
+            Self::Tatami(error) => error.is_broken_pipe(),
+            _ => false,
         }
     }
 }

@@ -101,10 +101,7 @@ mod remote {
     }
 
     fn failed(error: &tercet::core::Error<RemoteError>) -> Failure {
-        match error.kind() {
-            RemoteError::Exists => Failure::of(error).with_hint("`--force` replaces it"),
-            _ => Failure::of(error),
-        }
+        Failure::of(error)
     }
 
     /// An error that came out of an object while it was written.

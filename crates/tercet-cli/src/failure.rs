@@ -7,7 +7,7 @@ use std::ops::Range;
 use tercet::arrow;
 use tercet::convert;
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, Diagnose, SourceError};
+use tercet::core::{Class, Diagnose, Hint, SourceError};
 use tercet::{tatami, tet, tgm};
 
 use crate::render::Excerpt;
@@ -46,9 +46,14 @@ pub(crate) struct Report {
 }
 
 impl Failure {
-    /// An error of a library, with everything that caused it.
+    /// An error of a library, with its causes.
     pub(crate) fn of(error: &dyn Diagnose) -> Self {
-        let hint = error.hint().map(std::borrow::Cow::into_owned);
+        Self::for_program(error, "tercet")
+    }
+
+    /// An error of a library, with its causes. Hints name the commands of `program`.
+    pub(crate) fn for_program(error: &dyn Diagnose, program: &str) -> Self {
+        let hint = error.hint().and_then(|hint| hint_text(&hint, program));
         Self::Error(Report { class: error.class(), message: chain(error), excerpt: None, hint })
     }
 
@@ -117,6 +122,52 @@ impl Failure {
     }
 }
 
+/// A hint in the words of the command line: the only place that names flags for the errors of the libraries.
+pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
+    let verify = if program == "tgm" { "validate FILE" } else { "verify" };
+    Some(match hint {
+        Hint::Overwrite => "`--force` replaces it".to_owned(),
+        Hint::Verify => format!("`{program} {verify}` lists everything that is wrong"),
+        Hint::VerifyDeep => format!("`{program} {verify} --deep` lists everything that is damaged"),
+        Hint::Repair => {
+            format!("`{program} {verify}` lists what changed; `{program} repair` lists what can be done")
+        }
+        Hint::RepairFooter => format!("`{program} repair` can cut a damaged footer off"),
+        Hint::Salvage => format!(
+            "`{program} {verify} --deep` lists every damaged chunk; `{program} repair --salvage` keeps the good ones"
+        ),
+        Hint::SalvageManifest => {
+            "`tatami collection compact --salvage` keeps every record that is intact".to_owned()
+        }
+        Hint::SkipChecksums => format!(
+            "`{program} {verify}` lists everything that is wrong; `--ignore-checksums` reads it as it is"
+        ),
+        Hint::AllowNan => "`--allow-nan` keeps them, in a mask beside the values".to_owned(),
+        Hint::AllowInf => "`--allow-inf` keeps them, in masks beside the values".to_owned(),
+        Hint::ConflictStrategy => "`--strategy first` or `--strategy last` takes one of them".to_owned(),
+        Hint::SelectColumns => "`--columns` takes the others; Arrow has such types".to_owned(),
+        Hint::FloorTimestamps => {
+            "`--floor-timestamps` cuts times to microseconds, `--raw-timestamps` copies the numbers"
+                .to_owned()
+        }
+        Hint::RawTimestamps => "`--raw-timestamps` copies the numbers".to_owned(),
+        Hint::SpillDirectories => {
+            "results go to the directory of the `.tet` file, or to one named with `--spill-allow`".to_owned()
+        }
+        Hint::MemoryBudget => {
+            "set `write` to `switch`, `spill` or `sidecar`, or raise `execution.memory_budget_bytes`"
+                .to_owned()
+        }
+        Hint::RebuildIndex => "`tgm index FILE --anew` makes it anew".to_owned(),
+        Hint::Recode => "`tgm recode` stores values in another way".to_owned(),
+        Hint::UpdateMember => "`tatami collection add` takes it in as it is now".to_owned(),
+        Hint::Retry => "run the command again".to_owned(),
+        // No option raises a limit.
+        Hint::RaiseLimit => return None,
+        hint => hint.to_string(),
+    })
+}
+
 /// The message of an error and of its causes, none of them told twice.
 ///
 /// Some errors of the libraries repeat their cause in their own message, others leave it to `source`.
@@ -141,7 +192,7 @@ impl From<tet::Error> for Failure {
             tet::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
             tet::ErrorKind::Publish(cause) => Self::of(cause),
-            _ => Self::of(&error),
+            _ => Self::for_program(&error, "tet"),
         }
     }
 }
@@ -153,7 +204,7 @@ impl From<tgm::Error> for Failure {
             tgm::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
             tgm::ErrorKind::Publish(cause) => Self::of(cause),
-            _ => Self::of(&error),
+            _ => Self::for_program(&error, "tgm"),
         }
     }
 }
@@ -165,7 +216,7 @@ impl From<tatami::Error> for Failure {
             tatami::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
             tatami::ErrorKind::Publish(cause) => Self::of(cause),
-            _ => Self::of(&error),
+            _ => Self::for_program(&error, "tatami"),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! What can go wrong on the way from one format to another.
 
-use std::borrow::Cow;
-
-use tercet_core::{Class, Diagnose, Span};
+use tercet_core::{Class, Diagnose, Hint, Span};
 use thiserror::Error;
 
 use crate::npy;
@@ -35,7 +33,16 @@ impl Diagnose for Error {
     fn span(&self) -> Option<Span> {
         self.side().span()
     }
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         self.side().hint()
+    }
+    fn is_not_found(&self) -> bool {
+        self.side().is_not_found()
+    }
+    fn is_cancelled(&self) -> bool {
+        self.side().is_cancelled()
+    }
+    fn is_broken_pipe(&self) -> bool {
+        self.side().is_broken_pipe()
     }
 }

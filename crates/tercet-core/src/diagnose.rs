@@ -1,13 +1,12 @@
 //! The language every error speaks: which region, which field, which bytes, and of which class.
 
-use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::Span;
+use crate::{Hint, Span};
 
 /// A named part of a file: one enum per format, the breadcrumb in its errors.
 pub trait Region: fmt::Debug + fmt::Display + Copy + Send + Sync + 'static {}
@@ -192,9 +191,21 @@ pub trait Diagnose: StdError {
     fn span(&self) -> Option<Span> {
         None
     }
-    /// What to do next, in one sentence.
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    /// What to do about it.
+    fn hint(&self) -> Option<Hint> {
         None
+    }
+    /// Whether the file does not exist.
+    fn is_not_found(&self) -> bool {
+        false
+    }
+    /// Whether the operation was cancelled through [`Progress`](crate::Progress).
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+    /// Whether the reader of the output closed it.
+    fn is_broken_pipe(&self) -> bool {
+        false
     }
 }
 
@@ -260,7 +271,16 @@ impl<K: Diagnose> Diagnose for Error<K> {
     fn span(&self) -> Option<Span> {
         self.kind.span()
     }
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         self.kind.hint()
+    }
+    fn is_not_found(&self) -> bool {
+        self.kind.is_not_found()
+    }
+    fn is_cancelled(&self) -> bool {
+        self.kind.is_cancelled()
+    }
+    fn is_broken_pipe(&self) -> bool {
+        self.kind.is_broken_pipe()
     }
 }

@@ -60,8 +60,7 @@ impl<'a, R: Region> Fields<'a, R> {
 
     /// The site of `len` bytes of a field that starts at the cursor.
     pub fn site_here(&self, field: &'static str, len: u64) -> Site<R> {
-        let start = self.position();
-        let span = Span::at(start, len).unwrap_or(Span::empty(start));
+        let span = Span::clamped(self.position(), len);
         Site { region: self.region, field, span }
     }
 

@@ -32,25 +32,33 @@
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
 pub mod checksum;
+mod common_error;
 pub mod diagnose;
 pub mod escape;
 pub mod fields;
 pub mod finding;
+mod hint;
 pub mod limits;
+mod location;
+pub mod num;
+mod options;
 pub mod outline;
 pub mod progress;
-#[cfg(any(unix, windows))]
 pub mod publish;
 pub mod sink;
 pub mod source;
 pub mod span;
 pub mod tensor;
 
+pub use common_error::CommonError;
 pub use diagnose::{Class, Diagnose, Error, Malformed, Reason, Region, Site};
 pub use fields::Fields;
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, FindingSite, Report, Severity};
+pub use hint::Hint;
 pub use limits::{Budget, Limits};
-pub use outline::Outline;
+pub use location::{Location, redact_url};
+pub use options::{ReadOptions, VerifyOptions};
+pub use outline::{Outline, OutlineOptions};
 pub use progress::Progress;
 pub use sink::Sink;
 pub use source::{ByteSource, SourceError};

@@ -37,7 +37,7 @@ impl Outline {
     /// Appends a field of `len` bytes where the last part ended.
     pub fn field(&mut self, name: impl Into<String>, len: u64, value: impl fmt::Display) {
         let start = self.parts.last().map_or(self.span.start(), |last| last.span.end());
-        let span = Span::at(start, len).unwrap_or(Span::empty(start));
+        let span = Span::clamped(start, len);
         self.parts.push(Self::leaf(name, span, value));
     }
 
@@ -50,6 +50,27 @@ impl Outline {
             }
         }
         go(self, 0, visit);
+    }
+}
+
+/// How much of a file an outline covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutlineOptions {
+    /// The largest number of rows of each table; by default all.
+    pub max_rows: Option<u64>,
+}
+
+impl OutlineOptions {
+    /// All rows of all tables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the largest number of rows of each table.
+    pub fn with_max_rows(mut self, max_rows: Option<u64>) -> Self {
+        self.max_rows = max_rows;
+        self
     }
 }
 

@@ -38,19 +38,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(any(unix, windows))]
 mod atomic_file;
+#[cfg(any(unix, windows))]
 mod disk;
 mod error;
+#[cfg(any(unix, windows))]
 mod file_lock;
+#[cfg(any(unix, windows))]
 mod folder;
+mod kind;
+#[cfg(any(unix, windows))]
 mod real;
+#[cfg(any(unix, windows))]
 mod target;
+#[cfg(any(unix, windows))]
 mod temporary;
 
+#[cfg(any(unix, windows))]
 pub use atomic_file::AtomicFile;
-pub use disk::{Access, Disk, DiskFile, Entry, FileId, Kind};
+#[cfg(any(unix, windows))]
+pub use disk::{Access, Disk, DiskFile, Entry, FileId};
 pub use error::{Operation, PublishError};
+#[cfg(any(unix, windows))]
 pub use file_lock::FileLock;
+#[cfg(any(unix, windows))]
 pub use folder::Folder;
+pub use kind::Kind;
+#[cfg(any(unix, windows))]
 pub use real::RealDisk;
+#[cfg(any(unix, windows))]
 pub use temporary::is_stale_temp;

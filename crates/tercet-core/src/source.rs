@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Class, Diagnose, Span};
+use crate::{Class, Diagnose, Hint, Location, Span};
 
 mod access;
 #[cfg(any(unix, windows))]
@@ -128,14 +128,15 @@ pub enum SourceError {
         /// The bytes asked for.
         span: Span,
     },
-    /// A server did not give the bytes.
-    #[cfg(all(feature = "object-store", any(unix, windows)))]
+    /// A request for a remote file failed.
     Remote {
         /// The bytes asked for; none when the file was opened.
         span: Option<Span>,
-        /// What happened.
-        error: Box<remote::RemoteError>,
+        /// The error of the remote source: `tercet_remote::RemoteError`.
+        error: Box<dyn Diagnose + Send + Sync>,
     },
+    /// The location is a URL, and this build has no remote sources.
+    RemoteDisabled,
 }
 
 impl fmt::Display for SourceError {
@@ -146,11 +147,12 @@ impl fmt::Display for SourceError {
             Self::Read { span, error } => write!(f, "cannot read bytes {span}: {error}"),
             Self::PastEnd { span, len } => write!(f, "cannot read bytes {span}: the file ends at {len}"),
             Self::TooLarge { span } => {
-                write!(f, "cannot read bytes {span}: more than there is memory for")
+                write!(f, "cannot read bytes {span}: out of memory ({} bytes)", span.len())
             }
-            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::RemoteDisabled => {
+                f.write_str("cannot open: this build has no support for URLs (feature `remote`)")
+            }
             Self::Remote { span: None, error } => write!(f, "cannot open: {error}"),
-            #[cfg(all(feature = "object-store", any(unix, windows)))]
             Self::Remote { span: Some(span), error } => write!(f, "cannot read bytes {span}: {error}"),
         }
     }
@@ -160,8 +162,9 @@ impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Open(error) | Self::Read { error, .. } => Some(error),
-            Self::NotAFile { .. } | Self::PastEnd { .. } | Self::TooLarge { .. } => None,
-            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::NotAFile { .. } | Self::PastEnd { .. } | Self::TooLarge { .. } | Self::RemoteDisabled => {
+                None
+            }
             Self::Remote { error, .. } => Some(&**error),
         }
     }
@@ -171,7 +174,7 @@ impl Diagnose for SourceError {
     fn class(&self) -> Class {
         match self {
             Self::TooLarge { .. } => Class::Limit,
-            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::RemoteDisabled => Class::Unsupported,
             Self::Remote { error, .. } => error.class(),
             _ => Class::Io,
         }
@@ -179,17 +182,31 @@ impl Diagnose for SourceError {
     fn span(&self) -> Option<Span> {
         match self {
             Self::Read { span, .. } | Self::PastEnd { span, .. } | Self::TooLarge { span } => Some(*span),
-            Self::Open(_) | Self::NotAFile { .. } => None,
-            #[cfg(all(feature = "object-store", any(unix, windows)))]
+            Self::Open(_) | Self::NotAFile { .. } | Self::RemoteDisabled => None,
             Self::Remote { span, .. } => *span,
         }
     }
-    #[cfg(all(feature = "object-store", any(unix, windows)))]
-    fn hint(&self) -> Option<std::borrow::Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Remote { error, .. } => error.hint(),
             _ => None,
         }
+    }
+    fn is_not_found(&self) -> bool {
+        match self {
+            Self::Open(error) => error.kind() == io::ErrorKind::NotFound,
+            Self::Remote { error, .. } => error.is_not_found(),
+            _ => false,
+        }
+    }
+}
+
+/// Opens a file on this machine. A URL is [`SourceError::RemoteDisabled`]; `tercet_remote::open_location` opens both.
+#[cfg(any(unix, windows))]
+pub fn open_location(location: &Location, access: Access) -> Result<Arc<dyn ByteSource>, SourceError> {
+    match location {
+        Location::Path(path) => access.open(path),
+        Location::Url(_) => Err(SourceError::RemoteDisabled),
     }
 }
 

@@ -41,6 +41,13 @@ impl Span {
         }
     }
 
+    /// `len` bytes from `start`, cut at the largest offset where the end overflows.
+    ///
+    /// For messages about a declared length: the span that is printed must exist.
+    pub const fn clamped(start: u64, len: u64) -> Self {
+        Self { start, end: start.saturating_add(len) }
+    }
+
     /// The bytes from `start` up to `end`, unless `end` lies before `start`.
     pub const fn between(start: u64, end: u64) -> Option<Self> {
         if start <= end { Some(Self { start, end }) } else { None }
@@ -117,6 +124,7 @@ mod tests {
         assert_eq!(Span::at(u64::MAX - 3, 4), None);
         assert_eq!(Span::at(u64::MAX - 4, 4).map(Span::end), Some(u64::MAX));
         assert_eq!(Span::between(5, 4), None);
+        assert_eq!(Span::clamped(u64::MAX - 3, 9), Span::at(u64::MAX - 3, 3).unwrap());
     }
 
     #[test]

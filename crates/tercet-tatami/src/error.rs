@@ -1,12 +1,10 @@
 //! What can go wrong with a `.tatami` file.
 
-use std::borrow::Cow;
-
 use tercet_codec::CodecError;
 use tercet_core::checksum::Mismatch;
 use tercet_core::limits::LimitExceeded;
 use tercet_core::progress::Cancelled;
-use tercet_core::{Class, Diagnose, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Hint, Malformed, SourceError, Span, escape};
 use thiserror::Error;
 
 use crate::region::Region;
@@ -364,30 +362,38 @@ impl Diagnose for ErrorKind {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Source(error) => error.hint(),
             Self::Bind(error) => match &**error {
                 crate::predicate::BindError::NoSuchColumn { available, .. } => {
-                    Some(format!("columns: {available}").into())
+                    Some(Hint::Available { what: "columns", names: available.as_ref().into() })
                 }
                 _ => None,
             },
             Self::NoSuchColumn { available, .. } if !available.is_empty() => {
-                Some(format!("columns: {available}").into())
+                Some(Hint::Available { what: "columns", names: available.as_ref().into() })
             }
-            Self::ManifestDamaged { .. } => {
-                Some("`tatami collection compact --salvage` keeps every record that is intact".into())
-            }
-            Self::MemberChanged { .. } => Some("`tatami collection add` takes it in as it is now".into()),
+            Self::ManifestDamaged { .. } => Some(Hint::SalvageManifest),
+            Self::MemberChanged { .. } => Some(Hint::UpdateMember),
             Self::SameIdentity { .. } => Some("a copy needs a UUID of its own, or none".into()),
             Self::Malformed(malformed) if matches!(malformed.site.region, Region::Manifest { .. }) => None,
-            Self::Checksum { .. } | Self::Codec { .. } | Self::Malformed(_) => {
-                Some("`tatami verify --deep` lists everything that is damaged".into())
-            }
+            Self::Checksum { .. } | Self::Codec { .. } | Self::Malformed(_) => Some(Hint::VerifyDeep),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,
         }
+    }
+
+    fn is_not_found(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_not_found())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled(_))
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
     }
 }

@@ -1,6 +1,5 @@
 //! What can go wrong with a `.tet` file.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use tercet_codec::CodecError;
@@ -8,7 +7,7 @@ use tercet_core::checksum::Mismatch;
 use tercet_core::limits::LimitExceeded;
 use tercet_core::progress::Cancelled;
 use tercet_core::tensor::{OutOfMemory, SelectionError};
-use tercet_core::{Class, Diagnose, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Hint, Malformed, SourceError, Span, escape};
 use thiserror::Error;
 
 use crate::Region;
@@ -378,39 +377,43 @@ impl Diagnose for ErrorKind {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Malformed(malformed) => match malformed.site.region {
                 Region::Superblock if malformed.site.field == "magic" => None,
-                Region::FooterTail | Region::FooterJson | Region::MetadataSpill => {
-                    Some("`tet repair` can cut a damaged footer off".into())
-                }
-                _ => Some("`tet verify` lists everything that is wrong".into()),
+                Region::FooterTail | Region::FooterJson | Region::MetadataSpill => Some(Hint::RepairFooter),
+                _ => Some(Hint::Verify),
             },
             Self::Checksum { .. } | Self::StaleIntegrityBlock { .. } | Self::PartialIntegrityBlock { .. } => {
-                Some("`tet verify` tells what changed; `tet repair` lists what can be done".into())
+                Some(Hint::Repair)
             }
-            Self::Chunk { reason: ChunkError::Checksum(_) | ChunkError::Codec(_), .. } => Some(
-                "`tet verify --deep` lists every damaged chunk; `tet repair --salvage` keeps the good ones"
-                    .into(),
-            ),
+            Self::Chunk { reason: ChunkError::Checksum(_) | ChunkError::Codec(_), .. } => Some(Hint::Salvage),
             Self::NoSuchDataset { available, .. } if available.is_empty() => {
                 Some("the file has no datasets".into())
             }
-            Self::NoSuchDataset { available, .. } => Some(format!("datasets are: {available}").into()),
+            Self::NoSuchDataset { available, .. } => {
+                Some(Hint::Available { what: "datasets", names: available.clone() })
+            }
             Self::Query(error) => error.hint(),
-            Self::Target { reason: TargetError::Outside, .. } => Some(
-                "results go to the folder of the `.tet` file, or to one named with `--spill-allow`".into(),
-            ),
-            Self::OverBudget { .. } => Some(
-                "set `write` to `switch`, `spill` or `sidecar`, or raise `execution.memory_budget_bytes`"
-                    .into(),
-            ),
-            Self::NoFill { .. } => Some("set the attribute `_FillValue`, or leave the filter out".into()),
+            Self::Target { reason: TargetError::Outside, .. } => Some(Hint::SpillDirectories),
+            Self::OverBudget { .. } => Some(Hint::MemoryBudget),
+            Self::NoFill { .. } => Some(Hint::FillValue),
             Self::Source(error) => error.hint(),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,
         }
+    }
+
+    fn is_not_found(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_not_found())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled(_))
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
     }
 }

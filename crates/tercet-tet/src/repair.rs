@@ -232,10 +232,10 @@ fn apply(
 fn cannot_reseal(report: &Report) -> Option<String> {
     let bad =
         ["tercet_payloads", "chunk_decode", "chunk_dataset_ids", "dataset_tensor_bytes", "chunk_coords"];
-    let failed = report.failures().find(|finding| bad.contains(&&*finding.check))?;
+    let failed = report.failures().find(|finding| bad.contains(&&*finding.code))?;
     Some(format!(
         "refused: `{}` fails, and damage is not sealed in; salvage the good chunks first",
-        failed.check
+        failed.code
     ))
 }
 

@@ -282,7 +282,7 @@ impl Check<'_> {
             self.note(match problem {
                 Some(problem) => Finding::fail("dataset_tensor_bytes", format!("{of}: {problem}")),
                 None => Finding::pass("dataset_tensor_bytes")
-                    .with_detail(format!("{of}: {count} chunk(s), {bytes} B")),
+                    .with_message(format!("{of}: {count} chunk(s), {bytes} B")),
             });
         }
         sound
@@ -340,7 +340,7 @@ impl Check<'_> {
         }
         let bad = payloads::undecodable(self, context, decoded)?;
         self.note(if bad.is_empty() {
-            Finding::pass("chunk_decode").with_detail(format!("decoded {decoded} chunk(s)"))
+            Finding::pass("chunk_decode").with_message(format!("decoded {decoded} chunk(s)"))
         } else {
             Finding::fail("chunk_decode", payloads::list(&bad))
         });
@@ -349,11 +349,11 @@ impl Check<'_> {
 
     fn check_footer(&mut self, context: &Context<'_>) {
         let Some(footer) = &context.catalog.footer else {
-            self.note(Finding::pass("footer").with_detail("absent"));
+            self.note(Finding::pass("footer").with_message("absent"));
             self.note(Finding::pass("footer_metadata"));
             return;
         };
-        self.note(Finding::pass("footer").with_detail("history footer valid"));
+        self.note(Finding::pass("footer").with_message("history footer valid"));
         let mut violations: Vec<String> = metadata_limits::check_history(&footer.json.history)
             .iter()
             .chain(&metadata_limits::check_metadata(&footer.metadata, true))

@@ -1,6 +1,5 @@
 //! What can go wrong with a message or a file of messages.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -8,7 +7,7 @@ use tercet_core::checksum::Mismatch;
 use tercet_core::limits::LimitExceeded;
 use tercet_core::progress::Cancelled;
 use tercet_core::tensor::OutOfMemory;
-use tercet_core::{Class, Diagnose, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Hint, Malformed, SourceError, Span, escape};
 use thiserror::Error;
 
 use crate::cbor::{CborError, CborErrorKind};
@@ -338,21 +337,30 @@ impl Diagnose for ErrorKind {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => Some(
-                "`tgm validate FILE` lists everything that is wrong; `--ignore-checksums` reads it as it is"
-                    .into(),
-            ),
-            Self::Catalogue { .. } => Some("`tgm index FILE --anew` makes it anew".into()),
-            Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => {
-                error.hint().map(Cow::Borrowed)
+            Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => {
+                Some(Hint::SkipChecksums)
             }
-            Self::Edit(error) => error.hint().map(Cow::Borrowed),
+            Self::Catalogue { .. } => Some(Hint::RebuildIndex),
+            Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => error.hint(),
+            Self::Edit(error) => error.hint(),
             Self::Source(error) => error.hint(),
             #[cfg(any(unix, windows))]
             Self::Publish(error) => error.hint(),
             _ => None,
         }
+    }
+
+    fn is_not_found(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_not_found())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled(_))
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }

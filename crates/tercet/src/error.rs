@@ -1,9 +1,8 @@
 //! What can go wrong with a container of any format.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use tercet_core::{Class, Diagnose, SourceError, Span};
+use tercet_core::{Class, Diagnose, Hint, SourceError, Span};
 use thiserror::Error;
 
 /// Reason a container could not be used.
@@ -73,7 +72,16 @@ impl Diagnose for Error {
     fn span(&self) -> Option<Span> {
         self.inner().span()
     }
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         self.inner().hint()
+    }
+    fn is_not_found(&self) -> bool {
+        self.inner().is_not_found()
+    }
+    fn is_cancelled(&self) -> bool {
+        self.inner().is_cancelled()
+    }
+    fn is_broken_pipe(&self) -> bool {
+        self.inner().is_broken_pipe()
     }
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::Kind;
+
 /// The file layer under every writer.
 ///
 /// One method is one operation that can fail; none retries and none follows a symbolic link of its own accord
@@ -87,39 +89,6 @@ pub struct Entry {
     pub id: FileId,
     /// Who may do what with it.
     pub access: Access,
-}
-
-/// The kinds of things a path can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// A named pipe.
-    Fifo,
-    /// A socket.
-    Socket,
-    /// A character or block device.
-    Device,
-    /// Something else of this system.
-    Other,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::File => "a file",
-            Self::Folder => "a folder",
-            Self::Link => "a symbolic link",
-            Self::Fifo => "a named pipe",
-            Self::Socket => "a socket",
-            Self::Device => "a device",
-            Self::Other => "a special file",
-        })
-    }
 }
 
 /// The identity of a file while it is open: numbers that no other existing file has.

@@ -1,6 +1,5 @@
 //! Reason a file could not be written.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::Kind;
-use crate::{Class, Diagnose, escape};
+use crate::{Class, Diagnose, Hint, escape};
 
 /// A file that could not be written, replaced or locked.
 ///
@@ -203,10 +202,10 @@ impl Diagnose for PublishError {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::Busy { .. } => "try again when the other process has finished",
-            Self::Replaced { .. } => "nothing was written; run the command again on the new file",
+            Self::Replaced { .. } => "nothing was written; try again with the new file",
             Self::NoFolder { .. } => "create the folder first",
             Self::Io { operation: Operation::SyncFolder, .. } => {
                 "the file is in place, but may not survive a power cut"
@@ -226,13 +225,21 @@ impl Diagnose for PublishError {
                 io::ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
                 _ => return None,
             },
-            Self::Exists { .. } => "`--force` replaces it",
+            Self::Exists { .. } => return Some(Hint::Overwrite),
             Self::NoFileName { .. }
             | Self::NotAFile { .. }
             | Self::LinkLoop { .. }
             | Self::Incomplete { .. } => return None,
         };
-        Some(Cow::Borrowed(hint))
+        Some(hint.into())
+    }
+
+    fn is_not_found(&self) -> bool {
+        self.kind() == io::ErrorKind::NotFound
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        self.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
@@ -250,7 +257,7 @@ mod tests {
         let back = PublishError::recover(travelling).unwrap();
         assert!(matches!(back, PublishError::Io { operation: Operation::Write, .. }));
         assert_eq!(back.path(), Path::new("a.tet"));
-        assert!(back.hint().unwrap().contains("disk is full"));
+        assert!(back.hint().unwrap().to_string().contains("disk is full"));
         assert!(back.source().is_some());
 
         let foreign = io::Error::other("something else");

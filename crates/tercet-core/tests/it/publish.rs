@@ -158,7 +158,7 @@ fn a_folder_that_refuses_new_files_is_named() {
     let error = AtomicFile::create_on(disk, &dir.path().join("a")).unwrap_err();
     assert!(matches!(&error, PublishError::Folder { folder, .. } if folder == dir.path()));
     assert!(error.to_string().contains(&*dir.path().to_string_lossy()));
-    assert!(error.hint().unwrap().contains("permissions"));
+    assert!(error.hint().unwrap().to_string().contains("permissions"));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn nothing_is_published_after_a_failed_write() {
     let error = out.flush().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     let error = PublishError::recover(error).unwrap();
-    assert!(error.hint().unwrap().contains("full"));
+    assert!(error.hint().unwrap().to_string().contains("full"));
     let later = PublishError::recover(out.write(b"x").unwrap_err()).unwrap();
     assert!(matches!(later, PublishError::Incomplete { .. }));
     assert!(matches!(out.publish(), Err(PublishError::Incomplete { .. })));
@@ -218,7 +218,7 @@ fn a_failed_sync_of_the_folder_says_that_the_file_is_there() {
     let disk = FaultyDisk::real().on(Op::SyncFolder, Fault::Refuse(ErrorKind::Other));
     let error = PublishError::recover(create(Arc::new(disk), &path, NEW).unwrap_err()).unwrap();
     assert!(matches!(error, PublishError::Io { operation: Operation::SyncFolder, .. }));
-    assert!(error.hint().unwrap().contains("in place"));
+    assert!(error.hint().unwrap().to_string().contains("in place"));
     assert_eq!(fs::read(&path).unwrap(), NEW);
 }
 

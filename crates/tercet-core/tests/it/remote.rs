@@ -50,7 +50,7 @@ fn impatient() -> RemoteOptions {
 /// What happened between here and the server.
 fn trouble<T: std::fmt::Debug>(result: Result<T, SourceError>) -> RemoteError {
     match result {
-        Err(SourceError::Remote { error, .. }) => *error,
+        Err(error) => RemoteError::from_source(&error).unwrap().clone(),
         other => panic!("{other:?}"),
     }
 }

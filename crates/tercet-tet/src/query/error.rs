@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use tercet_core::{Class, Diagnose, escape};
+use tercet_core::{Class, Diagnose, Hint, escape};
 
 /// A query that cannot be answered as it is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,7 +177,7 @@ impl Diagnose for QueryError {
         Class::Request
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         match self.reason() {
             QueryErrorKind::UnknownKey { .. } if self.key() == "operation" => {
                 Some("an operation is a key of its own: `\"mean\": []`".into())
@@ -186,14 +186,14 @@ impl Diagnose for QueryError {
                 Some("use `spill` for a selection, `write` for the result of a transform".into())
             }
             QueryErrorKind::UnknownKey { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean `{nearest}`?").into())
+                Some(Hint::DidYouMean(nearest.as_str().into()))
             }
             QueryErrorKind::NotThere { name, there, .. } if !there.is_empty() => {
-                let hint = match nearest(name, [there.as_str()]) {
-                    Some(_) => format!("did you mean `{}`?", escape::name(there)),
-                    None => format!("there are: {}", escape::name(there)),
-                };
-                Some(hint.into())
+                let names = escape::name(there).into();
+                Some(match nearest(name, [there.as_str()]) {
+                    Some(_) => Hint::DidYouMean(names),
+                    None => Hint::Available { what: "available", names },
+                })
             }
             QueryErrorKind::Refused { hint, .. } => Some(hint.clone().into()),
             _ => None,

@@ -65,7 +65,7 @@ fn errors_point_into_the_text() {
     assert_eq!((error.key(), error.line(), error.column()), ("selektion", 4, 3));
     assert_eq!(&text[error.at()], "\"selektion\"");
     assert_eq!(error.to_string(), "query › selektion (line 4, column 3): unknown key `selektion`");
-    assert_eq!(error.hint().as_deref(), Some("did you mean `selection`?"));
+    assert_eq!(error.hint().unwrap().to_string(), "did you mean `selection`?");
     assert_eq!(error.class(), Class::Request);
     let text = "dataset = 'q'\n[[selection]]\n[[selection]]\nstart = 3\nstop = 2\n[sum]\naxis = 0\n";
     let error = Query::parse(text, Syntax::Toml).unwrap_err();

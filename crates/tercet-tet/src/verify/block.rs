@@ -27,7 +27,7 @@ impl Check<'_> {
                     "absent, but the end of the file holds parts of one: it was damaged or renamed",
                 )
             } else {
-                Finding::pass("tercet_block").with_detail("absent: the file is unprotected")
+                Finding::pass("tercet_block").with_message("absent: the file is unprotected")
             });
             return Ok(());
         };
@@ -40,7 +40,7 @@ impl Check<'_> {
         self.note(if problems.is_empty() {
             let stats = if block.row_stats.is_some() { "with" } else { "without" };
             let rows = catalog.index.entry_count;
-            Finding::pass("tercet_block").with_detail(format!("{rows} chunk(s), {stats} statistics"))
+            Finding::pass("tercet_block").with_message(format!("{rows} chunk(s), {stats} statistics"))
         } else {
             Finding::fail("tercet_block", problems.join("; "))
         });
@@ -196,7 +196,7 @@ impl Check<'_> {
 
 fn verdict(check: &'static str, bad: &[Bad], count: usize, what: &str) -> Finding {
     if bad.is_empty() {
-        return Finding::pass(check).with_detail(format!("checked {count} {what}"));
+        return Finding::pass(check).with_message(format!("checked {count} {what}"));
     }
     Finding::fail(check, list(bad))
 }

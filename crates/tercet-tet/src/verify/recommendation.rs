@@ -46,14 +46,14 @@ pub(super) fn recommend(
     let mut list: Vec<Recommendation> = Vec::new();
     // Statistics of a damaged chunk are wrong because it is damaged: that is what has to be mended.
     let damage = ["tercet_payloads", "tercet_index", "chunk_decode"];
-    let damaged = findings.iter().any(|finding| finding.is_failure() && damage.contains(&&*finding.check));
-    for finding in findings.iter().filter(|finding| !(damaged && finding.check == "tercet_stats")) {
+    let damaged = findings.iter().any(|finding| finding.is_failure() && damage.contains(&&*finding.code));
+    for finding in findings.iter().filter(|finding| !(damaged && finding.code == "tercet_stats")) {
         let Some((code, fix)) = advise(finding, cause, can_cut, file) else { continue };
         if list.iter().any(|known| known.code == code) {
             continue;
         }
-        let detail = finding.detail.clone().unwrap_or_default();
-        list.push(Recommendation { code, message: format!("{}: {detail}", finding.check), fix });
+        let detail = finding.message.clone().unwrap_or_default();
+        list.push(Recommendation { code, message: format!("{}: {detail}", finding.code), fix });
     }
     list
 }
@@ -70,7 +70,7 @@ fn advise(
     let manual = |summary: &str| Some(Fix { summary: summary.to_owned(), command: None });
     if finding.ok {
         let warned = finding.severity == Severity::Warning;
-        return match (&*finding.check, warned) {
+        return match (&*finding.code, warned) {
             ("payload_order", true) => Some((
                 "non_contiguous_payloads",
                 manual("harmless; rewriting the file puts payloads in order"),
@@ -85,7 +85,7 @@ fn advise(
         || fix("write the good chunks to a new file", format!("tet repair {quoted} --salvage OUT.tet"));
     let apply = |code: &str, summary: &str| fix(summary, format!("tet repair {quoted} --apply {code}"));
     let again = "make the file again from its source";
-    match &*finding.check {
+    match &*finding.code {
         "parse" if can_cut => {
             Some((FOOTER_INVALID, apply(FOOTER_INVALID, "cut the footer off: history and metadata are lost")))
         }

@@ -87,7 +87,7 @@ fn zone_maps_that_lie_elsewhere_are_ignored() {
     let report =
         tercet_tet::verify_source(source, tercet_tet::VerifyOptions::default(), &NoProgress).unwrap();
     assert!(report.ok);
-    assert!(report.findings.iter().any(|finding| finding.check == "zone_maps"), "{report:?}");
+    assert!(report.findings.iter().any(|finding| finding.code == "zone_maps"), "{report:?}");
 }
 
 /// A protected file whose row checksums are unreadable although the footer's checksum is right.

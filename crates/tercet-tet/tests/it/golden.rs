@@ -260,7 +260,7 @@ fn the_reference_and_verify_agree() {
             .findings
             .iter()
             .filter(|finding| finding.severity == tercet_core::Severity::Warning)
-            .map(|finding| &*finding.check)
+            .map(|finding| &*finding.code)
             .collect();
         let notes: Vec<&str> = expected.reference_verify_notes.iter().map(|(check, _)| &**check).collect();
         assert_eq!(warnings, notes, "{name}");
@@ -270,7 +270,7 @@ fn the_reference_and_verify_agree() {
         assert!(summary.deep_chunk_decode, "{name}");
 
         let quick = verify(&golden.path, VerifyOptions::default(), &NoProgress).unwrap();
-        let skipped = quick.findings.iter().any(|finding| finding.check == "chunk_decode_skipped");
+        let skipped = quick.findings.iter().any(|finding| finding.code == "chunk_decode_skipped");
         assert_eq!((quick.ok, skipped), (expected.reference_verify_ok, name == "many_chunks.tet"), "{name}");
     }
 }

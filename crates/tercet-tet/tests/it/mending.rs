@@ -162,7 +162,7 @@ fn repair_of_every_flip() {
             if !report.ok() {
                 // A checksum of a chunk was hit, or the chunk: nobody can tell, and nothing is sealed in.
                 let payloads =
-                    report.before.findings.iter().find(|finding| finding.check == "tercet_payloads");
+                    report.before.findings.iter().find(|finding| finding.code == "tercet_payloads");
                 assert!(payloads.is_some_and(|finding| !finding.ok), "{what}: {report:?}");
                 assert!(fs::read(&path).unwrap() == bytes, "{what}");
                 refused += 1;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tercet_core::escape;
+use tercet_core::{Hint, escape};
 use thiserror::Error;
 
 /// Characters of a value that are told in a message.
@@ -85,10 +85,10 @@ pub enum EditError {
 
 impl EditError {
     /// What to do about it.
-    pub(crate) fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Immutable { .. } => Some("`tgm recode` stores values in another way"),
-            Self::Conflict { .. } => Some("`--strategy first` or `--strategy last` takes one of them"),
+            Self::Immutable { .. } => Some(Hint::Recode),
+            Self::Conflict { .. } => Some(Hint::ConflictStrategy),
             _ => None,
         }
     }

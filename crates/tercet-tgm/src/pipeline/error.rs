@@ -3,7 +3,7 @@
 use tercet_codec::CodecError;
 use tercet_codec::finite::NonFinite;
 use tercet_codec::pack::PackError;
-use tercet_core::{Class, escape};
+use tercet_core::{Class, Hint, escape};
 use thiserror::Error;
 
 use super::masks::MaskKind;
@@ -115,13 +115,11 @@ impl PipelineError {
     }
 
     /// What to do about it.
-    pub(crate) fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
-            Self::NonFinite { what: NonFinite::Nan, .. } => {
-                Some("`--allow-nan` keeps them, in a mask beside the values")
-            }
-            Self::NonFinite { .. } => Some("`--allow-inf` keeps them, in masks beside the values"),
-            Self::Untrusted => Some("the command line decodes them in a process of its own"),
+            Self::NonFinite { what: NonFinite::Nan, .. } => Some(Hint::AllowNan),
+            Self::NonFinite { .. } => Some(Hint::AllowInf),
+            Self::Untrusted => Some(Hint::SeparateProcess),
             _ => None,
         }
     }

@@ -148,7 +148,7 @@ pub(super) fn ask(
     warn_of_gaps(&file, out)?;
     let execute = execute && how.format() != Format::Plan;
     let answer = answer(&query, &file, execute, how, out).map_err(|error| match error.kind() {
-        ErrorKind::Query(wrong) => document.point_at(wrong, Failure::of(&error)),
+        ErrorKind::Query(wrong) => document.point_at(wrong, Failure::for_program(&error, "tet")),
         _ => error.into(),
     })?;
     show(&Scene { query: &query, answer: &answer, file: Some(&file) }, how, out)?;

@@ -248,8 +248,8 @@ mod tests {
         let told = lines(&plan).join("\n");
         assert!(!told.contains("the file is well"), "{told}");
         let failed = plan.before.findings.iter().find(|finding| finding.is_failure()).unwrap();
-        let detail = in_one_line(failed.detail.as_deref().unwrap());
-        assert!(told.contains(&*failed.check) && told.contains(&detail), "{told}");
+        let detail = in_one_line(failed.message.as_deref().unwrap());
+        assert!(told.contains(&*failed.code) && told.contains(&detail), "{told}");
         assert!(told.ends_with("\n  no repair is known for this"), "{told}");
     }
 }

@@ -60,8 +60,8 @@ pub(crate) fn check(finding: &Finding) -> String {
         (false, Severity::Warning) => paint(WARN, "warn"),
         (false, _) => paint(GOOD, "ok"),
     };
-    let detail = finding.detail.as_deref().map(|detail| format!(" ({})", in_one_line(detail)));
-    format!("  {:<22} {state}{}", finding.check, detail.unwrap_or_default())
+    let detail = finding.message.as_deref().map(|detail| format!(" ({})", in_one_line(detail)));
+    format!("  {:<22} {state}{}", finding.code, detail.unwrap_or_default())
 }
 
 fn print_recommendation(recommendation: &Recommendation, out: &mut Ui) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use super::Globals;
 use super::open::Reading;
 use super::pipeline::Pipeline;
 use crate::address;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
 use crate::output::{Output, shown};
@@ -311,7 +311,9 @@ fn explained(error: tgm::Error, objects: &[Object]) -> Failure {
 fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
     let ErrorKind::Encode(error) = fault else { return None };
     let (reason, hint) = match error {
-        EncodeError::Pipeline { error, .. } => (error.to_string(), fault.hint().map(String::from)),
+        EncodeError::Pipeline { error, .. } => {
+            (error.to_string(), fault.hint().and_then(|hint| hint_text(&hint, "tgm")))
+        }
         EncodeError::Inexact { found, bound, .. } => (
             format!(
                 "its pipeline changes a value by {}, but at most {} is allowed",

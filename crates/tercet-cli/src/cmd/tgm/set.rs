@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 impl Args {
     fn changes(&self) -> Result<Changes, Failure> {
-        let refused = |error: &EditError| Failure::of(&tercet::tgm::ErrorKind::from(error.clone()));
+        let refused =
+            |error: &EditError| Failure::for_program(&tercet::tgm::ErrorKind::from(error.clone()), "tgm");
         let mut changes = Vec::new();
         for set in &self.set {
             // A comma may be part of what JSON says.

@@ -1,11 +1,10 @@
 //! What can go wrong with a `.npy` file.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use tercet_core::limits::LimitExceeded;
 use tercet_core::tensor::CopyError;
-use tercet_core::{Class, Diagnose, Malformed, Shape, SourceError, Span, escape};
+use tercet_core::{Class, Diagnose, Hint, Malformed, Shape, SourceError, Span, escape};
 use tercet_tet::MAX_RANK;
 use thiserror::Error;
 
@@ -196,7 +195,7 @@ impl Diagnose for ErrorKind {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::ForeignType { kind, .. } => kind.hint()?,
             Self::Shape { reason: ShapeErrorKind::NoAxes, .. } => "save `array.reshape(1)` instead",
@@ -209,6 +208,6 @@ impl Diagnose for ErrorKind {
             },
             _ => return None,
         };
-        Some(Cow::Borrowed(hint))
+        Some(hint.into())
     }
 }

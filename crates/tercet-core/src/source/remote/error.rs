@@ -1,8 +1,6 @@
 //! What can go wrong between here and a server.
 
-use std::borrow::Cow;
-
-use crate::{Class, Diagnose};
+use crate::{Class, Diagnose, Hint, SourceError};
 
 /// A server that did not do what it was asked.
 ///
@@ -122,6 +120,13 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// The remote error in the error of a source.
+    pub fn from_source(error: &SourceError) -> Option<&Self> {
+        let SourceError::Remote { error, .. } = error else { return None };
+        let error: &(dyn std::error::Error + 'static) = &**error;
+        error.downcast_ref()
+    }
+
     /// Whether the same request may succeed a moment later.
     pub(super) fn is_passing(&self) -> bool {
         match self {
@@ -154,18 +159,23 @@ impl Diagnose for RemoteError {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::Denied { .. } => {
                 "credentials of S3, Google Cloud Storage and Azure are taken from `AWS_…`, `GOOGLE_…` and `AZURE_…` variables, those of web servers from the address: `https://user:password@…`"
             }
             Self::Redirected { .. } => "give the address of that place, if it is to be trusted",
-            Self::Changed => "run the command again",
+            Self::Changed => return Some(Hint::Retry),
+            Self::Exists => return Some(Hint::Overwrite),
             Self::NoRanges { .. } | Self::NoLength => "download the file, and read it from disk",
             Self::NotWritable => "write to a file, or to `s3://`, `gs://` or `az://`",
             _ => return None,
         };
         Some(hint.into())
+    }
+
+    fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound)
     }
 }
 

@@ -162,7 +162,7 @@ fn file_systems_without_locks_can_be_written_but_not_changed() {
     let disk = FaultyDisk::real().on(Op::Lock, Fault::Refuse(ErrorKind::Unsupported));
     let error = FileLock::acquire_on(Arc::new(disk.clone()), &path).unwrap_err();
     assert!(matches!(error, PublishError::Io { operation: Operation::Lock, .. }));
-    assert!(error.hint().unwrap().contains("no locks"));
+    assert!(error.hint().unwrap().to_string().contains("no locks"));
     create(Arc::new(disk), &path, NEW).unwrap();
     assert_eq!(fs::read(&path).unwrap(), NEW);
 }

@@ -78,7 +78,7 @@ fn one_operation_at_most() {
     for (key, hint) in [("operation", "a key of its own"), ("output", "use `spill`")] {
         let error = query(&json!({key: {"mean": []}})).unwrap_err();
         assert_eq!(error.key(), key);
-        assert!(error.hint().unwrap().contains(hint), "{error:?}");
+        assert!(error.hint().unwrap().to_string().contains(hint), "{error:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Recoding, Tally};
 use crate::cmd::tgm::Globals;
 use crate::cmd::tgm::pipeline::{can_widen, widen};
 use crate::cmd::tgm::place::told;
-use crate::failure::Failure;
+use crate::failure::{Failure, hint_text};
 use crate::render::exact;
 use crate::ui::Ui;
 
@@ -224,7 +224,7 @@ fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Re
     let reason = error.to_string();
     let fault = ErrorKind::from(EncodeError::Pipeline { object, error: error.into() });
     let failure = Failure::new(fault.class(), format!("{}: {reason}", called()));
-    let failure = match fault.hint() {
+    let failure = match fault.hint().and_then(|hint| hint_text(&hint, "tgm")) {
         Some(hint) => failure.with_hint(hint),
         None => failure,
     };

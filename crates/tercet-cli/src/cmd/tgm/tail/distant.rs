@@ -24,7 +24,7 @@ mod remote {
 
     use tercet::core::source::Remote;
     use tercet::core::source::remote::{RemoteError, RemoteOptions};
-    use tercet::core::{ByteSource, SourceError, Span};
+    use tercet::core::{ByteSource, Diagnose as _, SourceError, Span};
 
     use crate::cmd::tgm::tail::growing::{Growing, Identity, Place, Stamp};
 
@@ -48,7 +48,7 @@ mod remote {
             (options.block_bytes, options.cache_bytes, options.grows) = (BLOCK, BLOCK, true);
             match Remote::open(&self.address, &options) {
                 Ok(remote) => Ok(Some(remote)),
-                Err(SourceError::Remote { error, .. }) if *error == RemoteError::NotFound => Ok(None),
+                Err(error) if error.is_not_found() => Ok(None),
                 Err(error) => Err(error),
             }
         }
@@ -108,8 +108,9 @@ mod remote {
                         out[..bytes.len()].copy_from_slice(&bytes);
                         return Ok(bytes.len());
                     }
-                    Err(SourceError::Remote { error, .. })
-                        if *error == RemoteError::Changed && tries < TRIES =>
+                    Err(error)
+                        if RemoteError::from_source(&error) == Some(&RemoteError::Changed)
+                            && tries < TRIES =>
                     {
                         tries += 1;
                         self.remote.replace(self.place.must_be_there()?);

@@ -165,7 +165,7 @@ impl<'a> Teller<'a> {
     }
 
     fn failure(&self, damage: Damage) -> Failure {
-        Failure::of(&tgm::Error::new(self.name.as_str().into(), damage.fault))
+        Failure::for_program(&tgm::Error::new(self.name.as_str().into(), damage.fault), "tgm")
     }
 
     /// Says how it went.
