@@ -206,7 +206,7 @@ fn one(asked: &DataObjectDescriptor, wire: &[u8], method: Option<&str>) -> Resul
         options = options.with_allowed(true, true).with_masks(parsed).with_small_mask_threshold(0);
     }
     let bytes = encode_message(&GlobalMetadata::default(), &[(asked, wire)], &options)?;
-    let reading = ReadOptions::new().with_trust_sz3(true);
+    let reading = ReadOptions::new().with_sz3_in_process(true);
     let message = Message::from_bytes_with("ours", bytes.clone(), reading)?;
     let mut about = describe(&message)?;
     about["asked"] = serde_json::to_value(asked.to_value().to_json())?;

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tercet_core::Span;
 use tercet_tgm::edit::{self, Change, Changes, Merge, Strategy};
 use tercet_tgm::{
-    ByteOrder, CatalogueBuilder, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, Entry,
+    ByteOrder, IndexBuilder, IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, Entry,
     GlobalMetadata, Message, MessageFlags, Object, Placement, PreEncoded, Provenance, Stamp,
     StreamingEncoder, Value, encode_message, encode_pre_encoded,
 };
@@ -220,7 +220,7 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
 fn catalogued() -> Result<Listed, Failure> {
     let mut all = Vec::new();
     let mut file = Cursor::new(Vec::new());
-    let mut builder = CatalogueBuilder::new(&CatalogueKeys::All);
+    let mut builder = IndexBuilder::new(&IndexKeys::All);
     for (way, seed) in
         [Way::OnePiece, Way::StreamWithLength, Way::Stream, Way::OnePiece].into_iter().zip(20..)
     {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tercet_tgm::{
-    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Provenance, ScanOptions,
+    IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Provenance, ScanOptions,
     Value, Writer,
 };
 
@@ -40,7 +40,7 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 fn make(path: &str, messages: u64) -> Done {
     let descriptor = DataObjectDescriptor::new(Dtype::Float32, [4]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
-    let mut writer = Writer::create(path)?.with_catalogue(&CatalogueKeys::All);
+    let mut writer = Writer::create(path)?.with_index(&IndexKeys::All);
     for number in 0..messages {
         let mars = Value::Map(vec![
             ("param".into(), (number % 20 + 130).into()),
@@ -56,14 +56,14 @@ fn make(path: &str, messages: u64) -> Done {
 }
 
 /// Opens a file and every message whose key has a value.
-fn select(path: &str, clause: &str, with_catalogue: bool) -> Done {
+fn select(path: &str, clause: &str, with_index: bool) -> Done {
     let (key, wanted) = clause.split_once('=').ok_or("KEY=VALUE")?;
     let takes = |value: Option<&Value>| value.is_some_and(|value| value.printed() == wanted);
     let start = Instant::now();
-    let file = File::open(path)?.with_scan_options(ScanOptions::default().with_catalogue(with_catalogue));
+    let file = File::open(path)?.with_scan_options(ScanOptions::default().with_index(with_index));
     let mut found = 0u64;
-    if with_catalogue {
-        let column = file.catalogue()?.and_then(|catalogue| catalogue.column(key).transpose());
+    if with_index {
+        let column = file.index()?.and_then(|catalogue| catalogue.column(key).transpose());
         for number in column.ok_or("no such key")??.matching(takes) {
             found += u64::from(takes(file.message(number)?.metadata().get(key)));
         }

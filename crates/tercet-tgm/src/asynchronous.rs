@@ -38,27 +38,27 @@ fn joined<T>(done: Result<T, JoinError>) -> Result<T, Cancelled> {
 ///
 /// Whoever waits for it may give up waiting: the tool comes back with what it made to whoever waits next.
 #[derive(Debug)]
-enum Tool<T, A> {
-    Here(T),
-    Away(JoinHandle<(T, A)>),
+enum Worker<T, A> {
+    Idle(T),
+    Busy(JoinHandle<(T, A)>),
     /// The runtime ended while it was away.
-    Gone,
+    Lost,
 }
 
-impl<T: Send + 'static, A: Send + 'static> Tool<T, A> {
+impl<T: Send + 'static, A: Send + 'static> Worker<T, A> {
     /// The tool, if it is here.
     fn here(&mut self) -> Result<&mut T, Cancelled> {
         match self {
-            Self::Here(tool) => Ok(tool),
-            Self::Away(_) | Self::Gone => Err(Cancelled),
+            Self::Idle(tool) => Ok(tool),
+            Self::Busy(_) | Self::Lost => Err(Cancelled),
         }
     }
 
     /// Sends it to work. It must be here.
     fn send(&mut self, work: impl FnOnce(&mut T) -> A + Send + 'static) -> Result<(), Cancelled> {
-        match std::mem::replace(self, Self::Gone) {
-            Self::Here(mut tool) => {
-                *self = Self::Away(spawn_blocking(move || {
+        match std::mem::replace(self, Self::Lost) {
+            Self::Idle(mut tool) => {
+                *self = Self::Busy(spawn_blocking(move || {
                     let made = work(&mut tool);
                     (tool, made)
                 }));
@@ -78,7 +78,7 @@ impl<T: Send + 'static, A: Send + 'static> Tool<T, A> {
 }
 
 /// Waits for a tool without taking it: dropping this loses nothing.
-struct Back<'a, T, A>(&'a mut Tool<T, A>);
+struct Back<'a, T, A>(&'a mut Worker<T, A>);
 
 impl<T, A> Future for Back<'_, T, A> {
     type Output = Result<Option<A>, Cancelled>;
@@ -86,13 +86,13 @@ impl<T, A> Future for Back<'_, T, A> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let tool = &mut *self.0;
         match tool {
-            Tool::Here(_) => Poll::Ready(Ok(None)),
-            Tool::Gone => Poll::Ready(Err(Cancelled)),
-            Tool::Away(handle) => {
+            Worker::Idle(_) => Poll::Ready(Ok(None)),
+            Worker::Lost => Poll::Ready(Err(Cancelled)),
+            Worker::Busy(handle) => {
                 let done = ready!(Pin::new(handle).poll(context));
-                *tool = Tool::Gone;
+                *tool = Worker::Lost;
                 let (back, made) = joined(done)?;
-                *tool = Tool::Here(back);
+                *tool = Worker::Idle(back);
                 Poll::Ready(Ok(Some(made)))
             }
         }

@@ -50,7 +50,7 @@ pub use crate::encode::{
     EncodeOptions, MessageParts, ObjectParts, StreamingEncoder, assemble_message, build_hash_frame_cbor,
     build_index_frame, compute_message_flags, compute_object_offsets,
 };
-pub use crate::lists::{HashFrame, IndexFrame};
+pub use crate::index_and_hash::{HashFrame, IndexFrame};
 pub use crate::metadata::GlobalMetadata;
 pub use crate::options::ReadOptions as DecodeOptions;
 pub use crate::wire::order::DecodePhase;

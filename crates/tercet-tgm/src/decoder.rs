@@ -4,11 +4,11 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use tercet_core::limits::check_limit;
 use tercet_core::{Budget, Span};
 
-use crate::body::{Body, Contents, budget};
-use crate::check::check_hash;
+use crate::consistency::check_hash;
 use crate::error::ErrorKind;
+use crate::frame_body::{Body, Contents, budget};
+use crate::index_and_hash::{HashFrame, IndexFrame};
 use crate::layout::{Collected, Layout};
-use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata};
 use crate::object::StreamedObject;
 use crate::options::ReadOptions;
@@ -31,7 +31,7 @@ const POSTAMBLE: usize = 24;
 const _: () = assert!(PREAMBLE as u64 == PREAMBLE_LEN && POSTAMBLE as u64 == POSTAMBLE_LEN);
 const _: () = assert!(FRAME_HEADER as u64 == FRAME_HEADER_LEN);
 /// Bytes that are kept until the frame behind them proves them right: see [`Decoder::held`].
-const MOST_HELD: usize = 64 << 10;
+const MAX_HELD: usize = 64 << 10;
 
 /// What comes by in a stream.
 #[derive(Clone, Debug)]
@@ -377,7 +377,7 @@ impl Decoder {
     /// Passes over bytes that nothing proves right yet.
     fn hold(&mut self, len: usize) {
         self.held += len;
-        if self.held > MOST_HELD {
+        if self.held > MAX_HELD {
             // So many zeros: no message starts among them.
             self.consume(self.held as u64);
             self.held = 0;

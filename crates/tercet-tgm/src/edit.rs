@@ -4,7 +4,7 @@
 //! that are not finite. A descriptor that does not change keeps its bytes, and with them the object keeps its hash.
 //! What is carried was compared with its hash before; what the library adds (`_reserved_`) is made anew.
 //!
-//! Every operation answers a [`Draft`]: a message whose length and hashes are known and whose payloads are still where
+//! Every operation answers a [`MessageBuilder`]: a message whose length and hashes are known and whose payloads are still where
 //! they were. Writing it copies them piece by piece, with memory for one piece.
 //!
 //! ```
@@ -22,18 +22,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod carry;
-mod draft;
+mod builder;
 mod error;
 mod merge;
 mod path;
+mod raw_object;
 mod set;
 
-pub(crate) use carry::{Carried, decodes, prove, sound};
-pub use draft::Draft;
+pub use builder::MessageBuilder;
 pub use error::{EditError, Origin};
 pub use merge::{Merge, Strategy};
 pub use path::{Change, Changes};
+pub(crate) use raw_object::{RawObject, decodes, prove, sound};
 pub use set::set;
 
 use crate::encode::EncodeOptions;
@@ -50,8 +50,8 @@ pub fn check(message: &Message) -> Result<(), Error> {
 }
 
 /// The message with one object of another: its entry in `base` and everything in `_extra_` go with it.
-pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<Draft, Error> {
-    let carried = Carried::of(message.source(), &message.object(object)?)?;
+pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<MessageBuilder, Error> {
+    let raw = RawObject::new(message.source(), &message.object(object)?)?;
     let whole = message.metadata();
     let entry = usize::try_from(object).ok().and_then(|at| whole.base.get(at));
     let metadata = GlobalMetadata {
@@ -59,7 +59,7 @@ pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<
         extra: whole.extra.clone(),
         ..GlobalMetadata::default()
     };
-    Draft::new(message.name(), metadata.without_reserved(), vec![carried], options)
+    MessageBuilder::new(message.name(), metadata.without_reserved(), vec![raw], options)
 }
 
 /// Whether everything that a reader needs before the objects stands before them: length, metadata, index; and nothing
@@ -67,7 +67,7 @@ pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<
 pub fn is_header_style(message: &Message) -> Result<bool, Error> {
     let layout = message.layout()?;
     let has_index = layout.frames.iter().any(|frame| frame.kind == FrameKind::HeaderIndex);
-    let is_ahead = |kind| kind == FrameKind::NTensor || DecodePhase::of(kind) == DecodePhase::Header;
+    let is_ahead = |kind| kind == FrameKind::NTensor || DecodePhase::for_frame(kind) == DecodePhase::Header;
     Ok(layout.preamble.known_length().is_some()
         && layout.frames.iter().all(|frame| is_ahead(frame.kind))
         && (has_index || layout.object_count() == 0))
@@ -75,20 +75,20 @@ pub fn is_header_style(message: &Message) -> Result<bool, Error> {
 
 /// The message with its index, its hashes and all its metadata before its objects. `None` for one that has them there
 /// already: its own bytes will do.
-pub fn reshuffle(message: &Message, options: &EncodeOptions) -> Result<Option<Draft>, Error> {
+pub fn reshuffle(message: &Message, options: &EncodeOptions) -> Result<Option<MessageBuilder>, Error> {
     if is_header_style(message)? {
         return Ok(None);
     }
-    let objects = carried(message)?;
-    Draft::new(message.name(), message.metadata().without_reserved(), objects, options).map(Some)
+    let objects = raw(message)?;
+    MessageBuilder::new(message.name(), message.metadata().without_reserved(), objects, options).map(Some)
 }
 
 /// All objects of a message, checked.
-fn carried(message: &Message) -> Result<Vec<Carried>, Error> {
-    message.objects().map(|object| Carried::of(message.source(), &object?)).collect()
+fn raw(message: &Message) -> Result<Vec<RawObject>, Error> {
+    message.objects().map(|object| RawObject::new(message.source(), &object?)).collect()
 }
 
 /// An error about a message.
-fn of(message: &Message, fault: ErrorKind) -> Error {
+fn error(message: &Message, fault: ErrorKind) -> Error {
     Error::new(message.name().clone(), fault)
 }

@@ -138,7 +138,7 @@ pub enum ErrorKind {
     },
     /// The catalogue of the file gives a message a place where there is none: the file was changed behind its back.
     #[error("the catalogue says that message {message} is at bytes {span}, but it is not")]
-    Catalogue {
+    StaleIndex {
         /// The message.
         message: u64,
         /// Its place.
@@ -146,7 +146,7 @@ pub enum ErrorKind {
     },
     /// The catalogue cannot be made.
     #[error("cannot make a catalogue: {reason}")]
-    NoCatalogue {
+    CannotIndex {
         /// Reason.
         reason: Box<str>,
     },
@@ -303,14 +303,14 @@ impl Diagnose for ErrorKind {
             Self::HashMismatch { .. }
             | Self::MissingHash { .. }
             | Self::Contradiction { .. }
-            | Self::Catalogue { .. } => Class::Corrupt,
+            | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
             Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
             Self::NoSuchMessage { .. }
             | Self::NoSuchObject { .. }
             | Self::NoSuchElements { .. }
             | Self::BufferSize { .. }
-            | Self::NoCatalogue { .. }
+            | Self::CannotIndex { .. }
             | Self::GivenUp
             | Self::Cancelled(_) => Class::Request,
             Self::Encode(error) => error.class(),
@@ -331,7 +331,7 @@ impl Diagnose for ErrorKind {
             | Self::MissingHash { span, .. }
             | Self::Contradiction { span, .. }
             | Self::PayloadLength { span, .. }
-            | Self::Catalogue { span, .. }
+            | Self::StaleIndex { span, .. }
             | Self::Pipeline { span, .. } => Some(*span),
             _ => None,
         }
@@ -342,7 +342,7 @@ impl Diagnose for ErrorKind {
             Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => {
                 Some(Hint::SkipChecksums)
             }
-            Self::Catalogue { .. } => Some(Hint::RebuildIndex),
+            Self::StaleIndex { .. } => Some(Hint::RebuildIndex),
             Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => error.hint(),
             Self::Edit(error) => error.hint(),
             Self::Source(error) => error.hint(),

@@ -10,13 +10,13 @@ use tercet_core::limits::check_limit;
 use tercet_core::progress::NoProgress;
 use tercet_core::{ByteSource, Progress, Span};
 
-use crate::catalogue::{self, Catalogue, CatalogueError, Found};
 use crate::error::{Error, ErrorKind};
-use crate::known::Known;
+use crate::index::{self, IndexError, IndexLookup, MessageIndex};
 use crate::message::Message;
 use crate::options::ReadOptions;
 use crate::region::Part;
 use crate::scan::{Scan, ScanOptions, scan_source};
+use crate::verification_cache::VerificationCache;
 
 /// A file of messages, any of which can be read without reading the others.
 ///
@@ -49,19 +49,19 @@ pub struct File {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
     /// What was found out about objects.
-    known: Arc<Known>,
+    verification_cache: Arc<VerificationCache>,
     scan_options: ScanOptions,
     /// Shared by all clones.
-    places: Arc<Mutex<Option<Places>>>,
+    message_table: Arc<Mutex<Option<MessageTable>>>,
 }
 
 /// Where the messages are, and how that is known.
 #[derive(Clone, Debug)]
-struct Places {
+struct MessageTable {
     scan: Arc<Scan>,
-    catalogue: Option<Arc<Catalogue>>,
+    message_index: Option<Arc<MessageIndex>>,
     /// A catalogue that is there but not used, and why.
-    refused: Option<(Span, Arc<CatalogueError>)>,
+    refused: Option<(Span, Arc<IndexError>)>,
 }
 
 impl File {
@@ -71,50 +71,38 @@ impl File {
         Self::open_with(path, ReadOptions::new())
     }
 
-    /// Opens a file for reading by position. Reads nothing.
+    /// Opens a file with options. Reads nothing.
     #[cfg(any(unix, windows))]
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
-        let source = tercet_core::source::File::open(path);
+        let source = options.access.open(path);
         let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-        Ok(Self::from_source(Arc::new(source), options))
-    }
-
-    /// Maps a file into memory and finds its messages. The warnings of [`tercet_core::source::Mmap`] about files that
-    /// others truncate apply.
-    #[cfg(all(feature = "mmap", any(unix, windows)))]
-    pub fn open_mmap(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_mmap_with(path, ReadOptions::new())
-    }
-
-    /// Maps a file into memory and finds its messages.
-    #[cfg(all(feature = "mmap", any(unix, windows)))]
-    pub fn open_mmap_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let source = tercet_core::source::Mmap::open(path);
-        let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-        let file = Self::from_source(Arc::new(source), options);
-        file.scan()?;
-        Ok(file)
+        Ok(Self::from_source(source, options))
     }
 
     /// Messages whose bytes come from elsewhere.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Self {
         let scan_options = ScanOptions::default();
-        Self { source, options, known: Arc::default(), scan_options, places: Arc::default() }
+        Self {
+            source,
+            options,
+            verification_cache: Arc::default(),
+            scan_options,
+            message_table: Arc::default(),
+        }
     }
 
     /// Looks for messages in another way.
     pub fn with_scan_options(mut self, options: ScanOptions) -> Self {
         self.scan_options = options;
-        self.places = Arc::default();
+        self.message_table = Arc::default();
         self
     }
 
     /// Reads with other options. Where messages are does not depend on them, so that is not looked for again.
     pub fn with_options(mut self, options: ReadOptions) -> Self {
         self.options = options;
-        self.known = Arc::default();
+        self.verification_cache = Arc::default();
         self
     }
 
@@ -140,56 +128,56 @@ impl File {
 
     /// Like [`scan`](Self::scan), with progress.
     pub fn scan_with(&self, progress: &dyn Progress) -> Result<Arc<Scan>, Error> {
-        Ok(self.places(progress)?.scan)
+        Ok(self.message_table(progress)?.scan)
     }
 
     /// The catalogue at the end of the file, if there is one that checks out and the options do not forbid its use.
-    pub fn catalogue(&self) -> Result<Option<Arc<Catalogue>>, Error> {
-        Ok(self.places(&NoProgress)?.catalogue)
+    pub fn index(&self) -> Result<Option<Arc<MessageIndex>>, Error> {
+        Ok(self.message_table(&NoProgress)?.message_index)
     }
 
     /// Reason the catalogue at the end of the file is not used, if there is one that is not. The file was passed over instead.
-    pub fn refused_catalogue(&self) -> Result<Option<Arc<CatalogueError>>, Error> {
-        Ok(self.places(&NoProgress)?.refused.map(|(_, reason)| reason))
+    pub fn rejected_index(&self) -> Result<Option<Arc<IndexError>>, Error> {
+        Ok(self.message_table(&NoProgress)?.refused.map(|(_, reason)| reason))
     }
 
     /// Where the catalogue at the end of the file is, whether it is used or not.
-    pub fn catalogue_span(&self) -> Result<Option<Span>, Error> {
-        let places = self.places(&NoProgress)?;
-        let used = places.catalogue.map(|catalogue| catalogue.span());
-        Ok(used.or(places.refused.map(|(span, _)| span)))
+    pub fn index_span(&self) -> Result<Option<Span>, Error> {
+        let message_table = self.message_table(&NoProgress)?;
+        let used = message_table.message_index.map(|message_index| message_index.span());
+        Ok(used.or(message_table.refused.map(|(span, _)| span)))
     }
 
-    fn places(&self, progress: &dyn Progress) -> Result<Places, Error> {
-        let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(places) = &*known {
-            return Ok(places.clone());
+    fn message_table(&self, progress: &dyn Progress) -> Result<MessageTable, Error> {
+        let mut known = self.message_table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(message_table) = &*known {
+            return Ok(message_table.clone());
         }
-        let places = self.find_places(progress).map_err(|fault| self.error(fault))?;
-        Ok(known.insert(places).clone())
+        let message_table = self.read_message_table(progress).map_err(|fault| self.error(fault))?;
+        Ok(known.insert(message_table).clone())
     }
 
-    fn find_places(&self, progress: &dyn Progress) -> Result<Places, ErrorKind> {
-        let found = if self.scan_options.uses_catalogue {
-            catalogue::find(&*self.source, &self.options)?
+    fn read_message_table(&self, progress: &dyn Progress) -> Result<MessageTable, ErrorKind> {
+        let found = if self.scan_options.use_index {
+            index::find(&*self.source, &self.options)?
         } else {
-            Found::Nothing
+            IndexLookup::None
         };
-        if let Found::Catalogue(catalogue) = found {
+        if let IndexLookup::Found(message_index) = found {
             progress.advance(self.len());
-            let scan = Arc::clone(catalogue.scan());
-            return Ok(Places { scan, catalogue: Some(Arc::from(catalogue)), refused: None });
+            let scan = Arc::clone(message_index.scan());
+            return Ok(MessageTable { scan, message_index: Some(Arc::from(message_index)), refused: None });
         }
         let mut scan = scan_source(&*self.source, self.scan_options, progress)?;
         let refused = match found {
-            Found::Refused(span, error) => {
+            IndexLookup::Rejected(span, error) => {
                 // It is no message for anybody, whether it can be used or not.
                 scan.messages.pop_if(|last| *last == span);
                 Some((span, Arc::new(error)))
             }
             _ => None,
         };
-        Ok(Places { scan: Arc::new(scan), catalogue: None, refused })
+        Ok(MessageTable { scan: Arc::new(scan), message_index: None, refused })
     }
 
     /// The number of messages.
@@ -218,9 +206,10 @@ impl File {
     /// A message, with its framing and metadata checked.
     pub fn message(&self, index: u64) -> Result<Message, Error> {
         let span = self.message_span(index)?;
-        let known = Arc::clone(&self.known);
-        let opened = Message::open_known(Arc::clone(&self.source), index, span, self.options, known);
-        if self.places(&NoProgress)?.catalogue.is_none() {
+        let verification_cache = Arc::clone(&self.verification_cache);
+        let opened =
+            Message::open_known(Arc::clone(&self.source), index, span, self.options, verification_cache);
+        if self.message_table(&NoProgress)?.message_index.is_none() {
             return opened;
         }
         // The places come from the catalogue, not from the messages.
@@ -230,7 +219,7 @@ impl File {
                 !matches!(error.kind(), ErrorKind::Malformed(fault) if fault.site.region.part == Part::Preamble)
             }
         };
-        if is_there { opened } else { Err(self.error(ErrorKind::Catalogue { message: index, span })) }
+        if is_there { opened } else { Err(self.error(ErrorKind::StaleIndex { message: index, span })) }
     }
 
     /// All messages in turn. One that is damaged is an error in its place and does not end the walk.
@@ -264,8 +253,8 @@ impl File {
 
 /// The most messages that are opened ahead, and the most bytes they may have together: what their metadata takes in
 /// memory depends on these.
-const MOST_AHEAD: u64 = 512;
-const MOST_BYTES_AHEAD: u64 = 1 << 20;
+const MAX_AHEAD: u64 = 512;
+const MAX_BYTES_AHEAD: u64 = 1 << 20;
 
 /// The messages of a file in turn: see [`File::messages`].
 #[derive(Debug)]
@@ -291,7 +280,7 @@ impl Iterator for Messages<'_> {
         let mut bytes = self.file.message_span(self.next).map_or(0, Span::len);
         while end < most {
             bytes = bytes.saturating_add(self.file.message_span(end).map_or(0, Span::len));
-            if bytes > MOST_BYTES_AHEAD {
+            if bytes > MAX_BYTES_AHEAD {
                 break;
             }
             end += 1;
@@ -301,7 +290,7 @@ impl Iterator for Messages<'_> {
             numbers.into_par_iter().with_min_len(8).map(|index| self.file.message(index)).collect();
         self.batch = opened.into_iter();
         self.next = end;
-        self.ahead = (self.ahead * 2).min(MOST_AHEAD);
+        self.ahead = (self.ahead * 2).min(MAX_AHEAD);
         self.batch.next()
     }
 

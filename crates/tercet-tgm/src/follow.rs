@@ -12,7 +12,7 @@ use crate::wire::preamble::Preamble;
 /// A message that came by whole: its postamble was seen, and every hash it carries was compared.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Arrived {
+pub struct FollowedMessage {
     /// Its number, from 0; as [`scan`](fn@crate::scan) counts.
     pub number: u64,
     /// Its bytes in the stream.
@@ -28,9 +28,9 @@ pub struct Arrived {
 /// What a [`Follower`] has to say.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Report {
+pub enum FollowEvent {
     /// A message is whole.
-    Message(Box<Arrived>),
+    Message(Box<FollowedMessage>),
     /// A message is damaged, or was cut off. It is passed over.
     Damaged {
         /// The number it has, or would have.
@@ -59,16 +59,16 @@ pub enum Report {
 /// and the metadata of one message.
 ///
 /// ```
-/// use tercet_tgm::{EncodeOptions, Follower, GlobalMetadata, Report, encode_message};
+/// use tercet_tgm::{EncodeOptions, Follower, GlobalMetadata, FollowEvent, encode_message};
 ///
 /// let message = encode_message(&GlobalMetadata::default(), &[], &EncodeOptions::new())?;
 /// let mut follower = Follower::new();
 /// follower.push(&message);
 /// follower.push(&message[..30]);
-/// assert!(matches!(follower.next_report(), Some(Report::Message(first)) if first.number == 0));
-/// assert!(follower.next_report().is_none(), "half a message is never reported");
+/// assert!(matches!(follower.next_event(), Some(FollowEvent::Message(first)) if first.number == 0));
+/// assert!(follower.next_event().is_none(), "half a message is never reported");
 /// follower.push(&message[30..]);
-/// assert!(matches!(follower.next_report(), Some(Report::Message(second)) if second.number == 1));
+/// assert!(matches!(follower.next_event(), Some(FollowEvent::Message(second)) if second.number == 1));
 /// assert!(follower.finish().is_none(), "nothing is left over");
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
@@ -119,7 +119,7 @@ impl Follower {
     }
 
     /// The next report, or `None` if more bytes are needed.
-    pub fn next_report(&mut self) -> Option<Report> {
+    pub fn next_event(&mut self) -> Option<FollowEvent> {
         loop {
             let before = self.decoder.position();
             let event = match self.decoder.next_event() {
@@ -133,13 +133,13 @@ impl Follower {
         }
     }
 
-    /// Ends the stream: to be called, after the last `next_report`, until there is no report any more.
+    /// Ends the stream: to be called, after the last `next_event`, until there is no report any more.
     ///
     /// A message that is not whole is reported as damaged, with [`ErrorKind::CutStream`]; whole messages that its lengths
     /// took in come behind it.
-    pub fn finish(&mut self) -> Option<Report> {
+    pub fn finish(&mut self) -> Option<FollowEvent> {
         while !self.is_finished {
-            if let Some(report) = self.next_report() {
+            if let Some(report) = self.next_event() {
                 return Some(report);
             }
             let before = self.decoder.position();
@@ -161,7 +161,7 @@ impl Follower {
         self.begun.map(|begun| (begun.start, begun.preamble))
     }
 
-    fn take(&mut self, event: Event) -> Option<Report> {
+    fn take(&mut self, event: Event) -> Option<FollowEvent> {
         match event {
             Event::Start(preamble) => {
                 let start = self.decoder.position().saturating_sub(PREAMBLE_LEN);
@@ -177,20 +177,26 @@ impl Follower {
                 let span = Span::between(start, self.decoder.position())?;
                 let number = self.decoder.message_number().saturating_sub(1);
                 self.after_damage = false;
-                Some(Report::Message(Box::new(Arrived { number, span, preamble, objects, metadata })))
+                Some(FollowEvent::Message(Box::new(FollowedMessage {
+                    number,
+                    span,
+                    preamble,
+                    objects,
+                    metadata,
+                })))
             }
             Event::Skipped(span) => {
                 let after_damage = std::mem::take(&mut self.after_damage);
-                Some(Report::Skipped { span, after_damage })
+                Some(FollowEvent::Skipped { span, after_damage })
             }
             Event::Metadata { .. } | Event::Index(_) | Event::Hashes(_) | Event::Preceder(_) => None,
         }
     }
 
     /// A message that starts where it began, or at `at` if its preamble says nonsense.
-    fn damaged(&mut self, at: u64, fault: ErrorKind) -> Report {
+    fn damaged(&mut self, at: u64, fault: ErrorKind) -> FollowEvent {
         let start = self.begun.take().map_or(at, |begun| begun.start);
         self.after_damage = true;
-        Report::Damaged { number: self.decoder.message_number(), start, fault }
+        FollowEvent::Damaged { number: self.decoder.message_number(), start, fault }
     }
 }

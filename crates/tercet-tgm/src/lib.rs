@@ -62,11 +62,9 @@ mod guide {}
 mod array;
 #[cfg(feature = "async")]
 mod asynchronous;
-mod body;
-mod catalogue;
 pub mod cbor;
-mod check;
 pub mod compat;
+mod consistency;
 mod decoder;
 mod descriptor;
 mod dtype;
@@ -75,10 +73,11 @@ mod encode;
 mod error;
 mod file;
 mod follow;
-mod indexed;
-mod known;
+mod frame_body;
+mod index;
+mod index_and_hash;
+mod indexed_message;
 mod layout;
-mod lists;
 mod message;
 mod metadata;
 mod object;
@@ -91,6 +90,7 @@ pub mod salvage;
 mod scan;
 mod validate;
 mod value;
+mod verification_cache;
 mod window;
 mod wire;
 #[cfg(any(unix, windows))]
@@ -99,7 +99,6 @@ mod writer;
 pub use array::Array;
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncDecoder, AsyncStreamingEncoder};
-pub use catalogue::{Catalogue, CatalogueBuilder, CatalogueError, CatalogueKeys, Column, MOST_KEYS};
 pub use cbor::{CborError, CborErrorKind, canonicalize, verify_canonical_cbor};
 pub use decoder::{Decoder, Event};
 pub use descriptor::DataObjectDescriptor;
@@ -110,13 +109,14 @@ pub use encode::{
 };
 pub use error::{Contradiction, Error, ErrorKind};
 pub use file::{File, Messages};
-pub use follow::{Arrived, Follower, Report};
+pub use follow::{FollowEvent, FollowedMessage, Follower};
+pub use index::{Column, IndexBuilder, IndexError, IndexKeys, MAX_KEYS, MessageIndex};
+pub use index_and_hash::{HashFrame, IndexFrame};
 pub use layout::Layout;
-pub use lists::{HashFrame, IndexFrame};
 pub use message::Message;
 pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataErrorKind};
 pub use object::{Bitmaps, Object, Ranges, StreamedObject};
-pub use options::{ReadOptions, Sz3Reading};
+pub use options::{ReadOptions, Sz3Decoding};
 pub use pipeline::{
     COMPRESSIONS, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineError, is_pipeline_parameter,
 };
@@ -135,4 +135,4 @@ pub use wire::order::DecodePhase;
 pub use wire::postamble::Postamble;
 pub use wire::preamble::Preamble;
 #[cfg(any(unix, windows))]
-pub use writer::{Reindexed, Reindexing, Writer};
+pub use writer::{ReindexOptions, ReindexReport, Writer};

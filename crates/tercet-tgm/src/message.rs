@@ -9,15 +9,15 @@ use tercet_core::source::Memory;
 use tercet_core::{Budget, ByteSource, Span};
 
 use crate::array::Array;
-use crate::body::{Body, Contents, budget};
-use crate::check::check_hash;
+use crate::consistency::check_hash;
 use crate::error::{Error, ErrorKind};
-use crate::indexed::Indexed;
-use crate::known::Known;
+use crate::frame_body::{Body, Contents, budget};
+use crate::indexed_message::IndexedMessage;
 use crate::layout::Layout;
 use crate::metadata::GlobalMetadata;
 use crate::object::Object;
 use crate::options::ReadOptions;
+use crate::verification_cache::VerificationCache;
 use crate::window::Window;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
@@ -39,7 +39,7 @@ use crate::wire::ids::FrameKind;
 pub struct Message {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
-    known: Arc<Known>,
+    verification_cache: Arc<VerificationCache>,
     frames: Frames,
     /// Where it differs from the whole.
     first_metadata: Option<GlobalMetadata>,
@@ -52,7 +52,7 @@ enum Frames {
     /// All of them were looked at.
     Walked(Layout),
     /// Those around the objects were, and an index tells where the objects are.
-    Indexed(Indexed),
+    IndexedMessage(IndexedMessage),
 }
 
 impl Message {
@@ -84,10 +84,10 @@ impl Message {
         number: u64,
         span: Span,
         options: ReadOptions,
-        known: Arc<Known>,
+        verification_cache: Arc<VerificationCache>,
     ) -> Result<Self, Error> {
         let name = source.name().clone();
-        Self::read(source, number, span, options, known).map_err(|fault| Error::new(name, fault))
+        Self::read(source, number, span, options, verification_cache).map_err(|fault| Error::new(name, fault))
     }
 
     fn read(
@@ -95,16 +95,16 @@ impl Message {
         number: u64,
         span: Span,
         options: ReadOptions,
-        known: Arc<Known>,
+        verification_cache: Arc<VerificationCache>,
     ) -> Result<Self, ErrorKind> {
         let (frames, mut contents) = Self::frames(&*source, number, span, &options)?;
         let (whole, objects) = match &frames {
             Frames::Walked(layout) => (layout.span, layout.object_count()),
-            Frames::Indexed(indexed) => (span, indexed.object_count()),
+            Frames::IndexedMessage(indexed) => (span, indexed.object_count()),
         };
         let metadata = contents.take_metadata(number, whole, objects)?;
         let first_metadata = contents.take_first();
-        Ok(Self { source, options, known, frames, first_metadata, metadata })
+        Ok(Self { source, options, verification_cache, frames, first_metadata, metadata })
     }
 
     /// Finds the frames, and reads those around the objects.
@@ -117,9 +117,9 @@ impl Message {
         let mut window = Window::up_to(source, span.end())?;
         // Looking at the head and the tail of every object is cheap, except from afar.
         if source.is_remote()
-            && let Some((indexed, contents)) = Indexed::open(&mut window, number, span, options)?
+            && let Some((indexed, contents)) = IndexedMessage::open(&mut window, number, span, options)?
         {
-            return Ok((Frames::Indexed(indexed), contents));
+            return Ok((Frames::IndexedMessage(indexed), contents));
         }
         let layout = Layout::read(&mut window, number, span, options)?;
         let contents = read_contents(&mut window, &layout, options)?;
@@ -140,7 +140,7 @@ impl Message {
     pub fn number(&self) -> u64 {
         match &self.frames {
             Frames::Walked(layout) => layout.number,
-            Frames::Indexed(indexed) => indexed.number(),
+            Frames::IndexedMessage(indexed) => indexed.number(),
         }
     }
 
@@ -148,7 +148,7 @@ impl Message {
     pub fn span(&self) -> Span {
         match &self.frames {
             Frames::Walked(layout) => layout.span,
-            Frames::Indexed(indexed) => indexed.span(),
+            Frames::IndexedMessage(indexed) => indexed.span(),
         }
     }
 
@@ -161,7 +161,7 @@ impl Message {
     pub fn layout(&self) -> Result<&Layout, Error> {
         match &self.frames {
             Frames::Walked(layout) => Ok(layout),
-            Frames::Indexed(indexed) => {
+            Frames::IndexedMessage(indexed) => {
                 indexed.layout(&*self.source, &self.options).map_err(|fault| self.error(fault))
             }
         }
@@ -182,7 +182,7 @@ impl Message {
     pub fn object_count(&self) -> u64 {
         match &self.frames {
             Frames::Walked(layout) => layout.object_count(),
-            Frames::Indexed(indexed) => indexed.object_count(),
+            Frames::IndexedMessage(indexed) => indexed.object_count(),
         }
     }
 
@@ -190,10 +190,11 @@ impl Message {
     pub fn object(&self, index: u64) -> Result<Object<'_>, Error> {
         let frame = match &self.frames {
             Frames::Walked(layout) => layout.object(index).copied(),
-            Frames::Indexed(indexed) => indexed.object(&*self.source, &self.options, index),
+            Frames::IndexedMessage(indexed) => indexed.object(&*self.source, &self.options, index),
         };
         let frame = frame.map_err(|fault| self.error(fault))?;
-        let opened = Object::open(&*self.source, &self.options, &self.known, self.number(), frame);
+        let opened =
+            Object::open(&*self.source, &self.options, &self.verification_cache, self.number(), frame);
         // Our writer checks where szip intervals start, also in payloads that it did not make.
         let opened = opened.map(|object| object.with_trusted_offsets(self.metadata.is_ours()));
         opened.map_err(|fault| self.error(fault))

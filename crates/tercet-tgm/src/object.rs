@@ -1,7 +1,7 @@
 //! One data object: its descriptor and its payload.
 
-mod place;
 mod range;
+mod spans;
 mod streamed;
 mod values;
 
@@ -13,17 +13,17 @@ use tercet_core::{ByteSource, Shape, Span};
 
 use crate::array::Array;
 use crate::cbor::{CborError, CborErrorKind};
-use crate::check::{check_hash, compare};
+use crate::consistency::{check_hash, compare};
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::{ByteOrder, swap_in_place};
 use crate::error::{Error, ErrorKind};
-use crate::known::Known;
 use crate::options::ReadOptions;
 use crate::pipeline::MaskKind;
+use crate::verification_cache::VerificationCache;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
-use place::{Place, read_descriptor};
 pub use range::Ranges;
+use spans::{ObjectSpans, read_descriptor};
 pub use streamed::StreamedObject;
 pub(crate) use values::Values;
 
@@ -40,10 +40,10 @@ pub type Bitmaps = Vec<(MaskKind, Vec<u8>)>;
 pub struct Object<'a> {
     source: &'a dyn ByteSource,
     options: &'a ReadOptions,
-    known: &'a Known,
+    verification_cache: &'a VerificationCache,
     message: u64,
     frame: Frame,
-    place: Place,
+    place: ObjectSpans,
     descriptor: DataObjectDescriptor,
     /// Whether the writer of the message is known to have checked where szip intervals start.
     trusts_offsets: bool,
@@ -84,7 +84,7 @@ impl<'a> Object<'a> {
     pub(crate) fn open(
         source: &'a dyn ByteSource,
         options: &'a ReadOptions,
-        known: &'a Known,
+        verification_cache: &'a VerificationCache,
         message: u64,
         frame: Frame,
     ) -> Result<Self, ErrorKind> {
@@ -98,7 +98,16 @@ impl<'a> Object<'a> {
         } else {
             Self::descriptor_first(source, options, message, &frame, all)?
         };
-        Ok(Self { source, options, known, message, frame, place, descriptor, trusts_offsets: false })
+        Ok(Self {
+            source,
+            options,
+            verification_cache,
+            message,
+            frame,
+            place,
+            descriptor,
+            trusts_offsets: false,
+        })
     }
 
     /// Reads a descriptor that stands before its payload, whose length only its own bytes tell.
@@ -108,7 +117,7 @@ impl<'a> Object<'a> {
         message: u64,
         frame: &Frame,
         all: Span,
-    ) -> Result<(DataObjectDescriptor, Place), ErrorKind> {
+    ) -> Result<(DataObjectDescriptor, ObjectSpans), ErrorKind> {
         let mut len = all.len().min(PIECE as u64);
         loop {
             let bytes = source.read_at(all.slice(0, len).unwrap_or(all))?;
@@ -182,7 +191,7 @@ impl<'a> Object<'a> {
     /// Compares its hash with its bytes. An object without a hash passes.
     pub fn verify(&self) -> Result<(), Error> {
         verify_frame(self.source, self.message, &self.frame).map_err(|fault| self.error(fault))?;
-        self.known.remember_verified(&self.frame);
+        self.verification_cache.insert_verified(&self.frame);
         Ok(())
     }
 
@@ -224,7 +233,7 @@ impl<'a> Object<'a> {
 
     /// What is needed to decode it.
     fn values(&self) -> Result<Values, ErrorKind> {
-        Values::of(self.frame.region(self.message), &self.descriptor, self.place.payload, self.options)
+        Values::new(self.frame.region(self.message), &self.descriptor, self.place.payload, self.options)
     }
 
     /// Bytes of the decoded array.
@@ -284,7 +293,7 @@ impl<'a> Object<'a> {
         match self.frame.hash().filter(|_| self.options.verify) {
             Some(expected) => {
                 self.fill_checked(out, expected)?;
-                self.known.remember_verified(&self.frame);
+                self.verification_cache.insert_verified(&self.frame);
             }
             None => self.source.read_into(self.place.payload.start(), out)?,
         }
@@ -302,13 +311,13 @@ impl<'a> Object<'a> {
     ) -> Result<T, ErrorKind> {
         let body = self.body()?;
         let stored = self.slice(&body, self.place.region);
-        if !self.options.verify || self.known.is_verified(&self.frame) {
+        if !self.options.verify || self.verification_cache.is_verified(&self.frame) {
             return work(&stored);
         }
         let check = || check_hash(self.message, &self.frame, &body);
         let (checked, done) = rayon::join(check, || work(&stored));
         checked?;
-        self.known.remember_verified(&self.frame);
+        self.verification_cache.insert_verified(&self.frame);
         done
     }
 

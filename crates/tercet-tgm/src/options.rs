@@ -1,18 +1,19 @@
 //! How messages are read.
 
 use tercet_core::Limits;
+use tercet_core::source::Access;
 
 /// What happens to payloads that SZ3 compressed. The library that decodes them can be crashed by their bytes.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub enum Sz3Reading {
+pub enum Sz3Decoding {
     /// They are not decoded.
     #[default]
-    Refuse,
+    Reject,
     /// They are decoded in this process.
-    Trust,
+    InProcess,
     /// They are decoded by this function, in a process of its own: payload in, exactly so many bytes out, or why not.
-    Elsewhere(fn(&[u8], &mut [u8]) -> Result<(), String>),
+    External(fn(&[u8], &mut [u8]) -> Result<(), String>),
 }
 
 /// How messages are read. The default checks everything that can be checked.
@@ -23,13 +24,15 @@ pub struct ReadOptions {
     /// Compare the hash of every frame that is read.
     pub verify: bool,
     /// Refuse messages whose index, hash lists, flags or postamble contradict their frames.
-    pub refuse_contradictions: bool,
+    pub strict: bool,
     /// Pass over frames of types that version 3 does not define. The reference refuses them, and so does the default.
     pub skip_unknown_frames: bool,
     /// Put values back that are not finite. Without it there are zeros in their places.
     pub restore_non_finite: bool,
+    /// How files on disk are read: by positional reads, or mapped into memory.
+    pub access: Access,
     /// What happens to payloads that SZ3 compressed.
-    pub sz3: Sz3Reading,
+    pub sz3: Sz3Decoding,
     /// The largest sizes that are believed.
     pub limits: Limits,
 }
@@ -38,10 +41,11 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             verify: true,
-            refuse_contradictions: true,
+            strict: true,
             skip_unknown_frames: false,
             restore_non_finite: true,
-            sz3: Sz3Reading::Refuse,
+            access: Access::Pread,
+            sz3: Sz3Decoding::Reject,
             limits: Limits::default(),
         }
     }
@@ -62,13 +66,13 @@ impl ReadOptions {
     /// Neither compares hashes nor refuses contradictions: for what can be had of a damaged file.
     pub fn with_ignore_checksums(mut self, ignore: bool) -> Self {
         self.verify = !ignore;
-        self.refuse_contradictions = !ignore;
+        self.strict = !ignore;
         self
     }
 
     /// Refuses contradictions, or passes over them.
-    pub fn with_refuse_contradictions(mut self, refuse: bool) -> Self {
-        self.refuse_contradictions = refuse;
+    pub fn with_strict(mut self, refuse: bool) -> Self {
+        self.strict = refuse;
         self
     }
 
@@ -84,14 +88,20 @@ impl ReadOptions {
         self
     }
 
+    /// Sets how files on disk are read.
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
     /// Decodes SZ3 payloads in this process, or refuses them. Damaged ones can crash the process.
-    pub fn with_trust_sz3(mut self, trust: bool) -> Self {
-        self.sz3 = if trust { Sz3Reading::Trust } else { Sz3Reading::Refuse };
+    pub fn with_sz3_in_process(mut self, trust: bool) -> Self {
+        self.sz3 = if trust { Sz3Decoding::InProcess } else { Sz3Decoding::Reject };
         self
     }
 
     /// Has SZ3 payloads decoded by a function.
-    pub fn with_sz3(mut self, sz3: Sz3Reading) -> Self {
+    pub fn with_sz3(mut self, sz3: Sz3Decoding) -> Self {
         self.sz3 = sz3;
         self
     }

@@ -4,10 +4,10 @@ use tercet_core::{Outline, Span};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
-use crate::known::Known;
 use crate::layout::Layout;
 use crate::object::Object;
 use crate::options::ReadOptions;
+use crate::verification_cache::VerificationCache;
 use crate::window::Window;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, MAGIC, MessageFlags, PREAMBLE_LEN, VERSION};
@@ -21,14 +21,14 @@ impl File {
         let mut root = Outline::region("file", Span::first(self.len()));
         let mut spans: Vec<(Span, Option<u64>)> = scan.junk.iter().map(|&span| (span, None)).collect();
         spans.extend(scan.messages.iter().zip(0..).map(|(&span, number)| (span, Some(number))));
-        let catalogue = self.catalogue_span()?;
-        spans.extend(catalogue.map(|span| (span, Some(scan.messages.len() as u64))));
+        let message_index = self.index_span()?;
+        spans.extend(message_index.map(|span| (span, Some(scan.messages.len() as u64))));
         spans.sort_by_key(|(span, _)| span.start());
         let rows = max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let left = spans.len().saturating_sub(rows);
         for (span, number) in spans.into_iter().take(rows) {
             root.parts.push(match number {
-                Some(number) if catalogue == Some(span) => {
+                Some(number) if message_index == Some(span) => {
                     Outline { name: "catalogue".into(), ..self.outline_message(number, span, rows)? }
                 }
                 Some(number) => self.outline_message(number, span, rows)?,
@@ -128,8 +128,8 @@ impl File {
 
     fn outline_object(&self, number: u64, frame: &Frame, region: &mut Outline) {
         let reading = ReadOptions::new().with_ignore_checksums(true);
-        let known = Known::default();
-        let Ok(object) = Object::open(&**self.source(), &reading, &known, number, *frame) else {
+        let verification_cache = VerificationCache::default();
+        let Ok(object) = Object::open(&**self.source(), &reading, &verification_cache, number, *frame) else {
             let body = frame.body();
             region.parts.push(Outline::leaf("body", body, "its descriptor cannot be read"));
             return;

@@ -27,7 +27,7 @@ pub(crate) use encode::encode;
 pub use error::PipelineError;
 pub(crate) use masks::Mask;
 pub use masks::{MaskKind, MaskMethod};
-pub(crate) use range::{Intervals, Reading, check_szip_offsets, with_right_szip_offsets};
+pub(crate) use range::{Intervals, RangePlan, check_szip_offsets, with_right_szip_offsets};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::{ByteOrder, Dtype};
@@ -91,7 +91,7 @@ enum Codec {
 
 impl Pipeline {
     /// The pipeline of an object that has all its parameters.
-    pub(crate) fn of(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
+    pub(crate) fn new(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
         rules::check_names(descriptor)?;
         let parameters = Parameters::new(&descriptor.params);
         let packing = match &*descriptor.encoding {

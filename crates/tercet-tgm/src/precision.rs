@@ -49,7 +49,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    fn of(
+    fn run(
         descriptor: &DataObjectDescriptor,
         values: &[u8],
         options: &EncodeOptions,
@@ -72,9 +72,9 @@ impl Trial {
     pub fn decode(&self) -> Result<Vec<u8>, PipelineError> {
         let region = Region { message: 0, part: Part::Object { object: 0 } };
         let len = self.descriptor.payload_len_in(self.stored.len() as u64)?;
-        let options = ReadOptions::new().with_trust_sz3(true);
+        let options = ReadOptions::new().with_sz3_in_process(true);
         let read = || {
-            let values = Values::of(region, &self.descriptor, Span::first(len), &options)?;
+            let values = Values::new(region, &self.descriptor, Span::first(len), &options)?;
             let mut out = vec![0; usize::try_from(values.len()).unwrap_or(usize::MAX)];
             values.decode(&self.stored, &mut out)?;
             Ok(out)

@@ -27,12 +27,12 @@ use std::sync::Arc;
 
 use tercet_core::{Budget, ByteSource, Progress, Span};
 
-pub use report::{Loss, Lost, Mended, Report, State};
+pub use report::{Loss, Lost, RepairedMessage, SalvageReport, State};
 
-use crate::catalogue;
-use crate::edit::Draft;
+use crate::edit::MessageBuilder;
 use crate::encode::EncodeOptions;
 use crate::error::{Error, ErrorKind};
+use crate::index;
 use crate::message::Message;
 use crate::options::ReadOptions;
 #[cfg(any(unix, windows))]
@@ -48,7 +48,7 @@ const FOR_EACH: u64 = 1024;
 #[derive(Debug)]
 pub struct Salvage {
     /// What was found.
-    pub report: Report,
+    pub report: SalvageReport,
     source: Arc<dyn ByteSource>,
     pieces: Vec<Piece>,
     /// Messages so far, whole or not.
@@ -61,7 +61,7 @@ enum Piece {
     /// Messages that are as they were.
     Whole(Span),
     /// A message made anew.
-    Made(Draft),
+    Made(MessageBuilder),
 }
 
 /// Looks through a file for everything that is intact. `reading` says what is believed, `writing` how messages are made
@@ -75,7 +75,7 @@ pub fn salvage(
     let named = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let mut tokens = Tokens::new(source, reading, progress).map_err(named)?;
     let mut groups = Groups::default();
-    let (report, pieces) = (Report::of(&**source), Vec::new());
+    let (report, pieces) = (SalvageReport::new(&**source), Vec::new());
     let mut found = Salvage { report, source: Arc::clone(source), pieces, messages: 0 };
     // Stretches that may belong to one message.
     let mut chain: Vec<Stretch> = Vec::new();
@@ -111,7 +111,7 @@ pub fn salvage(
     }
     groups.finish().into_iter().try_for_each(&mut add)?;
     found.mend(chain, &reading, writing)?;
-    found.leave_out_catalogue(&reading).map_err(named)?;
+    found.drop_index(&reading).map_err(named)?;
     found.report.search_given_up = tokens.gave_up();
     found.report.tell_remains(&**source).map_err(named)?;
     Ok(found)
@@ -144,37 +144,37 @@ impl Salvage {
             self.messages += 1;
             let strangers = stretch.strangers();
             for stretch in std::iter::once(stretch).chain(strangers) {
-                let (mended, draft) = rebuild::rebuild(&self.source, number, stretch, reading, writing)?;
-                self.add(mended, draft);
+                let (repaired, draft) = rebuild::rebuild(&self.source, number, stretch, reading, writing)?;
+                self.add(repaired, draft);
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, mut mended: Mended, draft: Option<Draft>) {
-        if draft.as_ref().is_some_and(|draft| draft.metadata().is_catalogue()) {
-            self.report.catalogue_left_out = true;
+    fn add(&mut self, mut repaired: RepairedMessage, draft: Option<MessageBuilder>) {
+        if draft.as_ref().is_some_and(|draft| draft.metadata().is_message_index()) {
+            self.report.index_dropped = true;
             return;
         }
-        self.report.kept_objects += mended.objects_kept;
+        self.report.kept_objects += repaired.objects_kept;
         if let Some(draft) = draft {
-            mended.output = Some(self.report.kept_messages);
+            repaired.output = Some(self.report.kept_messages);
             self.report.kept_messages += 1;
             self.pieces.push(Piece::Made(draft));
         }
-        self.report.messages.push(mended);
+        self.report.messages.push(repaired);
     }
 
     /// Leaves out a catalogue at the end, unless everything before it is where it was.
-    fn leave_out_catalogue(&mut self, reading: &ReadOptions) -> Result<(), ErrorKind> {
+    fn drop_index(&mut self, reading: &ReadOptions) -> Result<(), ErrorKind> {
         let is_untouched = self.pieces.len() == 1 && self.report.junk.is_empty();
         let Some(Piece::Whole(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {
             return Ok(());
         };
-        let Some(catalogue) = catalogue::marked(&*self.source, last.end(), reading)? else { return Ok(()) };
-        let objects = Message::open(Arc::clone(&self.source), 0, catalogue, *reading);
+        let Some(message_index) = index::marked(&*self.source, last.end(), reading)? else { return Ok(()) };
+        let objects = Message::open(Arc::clone(&self.source), 0, message_index, *reading);
         let objects = objects.map_err(Error::into_kind)?.object_count();
-        match Span::between(last.start(), catalogue.start()).filter(|before| !before.is_empty()) {
+        match Span::between(last.start(), message_index.start()).filter(|before| !before.is_empty()) {
             Some(before) => *last = before,
             None => drop(self.pieces.pop()),
         }
@@ -182,7 +182,7 @@ impl Salvage {
         report.intact_messages = report.intact_messages.saturating_sub(1);
         report.kept_messages = report.kept_messages.saturating_sub(1);
         report.kept_objects = report.kept_objects.saturating_sub(objects);
-        report.catalogue_left_out = true;
+        report.index_dropped = true;
         Ok(())
     }
 
@@ -211,7 +211,7 @@ impl Salvage {
         for piece in &self.pieces {
             match piece {
                 Piece::Whole(span) => writer.copy_from(&*self.source, *span, progress)?,
-                Piece::Made(draft) => writer.draft(draft, progress)?,
+                Piece::Made(draft) => writer.write(draft, progress)?,
             }
         }
         Ok(())

@@ -35,12 +35,12 @@ pub struct ScanOptions {
     /// Longer messages are not believed when they are found from behind.
     pub max_message_bytes: u64,
     /// Whether a [`File`](crate::File) uses the catalogue at its end. Without, the catalogue is a message like the others.
-    pub uses_catalogue: bool,
+    pub use_index: bool,
 }
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        Self { direction: Direction::Forward, max_message_bytes: 4 << 30, uses_catalogue: true }
+        Self { direction: Direction::Forward, max_message_bytes: 4 << 30, use_index: true }
     }
 }
 
@@ -52,8 +52,8 @@ impl ScanOptions {
     }
 
     /// Uses the catalogue of a file, or passes over all its messages.
-    pub fn with_catalogue(mut self, uses: bool) -> Self {
-        self.uses_catalogue = uses;
+    pub fn with_index(mut self, uses: bool) -> Self {
+        self.use_index = uses;
         self
     }
 
@@ -74,7 +74,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    fn of(messages: Vec<Span>, len: u64) -> Self {
+    fn new(messages: Vec<Span>, len: u64) -> Self {
         let mut junk = Vec::new();
         let mut at = 0;
         for message in &messages {
@@ -133,7 +133,7 @@ pub fn scan_source(
         }
         Direction::Bidirectional => scanner.both_ends(options, progress, &mut found)?,
     }
-    Ok(Scan::of(found, len))
+    Ok(Scan::new(found, len))
 }
 
 struct Scanner<'a> {

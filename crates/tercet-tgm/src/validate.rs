@@ -4,9 +4,9 @@
 //! A message without errors is one that the default reader accepts; findings that the reference lets pass, because its
 //! readers never look there, are errors here.
 
-mod catalogue;
 mod code;
 mod content;
+mod index;
 mod integrity;
 mod report;
 mod structure;
@@ -19,7 +19,7 @@ pub use code::{Code, Level};
 pub use report::{FileIssue, FileReport, Issue, MessageReport};
 
 use crate::error::{Error, ErrorKind};
-use crate::options::{ReadOptions, Sz3Reading};
+use crate::options::{ReadOptions, Sz3Decoding};
 use crate::scan::{ScanOptions, scan_source};
 use crate::window::Window;
 
@@ -46,7 +46,7 @@ pub struct ValidateOptions {
     /// Whether CBOR must be in its canonical form.
     pub canonical: bool,
     /// What happens to payloads that SZ3 compressed.
-    pub sz3: Sz3Reading,
+    pub sz3: Sz3Decoding,
     /// The largest sizes that are believed.
     pub limits: tercet_core::Limits,
 }
@@ -70,7 +70,7 @@ impl ValidateOptions {
     }
 
     /// Has SZ3 payloads decoded like this when values are looked at.
-    pub fn with_sz3(mut self, sz3: Sz3Reading) -> Self {
+    pub fn with_sz3(mut self, sz3: Sz3Decoding) -> Self {
         self.sz3 = sz3;
         self
     }
@@ -106,14 +106,14 @@ pub fn validate_source(
     let scan =
         scan_source(&**source, ScanOptions::default(), &tercet_core::progress::NoProgress).map_err(fail)?;
     let mut report = FileReport::default();
-    report.file_issues.extend(scan.junk.iter().map(|junk| FileIssue::of(*junk, source.len())));
+    report.file_issues.extend(scan.junk.iter().map(|junk| FileIssue::for_junk(*junk, source.len())));
     for (&span, number) in scan.messages.iter().zip(0..) {
         report.messages.push(validate_message(source, number, span, options).map_err(fail)?);
         progress.check().map_err(|stopped| fail(stopped.into()))?;
         progress.advance(span.len());
     }
     if options.level(Level::Metadata) {
-        catalogue::check(source, &scan, &options.reading(), &mut report).map_err(fail)?;
+        index::check(source, &scan, &options.reading(), &mut report).map_err(fail)?;
     }
     Ok(report)
 }

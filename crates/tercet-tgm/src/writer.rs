@@ -8,11 +8,11 @@ use tercet_core::progress::NoProgress;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::{ByteSource, Progress, Span};
 
-use crate::catalogue::{self, CatalogueBuilder, CatalogueKeys, Found};
 use crate::descriptor::DataObjectDescriptor;
-use crate::edit::Draft;
+use crate::edit::MessageBuilder;
 use crate::encode::{EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into};
 use crate::error::{Error, ErrorKind};
+use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup};
 use crate::message::read_metadata;
 use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
@@ -21,7 +21,7 @@ use crate::scan::{ScanOptions, scan_source};
 mod reindex;
 mod view;
 
-pub use reindex::{Reindexed, Reindexing};
+pub use reindex::{ReindexOptions, ReindexReport};
 use view::{Part, Slice};
 
 /// Bytes copied at a time.
@@ -37,7 +37,7 @@ pub struct Writer {
     sink: AtomicFile,
     buffer: Vec<u8>,
     /// What the catalogue will say, if the file gets one.
-    catalogue: Option<CatalogueBuilder>,
+    message_index: Option<IndexBuilder>,
     /// Whether the catalogue says when and by what it was written.
     provenance: Provenance,
     /// Whether every message that was started is finished.
@@ -71,13 +71,13 @@ impl Writer {
     }
 
     fn on(name: Arc<str>, sink: AtomicFile) -> Self {
-        let (catalogue, provenance) = (None, Provenance::default());
-        Self { name, sink, buffer: Vec::new(), catalogue, provenance, is_whole: true }
+        let (message_index, provenance) = (None, Provenance::default());
+        Self { name, sink, buffer: Vec::new(), message_index, provenance, is_whole: true }
     }
 
     /// Ends the file with a catalogue of its messages. Only for a writer that has not written any yet.
-    pub fn with_catalogue(mut self, keys: &CatalogueKeys) -> Self {
-        self.catalogue = Some(CatalogueBuilder::new(keys));
+    pub fn with_index(mut self, keys: &IndexKeys) -> Self {
+        self.message_index = Some(IndexBuilder::new(keys));
         self
     }
 
@@ -104,15 +104,15 @@ impl Writer {
         let start = || {
             let (lock, source) = reindex::hold(disk, path)?;
             let mut writer = Self::on(Arc::clone(&name), lock.replace()?);
-            let (end, catalogue) = match catalogue::find(&*source, &ReadOptions::new())? {
-                Found::Nothing => (source.len(), None),
-                Found::Catalogue(old) => (old.span().start(), CatalogueBuilder::resume(&old).ok()),
-                Found::Refused(span, _) => (span.start(), None),
+            let (end, message_index) = match index::find(&*source, &ReadOptions::new())? {
+                IndexLookup::None => (source.len(), None),
+                IndexLookup::Found(old) => (old.span().start(), IndexBuilder::resume(&old).ok()),
+                IndexLookup::Rejected(span, _) => (span.start(), None),
             };
             writer.copy(&*source, Span::first(end), progress)?;
-            writer.catalogue = match catalogue {
-                None if end < source.len() => Some(reindex::catalogue_of(&source, end)?),
-                catalogue => catalogue,
+            writer.message_index = match message_index {
+                None if end < source.len() => Some(reindex::index_messages(&source, end)?),
+                message_index => message_index,
             };
             Ok(writer)
         };
@@ -159,11 +159,11 @@ impl Writer {
         let mut encoder = StreamingEncoder::new(&mut self.sink, metadata, options).map_err(fail)?;
         fill(&mut encoder)?;
         // What goes into the last metadata frame: also what the objects brought along.
-        let metadata = self.catalogue.is_some().then(|| encoder.metadata().clone());
+        let metadata = self.message_index.is_some().then(|| encoder.metadata().clone());
         encoder.finish_with_length().map_err(fail)?;
         let end = self.position().map_err(fail)?;
-        if let (Some(catalogue), Some(metadata)) = (&mut self.catalogue, metadata) {
-            catalogue.push(Span::between(at, end).unwrap_or(Span::empty(at)), &metadata);
+        if let (Some(message_index), Some(metadata)) = (&mut self.message_index, metadata) {
+            message_index.push(Span::between(at, end).unwrap_or(Span::empty(at)), &metadata);
         }
         self.is_whole = true;
         Ok(())
@@ -179,17 +179,17 @@ impl Writer {
     /// Writes a message that is made of stored objects, which are copied piece by piece.
     ///
     /// If it fails, there is half a message, so nothing can be written behind it and the file does not appear.
-    pub fn draft(&mut self, draft: &Draft, progress: &dyn Progress) -> Result<(), Error> {
+    pub fn write(&mut self, message: &MessageBuilder, progress: &dyn Progress) -> Result<(), Error> {
         self.must_be_whole()?;
         let at = self.position().map_err(|fault| self.error(fault))?;
         self.is_whole = false;
         let name = Arc::clone(&self.name);
         let sink = &mut self.sink;
-        draft.send(progress, &mut |bytes| {
+        message.send(progress, &mut |bytes| {
             sink.write_all(bytes).map_err(|error| Error::new(Arc::clone(&name), error.into()))
         })?;
-        if let Some(catalogue) = &mut self.catalogue {
-            catalogue.push(Span::at(at, draft.len()).unwrap_or(Span::empty(at)), draft.metadata());
+        if let Some(message_index) = &mut self.message_index {
+            message_index.push(Span::at(at, message.len()).unwrap_or(Span::empty(at)), message.metadata());
         }
         self.is_whole = true;
         Ok(())
@@ -239,13 +239,13 @@ impl Writer {
     /// Enters messages that are about to be copied into the catalogue.
     fn enter(&mut self, source: &dyn ByteSource, span: Span) -> Result<(), ErrorKind> {
         let to = self.position()?;
-        let Some(catalogue) = &mut self.catalogue else { return Ok(()) };
+        let Some(message_index) = &mut self.message_index else { return Ok(()) };
         let part = Part::new(source, span);
         let options = ReadOptions::new();
         for found in scan_source(&part, ScanOptions::default(), &NoProgress)?.messages {
             let metadata = read_metadata(&part, found, &options)?;
             let at = to.saturating_add(found.start());
-            catalogue.push(Span::at(at, found.len()).unwrap_or(Span::empty(at)), &metadata);
+            message_index.push(Span::at(at, found.len()).unwrap_or(Span::empty(at)), &metadata);
         }
         Ok(())
     }
@@ -253,8 +253,10 @@ impl Writer {
     /// Makes the file durable and gives it its name; answers the path behind all symbolic links.
     pub fn finish(mut self) -> Result<PathBuf, Error> {
         self.must_be_whole()?;
-        if let Some(catalogue) = self.catalogue.take().filter(|catalogue| !catalogue.is_empty()) {
-            let written = catalogue.write(&mut self.sink, self.provenance.clone());
+        if let Some(message_index) =
+            self.message_index.take().filter(|message_index| !message_index.is_empty())
+        {
+            let written = message_index.write(&mut self.sink, self.provenance.clone());
             written.map_err(|fault| self.error(fault))?;
         }
         let name = Arc::clone(&self.name);

@@ -9,7 +9,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use tercet_tgm::{
-    CatalogueBuilder, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message,
+    IndexBuilder, IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message,
     Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, cbor, encode_message,
     encode_pre_encoded,
 };
@@ -101,7 +101,7 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     let many = [stream(&two, true, false)?, one_piece(&two, &none, &options())?, stream(&two, false, true)?];
     add("three-messages", many.concat());
     let mut indexed = Cursor::new(many.concat());
-    let mut catalogue = CatalogueBuilder::new(&CatalogueKeys::All);
+    let mut catalogue = IndexBuilder::new(&IndexKeys::All);
     for span in tercet_tgm::scan(&many.concat()) {
         catalogue.push(span, &metadata());
     }

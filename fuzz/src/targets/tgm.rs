@@ -9,7 +9,7 @@ use tercet_tgm::edit::{self, Change, Changes};
 use tercet_tgm::salvage::salvage;
 use tercet_tgm::{
     Decoder, Depth, Direction, EncodeOptions, Event, File, Follower, Message, Provenance, ReadOptions,
-    Report, ScanOptions, ValidateOptions, cbor, scan_source, validate_source,
+    FollowEvent, ScanOptions, ValidateOptions, cbor, scan_source, validate_source,
 };
 
 pub(super) mod reseal;
@@ -44,7 +44,7 @@ fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
 /// validation calls well must be readable.
 pub(super) fn open(input: &[u8]) {
     let source = source(input);
-    let options = ScanOptions::default().with_catalogue(false);
+    let options = ScanOptions::default().with_index(false);
     let checked = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits()));
     let indexed = File::from_source(Arc::clone(&source), *checked.options());
     let checked = checked.with_scan_options(options);
@@ -83,7 +83,7 @@ pub(super) fn open(input: &[u8]) {
 
 /// Takes everything out of a catalogue. One in a file that is well tells where the messages are.
 fn catalogue(file: &File, messages: Option<&[Span]>) {
-    let Some(catalogue) = file.catalogue().expect("memory can be scanned") else { return };
+    let Some(catalogue) = file.index().expect("memory can be scanned") else { return };
     for key in catalogue.keys() {
         if let Ok(Some(column)) = catalogue.column(key) {
             assert!(column.matching(|_| true).len() == catalogue.scan().messages.len());
@@ -190,8 +190,8 @@ fn follow(input: &[u8]) {
     let options = ReadOptions::new().with_limits(limits());
     let mut follower = Follower::with_options(options);
     let mut end = 0;
-    let mut check = |report: Report| {
-        let Report::Message(told) = report else { return };
+    let mut check = |report: FollowEvent| {
+        let FollowEvent::Message(told) = report else { return };
         assert!(told.span.start() >= end, "no byte belongs to two messages");
         end = told.span.end();
         let opened = Message::open(source(input), told.number, told.span, options).expect("it is whole");
@@ -199,7 +199,7 @@ fn follow(input: &[u8]) {
     };
     for piece in input.chunks(100) {
         follower.push(piece);
-        while let Some(report) = follower.next_report() {
+        while let Some(report) = follower.next_event() {
             check(report);
         }
     }

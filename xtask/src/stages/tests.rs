@@ -39,7 +39,7 @@ pub(super) fn doctest(context: &Context) -> Report {
     command.args(["test", "--workspace", "--no-fail-fast", "--doc"]).args(context.locked());
     cargo_test(&mut report, &mut command);
     let mut command = context.cargo();
-    command.args(["test", "--package", "tercet-tgm", "--no-fail-fast", "--features", "async,mmap", "--doc"]);
+    command.args(["test", "--package", "tercet-tgm", "--no-fail-fast", "--features", "async", "--doc"]);
     cargo_test(&mut report, command.args(context.locked()));
     report
 }

@@ -3,7 +3,7 @@
 use tercet_core::{SourceError, Span};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::{Tool, WORTH_A_THREAD};
+use super::{WORTH_A_THREAD, Worker};
 use crate::decoder::{Decoder, Event};
 use crate::error::ErrorKind;
 
@@ -57,7 +57,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug)]
 pub struct AsyncDecoder<R> {
     source: R,
-    decoder: Tool<Decoder, Result<Option<Event>, ErrorKind>>,
+    decoder: Worker<Decoder, Result<Option<Event>, ErrorKind>>,
     piece: Box<[u8]>,
     /// Bytes read.
     len: u64,
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
     /// Reads with a decoder that was made ready: with options, or one that resynchronises.
     pub fn with_decoder(source: R, decoder: Decoder) -> Self {
         let piece = vec![0; PIECE].into_boxed_slice();
-        Self { source, decoder: Tool::Here(decoder), piece, len: 0, is_at_end: false }
+        Self { source, decoder: Worker::Idle(decoder), piece, len: 0, is_at_end: false }
     }
 
     /// The next event; `None` when the stream has ended, which must not be inside a message.

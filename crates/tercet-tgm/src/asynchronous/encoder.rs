@@ -5,7 +5,7 @@ use std::io::{self, SeekFrom};
 use bytes::Bytes;
 use tokio::io::{AsyncSeek, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::{Tool, WORTH_A_THREAD};
+use super::{WORTH_A_THREAD, Worker};
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::{EncodeError, EncodeOptions, PreEncoded, StreamingEncoder};
 use crate::error::ErrorKind;
@@ -45,7 +45,7 @@ use crate::metadata::{Entry, GlobalMetadata};
 pub struct AsyncStreamingEncoder<W> {
     sink: W,
     /// Its sink is what is still to be written.
-    encoder: Tool<StreamingEncoder<Vec<u8>>, Result<(), ErrorKind>>,
+    encoder: Worker<StreamingEncoder<Vec<u8>>, Result<(), ErrorKind>>,
     /// Bytes of that which are written.
     written: usize,
     objects: u64,
@@ -56,7 +56,7 @@ pub struct AsyncStreamingEncoder<W> {
 impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
     pub async fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, ErrorKind> {
-        let encoder = Tool::Here(StreamingEncoder::new(Vec::new(), metadata, options)?);
+        let encoder = Worker::Idle(StreamingEncoder::new(Vec::new(), metadata, options)?);
         let mut this = Self { sink, encoder, written: 0, objects: 0, failed: false };
         this.drain().await?;
         Ok(this)
@@ -65,8 +65,8 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     /// The number of objects written, without one whose writing was given up and that is not done yet.
     pub fn object_count(&self) -> u64 {
         match &self.encoder {
-            Tool::Here(encoder) => encoder.object_count(),
-            Tool::Away(_) | Tool::Gone => self.objects,
+            Worker::Idle(encoder) => encoder.object_count(),
+            Worker::Busy(_) | Worker::Lost => self.objects,
         }
     }
 
@@ -160,9 +160,9 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
 
     async fn take_encoder(&mut self) -> Result<StreamingEncoder<Vec<u8>>, ErrorKind> {
         self.settle().await?;
-        match std::mem::replace(&mut self.encoder, Tool::Gone) {
-            Tool::Here(encoder) => Ok(encoder),
-            Tool::Away(_) | Tool::Gone => Err(tercet_core::progress::Cancelled.into()),
+        match std::mem::replace(&mut self.encoder, Worker::Lost) {
+            Worker::Idle(encoder) => Ok(encoder),
+            Worker::Busy(_) | Worker::Lost => Err(tercet_core::progress::Cancelled.into()),
         }
     }
 

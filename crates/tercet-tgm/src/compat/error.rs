@@ -51,14 +51,14 @@ pub enum TensogramError {
 impl From<Error> for TensogramError {
     fn from(error: Error) -> Self {
         let words = error.to_string();
-        Self::of(error.into_kind(), words)
+        Self::from_kind(error.into_kind(), words)
     }
 }
 
 impl From<ErrorKind> for TensogramError {
     fn from(fault: ErrorKind) -> Self {
         let words = fault.to_string();
-        Self::of(fault, words)
+        Self::from_kind(fault, words)
     }
 }
 
@@ -75,7 +75,7 @@ impl From<CborError> for TensogramError {
 }
 
 impl TensogramError {
-    fn of(fault: ErrorKind, words: String) -> Self {
+    fn from_kind(fault: ErrorKind, words: String) -> Self {
         match fault {
             ErrorKind::Source(SourceError::Open(error) | SourceError::Read { error, .. })
             | ErrorKind::Write(error) => Self::Io(error),
@@ -87,7 +87,7 @@ impl TensogramError {
             ErrorKind::Malformed(_)
             | ErrorKind::CutStream { .. }
             | ErrorKind::GivenUp
-            | ErrorKind::Catalogue { .. } => Self::Framing(words),
+            | ErrorKind::StaleIndex { .. } => Self::Framing(words),
             ErrorKind::Contradiction {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
@@ -123,7 +123,7 @@ impl TensogramError {
             | ErrorKind::Limit(_)
             | ErrorKind::OutOfMemory(_)
             | ErrorKind::BufferSize { .. }
-            | ErrorKind::NoCatalogue { .. }
+            | ErrorKind::CannotIndex { .. }
             | ErrorKind::Encode(_) => Self::Encoding(words),
         }
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
+use tercet_core::source::Access;
 
 use super::error::Result;
 use super::{DecodeOptions, DecodedMessage, decode_whole};
@@ -13,14 +14,14 @@ use crate::descriptor::DataObjectDescriptor;
 use crate::encode::EncodeOptions;
 use crate::file::File;
 use crate::metadata::GlobalMetadata;
+use crate::options::ReadOptions;
 use crate::writer::Writer;
 
 /// A file of messages under the names of the documentation.
 ///
-/// With the feature `mmap`:
+/// Memory-mapped:
 ///
 /// ```
-/// # #[cfg(feature = "mmap")] {
 /// use tercet_tgm::compat::{Result, TensogramFile};
 ///
 /// fn read(path: &str) -> Result<Vec<u8>> {
@@ -29,7 +30,6 @@ use crate::writer::Writer;
 ///     assert!(count > 42);
 ///     file.read_message(42) // copies from mmap, no seek
 /// }
-/// # }
 /// ```
 ///
 /// With the feature `async`:
@@ -59,11 +59,12 @@ impl TensogramFile {
         Ok(Self { path: path.to_owned(), file: Arc::new(File::open(path)?) })
     }
 
-    /// Maps a file into memory and finds its messages.
-    #[cfg(feature = "mmap")]
+    /// Maps a file into memory and scans it for messages. A program that truncates a mapped file ends this process.
     pub fn open_mmap(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Ok(Self { path: path.to_owned(), file: Arc::new(File::open_mmap(path)?) })
+        let file = File::open_with(path, ReadOptions::new().with_access(Access::Mmap))?;
+        file.scan()?;
+        Ok(Self { path: path.to_owned(), file: Arc::new(file) })
     }
 
     /// Makes an empty file, in the place of one that may be there; missing folders are made.

@@ -66,8 +66,8 @@ pub enum EditError {
     #[error(
         "`{}` is {} in {second}, but {} in {first}",
         escape::name(.key),
-        shown(.second_value),
-        shown(.first_value)
+        display(.second_value),
+        display(.first_value)
     )]
     Conflict {
         /// The key in `_extra_`.
@@ -95,7 +95,7 @@ impl EditError {
 }
 
 /// A value in a message: its first characters are enough.
-fn shown(value: &str) -> String {
+fn display(value: &str) -> String {
     let cut: String = value.chars().take(SHOWN).collect();
     let more = if cut.len() < value.len() { "…" } else { "" };
     format!("`{}{more}`", escape::name(&cut))

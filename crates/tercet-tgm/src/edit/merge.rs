@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::carry::Carried;
-use super::draft::Draft;
+use super::builder::MessageBuilder;
 use super::error::{EditError, Origin};
-use super::{carried, of};
+use super::raw_object::RawObject;
+use super::{error, raw};
 use crate::cbor;
 use crate::encode::EncodeOptions;
 use crate::error::{Error, ErrorKind};
@@ -52,7 +52,7 @@ impl FromStr for Strategy {
 pub struct Merge {
     strategy: Strategy,
     metadata: GlobalMetadata,
-    objects: Vec<Carried>,
+    objects: Vec<RawObject>,
     /// Which message each key of `_extra_` came from.
     origins: BTreeMap<String, Origin>,
 }
@@ -65,7 +65,7 @@ impl Merge {
 
     /// Adds a message: all its objects are checked. A catalogue, which tells of a file that was, is left out.
     pub fn add(&mut self, message: &Message) -> Result<(), Error> {
-        if message.metadata().is_catalogue() {
+        if message.metadata().is_message_index() {
             return Ok(());
         }
         let metadata = message.metadata().without_reserved();
@@ -89,11 +89,11 @@ impl Merge {
                     let (first_value, second_value) = (there.printed(), value.printed());
                     let conflict =
                         EditError::Conflict { key, first, first_value, second: origin, second_value };
-                    return Err(of(message, ErrorKind::from(conflict)));
+                    return Err(error(message, ErrorKind::from(conflict)));
                 }
             }
         }
-        self.objects.extend(carried(message)?);
+        self.objects.extend(raw(message)?);
         // One for each object: the reader saw to that.
         self.metadata.base.extend(metadata.base);
         Ok(())
@@ -105,7 +105,7 @@ impl Merge {
     }
 
     /// The message.
-    pub fn finish(self, options: &EncodeOptions) -> Result<Draft, Error> {
-        Draft::new(&"new message".into(), self.metadata, self.objects, options)
+    pub fn finish(self, options: &EncodeOptions) -> Result<MessageBuilder, Error> {
+        MessageBuilder::new(&"new message".into(), self.metadata, self.objects, options)
     }
 }

@@ -1,7 +1,7 @@
 //! Which values are set, and which cannot be.
 
 use super::error::EditError;
-use crate::catalogue::MARK;
+use crate::index::MARK;
 use crate::metadata::{EXTRA, RESERVED};
 use crate::pipeline::is_pipeline_parameter;
 use crate::value::Value;

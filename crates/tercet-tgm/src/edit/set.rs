@@ -1,9 +1,9 @@
 //! A message with other values in its metadata.
 
-use super::draft::Draft;
+use super::builder::MessageBuilder;
 use super::error::EditError;
 use super::path::{Change, Changes, Target};
-use super::{carried, of};
+use super::{error, raw};
 use crate::encode::{EncodeOptions, check_values};
 use crate::error::{Error, ErrorKind};
 use crate::message::Message;
@@ -12,9 +12,9 @@ use crate::value::Value;
 
 /// The message with values set. Keys that are not there are added, maps on the way to them too; a value of another kind
 /// on the way is an error.
-pub fn set(message: &Message, changes: &Changes, options: &EncodeOptions) -> Result<Draft, Error> {
+pub fn set(message: &Message, changes: &Changes, options: &EncodeOptions) -> Result<MessageBuilder, Error> {
     let mut metadata = message.metadata().without_reserved();
-    let mut objects = carried(message)?;
+    let mut objects = raw(message)?;
     let mut apply = |change: &Change| -> Result<(), ErrorKind> {
         match change.target {
             Target::Object(index) => {
@@ -36,8 +36,8 @@ pub fn set(message: &Message, changes: &Changes, options: &EncodeOptions) -> Res
         }
         Ok(())
     };
-    changes.0.iter().try_for_each(&mut apply).map_err(|fault| of(message, fault))?;
-    Draft::new(message.name(), metadata, objects, options)
+    changes.0.iter().try_for_each(&mut apply).map_err(|fault| error(message, fault))?;
+    MessageBuilder::new(message.name(), metadata, objects, options)
 }
 
 /// Puts a value in its place in a section; `section` is what comes before its keys in errors.

@@ -1,7 +1,7 @@
 //! The index, whose size moves what it points at.
 
 use super::error::EncodeError;
-use crate::lists::IndexFrame;
+use crate::index_and_hash::IndexFrame;
 use crate::wire::align8;
 use crate::wire::ids::FRAME_HEADER_LEN;
 

@@ -45,7 +45,7 @@ pub(super) struct Ready<'a> {
 
 impl<'a> Ready<'a> {
     /// Checks an object and runs its values through its pipeline.
-    pub(super) fn of(
+    pub(super) fn prepare(
         object: u64,
         descriptor: &'a DataObjectDescriptor,
         values: &'a [u8],
@@ -100,7 +100,7 @@ impl<'a> Ready<'a> {
         options: &EncodeOptions,
     ) -> Result<Vec<Self>, EncodeError> {
         let one = |(at, (descriptor, values)): (usize, &(&'a DataObjectDescriptor, &'a [u8]))| {
-            Self::of(at as u64, descriptor, values, options)
+            Self::prepare(at as u64, descriptor, values, options)
         };
         // Small ones are encoded before another thread has woken up.
         if objects.len() < 2 || objects.iter().all(|(_, values)| values.len() < 64 << 10) {

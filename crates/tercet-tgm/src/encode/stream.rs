@@ -10,7 +10,7 @@ use super::input::{PreEncoded, RESERVED, Ready, check_metadata, check_values};
 use super::options::EncodeOptions;
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::ErrorKind;
-use crate::lists::IndexFrame;
+use crate::index_and_hash::IndexFrame;
 use crate::metadata::{Entry, GlobalMetadata, preceder_to_value};
 use crate::wire::align8;
 use crate::wire::ids::{FrameKind, MessageFlags, POSTAMBLE_LEN};
@@ -118,7 +118,7 @@ impl<W: Write> StreamingEncoder<W> {
         descriptor: &DataObjectDescriptor,
         values: &[u8],
     ) -> Result<(), ErrorKind> {
-        let ready = Ready::of(self.object_count(), descriptor, values, &self.options)?;
+        let ready = Ready::prepare(self.object_count(), descriptor, values, &self.options)?;
         self.put_object(&ready)
     }
 

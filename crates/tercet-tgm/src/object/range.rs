@@ -16,7 +16,7 @@ use super::values::Values;
 use crate::array::Array;
 use crate::dtype::Dtype;
 use crate::error::{Error, ErrorKind};
-use crate::pipeline::{Intervals, PipelineError, Reading};
+use crate::pipeline::{Intervals, PipelineError, RangePlan};
 
 /// Values of some ranges of an object.
 #[derive(Debug)]
@@ -55,17 +55,17 @@ impl Object<'_> {
         let values = self.values()?;
         let mut arrays = self.rooms(ranges)?;
         let wanted = |range: &&Range<u64>| range.start < range.end;
-        let readings: Vec<_> =
-            ranges.iter().filter(wanted).map(|range| values.pipeline.reading(range)).collect();
+        let plans: Vec<_> =
+            ranges.iter().filter(wanted).map(|range| values.pipeline.plan_range(range)).collect();
         let mut loaded = Loaded::default();
         // Whoever reads everything anyway compares it on the way.
-        if readings.iter().any(|reading| matches!(reading, Reading::Whole)) {
+        if plans.iter().any(|plan| matches!(plan, RangePlan::Whole)) {
             loaded.whole = Some(self.whole(&values)?);
-        } else if readings.iter().any(|reading| self.needs_payload(&values, reading)) {
+        } else if plans.iter().any(|plan| self.needs_payload(&values, plan)) {
             loaded.payload = Some(self.with_stored(|stored| Ok(stored.slice(..self.payload_len(stored))))?);
-        } else if self.is_checked() && !self.known.is_verified(&self.frame) {
+        } else if self.is_checked() && !self.verification_cache.is_verified(&self.frame) {
             super::verify_frame(self.source, self.message, &self.frame)?;
-            self.known.remember_verified(&self.frame);
+            self.verification_cache.insert_verified(&self.frame);
         }
         for (range, bytes) in ranges.iter().zip(&mut arrays) {
             if range.start < range.end {
@@ -82,7 +82,7 @@ impl Object<'_> {
             Array::new(self.descriptor.dtype, Shape::new(vec![range.end - range.start]), bytes)
         };
         let arrays = ranges.iter().zip(arrays).map(array).collect();
-        Ok(Ranges { arrays, verified: self.known.is_verified(&self.frame) })
+        Ok(Ranges { arrays, verified: self.verification_cache.is_verified(&self.frame) })
     }
 
     /// Whether the hash is compared before a value is handed out.
@@ -91,11 +91,11 @@ impl Object<'_> {
     }
 
     /// Whether a reading needs the payload as a whole, though not all of it decoded.
-    fn needs_payload(&self, values: &Values, reading: &Reading) -> bool {
-        match reading {
-            Reading::Blocks => true,
-            Reading::Intervals(intervals) => self.starts_at_hand(values, intervals).is_none(),
-            Reading::Part { .. } | Reading::Whole => false,
+    fn needs_payload(&self, values: &Values, plan: &RangePlan) -> bool {
+        match plan {
+            RangePlan::Blocks => true,
+            RangePlan::Intervals(intervals) => self.known_starts(values, intervals).is_none(),
+            RangePlan::Part { .. } | RangePlan::Whole => false,
         }
     }
 
@@ -139,19 +139,19 @@ impl Object<'_> {
             }
             return Ok(());
         }
-        let done = match values.pipeline.reading(range) {
-            Reading::Part { bytes, first, pipeline } => {
+        let done = match values.pipeline.plan_range(range) {
+            RangePlan::Part { bytes, first, pipeline } => {
                 let stored = self.payload_part(loaded, bytes)?;
                 pipeline.decode_part(&stored, first, range, out)
             }
-            Reading::Blocks => {
+            RangePlan::Blocks => {
                 let stored = self.payload_part(loaded, 0..self.place.payload.len())?;
                 values.pipeline.decode_blocks(&stored, range, out)
             }
-            Reading::Intervals(intervals) => {
+            RangePlan::Intervals(intervals) => {
                 return self.read_intervals(values, loaded, &intervals, range, out);
             }
-            Reading::Whole => {
+            RangePlan::Whole => {
                 values.pipeline.cut(&self.whole(values)?, range.start, out);
                 Ok(())
             }
@@ -169,7 +169,7 @@ impl Object<'_> {
         out: &mut [u8],
     ) -> Result<(), ErrorKind> {
         let wrong = |error| values.wrong(error);
-        if let Some(starts) = self.starts_at_hand(values, intervals)
+        if let Some(starts) = self.known_starts(values, intervals)
             && let Some((start, end)) = self.between(&starts, intervals)
         {
             let bytes = self.payload_part(loaded, start / 8..end.div_ceil(8))?;
@@ -177,7 +177,7 @@ impl Object<'_> {
             match stop {
                 Ok(stop) if self.ends_at(start / 8 * 8 + stop, end) => return Ok(()),
                 // Positions that were only said to be right are not: the stream is followed from its start.
-                _ => self.known.remember_mistrust(&self.frame),
+                _ => self.verification_cache.distrust_offsets(&self.frame),
             }
         }
         let starts = self.starts(values, loaded, intervals)?;
@@ -196,15 +196,16 @@ impl Object<'_> {
     /// without an error. They are believed in a message of ours, whose writer checks them, and where nothing is verified
     /// anyway; still the intervals must end where the next one is said to start. Otherwise the stream is followed from its
     /// start, once, which is far cheaper than decoding it.
-    fn starts_at_hand<'v>(&self, values: &'v Values, intervals: &Intervals) -> Option<Cow<'v, [u64]>> {
-        let known = self.known.intervals(&self.frame);
+    fn known_starts<'v>(&self, values: &'v Values, intervals: &Intervals) -> Option<Cow<'v, [u64]>> {
+        let known = self.verification_cache.intervals(&self.frame);
         if known.len() as u64 > intervals.end || known.len() as u64 == intervals.count() {
             return Some(Cow::Owned(known));
         }
         let is_believed = self.trusts_offsets || !self.is_checked();
         let stored = values.pipeline.stored_offsets().filter(|_| is_believed)?;
         let is_complete = stored.len() as u64 == intervals.count();
-        (is_complete && !self.known.is_mistrusted(&self.frame)).then_some(Cow::Borrowed(stored))
+        (is_complete && !self.verification_cache.has_distrusted_offsets(&self.frame))
+            .then_some(Cow::Borrowed(stored))
     }
 
     /// The first stored position of an szip interval that is not where the interval starts. Full decoding does not need
@@ -222,13 +223,13 @@ impl Object<'_> {
 
     /// True starts of intervals, at least up to those that are wanted.
     fn starts(&self, values: &Values, loaded: &Loaded, intervals: &Intervals) -> Result<Vec<u64>, ErrorKind> {
-        let mut starts = self.known.intervals(&self.frame);
+        let mut starts = self.verification_cache.intervals(&self.frame);
         let found = starts.len() as u64;
         if found <= intervals.end && found < intervals.count() {
             let payload = self.payload_part(loaded, 0..self.place.payload.len())?;
             szip::index(&payload, &intervals.szip, intervals.samples(), &mut starts, intervals.end)
                 .map_err(|error| values.wrong(error.into()))?;
-            self.known.remember_intervals(&self.frame, starts.clone());
+            self.verification_cache.insert_intervals(&self.frame, starts.clone());
         }
         Ok(starts)
     }

@@ -5,7 +5,7 @@ use tercet_core::Shape;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 
-use super::place::{Place, read_descriptor};
+use super::spans::{ObjectSpans, read_descriptor};
 use super::values::Values;
 use crate::array::Array;
 use crate::descriptor::DataObjectDescriptor;
@@ -21,7 +21,7 @@ pub struct StreamedObject {
     frame: Frame,
     descriptor: DataObjectDescriptor,
     options: ReadOptions,
-    place: Place,
+    place: ObjectSpans,
     /// Payload and masks.
     stored: Bytes,
 }
@@ -61,7 +61,7 @@ impl StreamedObject {
     /// The array.
     pub fn decode(&self) -> Result<Array, ErrorKind> {
         let region = self.frame.region(self.message);
-        let values = Values::of(region, &self.descriptor, self.place.payload, &self.options)?;
+        let values = Values::new(region, &self.descriptor, self.place.payload, &self.options)?;
         let mut bytes =
             Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
         values.decode(&self.stored, &mut bytes)?;

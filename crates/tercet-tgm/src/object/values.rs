@@ -22,7 +22,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    pub(crate) fn of(
+    pub(crate) fn new(
         region: Region,
         descriptor: &DataObjectDescriptor,
         payload: Span,
@@ -30,7 +30,7 @@ impl Values {
     ) -> Result<Self, ErrorKind> {
         let wrong =
             |error: PipelineError| ErrorKind::Pipeline { region, span: payload, error: Box::new(error) };
-        let pipeline = Pipeline::of(descriptor).map_err(wrong)?;
+        let pipeline = Pipeline::new(descriptor).map_err(wrong)?;
         if let Some(expected) = pipeline.stored_len().filter(|expected| *expected != payload.len()) {
             return Err(ErrorKind::PayloadLength { region, span: payload, found: payload.len(), expected });
         }

@@ -10,7 +10,7 @@ use super::error::PipelineError;
 use super::masks::MaskKind;
 use super::{Codec, Pipeline};
 use crate::dtype::{ByteOrder, swap_in_place};
-use crate::options::Sz3Reading;
+use crate::options::Sz3Decoding;
 
 /// The stage names that memory is asked for by.
 const BETWEEN: &str = "the pipeline";
@@ -21,7 +21,7 @@ impl Pipeline {
     pub(crate) fn decode(
         &self,
         stored: &[u8],
-        sz3: Sz3Reading,
+        sz3: Sz3Decoding,
         masks: &[(MaskKind, Vec<u8>)],
         values: &mut [u8],
     ) -> Result<(), PipelineError> {
@@ -54,7 +54,7 @@ impl Pipeline {
     fn decompressed<'a>(
         &self,
         stored: &'a [u8],
-        sz3: Sz3Reading,
+        sz3: Sz3Decoding,
         room: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], PipelineError> {
         if matches!(self.codec, Codec::None) {
@@ -73,7 +73,7 @@ impl Pipeline {
         Err(CodecError::WrongLength { codec: "the payload", expected, found }.into())
     }
 
-    fn decompress(&self, stored: &[u8], sz3: Sz3Reading, out: &mut [u8]) -> Result<(), PipelineError> {
+    fn decompress(&self, stored: &[u8], sz3: Sz3Decoding, out: &mut [u8]) -> Result<(), PipelineError> {
         match &self.codec {
             Codec::None => {
                 self.same_length(stored)?;
@@ -87,10 +87,10 @@ impl Pipeline {
             }
             Codec::Zfp(zfp) => zfp::decode(stored, zfp, out)?,
             Codec::Sz3(_) => match sz3 {
-                Sz3Reading::Refuse if sz3::is_built_in() => return Err(PipelineError::Untrusted),
+                Sz3Decoding::Reject if sz3::is_built_in() => return Err(PipelineError::Untrusted),
                 // One that is not built in says so, whatever it is trusted with.
-                Sz3Reading::Refuse | Sz3Reading::Trust => sz3::decode(stored, out)?,
-                Sz3Reading::Elsewhere(decode) => {
+                Sz3Decoding::Reject | Sz3Decoding::InProcess => sz3::decode(stored, out)?,
+                Sz3Decoding::External(decode) => {
                     decode(stored, out).map_err(|detail| CodecError::Decode { codec: "sz3", detail })?;
                 }
             },

@@ -18,7 +18,7 @@ use crate::encode::EncodeOptions;
 use crate::value::Value;
 
 /// The largest block that the library of other programs was made for.
-const LARGEST_SZIP_BLOCK: u64 = 64;
+const MAX_SZIP_BLOCK: u64 = 64;
 
 /// Runs values through the pipeline that a descriptor asks for; answers the descriptor with all parameters, and the
 /// payload with its masks. What needs no change is not copied.
@@ -31,7 +31,7 @@ pub(crate) fn encode<'a>(
     let mut descriptor = Cow::Borrowed(descriptor);
     let float = descriptor.dtype.float();
     let is_packed = descriptor.encoding == PACKING;
-    let asked = if is_packed { Some(AskedPacking::of(&descriptor)?) } else { None };
+    let asked = if is_packed { Some(AskedPacking::parse(&descriptor)?) } else { None };
     let mut values = Values { given: values, order: descriptor.stored_order(), little: None };
     let is_allowed = options.allow_nan || options.allow_inf;
     let mut masks = Masks::default();
@@ -133,7 +133,7 @@ struct AskedPacking {
 }
 
 impl AskedPacking {
-    fn of(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
+    fn parse(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
         let parameters = Parameters::new(&descriptor.params);
         let bits = parameters.bits()?;
         rules::check_combination(descriptor, Some(bits))?;
@@ -183,7 +183,7 @@ impl Pipeline {
             Codec::Blosc2(blosc2) => blosc2::encode(&bytes, blosc2, &mut out)?,
             Codec::Szip(szip, _) => {
                 szip.check_for_writing()?;
-                if szip.block() > LARGEST_SZIP_BLOCK {
+                if szip.block() > MAX_SZIP_BLOCK {
                     let what = format!("szip blocks of {} samples", szip.block()).into();
                     return Err(PipelineError::Combination {
                         what,

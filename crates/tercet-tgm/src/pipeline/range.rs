@@ -11,7 +11,7 @@ use super::parameters::SZIP_OFFSETS;
 use super::{Codec, Pipeline};
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::Dtype;
-use crate::options::Sz3Reading;
+use crate::options::Sz3Decoding;
 use crate::value::Value;
 
 /// Values in a block of zfp.
@@ -19,7 +19,7 @@ const ZFP_BLOCK: u64 = 4;
 
 /// What a range of values needs to be read.
 #[derive(Clone, Debug)]
-pub(crate) enum Reading {
+pub(crate) enum RangePlan {
     /// These bytes of the payload, which are the payload of the elements from `first` on.
     Part {
         /// From the start of the payload.
@@ -84,9 +84,9 @@ impl Intervals {
 
 impl Pipeline {
     /// How a range of values is read.
-    pub(crate) fn reading(&self, range: &Range<u64>) -> Reading {
+    pub(crate) fn plan_range(&self, range: &Range<u64>) -> RangePlan {
         if self.dtype == Dtype::Bitmask || self.shuffle.is_some() {
-            return Reading::Whole;
+            return RangePlan::Whole;
         }
         match &self.codec {
             Codec::None => match &self.packing {
@@ -97,17 +97,17 @@ impl Pipeline {
             Codec::Zfp(zfp) => match zfp.bits_per_block() {
                 // 64 blocks end on a whole word of the stream.
                 Some(bits) => self.part(range, 64 * ZFP_BLOCK, bits, ZFP_BLOCK),
-                None => Reading::Whole,
+                None => RangePlan::Whole,
             },
             // Whether the padding that is promised is there shows only at the end of the stream.
-            Codec::Szip(szip, _) if szip.promises_padding() => Reading::Whole,
+            Codec::Szip(szip, _) if szip.promises_padding() => RangePlan::Whole,
             Codec::Szip(szip, _) => {
                 let each = szip.interval_samples();
                 let (first, end) = (range.start / each, range.end.div_ceil(each));
-                Reading::Intervals(Intervals { szip: *szip, first, end, samples: self.elements, each })
+                RangePlan::Intervals(Intervals { szip: *szip, first, end, samples: self.elements, each })
             }
-            Codec::Blosc2(_) => Reading::Blocks,
-            _ => Reading::Whole,
+            Codec::Blosc2(_) => RangePlan::Blocks,
+            _ => RangePlan::Whole,
         }
     }
 
@@ -123,7 +123,7 @@ impl Pipeline {
     }
 
     /// The part of a payload in which `bits` hold `values`, and every `align` values end on a whole byte or word.
-    fn part(&self, range: &Range<u64>, align: u64, bits: u64, values: u64) -> Reading {
+    fn part(&self, range: &Range<u64>, align: u64, bits: u64, values: u64) -> RangePlan {
         let position = |element: u64| {
             let bits = u128::from(element / values) * u128::from(bits);
             u64::try_from(bits / 8).unwrap_or(u64::MAX)
@@ -132,7 +132,7 @@ impl Pipeline {
         let end = range.end.checked_next_multiple_of(align).unwrap_or(u64::MAX).min(self.elements);
         let end_byte = if end == self.elements { self.stored_len().unwrap_or(0) } else { position(end) };
         let pipeline = Box::new(self.of_elements(end - first));
-        Reading::Part { bytes: position(first)..end_byte, first, pipeline }
+        RangePlan::Part { bytes: position(first)..end_byte, first, pipeline }
     }
 
     /// The same pipeline for fewer elements.
@@ -157,11 +157,11 @@ impl Pipeline {
         match (&self.packing, &self.codec) {
             (Some(packing), Codec::None) => packing.unpack(stored, range.start - first, values)?,
             _ if self.elements == range.end - range.start => {
-                self.decode(stored, Sz3Reading::Refuse, &[], values)?;
+                self.decode(stored, Sz3Decoding::Reject, &[], values)?;
             }
             _ => {
                 let mut all = zeroed(self.raw_len)?;
-                self.decode(stored, Sz3Reading::Refuse, &[], &mut all)?;
+                self.decode(stored, Sz3Decoding::Reject, &[], &mut all)?;
                 self.cut(&all, range.start - first, values);
             }
         }
@@ -246,7 +246,7 @@ pub(crate) fn check_szip_offsets(
     if descriptor.compression != "szip" {
         return Ok(());
     }
-    let Ok(pipeline) = Pipeline::of(descriptor) else { return Ok(()) };
+    let Ok(pipeline) = Pipeline::new(descriptor) else { return Ok(()) };
     let (Some(stored), Some(intervals)) = (pipeline.stored_offsets(), pipeline.intervals()) else {
         return Ok(());
     };
@@ -265,7 +265,7 @@ pub(crate) fn with_right_szip_offsets(
     descriptor: &DataObjectDescriptor,
     payload: &[u8],
 ) -> Option<DataObjectDescriptor> {
-    let pipeline = Pipeline::of(descriptor).ok()?;
+    let pipeline = Pipeline::new(descriptor).ok()?;
     let (stored, intervals) = (pipeline.stored_offsets()?, pipeline.intervals()?);
     let mut starts = vec![0];
     let followed = szip::index(payload, &intervals.szip, intervals.samples, &mut starts, intervals.end);

@@ -48,7 +48,7 @@ impl Candidate {
 
     /// Stores values in this way.
     pub fn encode(&self, values: &[u8], options: &EncodeOptions) -> Result<Trial, PipelineError> {
-        Trial::of(&self.descriptor, values, options)
+        Trial::run(&self.descriptor, values, options)
     }
 }
 
@@ -141,7 +141,7 @@ fn lossless(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
 fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<DataObjectDescriptor> {
     let mut all = Vec::new();
     let little = super::little_endian(descriptor, values);
-    if let Some(extent) = Extent::of(&little) {
+    if let Some(extent) = Extent::measure(&little) {
         // Values that are multiples of a power of two come back as they were; a bound may allow longer steps.
         let exact = extent.exact_scale(&little);
         let longer = (bound > 0.0).then(|| scale_for(bound)).filter(|scale| Some(*scale) != exact);
@@ -207,7 +207,7 @@ struct Extent {
 
 impl Extent {
     /// `None` where there is no such value, or they are too far apart.
-    fn of(little: &[u8]) -> Option<Self> {
+    fn measure(little: &[u8]) -> Option<Self> {
         let start = (f64::INFINITY, f64::NEG_INFINITY);
         let (low, high) =
             finite(little).fold(start, |(low, high), number| (low.min(number), high.max(number)));
@@ -268,7 +268,7 @@ mod tests {
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let scale = |values: &[f64]| {
             let little = bytes(values);
-            let extent = Extent::of(&little).unwrap();
+            let extent = Extent::measure(&little).unwrap();
             extent.exact_scale(&little).map(|scale| (scale, extent.bits(scale).unwrap()))
         };
         assert_eq!(scale(&[10.25, 10.5, f64::NAN, 11.25]), Some((-2, 3)));

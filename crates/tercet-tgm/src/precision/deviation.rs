@@ -111,36 +111,39 @@ fn same(original: &[u8], decoded: &[u8], bytes: usize) -> Deviation {
 mod tests {
     use super::*;
 
-    fn of(original: &[f64], decoded: &[f64]) -> Deviation {
+    fn deviation_of(original: &[f64], decoded: &[f64]) -> Deviation {
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         deviation(Dtype::Float64, &bytes(original), &bytes(decoded))
     }
 
     #[test]
     fn the_first_largest_counts() {
-        let found = of(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.5, 3.0, 3.5]);
+        let found = deviation_of(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.5, 3.0, 3.5]);
         assert_eq!(found, Deviation { largest: 0.5, at: Some(1), is_exact: false });
-        assert_eq!(of(&[1.0], &[1.0]), EXACT);
-        assert_eq!(of(&[1.0, 0.0], &[1.0, -0.0]), Deviation { largest: 0.0, at: Some(1), is_exact: false });
+        assert_eq!(deviation_of(&[1.0], &[1.0]), EXACT);
+        assert_eq!(
+            deviation_of(&[1.0, 0.0], &[1.0, -0.0]),
+            Deviation { largest: 0.0, at: Some(1), is_exact: false }
+        );
         let far = vec![0.0; 3 * PIECE];
         for changed in [0, PIECE, 2 * PIECE + 5] {
             let mut near = far.clone();
             near[changed] = -0.0;
             let at = Some(changed as u64);
-            assert_eq!(of(&far, &near), Deviation { largest: 0.0, at, is_exact: false });
+            assert_eq!(deviation_of(&far, &near), Deviation { largest: 0.0, at, is_exact: false });
             near[3 * PIECE - 1] = 2.0;
-            assert_eq!(of(&far, &near).at, Some(3 * PIECE as u64 - 1));
+            assert_eq!(deviation_of(&far, &near).at, Some(3 * PIECE as u64 - 1));
         }
     }
 
     #[test]
     fn what_is_not_finite_must_stay() {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
-        assert_eq!(of(&[nan, inf, -inf], &[-nan, inf, -inf]), EXACT);
+        assert_eq!(deviation_of(&[nan, inf, -inf], &[-nan, inf, -inf]), EXACT);
         for (a, b) in [(nan, 0.0), (0.0, nan), (inf, -inf), (inf, f64::MAX), (1.0, inf)] {
-            assert_eq!(of(&[a], &[b]).largest, inf, "{a} {b}");
+            assert_eq!(deviation_of(&[a], &[b]).largest, inf, "{a} {b}");
         }
-        assert_eq!(of(&[f64::MAX], &[-f64::MAX]).largest, inf, "too large to say");
+        assert_eq!(deviation_of(&[f64::MAX], &[-f64::MAX]).largest, inf, "too large to say");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Groups {
                 done
             }
             Token::Frame { frame, proven } => {
-                let (phase, before) = (DecodePhase::of(frame.kind), self.phase);
+                let (phase, before) = (DecodePhase::for_frame(frame.kind), self.phase);
                 // A frame of an earlier phase is one of the next message, whose preamble is damaged. In a message whose
                 // ends are known it can only be one whose type is damaged.
                 let is_next = |open: &Broken| !open.is_framed && (phase < before || open.has_gap_behind());
@@ -120,7 +120,7 @@ impl Groups {
         if !open.is_torn(at) {
             return vec![Item::Broken(open)];
         }
-        let is_header = |part: &Part| matches!(part, Part::Frame { frame, .. } | Part::Damaged { frame, .. } if DecodePhase::of(frame.kind) == DecodePhase::Header);
+        let is_header = |part: &Part| matches!(part, Part::Frame { frame, .. } | Part::Damaged { frame, .. } if DecodePhase::for_frame(frame.kind) == DecodePhase::Header);
         let header = open.parts.iter().take_while(|part| is_header(part)).count();
         let parts = open.parts.split_off(header);
         let from = open.parts.last().map_or(open.span.start() + PREAMBLE_LEN, |part| part.span().end());
@@ -184,7 +184,7 @@ impl Broken {
         let mut footer = at;
         for part in self.parts.iter().rev() {
             match part {
-                Part::Frame { frame, .. } if DecodePhase::of(frame.kind) == DecodePhase::Footer => {
+                Part::Frame { frame, .. } if DecodePhase::for_frame(frame.kind) == DecodePhase::Footer => {
                     footer = frame.span.start();
                 }
                 Part::Frame { .. } => break,
@@ -208,7 +208,7 @@ impl Broken {
     /// The first and the last phase of its intact frames.
     pub(super) fn phases(&self) -> Option<(DecodePhase, DecodePhase)> {
         let phases = self.parts.iter().filter_map(|part| match part {
-            Part::Frame { frame, .. } => Some(DecodePhase::of(frame.kind)),
+            Part::Frame { frame, .. } => Some(DecodePhase::for_frame(frame.kind)),
             _ => None,
         });
         Some((phases.clone().min()?, phases.max()?))

@@ -10,7 +10,7 @@ use tercet_core::Span;
 
 use super::group::{Broken, Part};
 use super::rebuild::{Said, is_foreign};
-use crate::lists::IndexFrame;
+use crate::index_and_hash::IndexFrame;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, POSTAMBLE_LEN};
 use crate::wire::order::DecodePhase;
@@ -23,7 +23,7 @@ pub(super) struct Stretch {
 }
 
 /// Footer frames that are tried as the first one.
-const MOST_FOOTERS: usize = 8;
+const MAX_FOOTERS: usize = 8;
 
 /// Puts stretches together that belong to one message. They stand one behind the other, with gaps in between.
 pub(super) fn join(chain: Vec<Stretch>) -> Vec<Stretch> {
@@ -85,7 +85,7 @@ impl Stretch {
         if let Some(postamble) = self.broken.postamble {
             let end = self.broken.span.end();
             all.extend(end.checked_sub(postamble.total_length).filter(|_| postamble.total_length > 0));
-            let footers = self.broken.parts.iter().filter(|part| is_footer(part)).take(MOST_FOOTERS);
+            let footers = self.broken.parts.iter().filter(|part| is_footer(part)).take(MAX_FOOTERS);
             all.extend(
                 footers.filter_map(|part| part.span().start().checked_sub(postamble.first_footer_offset)),
             );
@@ -145,7 +145,7 @@ impl Stretch {
 }
 
 fn is_footer(part: &Part) -> bool {
-    matches!(part, Part::Frame { frame, .. } if DecodePhase::of(frame.kind) == DecodePhase::Footer)
+    matches!(part, Part::Frame { frame, .. } if DecodePhase::for_frame(frame.kind) == DecodePhase::Footer)
 }
 
 /// Whether the index tells of an object of this length in this place.
@@ -162,8 +162,8 @@ fn fits(index: &IndexFrame, offset: u64, len: u64) -> bool {
 /// Where the message starts, by the places of its first and its last object, if only one place fits.
 fn by_index(broken: &Broken, index: &IndexFrame) -> Option<u64> {
     let (first, last) = (broken.objects().next()?.span, broken.objects().next_back()?.span);
-    let places = index.offsets.iter().zip(&index.lengths).filter(|(_, len)| **len == first.len());
-    let starts = places.filter_map(|(offset, _)| first.start().checked_sub(*offset));
+    let message_table = index.offsets.iter().zip(&index.lengths).filter(|(_, len)| **len == first.len());
+    let starts = message_table.filter_map(|(offset, _)| first.start().checked_sub(*offset));
     let mut starts =
         starts.filter(|start| last.start().checked_sub(*start).is_some_and(|at| fits(index, at, last.len())));
     let start = starts.next()?;

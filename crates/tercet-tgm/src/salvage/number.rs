@@ -1,7 +1,7 @@
 //! Which object of its message a frame is.
 
 use super::group::{Broken, Part};
-use crate::lists::{HashFrame, IndexFrame};
+use crate::index_and_hash::{HashFrame, IndexFrame};
 use crate::metadata::{GlobalMetadata, RESERVED};
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
@@ -47,7 +47,7 @@ impl Lists {
 
 impl Numbers {
     /// Numbers the object frames of a message, in the order of their bytes.
-    pub(super) fn of(broken: &Broken, lists: &Lists) -> Self {
+    pub(super) fn assign(broken: &Broken, lists: &Lists) -> Self {
         let frames: Vec<&Frame> = broken.objects().collect();
         let (mut of, counted) = count(broken, frames.len());
         let total = lists.total().or(counted);
@@ -166,9 +166,9 @@ fn from_the_end(broken: &Broken, total: Option<u64>, of: &mut [Option<u64>]) {
 fn by_hash(lists: &Lists, frames: &[&Frame], total: Option<u64>, of: &mut [Option<u64>]) {
     let Some(list) = &lists.hashes else { return };
     let total = total.unwrap_or(list.hashes.len() as u64);
-    let mut places: std::collections::BTreeMap<&str, Vec<u64>> = std::collections::BTreeMap::new();
+    let mut message_table: std::collections::BTreeMap<&str, Vec<u64>> = std::collections::BTreeMap::new();
     for (hash, number) in list.hashes.iter().zip(0..total) {
-        places.entry(hash).or_default().push(number);
+        message_table.entry(hash).or_default().push(number);
     }
     let mut above = vec![total; of.len()];
     let mut next = total;
@@ -180,13 +180,13 @@ fn by_hash(lists: &Lists, frames: &[&Frame], total: Option<u64>, of: &mut [Optio
     for ((number, frame), above) in of.iter_mut().zip(frames).zip(above) {
         if number.is_none()
             && let Some(hash) = frame.hash()
-            && let Some(places) = places.get(&*format!("{hash:016x}"))
+            && let Some(message_table) = message_table.get(&*format!("{hash:016x}"))
         {
             let first = below.map_or(0, |below: u64| below + 1);
-            let from = places.partition_point(|&place| place < first);
-            let to = places.partition_point(|&place| place < above);
+            let from = message_table.partition_point(|&place| place < first);
+            let to = message_table.partition_point(|&place| place < above);
             if to.saturating_sub(from) == 1 {
-                *number = places.get(from).copied();
+                *number = message_table.get(from).copied();
             }
         }
         below = number.or(below);

@@ -7,27 +7,27 @@ use tercet_core::{ByteSource, Span};
 use super::group::{Broken, Part};
 use super::join::Stretch;
 use super::number::{Lists, Numbers};
-use super::report::{Loss, Lost, Mended, State};
+use super::report::{Loss, Lost, RepairedMessage, State};
 use super::tokens::{body, damage_or};
-use crate::body::Body;
-use crate::edit::{Carried, Draft};
+use crate::edit::{MessageBuilder, RawObject};
 use crate::encode::EncodeOptions;
 use crate::error::{Error, ErrorKind};
-use crate::known::Known;
-use crate::lists::{HashFrame, IndexFrame};
+use crate::frame_body::Body;
+use crate::index_and_hash::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata, RESERVED};
 use crate::object::Object;
 use crate::options::ReadOptions;
+use crate::verification_cache::VerificationCache;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, POSTAMBLE_LEN};
 use crate::wire::order::DecodePhase;
 
 /// The longest end of a message without footer frames: padding and postamble.
-const MOST_END: u64 = 7 + POSTAMBLE_LEN;
+const MAX_END: u64 = 7 + POSTAMBLE_LEN;
 
 /// An object that is kept.
 struct Kept {
-    carried: Carried,
+    raw: RawObject,
     proven: bool,
     span: Span,
     number: Option<u64>,
@@ -70,19 +70,19 @@ pub(super) fn rebuild(
     stretch: Stretch,
     reading: &ReadOptions,
     writing: &EncodeOptions,
-) -> Result<(Mended, Option<Draft>), Error> {
+) -> Result<(RepairedMessage, Option<MessageBuilder>), Error> {
     let Stretch { broken, said } = stretch;
     let broken = &broken.distrusted();
     // What is behind the objects also has what preceded them.
     let is_footer = said.footer.metadata.is_some();
     let (lists, notes) = (said.footer.or(said.header), said.notes);
-    let numbers = Numbers::of(broken, &lists);
+    let numbers = Numbers::assign(broken, &lists);
     let mut lost = Vec::new();
     let kept = keep(source, number, broken, reading, &lists, &numbers, &mut lost)?;
     missing(broken, &lists, &numbers, &mut lost);
     lost.extend(unaccounted(broken, &lost));
     let (metadata, is_hashed) = metadata(broken, &lists, is_footer, &kept, &mut lost);
-    let mut mended = Mended {
+    let mut repaired = RepairedMessage {
         message: number,
         span: broken.span,
         state: if lost.is_empty() { State::Repaired } else { State::Damaged },
@@ -92,25 +92,25 @@ pub(super) fn rebuild(
         lost,
         notes,
     };
-    mended.notes.extend(outer_notes(broken));
+    repaired.notes.extend(outer_notes(broken));
     // Without an object a new message is worth it for what the old one said as a whole, or if it never had one.
-    let is_said = !metadata.extra.is_empty() || mended.lost.is_empty();
+    let is_said = !metadata.extra.is_empty() || repaired.lost.is_empty();
     if kept.is_empty() && (lists.metadata.is_none() || broken.start.is_none() || !is_said) {
-        if mended.lost.is_empty() {
-            mended.lost.push(Loss {
+        if repaired.lost.is_empty() {
+            repaired.lost.push(Loss {
                 what: Lost::Bytes,
                 object: None,
                 span: broken.span,
                 reason: "these are frames of a message of which nothing else is intact".to_owned(),
             });
         }
-        mended.state = State::Lost;
-        return Ok((mended, None));
+        repaired.state = State::Lost;
+        return Ok((repaired, None));
     }
     let options = writing.clone().with_hash(is_hashed);
-    let objects = kept.into_iter().map(|kept| kept.carried).collect();
-    let draft = Draft::new(source.name(), metadata, objects, &options)?;
-    Ok((mended, Some(draft)))
+    let objects = kept.into_iter().map(|kept| kept.raw).collect();
+    let draft = MessageBuilder::new(source.name(), metadata, objects, &options)?;
+    Ok((repaired, Some(draft)))
 }
 
 /// Reads the frames around the objects.
@@ -143,12 +143,12 @@ pub(super) fn said(
             Body::Index(index) if index.offsets.is_sorted() => {
                 Lists { index: Some(index), ..Lists::default() }
             }
-            Body::Hashes(list) if list.algorithm == crate::check::ALGORITHM => {
+            Body::Hashes(list) if list.algorithm == crate::consistency::ALGORITHM => {
                 Lists { hashes: Some(list), ..Lists::default() }
             }
             _ => continue,
         };
-        if DecodePhase::of(frame.kind) == DecodePhase::Footer {
+        if DecodePhase::for_frame(frame.kind) == DecodePhase::Footer {
             said.footer = found.or(std::mem::take(&mut said.footer));
         } else {
             said.header = std::mem::take(&mut said.header).or(found);
@@ -175,7 +175,7 @@ fn keep(
     lost: &mut Vec<Loss>,
 ) -> Result<Vec<Kept>, Error> {
     let named = |fault: ErrorKind| Error::new(source.name().clone(), fault);
-    let known = Known::default();
+    let verification_cache = VerificationCache::default();
     let mut kept = Vec::new();
     let mut of = numbers.of.iter().copied();
     let mut before: Option<(Span, Entry)> = None;
@@ -193,14 +193,15 @@ fn keep(
                     // It lies in a payload: the index, which its hash proves, knows no object here.
                     continue;
                 }
-                let object = Object::open(&**source, reading, &known, message, *frame).map_err(named);
-                let carried = object.and_then(|object| Carried::proven(source, &object));
-                match damage_or(carried).map_err(named)? {
-                    Ok(carried) => {
+                let object =
+                    Object::open(&**source, reading, &verification_cache, message, *frame).map_err(named);
+                let raw = object.and_then(|object| RawObject::proven(source, &object));
+                match damage_or(raw).map_err(named)? {
+                    Ok(raw) => {
                         let preceder =
                             preceder.filter(|(span, _)| is_next(*span, frame)).map(|(_, entry)| entry);
                         let (proven, span) = (*proven, frame.span);
-                        kept.push(Kept { carried, proven, span, number, preceder });
+                        kept.push(Kept { raw, proven, span, number, preceder });
                     }
                     Err(error) => lost.push(object_lost(frame, number, &error.kind().to_string())),
                 }
@@ -287,7 +288,7 @@ fn unaccounted(broken: &Broken, lost: &[Loss]) -> Option<Loss> {
     let gap = Span::between(first.start(), broken.span.end()).unwrap_or(first);
     let told = |loss: &&Loss| loss.span.end() > gap.start() && loss.span.start() < gap.end();
     let told = lost.iter().filter(told).map(|loss| loss.span.end()).max().unwrap_or(gap.start());
-    let rest = Span::between(told, gap.end()).filter(|rest| rest.len() > MOST_END)?;
+    let rest = Span::between(told, gap.end()).filter(|rest| rest.len() > MAX_END)?;
     let reason = "these bytes cannot be read, and may have held more, even other messages".to_owned();
     Some(Loss { what: Lost::Bytes, object: None, span: rest, reason })
 }
@@ -320,7 +321,7 @@ fn metadata(
     for kept in kept {
         let fits = |entry: &&Entry| match entry.get(RESERVED).and_then(|section| section.get("tensor")) {
             Some(tensor) => {
-                crate::cbor::encode(tensor) == crate::cbor::encode(&kept.carried.descriptor().tensor_entry())
+                crate::cbor::encode(tensor) == crate::cbor::encode(&kept.raw.descriptor().tensor_entry())
             }
             None => true,
         };

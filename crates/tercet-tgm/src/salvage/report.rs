@@ -13,7 +13,7 @@ const LOOKED_AT: u64 = 16 << 20;
 /// What was found in a file.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Report {
+pub struct SalvageReport {
     /// The name of the file.
     pub file: String,
     /// Its bytes.
@@ -27,7 +27,7 @@ pub struct Report {
     /// Objects of the new file.
     pub kept_objects: u64,
     /// Every message that was not intact.
-    pub messages: Vec<Mended>,
+    pub messages: Vec<RepairedMessage>,
     /// Bytes that belong to no message.
     #[serde(serialize_with = "spans")]
     pub junk: Vec<Span>,
@@ -35,7 +35,8 @@ pub struct Report {
     #[serde(serialize_with = "spans")]
     pub remains: Vec<Span>,
     /// Whether the file had a catalogue, which would not be right for the new one.
-    pub catalogue_left_out: bool,
+    #[serde(rename = "catalogue_left_out")]
+    pub index_dropped: bool,
     /// Whether so many bytes looked like frames and were none that others were not looked at.
     pub search_given_up: bool,
 }
@@ -56,7 +57,7 @@ pub enum State {
 /// A message that was damaged.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Mended {
+pub struct RepairedMessage {
     /// Its number in the file, from 0.
     pub message: u64,
     /// Its bytes, as far as they were found.
@@ -108,8 +109,8 @@ pub struct Loss {
     pub reason: String,
 }
 
-impl Report {
-    pub(super) fn of(source: &dyn ByteSource) -> Self {
+impl SalvageReport {
+    pub(super) fn new(source: &dyn ByteSource) -> Self {
         Self {
             file: source.name().to_string(),
             bytes: source.len(),
@@ -120,7 +121,7 @@ impl Report {
             messages: Vec::new(),
             junk: Vec::new(),
             remains: Vec::new(),
-            catalogue_left_out: false,
+            index_dropped: false,
             search_given_up: false,
         }
     }

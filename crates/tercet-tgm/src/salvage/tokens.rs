@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tercet_core::progress::Cancelled;
 use tercet_core::{ByteSource, Progress, Span};
 
-use crate::body::{Body, budget};
 use crate::edit::{decodes, prove, sound};
 use crate::error::{Error, ErrorKind};
-use crate::known::Known;
+use crate::frame_body::{Body, budget};
 use crate::message::Message;
 use crate::object::{Object, verify_frame};
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
+use crate::verification_cache::VerificationCache;
 use crate::window::Window;
 use crate::wire::frame::{Frame, FrameHeader, FrameTail};
 use crate::wire::ids::{
@@ -261,8 +261,8 @@ impl<'a> Tokens<'a> {
         }
         verify_frame(&**self.source, message, frame).map_err(named)?;
         if frame.kind == FrameKind::NTensor {
-            let known = Known::default();
-            let object = Object::open(&**self.source, &self.options, &known, message, *frame);
+            let verification_cache = VerificationCache::default();
+            let object = Object::open(&**self.source, &self.options, &verification_cache, message, *frame);
             let object = object.map_err(named)?;
             sound(&object)?;
             decodes(&object)?;

@@ -118,7 +118,7 @@ codes! {
         ReservedNotAMap = "reserved_not_a_map", Error;
         ReservedMissingTensor = "reserved_missing_tensor", Warning;
         ReservedTensorMismatch = "reserved_tensor_mismatch", Error;
-        CatalogueWrong = "catalogue_wrong", Error;
+        IndexWrong = "catalogue_wrong", Error;
     }
     Integrity {
         HashMismatch = "hash_mismatch", Error;

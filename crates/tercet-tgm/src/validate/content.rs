@@ -5,18 +5,18 @@ use tercet_core::{ByteSource, Span};
 
 use super::code::Code;
 use super::report::MessageReport;
-use crate::body::{Body, budget};
 use crate::cbor;
-use crate::check;
+use crate::consistency;
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::{Contradiction, ErrorKind};
-use crate::known::Known;
+use crate::frame_body::{Body, budget};
 use crate::layout::Layout;
 use crate::metadata::{Entry, GlobalMetadata, MetadataErrorKind};
 use crate::object::Object;
 use crate::options::ReadOptions;
 use crate::pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, Pipeline};
 use crate::value::Value;
+use crate::verification_cache::VerificationCache;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 
@@ -101,8 +101,8 @@ fn trailing(frame: &Frame, len: usize, report: &mut MessageReport) {
 
 fn contradictions(layout: &Layout, frame: &Frame, list: &Body, report: &mut MessageReport) {
     let found = match list {
-        Body::Index(index) => check::index(layout, frame, index),
-        Body::Hashes(hashes) => check::hashes(layout, frame, hashes),
+        Body::Index(index) => consistency::index(layout, frame, index),
+        Body::Hashes(hashes) => consistency::hashes(layout, frame, hashes),
         Body::Metadata(_) | Body::Preceder(_) => None,
     };
     let Some(found) = found else { return };
@@ -127,7 +127,7 @@ fn descriptors(
     for frame in layout.objects() {
         let start = frame.span.start().saturating_add(frame.cbor_offset);
         let (object, at) = (Some(u64::from(frame.object)), Some(start));
-        match Object::open(source, reading, &Known::default(), layout.number, *frame) {
+        match Object::open(source, reading, &VerificationCache::default(), layout.number, *frame) {
             Ok(opened) => {
                 if canonical
                     && let Err(error) =
@@ -188,7 +188,7 @@ fn one(
     let elements = descriptor.elements();
     if elements.and_then(|n| descriptor.dtype.payload_len(n)).is_none() {
         report.add(Code::ShapeOverflow, object, at, "the shape has more than 2^64 bytes".to_owned());
-    } else if let Ok(Some(expected)) = Pipeline::of(descriptor).map(|pipeline| pipeline.stored_len())
+    } else if let Ok(Some(expected)) = Pipeline::new(descriptor).map(|pipeline| pipeline.stored_len())
         && expected != payload.len()
     {
         let (region, span, found) = (frame.region(message), payload, payload.len());
@@ -214,7 +214,7 @@ fn metadata(
         }
     }
     if let [first, .., last] = copies {
-        disagreements(first, last, report);
+        inconsistencies(first, last, report);
     }
     let Some(last) = copies.last() else { return };
     for ((entry, descriptor), object) in last.base.iter().zip(descriptors).zip(0..) {
@@ -223,7 +223,7 @@ fn metadata(
 }
 
 /// Keys that both copies have, with different values.
-fn disagreements(first: &GlobalMetadata, last: &GlobalMetadata, report: &mut MessageReport) {
+fn inconsistencies(first: &GlobalMetadata, last: &GlobalMetadata, report: &mut MessageReport) {
     let sections = first.base.iter().zip(&last.base).map(|(a, b)| (a, b, "base"));
     let sections = sections.chain([(&first.extra, &last.extra, "_extra_")]);
     for (a, b, place) in sections {

@@ -6,14 +6,14 @@ use tercet_core::{ByteSource, Class, Diagnose as _};
 use super::code::Code;
 use super::report::MessageReport;
 use crate::array::Array;
-use crate::body::Body;
-use crate::check::{ALGORITHM, check_hash};
+use crate::consistency::{ALGORITHM, check_hash};
 use crate::dtype::Dtype;
 use crate::error::ErrorKind;
-use crate::known::Known;
+use crate::frame_body::Body;
 use crate::layout::Layout;
 use crate::object::Object;
 use crate::options::ReadOptions;
+use crate::verification_cache::VerificationCache;
 use crate::window::Window;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, MessageFlags};
@@ -84,8 +84,10 @@ impl Work<'_> {
 
     fn decode(&self, frame: &Frame, report: &mut MessageReport) -> Result<(), ErrorKind> {
         let (object, at) = (Some(u64::from(frame.object)), Some(frame.span.start()));
-        let known = Known::default();
-        let Ok(opened) = Object::open(self.source, self.reading, &known, self.layout.number, *frame) else {
+        let verification_cache = VerificationCache::default();
+        let Ok(opened) =
+            Object::open(self.source, self.reading, &verification_cache, self.layout.number, *frame)
+        else {
             // Told on the level before.
             return Ok(());
         };

@@ -93,7 +93,7 @@ pub struct FileIssue {
 }
 
 impl FileIssue {
-    pub(super) fn of(junk: Span, file_len: u64) -> Self {
+    pub(super) fn for_junk(junk: Span, file_len: u64) -> Self {
         let (at, length) = (junk.start(), junk.len());
         let description = if length == file_len {
             format!("{length} bytes with no valid messages")

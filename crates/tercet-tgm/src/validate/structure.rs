@@ -4,7 +4,7 @@ use tercet_core::{Malformed, Reason, Severity, Span};
 
 use super::code::Code;
 use super::report::MessageReport;
-use crate::check;
+use crate::consistency;
 use crate::error::{Contradiction, ErrorKind};
 use crate::layout::Layout;
 use crate::options::ReadOptions;
@@ -108,7 +108,7 @@ fn padding(window: &mut Window<'_>, layout: &Layout, report: &mut MessageReport)
 /// Preamble and postamble against the frames.
 fn outer(layout: &Layout, report: &mut MessageReport) {
     let flag_at = layout.span.start().saturating_add(10);
-    for found in check::outer(layout) {
+    for found in consistency::outer(layout) {
         let at = Some(found.span.start());
         let words = found.what.to_string();
         match found.what {

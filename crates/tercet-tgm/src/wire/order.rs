@@ -16,7 +16,7 @@ pub enum DecodePhase {
 
 impl DecodePhase {
     /// The phase a frame belongs to.
-    pub const fn of(kind: FrameKind) -> Self {
+    pub const fn for_frame(kind: FrameKind) -> Self {
         match kind {
             FrameKind::HeaderMetadata | FrameKind::HeaderIndex | FrameKind::HeaderHash => Self::Header,
             FrameKind::PrecederMetadata | FrameKind::NTensor => Self::Body,
@@ -39,7 +39,7 @@ impl Order {
         if self.preceded && kind != FrameKind::NTensor {
             return Err(OBJECT_AFTER_PRECEDER);
         }
-        let phase = DecodePhase::of(kind);
+        let phase = DecodePhase::for_frame(kind);
         if phase < self.phase {
             return Err(match phase {
                 DecodePhase::Header => "header frames stand before all objects",

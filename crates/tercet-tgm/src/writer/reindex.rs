@@ -9,40 +9,40 @@ use tercet_core::{ByteSource, Progress, Span};
 
 use super::Writer;
 use super::view::Part;
-use crate::catalogue::{self, Catalogue, CatalogueBuilder, CatalogueKeys, Found};
 use crate::encode::Provenance;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
+use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup, MessageIndex};
 use crate::options::ReadOptions;
 use crate::scan::ScanOptions;
 
 /// How a file gets a catalogue.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Reindexing {
+pub struct ReindexOptions {
     /// Its keys. Without, the keys of the catalogue that is there stay, and without any all keys are taken.
-    pub keys: Option<CatalogueKeys>,
+    pub keys: Option<IndexKeys>,
     /// Whether every message is looked at, whatever a catalogue that is there says.
-    pub anew: bool,
+    pub rebuild: bool,
     /// Whether the catalogue says when and by what it was written.
     pub provenance: Provenance,
 }
 
-impl Reindexing {
+impl ReindexOptions {
     /// Goes on with the catalogue that is there.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Takes these keys.
-    pub fn with_keys(mut self, keys: Option<CatalogueKeys>) -> Self {
+    pub fn with_keys(mut self, keys: Option<IndexKeys>) -> Self {
         self.keys = keys;
         self
     }
 
     /// Looks at every message.
-    pub fn with_anew(mut self, anew: bool) -> Self {
-        self.anew = anew;
+    pub fn with_rebuild(mut self, rebuild: bool) -> Self {
+        self.rebuild = rebuild;
         self
     }
 
@@ -55,7 +55,7 @@ impl Reindexing {
 
 /// What became of a file that was to have a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reindexed {
+pub struct ReindexReport {
     /// The messages of the file, the catalogue not counted.
     pub messages: u64,
     /// The messages that had to be looked at.
@@ -73,9 +73,9 @@ impl Writer {
     /// cannot be read is an error: it would never be found.
     pub fn reindex(
         path: impl AsRef<Path>,
-        how: &Reindexing,
+        how: &ReindexOptions,
         progress: &dyn Progress,
-    ) -> Result<Reindexed, Error> {
+    ) -> Result<ReindexReport, Error> {
         Self::reindex_on(Arc::new(RealDisk), path, how, progress)
     }
 
@@ -83,60 +83,60 @@ impl Writer {
     pub fn reindex_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
-        how: &Reindexing,
+        how: &ReindexOptions,
         progress: &dyn Progress,
-    ) -> Result<Reindexed, Error> {
+    ) -> Result<ReindexReport, Error> {
         let (path, keys) = (path.as_ref(), how.keys.as_ref());
         let name: Arc<str> = path.to_string_lossy().into();
         let named = |fault: ErrorKind| Error::new(Arc::clone(&name), fault);
-        if let Some(Err(reason)) = keys.map(catalogue::check_keys) {
-            return Err(named(ErrorKind::NoCatalogue { reason: reason.into() }));
+        if let Some(Err(reason)) = keys.map(index::check_keys) {
+            return Err(named(ErrorKind::CannotIndex { reason: reason.into() }));
         }
         let (lock, source) = hold(disk, path).map_err(named)?;
-        let old = catalogue::find_last(&*source, &ReadOptions::new()).map_err(named)?;
-        let kept = old.filter(|(old, _)| !how.anew && keys.is_none_or(|keys| has_keys(old, keys)));
+        let old = index::find_last(&*source, &ReadOptions::new()).map_err(named)?;
+        let kept = old.filter(|(old, _)| !how.rebuild && keys.is_none_or(|keys| has_keys(old, keys)));
         if let Some((old, behind)) = &kept
             && behind.is_empty()
         {
             let messages = old.scan().messages.len() as u64;
             let keys = old.keys().map(str::to_owned).collect();
-            return Ok(Reindexed { messages, entered: 0, keys, is_unchanged: true });
+            return Ok(ReindexReport { messages, entered: 0, keys, is_unchanged: true });
         }
         let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
         writer.provenance = how.provenance.clone();
         let mut before = 0;
         if let Some((old, behind)) = kept {
-            let resumed = CatalogueBuilder::resume(&old);
+            let resumed = IndexBuilder::resume(&old);
             let resumed = resumed
-                .map_err(|error| named(ErrorKind::NoCatalogue { reason: error.to_string().into() }))?;
+                .map_err(|error| named(ErrorKind::CannotIndex { reason: error.to_string().into() }))?;
             before = resumed.len() as u64;
             writer.copy(&*source, Span::first(old.span().start()), progress).map_err(named)?;
-            writer.catalogue = Some(resumed);
+            writer.message_index = Some(resumed);
             for span in behind {
                 writer.copy(&*source, span, progress).map_err(named)?;
             }
         } else {
-            writer.catalogue = Some(CatalogueBuilder::new(keys.unwrap_or(&CatalogueKeys::All)));
+            writer.message_index = Some(IndexBuilder::new(keys.unwrap_or(&IndexKeys::All)));
             writer.copy_messages(&source, progress)?;
         }
-        let catalogue = writer.catalogue.as_ref();
-        let messages = catalogue.map_or(0, |catalogue| catalogue.len() as u64);
-        let keys = catalogue.map(|catalogue| catalogue.keys().map(str::to_owned).collect());
+        let message_index = writer.message_index.as_ref();
+        let messages = message_index.map_or(0, |message_index| message_index.len() as u64);
+        let keys = message_index.map(|message_index| message_index.keys().map(str::to_owned).collect());
         if messages == 0 {
-            return Err(named(ErrorKind::NoCatalogue { reason: "the file holds no message".into() }));
+            return Err(named(ErrorKind::CannotIndex { reason: "the file holds no message".into() }));
         }
         writer.finish()?;
         let (entered, keys) = (messages - before, keys.unwrap_or_default());
-        Ok(Reindexed { messages, entered, keys, is_unchanged: false })
+        Ok(ReindexReport { messages, entered, keys, is_unchanged: false })
     }
 
     /// Makes a file what it was without its catalogues; answers whether it had any.
-    pub fn remove_catalogue(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
-        Self::remove_catalogue_on(Arc::new(RealDisk), path, progress)
+    pub fn remove_index(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
+        Self::remove_index_on(Arc::new(RealDisk), path, progress)
     }
 
     /// Makes a file of another disk what it was without its catalogues.
-    pub fn remove_catalogue_on(
+    pub fn remove_index_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
         progress: &dyn Progress,
@@ -157,35 +157,36 @@ impl Writer {
     /// Copies a file without the catalogues that are in it, and enters its messages.
     fn copy_messages(&mut self, source: &Arc<Source>, progress: &dyn Progress) -> Result<(), Error> {
         let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
-        let options = ScanOptions::default().with_catalogue(false);
+        let options = ScanOptions::default().with_index(false);
         let file = File::from_source(bytes, ReadOptions::new()).with_scan_options(options);
         // A catalogue that is damaged cannot be read as a message either.
-        let damaged = match catalogue::find(&**source, file.options()) {
-            Ok(Found::Refused(span, _)) => Some(span),
+        let damaged = match index::find(&**source, file.options()) {
+            Ok(IndexLookup::Rejected(span, _)) => Some(span),
             _ => None,
         };
-        let mut catalogue = self.catalogue.take();
+        let mut message_index = self.message_index.take();
         let (mut at, mut to) = (0, 0);
         for (message, &span) in file.messages()?.zip(&file.scan()?.messages) {
             progress.check().map_err(|stop| self.error(stop.into()))?;
-            let is_catalogue = match &message {
-                Ok(message) => message.metadata().is_catalogue(),
+            let is_message_index = match &message {
+                Ok(message) => message.metadata().is_message_index(),
                 Err(_) => false,
             };
-            if is_catalogue || damaged == Some(span) {
+            if is_message_index || damaged == Some(span) {
                 self.copy_from(&**source, between(at, span.start()), progress)?;
                 to += span.start() - at;
                 at = span.end();
                 continue;
             }
             let message = message?;
-            if let Some(catalogue) = &mut catalogue {
+            if let Some(message_index) = &mut message_index {
                 let start = to + (span.start() - at);
-                catalogue.push(Span::at(start, span.len()).unwrap_or(Span::empty(start)), message.metadata());
+                message_index
+                    .push(Span::at(start, span.len()).unwrap_or(Span::empty(start)), message.metadata());
             }
         }
         self.copy_from(&**source, between(at, source.len()), progress)?;
-        self.catalogue = catalogue;
+        self.message_index = message_index;
         Ok(())
     }
 }
@@ -197,21 +198,21 @@ pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(FileLock, Arc<So
 }
 
 /// Makes the catalogue of the messages before `end` anew.
-pub(super) fn catalogue_of(source: &Source, end: u64) -> Result<CatalogueBuilder, ErrorKind> {
-    let mut catalogue = CatalogueBuilder::new(&CatalogueKeys::All);
+pub(super) fn index_messages(source: &Source, end: u64) -> Result<IndexBuilder, ErrorKind> {
+    let mut message_index = IndexBuilder::new(&IndexKeys::All);
     let part = Part::new(source, Span::first(end));
     for found in
         crate::scan::scan_source(&part, ScanOptions::default(), &tercet_core::progress::NoProgress)?.messages
     {
-        catalogue.push(found, &crate::message::read_metadata(&part, found, &ReadOptions::new())?);
+        message_index.push(found, &crate::message::read_metadata(&part, found, &ReadOptions::new())?);
     }
-    Ok(catalogue)
+    Ok(message_index)
 }
 
-fn has_keys(old: &Catalogue, keys: &CatalogueKeys) -> bool {
+fn has_keys(old: &MessageIndex, keys: &IndexKeys) -> bool {
     match keys {
-        CatalogueKeys::All => old.has_all_keys(),
-        CatalogueKeys::These(keys) => !old.has_all_keys() && old.keys().eq(keys.iter().map(String::as_str)),
+        IndexKeys::All => old.has_all_keys(),
+        IndexKeys::Only(keys) => !old.has_all_keys() && old.keys().eq(keys.iter().map(String::as_str)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tercet_testkit::alloc::{alone, measure};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, Follower, GlobalMetadata, Report, encode_message,
+    DataObjectDescriptor, Dtype, EncodeOptions, FollowEvent, Follower, GlobalMetadata, encode_message,
 };
 
 /// Bytes of an object.
@@ -21,8 +21,8 @@ fn one_object_at_a_time_is_in_memory() {
         let mut told = 0;
         for piece in message.chunks(PIECE).chain(message.chunks(PIECE)).chain(message.chunks(PIECE)) {
             follower.push(piece);
-            while let Some(report) = follower.next_report() {
-                assert!(matches!(report, Report::Message(_)), "{report:?}");
+            while let Some(report) = follower.next_event() {
+                assert!(matches!(report, FollowEvent::Message(_)), "{report:?}");
                 told += 1;
             }
         }

@@ -33,12 +33,12 @@ fn stored(message: &Message) -> Vec<Stored> {
     let one = |object: tercet_tgm::Object<'_>| {
         // Wrong positions of szip intervals are put right; that is another test.
         let mut descriptor = object.descriptor().clone();
-        let mended = descriptor.params.remove("szip_block_offsets").is_some();
+        let repaired = descriptor.params.remove("szip_block_offsets").is_some();
         let is_after = object.frame().header.flags.0 & 1 == 1;
         Stored {
             descriptor,
             bytes: object.stored().unwrap().to_vec(),
-            hash: object.frame().hash().filter(|_| is_after && !mended),
+            hash: object.frame().hash().filter(|_| is_after && !repaired),
             entry: users(message.metadata().base[usize::try_from(object.index()).unwrap()].clone()),
         }
     };

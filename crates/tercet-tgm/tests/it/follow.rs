@@ -7,14 +7,14 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, ErrorKind, Follower, GlobalMetadata, Message, ReadOptions, Report,
+    DataObjectDescriptor, Dtype, ErrorKind, FollowEvent, Follower, GlobalMetadata, Message, ReadOptions,
     ScanOptions, StreamingEncoder, encode_message, scan_source,
 };
 
 use crate::samples;
 
 /// Everything a follower says about bytes that come in pieces of these lengths.
-fn reports(bytes: &[u8], cuts: &[usize]) -> Vec<Report> {
+fn reports(bytes: &[u8], cuts: &[usize]) -> Vec<FollowEvent> {
     let mut follower = Follower::new();
     let mut out = Vec::new();
     let mut rest = bytes;
@@ -23,23 +23,23 @@ fn reports(bytes: &[u8], cuts: &[usize]) -> Vec<Report> {
         let (piece, more) = rest.split_at(cuts.next().unwrap_or(usize::MAX).clamp(1, rest.len()));
         rest = more;
         follower.push(piece);
-        out.extend(std::iter::from_fn(|| follower.next_report()));
+        out.extend(std::iter::from_fn(|| follower.next_event()));
     }
     out.extend(std::iter::from_fn(|| follower.finish()));
     assert!(follower.pending().is_none());
     out
 }
 
-fn shown(reports: &[Report]) -> Vec<String> {
+fn shown(reports: &[FollowEvent]) -> Vec<String> {
     reports.iter().map(|report| format!("{report:?}")).collect()
 }
 
 /// Number, place, objects and metadata of a message.
 type Seen = (u64, Span, u64, GlobalMetadata);
 
-fn whole(reports: &[Report]) -> Vec<Seen> {
-    let of = |report: &Report| match report {
-        Report::Message(message) => {
+fn whole(reports: &[FollowEvent]) -> Vec<Seen> {
+    let of = |report: &FollowEvent| match report {
+        FollowEvent::Message(message) => {
             Some((message.number, message.span, message.objects, message.metadata.clone()))
         }
         _ => None,
@@ -131,9 +131,9 @@ proptest! {
     #[test]
     fn damage_hides_no_other_message(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
         let bytes = stream_of(&parts, true);
-        let places = |seen: Vec<Seen>| seen.into_iter().map(|(_, span, ..)| span).collect::<Vec<_>>();
+        let message_table = |seen: Vec<Seen>| seen.into_iter().map(|(_, span, ..)| span).collect::<Vec<_>>();
         let told = reports(&bytes, &cuts);
-        let (found, expected) = (places(whole(&told)), places(scanned(&bytes)));
+        let (found, expected) = (message_table(whole(&told)), message_table(scanned(&bytes)));
         for span in &expected {
             prop_assert!(found.contains(span), "{span} is missing");
         }
@@ -157,8 +157,12 @@ fn a_damaged_message_is_told_and_passed_over() {
     bad[payload] ^= 1;
     let bytes = [&good[..], &bad, &good].concat();
     let told = reports(&bytes, &[7]);
-    let [Report::Message(first), Report::Damaged { number, start, fault }, rest @ .., Report::Message(last)] =
-        &told[..]
+    let [
+        FollowEvent::Message(first),
+        FollowEvent::Damaged { number, start, fault },
+        rest @ ..,
+        FollowEvent::Message(last),
+    ] = &told[..]
     else {
         panic!("{told:?}");
     };
@@ -166,7 +170,7 @@ fn a_damaged_message_is_told_and_passed_over() {
     assert_eq!((first.number, *number, last.number), (0, 1, 2));
     assert_eq!((first.span.start(), *start, last.span.start()), (0, len, 2 * len));
     assert!(matches!(fault, ErrorKind::HashMismatch { .. }), "{fault}");
-    assert!(matches!(rest, [Report::Skipped { after_damage: true, .. }]), "{rest:?}");
+    assert!(matches!(rest, [FollowEvent::Skipped { after_damage: true, .. }]), "{rest:?}");
 }
 
 /// A writer that is killed leaves half a message; what is appended behind it is found, with the number of a scan.
@@ -179,8 +183,8 @@ fn every_place_to_be_cut_off_at() {
             let told = reports(&bytes, &[1000]);
             let numbers: Vec<u64> = whole(&told).iter().map(|(number, ..)| *number).collect();
             assert_eq!(numbers, [0, 1, 2], "{} cut at {cut}: {told:?}", sample.name);
-            let damaged = told.iter().filter(|report| matches!(report, Report::Damaged { .. })).count();
-            let skipped = told.iter().filter(|report| matches!(report, Report::Skipped { .. })).count();
+            let damaged = told.iter().filter(|report| matches!(report, FollowEvent::Damaged { .. })).count();
+            let skipped = told.iter().filter(|report| matches!(report, FollowEvent::Skipped { .. })).count();
             assert!(damaged + skipped >= 1, "{} cut at {cut}: {told:?}", sample.name);
         }
     }
@@ -235,7 +239,10 @@ fn a_frame_that_swallowed_messages_gives_them_back() {
     let bytes = [&long[..cut], &good, &good, &long].concat();
     assert_eq!(&bytes[frame_end - 4..frame_end], b"ENDF", "the frame ends with a frame");
     let told = reports(&bytes, &[64]);
-    assert!(matches!(&told[0], Report::Damaged { fault: ErrorKind::HashMismatch { .. }, .. }), "{told:?}");
+    assert!(
+        matches!(&told[0], FollowEvent::Damaged { fault: ErrorKind::HashMismatch { .. }, .. }),
+        "{told:?}"
+    );
     assert_eq!(whole(&told), scanned(&bytes));
     assert_eq!(whole(&told).len(), 3);
 }
@@ -269,12 +276,12 @@ fn streams_start_in_the_middle() {
     let mut follower = Follower::new().starting_at(1000, 7);
     follower.push(&good);
     follower.push(&good[..40]);
-    let Some(Report::Message(first)) = follower.next_report() else { panic!("no message") };
+    let Some(FollowEvent::Message(first)) = follower.next_event() else { panic!("no message") };
     assert_eq!((first.number, first.span), (7, Span::at(1000, good.len() as u64).unwrap()));
-    assert!(follower.next_report().is_none());
+    assert!(follower.next_event().is_none());
     let (start, preamble) = follower.pending().unwrap();
     assert_eq!((start, preamble.total_length), (1000 + good.len() as u64, good.len() as u64));
-    let Some(Report::Damaged { number: 8, start: at, fault: ErrorKind::CutStream { .. } }) =
+    let Some(FollowEvent::Damaged { number: 8, start: at, fault: ErrorKind::CutStream { .. } }) =
         follower.finish()
     else {
         panic!("the end is not told");
@@ -293,7 +300,7 @@ fn a_length_may_still_be_unknown() {
     let mut before = bytes.clone();
     before[16..24].fill(0);
     let told = reports(&before, &[11]);
-    let [Report::Message(message)] = &told[..] else { panic!("{told:?}") };
+    let [FollowEvent::Message(message)] = &told[..] else { panic!("{told:?}") };
     assert_eq!(message.span, Span::first(bytes.len() as u64));
     assert_eq!((message.objects, message.preamble.known_length()), (1, None));
 }

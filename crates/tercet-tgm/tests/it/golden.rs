@@ -180,7 +180,7 @@ fn objects_are_those_of_the_manifest() {
 fn decode_sz3(file: &File, message: u64, object: &tercet_tgm::Object<'_>, listed: &Json) -> bool {
     let error = object.decode().unwrap_err();
     assert_eq!(error.class(), Class::Unsupported, "{error}");
-    let trusting = ReadOptions::new().with_trust_sz3(true);
+    let trusting = ReadOptions::new().with_sz3_in_process(true);
     let file = File::from_source(Arc::clone(file.source()), trusting);
     let message = file.message(message).unwrap();
     match message.object(object.index()).unwrap().decode() {

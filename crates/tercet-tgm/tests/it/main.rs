@@ -3,16 +3,16 @@
 #![allow(clippy::disallowed_methods, reason = "tests create and inspect real files")]
 #![allow(clippy::cast_possible_truncation, reason = "test values are small")]
 
-mod afar;
 #[cfg(feature = "async")]
 mod asynchronous;
-mod catalogue;
-mod edit;
 #[cfg(any(unix, windows))]
-mod faults;
+mod disk_faults;
+mod edit;
 mod follow;
 mod golden;
+mod index;
 mod pipeline;
+mod remote;
 mod salvage;
 mod streams;
 mod vectors;

@@ -8,7 +8,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
 use tercet_testkit::damage;
-use tercet_tgm::salvage::{Lost, Mended, Salvage, State, salvage};
+use tercet_tgm::salvage::{Lost, RepairedMessage, Salvage, State, salvage};
 use tercet_tgm::{
     DataObjectDescriptor, Dtype, Entry, File, FrameKind, GlobalMetadata, MaskMethod, Placement, ReadOptions,
     StreamingEncoder, Value, encode_message,
@@ -50,7 +50,7 @@ impl Random {
 
 /// An object of a generated file: where it is, what it is, and what its metadata says.
 #[derive(Clone, Debug)]
-struct Known {
+struct VerificationCache {
     frame: Span,
     message: usize,
     descriptor: DataObjectDescriptor,
@@ -72,7 +72,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn add(&mut self, known: &Known) {
+    fn add(&mut self, known: &VerificationCache) {
         self.all += 1;
         self.masked += u32::from(known.descriptor.masks.is_some());
         self.streamed += u32::from(known.streamed);
@@ -84,7 +84,7 @@ impl Kinds {
 struct Sample {
     bytes: Vec<u8>,
     messages: Vec<Span>,
-    objects: Vec<Known>,
+    objects: Vec<VerificationCache>,
 }
 
 fn values(random: &mut Random, with_nan: bool) -> (DataObjectDescriptor, Vec<u8>) {
@@ -172,7 +172,7 @@ fn known(bytes: Vec<u8>) -> Sample {
             let at = usize::try_from(object.index()).unwrap();
             let mut entry = message.metadata().base[at].clone();
             entry.remove("_reserved_");
-            objects.push(Known {
+            objects.push(VerificationCache {
                 frame: object.frame().span,
                 message: usize::try_from(message.number()).unwrap(),
                 descriptor: object.descriptor().clone(),
@@ -283,7 +283,7 @@ fn every_intact_object_is_kept_and_no_other() {
         let new = opened(found.to_bytes().unwrap());
         assert!(new.scan().unwrap().junk.is_empty(), "seed {seed}");
         let content = contents_of(&new);
-        let intact = |known: &&Known| !hurt.iter().any(|hurt| hurt.touches(known.frame));
+        let intact = |known: &&VerificationCache| !hurt.iter().any(|hurt| hurt.touches(known.frame));
         let mut expected = good.objects.iter().filter(intact);
         let mut next = expected.next();
         for (descriptor, stored, entry, extra) in &content {
@@ -304,9 +304,12 @@ fn every_intact_object_is_kept_and_no_other() {
                 continue;
             }
             // What is kept besides is an object whose damage has no meaning, or one that nothing can prove.
-            let same = |known: &&Known| known.descriptor == *descriptor && known.stored == *stored;
+            let same =
+                |known: &&VerificationCache| known.descriptor == *descriptor && known.stored == *stored;
             let is_harmless = good.objects.iter().filter(same).any(|known| is_free(known.frame, &hurt));
-            let touched = |known: &&Known| !known.hashed && hurt.iter().any(|hurt| hurt.touches(known.frame));
+            let touched = |known: &&VerificationCache| {
+                !known.hashed && hurt.iter().any(|hurt| hurt.touches(known.frame))
+            };
             let is_unproven = good.objects.iter().any(|known| touched(&known));
             assert!(is_harmless || is_unproven, "seed {seed}: {hurt:?}: a damaged object is kept");
         }
@@ -329,7 +332,7 @@ fn every_intact_object_is_kept_and_no_other() {
         if content.len() < good.objects.len() {
             assert!(found.report.has_losses() || !found.report.junk.is_empty(), "seed {seed}: {hurt:?}");
         }
-        let is_repaired = |message: &&Mended| message.state == State::Repaired;
+        let is_repaired = |message: &&RepairedMessage| message.state == State::Repaired;
         repaired += u32::try_from(found.report.messages.iter().filter(is_repaired).count()).unwrap();
         // What was repaired is well.
         let again = saved(&new);
@@ -408,7 +411,9 @@ fn damaged_borders_mix_nothing() {
                     let content = contents_of(&opened(found.to_bytes().unwrap()));
                     let mut well = 0;
                     for (descriptor, stored, entry, extra) in content {
-                        let same = |known: &&Known| known.descriptor == descriptor && known.stored == stored;
+                        let same = |known: &&VerificationCache| {
+                            known.descriptor == descriptor && known.stored == stored
+                        };
                         let known = good.objects.iter().find(same).unwrap();
                         assert!(entry.is_empty() || entry == known.entry, "{place}: {entry:?}, {known:?}");
                         assert!(extra.is_empty() || extra == known.extra, "{place}: {extra:?}, {known:?}");
@@ -446,15 +451,15 @@ fn check(name: &str, good: &Sample, bytes: &[u8], hurt: &Hurt) {
     let content = contents_of(&opened(new.clone()));
     let hashed = good.objects.iter().all(|known| known.hashed);
     for (descriptor, stored, entry, _) in content.iter().filter(|_| hashed) {
-        let same = |known: &&Known| known.descriptor == *descriptor && known.stored == *stored;
-        let entries = |known: &&Known| entry.is_empty() || known.entry == *entry;
+        let same = |known: &&VerificationCache| known.descriptor == *descriptor && known.stored == *stored;
+        let entries = |known: &&VerificationCache| entry.is_empty() || known.entry == *entry;
         assert!(good.objects.iter().filter(same).any(|known| entries(&known)), "{place}: {entry:?}");
     }
     let intact = good.objects.iter().filter(|known| !hurt.touches(known.frame)).count();
     assert!(content.len() >= intact, "{place}: {} of {intact}\n{:#?}", content.len(), found.report);
     assert!(content.len() <= good.objects.len(), "{place}");
     // Of messages that are gone without a trace nobody can tell.
-    let begun = |known: &&Known| match hurt {
+    let begun = |known: &&VerificationCache| match hurt {
         Hurt::Cut(cut) => good.messages[known.message].start() < *cut as u64,
         _ => true,
     };

@@ -158,7 +158,7 @@ impl Args {
         drop(bar);
         let file = tgm::File::open(path)?;
         // A catalogue at the end is no part of the message.
-        let added = match file.catalogue()? {
+        let added = match file.index()? {
             Some(_) => file.message_span(before.messages)?.len(),
             None => file.len().saturating_sub(before.bytes),
         };
@@ -255,7 +255,7 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     // Looked at under the lock that the writer holds: nobody adds to it in between.
     let file = Reading::default().open(open(path)?, out)?;
     let scan = file.scan()?;
-    let last = file.catalogue()?.map_or(file.len(), |catalogue| catalogue.span().start());
+    let last = file.index()?.map_or(file.len(), |catalogue| catalogue.span().start());
     if let Some(end) = scan.junk.last().filter(|junk| junk.end() == last) {
         let said = format!("{}: ends with bytes that belong to no message ({end})", file.name());
         let failure = Failure::new(Class::Malformed, said);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tercet::core::{Class, Progress as _, Span};
-use tercet::tgm::edit::Draft;
+use tercet::tgm::edit::MessageBuilder;
 use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer};
 
 use crate::address::{self, Object};
@@ -114,10 +114,10 @@ impl Sink {
     }
 
     /// Writes a new message.
-    pub(super) fn draft(&mut self, draft: &Draft, bar: &Bar, out: &mut Ui) -> Result<(), Failure> {
+    pub(super) fn draft(&mut self, draft: &MessageBuilder, bar: &Bar, out: &mut Ui) -> Result<(), Failure> {
         match self {
             Self::Stdout => draft.write_to(out.bytes()?, bar)?,
-            Self::File(writer) => writer.draft(draft, bar)?,
+            Self::File(writer) => writer.write(draft, bar)?,
             Self::Object(object) => draft.write_to(&mut **object, bar)?,
         }
         Ok(())
@@ -173,7 +173,7 @@ pub(super) fn check_each(
                 return Err(Failure::Interrupted);
             }
             let message = message?;
-            if !message.metadata().is_catalogue() {
+            if !message.metadata().is_message_index() {
                 check(&message)?;
             }
             bar.advance(message.span().len());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tgm::{CatalogueKeys, Provenance, Reindexing, Writer};
+use tercet::tgm::{IndexKeys, Provenance, ReindexOptions, Writer};
 
 use super::select::Keys;
 use crate::failure::{Failure, Outcome};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let shown = escape::name(&args.path.to_string_lossy()).into_owned();
     let bar = out.bar("indexing", std::fs::metadata(&args.path).map_or(0, |meta| meta.len()));
     if args.remove {
-        let had_one = Writer::remove_catalogue(&args.path, &bar)?;
+        let had_one = Writer::remove_index(&args.path, &bar)?;
         drop(bar);
         if args.json {
             out.json(&serde_json::json!({ "file": args.path.to_string_lossy(), "changed": had_one }))?;
@@ -72,10 +72,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
         return Ok(Outcome::Done);
     }
-    let keys = args.keys.as_ref().map(|keys| CatalogueKeys::These(keys.iter().map(str::to_owned).collect()));
-    let keys = keys.or_else(|| args.all_keys.then_some(CatalogueKeys::All));
+    let keys = args.keys.as_ref().map(|keys| IndexKeys::Only(keys.iter().map(str::to_owned).collect()));
+    let keys = keys.or_else(|| args.all_keys.then_some(IndexKeys::All));
     let provenance = if args.reproducible { Provenance::Off } else { Provenance::default() };
-    let how = Reindexing::new().with_keys(keys).with_anew(args.anew).with_provenance(provenance);
+    let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.anew).with_provenance(provenance);
     let done = Writer::reindex(&args.path, &how, &bar)?;
     drop(bar);
     if args.json {

@@ -59,7 +59,7 @@ impl Told {
             size: file.len(),
             version: (!scan.messages.is_empty()).then_some(VERSION),
             junk: scan.junk.clone(),
-            catalogue: file.catalogue()?.map(|catalogue| Catalogue {
+            catalogue: file.index()?.map(|catalogue| Catalogue {
                 bytes: catalogue.span(),
                 keys: catalogue.keys().map(str::to_owned).collect(),
             }),

@@ -57,7 +57,7 @@ impl Reading {
             let said = format!("{}: holds no message", file.name());
             return Err(Failure::new(Class::Malformed, said).with_hint("`tgm outline` shows the bytes"));
         }
-        if let Some(reason) = file.refused_catalogue()? {
+        if let Some(reason) = file.rejected_index()? {
             let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
             let reason = reason.to_string().replace("\n  ", ": ");
             out.note(format_args!("{warning} {name}: its catalogue is not used: {reason}"))?;
@@ -85,8 +85,8 @@ impl Reading {
 
 /// How SZ3 payloads are read. Their library can be crashed by what it decodes: let that be another process.
 #[cfg(feature = "sz3")]
-pub(super) fn sz3() -> tercet::tgm::Sz3Reading {
-    tercet::tgm::Sz3Reading::Elsewhere(super::sz3::decode_in_child)
+pub(super) fn sz3() -> tercet::tgm::Sz3Decoding {
+    tercet::tgm::Sz3Decoding::External(super::sz3::decode_in_child)
 }
 
 /// Hands over every message that the filter takes. The first one that cannot be read ends the work; a catalogue that knows

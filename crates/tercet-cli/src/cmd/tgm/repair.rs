@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::core::{ByteSource, Span, escape};
-use tercet::tgm::salvage::{Loss, Lost, Mended, Report, Salvage, State, salvage};
+use tercet::tgm::salvage::{Loss, Lost, RepairedMessage, Salvage, SalvageReport, State, salvage};
 use tercet::tgm::{EncodeOptions, Provenance, Writer};
 
 use super::open::Reading;
@@ -63,7 +63,7 @@ struct Told<'a> {
     output: Option<String>,
     has_losses: bool,
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a SalvageReport,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -152,7 +152,7 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
     if let Some(path) = written {
         out.line(format_args!("into: {}", escape::name(&path.to_string_lossy())))?;
     }
-    let Report { kept_messages, kept_objects, intact_messages, .. } = report;
+    let SalvageReport { kept_messages, kept_objects, intact_messages, .. } = report;
     let size = human_size(found.len());
     out.line(format_args!(
         "kept: {kept_messages} message(s) with {kept_objects} object(s), {size}; {intact_messages} message(s) were intact"
@@ -168,7 +168,7 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
             paint(BAD, "lost:")
         ));
     }
-    if report.catalogue_left_out {
+    if report.index_dropped {
         lines.push("the catalogue is left out; `tgm index` makes a new one".to_owned());
     }
     if lines.is_empty() {
@@ -190,29 +190,29 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
 }
 
 /// A damaged message: how it is, and what it lost.
-fn told(mended: &Mended) -> Vec<String> {
-    let Mended { message, span, objects_kept, .. } = mended;
-    let state = match mended.state {
+fn told(repaired: &RepairedMessage) -> Vec<String> {
+    let RepairedMessage { message, span, objects_kept, .. } = repaired;
+    let state = match repaired.state {
         State::Repaired => paint(GOOD, "repaired"),
         State::Lost => paint(BAD, "lost"),
         _ => paint(WARN, "damaged"),
     };
-    let place = mended.output.map_or_else(String::new, |number| format!(", now message {number}"));
+    let place = repaired.output.map_or_else(String::new, |number| format!(", now message {number}"));
     let mut lines =
         vec![format!("message {message} (bytes {span}): {state}, {objects_kept} object(s) kept{place}")];
-    let shown = mended.lost.iter().take(SHOWN);
+    let shown = repaired.lost.iter().take(SHOWN);
     lines.extend(shown.map(|loss| format!("  {} {}", paint(BAD, "lost:"), lost(loss))));
-    if let Some(more @ 1..) = mended.lost.len().checked_sub(SHOWN) {
+    if let Some(more @ 1..) = repaired.lost.len().checked_sub(SHOWN) {
         lines.push(format!("  … and {more} more; --json lists all"));
     }
-    if !mended.unproven.is_empty() {
-        let count = mended.unproven.len();
+    if !repaired.unproven.is_empty() {
+        let count = repaired.unproven.len();
         lines.push(format!(
             "  {} {count} kept object(s) carry no hash: only their structure was checked",
             paint(WARN, "unproven:")
         ));
     }
-    lines.extend(mended.notes.iter().take(SHOWN).map(|note| format!("  note: {}", escape::name(note))));
+    lines.extend(repaired.notes.iter().take(SHOWN).map(|note| format!("  note: {}", escape::name(note))));
     lines
 }
 

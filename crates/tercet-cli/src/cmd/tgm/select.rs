@@ -30,7 +30,7 @@ impl Filter {
         let Some(clause) = self.clause.as_ref().filter(|clause| clause.key != VERSION_KEY) else {
             return Ok(None);
         };
-        let Some(catalogue) = file.catalogue()? else { return Ok(None) };
+        let Some(catalogue) = file.index()? else { return Ok(None) };
         // What is wrong with a column is no reason not to look at the messages.
         let Ok(Some(column)) = catalogue.column(&clause.key) else { return Ok(None) };
         let found = column.matching(|value| clause.holds_for(value.map(printed).as_deref()));

@@ -54,7 +54,7 @@ fn the_same_values_make_the_same_bytes() {
     let mut same = 0;
     for file in &files {
         let name = file["file"].as_str().unwrap();
-        let trusting = ReadOptions::new().with_trust_sz3(true);
+        let trusting = ReadOptions::new().with_sz3_in_process(true);
         let opened = File::open_with(folder.join(name), trusting).unwrap();
         for message in opened.messages().unwrap() {
             let message = message.unwrap();

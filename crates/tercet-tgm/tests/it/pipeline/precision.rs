@@ -28,7 +28,7 @@ proptest! {
         let options = EncodeOptions::new().with_allowed(true, true).with_max_error(Some(bound));
         let message = message_of(&descriptor, &raw, &options).unwrap();
         // A build with SZ3 may choose it, and reads it for those who trust the bytes.
-        let trusting = ReadOptions::new().with_trust_sz3(true);
+        let trusting = ReadOptions::new().with_sz3_in_process(true);
         let message = Message::from_bytes_with("test", message.bytes().unwrap(), trusting).unwrap();
         let array = message.object(0).unwrap().decode().unwrap();
         let found = deviation(Dtype::Float64, &raw, array.bytes());

@@ -20,7 +20,7 @@ fn bounds_hold_for_those_who_trust() {
         let message = message_of(&descriptor(3000, "abs", bound), &values, &EncodeOptions::new()).unwrap();
         let error = message.object(0).unwrap().decode().unwrap_err();
         assert_eq!(error.class(), Class::Unsupported, "{error}");
-        let trusting = ReadOptions::new().with_trust_sz3(true);
+        let trusting = ReadOptions::new().with_sz3_in_process(true);
         let message = Message::from_bytes_with("test", message.bytes().unwrap(), trusting).unwrap();
         let object = message.object(0).unwrap();
         let whole = object.decode().unwrap();
@@ -53,7 +53,7 @@ fn other_versions_are_refused_before_the_library_sees_them() {
         let none = tercet_tgm::GlobalMetadata::default();
         let bytes = tercet_tgm::encode_pre_encoded(&none, &objects, &EncodeOptions::new()).unwrap();
         let message =
-            Message::from_bytes_with("test", bytes, ReadOptions::new().with_trust_sz3(true)).unwrap();
+            Message::from_bytes_with("test", bytes, ReadOptions::new().with_sz3_in_process(true)).unwrap();
         assert!(message.object(0).unwrap().decode().is_err(), "byte {at}");
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn features() -> Vec<Feature> {
     let others = [
         Feature::new("threads", "threading", true, of_crate("rayon", rust)),
         Feature::new("remote", "io", cfg!(feature = "object-store"), of_crate("object_store", rust)),
-        Feature::new("mmap", "io", cfg!(feature = "mmap"), of_crate("memmap2", rust)),
+        Feature::new("mmap", "io", true, of_crate("memmap2", rust)),
         Feature::new("async", "io", cfg!(feature = "async"), of_crate("tokio", rust)),
     ];
     stages.into_iter().chain(others).collect()

@@ -50,7 +50,7 @@ fn message(
     options: &EncodeOptions,
 ) -> Result<Message, String> {
     let bytes = encode_message(&GlobalMetadata::default(), &[(descriptor, values)], options).map_err(said)?;
-    Message::from_bytes_with(NAME, bytes, ReadOptions::new().with_trust_sz3(true)).map_err(said)
+    Message::from_bytes_with(NAME, bytes, ReadOptions::new().with_sz3_in_process(true)).map_err(said)
 }
 
 fn round_trip(kind: &str, name: &str, bound: f64) -> Tested {

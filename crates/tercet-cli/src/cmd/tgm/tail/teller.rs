@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tercet::core::escape;
-use tercet::tgm::{self, Arrived, ErrorKind, Follower, Report};
+use tercet::tgm::{self, ErrorKind, FollowEvent, FollowedMessage, Follower};
 
 use super::{Args, Flow};
 use crate::cmd::tgm::ls::{MISSING, projection};
@@ -61,12 +61,12 @@ impl<'a> Teller<'a> {
     pub(super) fn tell(
         &mut self,
         follower: &mut Follower,
-        mut seen: impl FnMut(&Arrived),
+        mut seen: impl FnMut(&FollowedMessage),
         out: &mut Ui,
     ) -> Result<Flow, Failure> {
         let next = || {
-            let report = follower.next_report();
-            if let Some(Report::Message(message)) = &report {
+            let report = follower.next_event();
+            if let Some(FollowEvent::Message(message)) = &report {
                 seen(message);
             }
             report
@@ -84,7 +84,11 @@ impl<'a> Teller<'a> {
         out.note(format_args!("note: {}: {what}", escape::name(&self.name)))
     }
 
-    fn tell_all(&mut self, mut next: impl FnMut() -> Option<Report>, out: &mut Ui) -> Result<Flow, Failure> {
+    fn tell_all(
+        &mut self,
+        mut next: impl FnMut() -> Option<FollowEvent>,
+        out: &mut Ui,
+    ) -> Result<Flow, Failure> {
         let mut flow = Flow::GoOn;
         while let Some(report) = next() {
             self.report(report, out)?;
@@ -97,20 +101,20 @@ impl<'a> Teller<'a> {
         Ok(flow)
     }
 
-    fn report(&mut self, report: Report, out: &mut Ui) -> Result<(), Failure> {
+    fn report(&mut self, report: FollowEvent, out: &mut Ui) -> Result<(), Failure> {
         match report {
-            Report::Message(message) => {
+            FollowEvent::Message(message) => {
                 self.tell_cut(out)?;
                 self.message(&message, out)
             }
-            Report::Damaged { start, fault: fault @ ErrorKind::CutStream { .. }, .. } => {
+            FollowEvent::Damaged { start, fault: fault @ ErrorKind::CutStream { .. }, .. } => {
                 self.tell_cut(out)?;
                 self.cut = Some(Damage { start, fault });
                 Ok(())
             }
-            Report::Damaged { start, fault, .. } => self.damage(Damage { start, fault }, out),
-            Report::Skipped { after_damage: true, .. } => Ok(()),
-            Report::Skipped { span, .. } => {
+            FollowEvent::Damaged { start, fault, .. } => self.damage(Damage { start, fault }, out),
+            FollowEvent::Skipped { after_damage: true, .. } => Ok(()),
+            FollowEvent::Skipped { span, .. } => {
                 self.junk += span.len();
                 let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
                 out.note(format_args!("{warning} {name}: bytes {span} belong to no message"))
@@ -120,10 +124,10 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn message(&mut self, message: &Arrived, out: &mut Ui) -> Result<(), Failure> {
-        let Arrived { number, span, objects, metadata, .. } = message;
+    fn message(&mut self, message: &FollowedMessage, out: &mut Ui) -> Result<(), Failure> {
+        let FollowedMessage { number, span, objects, metadata, .. } = message;
         // A catalogue is no message for whoever follows messages.
-        if metadata.is_catalogue() || !self.args.filter.takes_metadata(metadata) {
+        if metadata.is_message_index() || !self.args.filter.takes_metadata(metadata) {
             return Ok(());
         }
         self.printed += 1;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tercet::core::{SourceError, Span};
-use tercet::tgm::{Arrived, File, Follower, ReadOptions};
+use tercet::tgm::{File, FollowedMessage, Follower, ReadOptions};
 
 use super::consumed::Consumed;
 use super::growing::{Growing, Place, Stamp};
@@ -282,11 +282,11 @@ impl Watched {
     /// Tells what became whole with these bytes, and remembers it.
     fn tell(&mut self, new: &[u8], teller: &mut Teller<'_>, out: &mut Ui) -> Result<Flow, Failure> {
         let Self { follower, consumed, next, has_catalogue, .. } = self;
-        let seen = |message: &Arrived| {
+        let seen = |message: &FollowedMessage| {
             if message.preamble.known_length().is_none() {
                 consumed.add_open_message(message.span.start());
             }
-            *has_catalogue = message.metadata.is_catalogue();
+            *has_catalogue = message.metadata.is_message_index();
             if !*has_catalogue && consumed.add_whole(message.span.end(), new) {
                 *next = message.number + 1;
             }

@@ -14,8 +14,8 @@ use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tgm::edit::{self, Changes, Merge, Strategy};
 use tercet_tgm::{
-    CatalogueKeys, DataObjectDescriptor, Dtype, EncodeError, Error, ErrorKind, File, GlobalMetadata,
-    Provenance, ReadOptions, Reindexing, StreamingEncoder, Writer,
+    DataObjectDescriptor, Dtype, EncodeError, Error, ErrorKind, File, GlobalMetadata, IndexKeys, Provenance,
+    ReadOptions, ReindexOptions, StreamingEncoder, Writer,
 };
 
 use crate::samples;
@@ -56,25 +56,25 @@ fn edit_in_place(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let changes = Changes::new(vec![edit::Change::new("mars.step", "12").unwrap()]).unwrap();
     let mut merge = Merge::new(Strategy::First);
     let mut writer = Writer::create_on(Arc::clone(disk), &path)?
-        .with_catalogue(&CatalogueKeys::All)
+        .with_index(&IndexKeys::All)
         .with_provenance(Provenance::Off);
     for message in file.messages()? {
         let message = message?;
-        writer.draft(&edit::set(&message, &changes, &options)?, &NoProgress)?;
-        writer.draft(&edit::split(&message, 0, &options)?, &NoProgress)?;
+        writer.write(&edit::set(&message, &changes, &options)?, &NoProgress)?;
+        writer.write(&edit::split(&message, 0, &options)?, &NoProgress)?;
         merge.add(&message)?;
     }
-    writer.draft(&merge.finish(&options)?, &NoProgress)?;
+    writer.write(&merge.finish(&options)?, &NoProgress)?;
     writer.finish().map(drop)
 }
 
 fn reindex(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let how = Reindexing::new().with_provenance(Provenance::Off);
+    let how = ReindexOptions::new().with_provenance(Provenance::Off);
     Writer::reindex_on(Arc::clone(disk), folder.join(NAME), &how, &NoProgress).map(drop)
 }
 
-fn remove_catalogue(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    Writer::remove_catalogue_on(Arc::clone(disk), folder.join(NAME), &NoProgress).map(drop)
+fn remove_index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+    Writer::remove_index_on(Arc::clone(disk), folder.join(NAME), &NoProgress).map(drop)
 }
 
 /// Writes what is intact of a damaged file over another one.
@@ -179,7 +179,7 @@ fn index_a_file_that_grew_behind_its_catalogue() {
 
 #[test]
 fn remove_the_catalogue_of_a_file() {
-    never_between(Some(&catalogued()), remove_catalogue);
+    never_between(Some(&catalogued()), remove_index);
 }
 
 /// Bytes that belong to no message stay where they are.

@@ -3,10 +3,10 @@
 use tercet_core::{Budget, Span};
 
 use crate::cbor;
-use crate::check;
+use crate::consistency;
 use crate::error::{Contradiction, ErrorKind};
+use crate::index_and_hash::{HashFrame, IndexFrame};
 use crate::layout::Layout;
-use crate::lists::{HashFrame, IndexFrame};
 use crate::metadata::{Entry, GlobalMetadata, MetadataError, preceder_entry};
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
@@ -143,12 +143,12 @@ impl Contents {
     }
 
     /// Every list whose numbers the frames deny, and everything preamble and postamble say that is not so.
-    pub(crate) fn disagreements(&self, layout: &Layout) -> Vec<check::Disagreement> {
-        let mut found = check::outer(layout);
+    pub(crate) fn inconsistencies(&self, layout: &Layout) -> Vec<consistency::Inconsistency> {
+        let mut found = consistency::outer(layout);
         for (frame, body) in &self.lists {
             found.extend(match body {
-                Body::Index(index) => check::index(layout, frame, index),
-                Body::Hashes(list) => check::hashes(layout, frame, list),
+                Body::Index(index) => consistency::index(layout, frame, index),
+                Body::Hashes(list) => consistency::hashes(layout, frame, list),
                 Body::Metadata(_) | Body::Preceder(_) => None,
             });
         }
@@ -158,10 +158,10 @@ impl Contents {
     /// Refuses a message that contradicts itself, unless the options say otherwise.
     pub(crate) fn check(&self, layout: &Layout, options: &ReadOptions) -> Result<(), ErrorKind> {
         if options.verify {
-            check::check_promise(layout)?;
+            consistency::check_promise(layout)?;
         }
-        if options.refuse_contradictions
-            && let Some(found) = self.disagreements(layout).into_iter().next()
+        if options.strict
+            && let Some(found) = self.inconsistencies(layout).into_iter().next()
         {
             return Err(found.into());
         }

@@ -21,9 +21,9 @@ mod error;
 mod find;
 
 pub(crate) use build::check_keys;
-pub use build::{CatalogueBuilder, CatalogueKeys, MOST_KEYS};
-pub use error::CatalogueError;
-pub(crate) use find::{Found, find, find_last, marked};
+pub use build::{IndexBuilder, IndexKeys, MAX_KEYS};
+pub use error::IndexError;
+pub(crate) use find::{IndexLookup, find, find_last, marked};
 
 /// The key in `_extra_` that makes a message a catalogue.
 pub(crate) const MARK: &str = "tercet_catalogue";
@@ -45,7 +45,7 @@ const NOT_HELD: u32 = u32::MAX;
 
 impl GlobalMetadata {
     /// Whether this is the metadata of a catalogue: a message that tells of other messages.
-    pub fn is_catalogue(&self) -> bool {
+    pub fn is_message_index(&self) -> bool {
         self.is_marked() && self.extra.get(MARK).is_some_and(|mark| mark.get("version").is_some())
     }
 
@@ -60,12 +60,12 @@ impl GlobalMetadata {
 /// Where the messages of a file are, and the values of some keys of each.
 ///
 /// ```
-/// use tercet_tgm::{CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Value, Writer};
+/// use tercet_tgm::{IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Value, Writer};
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("run.tgm");
 /// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
-/// let mut writer = Writer::create(&path)?.with_catalogue(&CatalogueKeys::All);
+/// let mut writer = Writer::create(&path)?.with_index(&IndexKeys::All);
 /// for step in 0..100 {
 ///     let metadata = GlobalMetadata { extra: [("step".to_owned(), step.into())].into(), ..Default::default() };
 ///     writer.message(&metadata, &[(&descriptor, &[7])], &EncodeOptions::new())?;
@@ -73,14 +73,14 @@ impl GlobalMetadata {
 /// writer.finish()?;
 ///
 /// let file = File::open(&path)?;
-/// let catalogue = file.catalogue()?.expect("written above");
+/// let catalogue = file.index()?.expect("written above");
 /// let steps = catalogue.column("step")?.expect("all keys are in it");
 /// assert_eq!(steps.matching(|step| step == Some(&Value::from(42))), [42]);
 /// assert_eq!(file.message_count()?, 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Catalogue {
+pub struct MessageIndex {
     span: Span,
     message: Message,
     scan: Arc<Scan>,
@@ -99,24 +99,24 @@ pub struct Column {
     values: Vec<Value>,
 }
 
-impl Catalogue {
+impl MessageIndex {
     /// Understands a catalogue that stands at `span` in its file.
-    fn read(span: Span, message: Message) -> Result<Self, CatalogueError> {
+    fn read(span: Span, message: Message) -> Result<Self, IndexError> {
         let mark = message.metadata().extra.get(MARK);
         let number = |key| mark.and_then(|mark| mark.get(key)?.as_u64());
-        let version = number("version").ok_or(CatalogueError::Lacks { what: "version" })?;
+        let version = number("version").ok_or(IndexError::Missing { what: "version" })?;
         if version != VERSION {
-            return Err(CatalogueError::Version { found: version });
+            return Err(IndexError::Version { found: version });
         }
-        let count = number("messages").ok_or(CatalogueError::Lacks { what: "messages" })?;
+        let count = number("messages").ok_or(IndexError::Missing { what: "messages" })?;
         // Messages that the file has no room for are not believed, nor memory taken for them.
         if count > span.start() / MIN_MESSAGE {
-            return Err(CatalogueError::Count { found: count, room: span.start() / MIN_MESSAGE });
+            return Err(IndexError::Count { found: count, room: span.start() / MIN_MESSAGE });
         }
-        let objects = Objects::of(&message)?;
+        let objects = Objects::parse(&message)?;
         let (lengths, gaps) =
             (numbers(&message, objects.lengths, count)?, numbers(&message, objects.gaps, count)?);
-        let scan = places(&lengths, &gaps, span)?;
+        let scan = message_table(&lengths, &gaps, span)?;
         let (scan, columns) = (Arc::new(scan), Mutex::default());
         Ok(Self { span, message, scan, keys: objects.keys, columns })
     }
@@ -143,7 +143,7 @@ impl Catalogue {
     }
 
     /// The values of a key, if it has them. They are decoded once.
-    pub fn column(&self, key: &str) -> Result<Option<Arc<Column>>, CatalogueError> {
+    pub fn column(&self, key: &str) -> Result<Option<Arc<Column>>, IndexError> {
         let Some((_, codes, values)) = self.keys.iter().find(|(found, ..)| found == key) else {
             return Ok(None);
         };
@@ -156,20 +156,20 @@ impl Catalogue {
         Ok(Some(column))
     }
 
-    fn read_column(&self, key: &str, codes: u64, values: u64) -> Result<Column, CatalogueError> {
+    fn read_column(&self, key: &str, codes: u64, values: u64) -> Result<Column, IndexError> {
         let (values, codes) = (self.message.object(values)?, self.message.object(codes)?);
         let count = self.scan.messages.len() as u64;
         // Before memory is taken for them.
-        let most = count.saturating_mul(build::LONGEST_VALUE as u64).saturating_add(CBOR_HEAD);
+        let most = count.saturating_mul(build::MAX_VALUE_LEN as u64).saturating_add(CBOR_HEAD);
         if values.descriptor().elements().is_none_or(|bytes| bytes > most) {
-            return Err(CatalogueError::Values { key: key.into() });
+            return Err(IndexError::InvalidValues { key: key.into() });
         }
         if codes.descriptor().elements() != Some(count) {
-            return Err(CatalogueError::Lacks { what: CODES });
+            return Err(IndexError::Missing { what: CODES });
         }
         let bytes = values.decode()?;
         let budget = Budget::new("the values of a key", self.message.options().limits.metadata_bytes);
-        let wrong = || CatalogueError::Values { key: key.into() };
+        let wrong = || IndexError::InvalidValues { key: key.into() };
         let (items, used) = cbor::decode(bytes.bytes(), &budget).map_err(|_| wrong())?;
         let Value::Array(values) = items else { return Err(wrong()) };
         if used != bytes.bytes().len() {
@@ -177,9 +177,9 @@ impl Catalogue {
         }
         let codes = codes.decode()?.to_vec::<u32>();
         let codes = codes.filter(|codes| codes.len() == self.scan.messages.len());
-        let codes = codes.ok_or(CatalogueError::Lacks { what: CODES })?;
+        let codes = codes.ok_or(IndexError::Missing { what: CODES })?;
         match codes.iter().position(|&code| code != NOT_HELD && code as usize > values.len()) {
-            Some(message) => Err(CatalogueError::Code { key: key.into(), message: message as u64 }),
+            Some(message) => Err(IndexError::UnknownCode { key: key.into(), message: message as u64 }),
             None => Ok(Column { codes, values }),
         }
     }
@@ -221,7 +221,7 @@ struct Objects {
 }
 
 impl Objects {
-    fn of(message: &Message) -> Result<Self, CatalogueError> {
+    fn parse(message: &Message) -> Result<Self, IndexError> {
         let (mut lengths, mut gaps) = (None, None);
         let mut keys: BTreeMap<&str, (Option<u64>, Option<u64>)> = BTreeMap::new();
         let mut order = Vec::new();
@@ -241,44 +241,44 @@ impl Objects {
                 _ => continue,
             };
             if slot.replace(number).is_some() {
-                return Err(CatalogueError::Twice { object: number });
+                return Err(IndexError::DuplicateColumn { object: number });
             }
         }
         let key = |key: &str| match keys.get(key) {
             Some((Some(codes), Some(values))) => Ok((key.to_owned(), *codes, *values)),
-            _ => Err(CatalogueError::Lacks { what: VALUES }),
+            _ => Err(IndexError::Missing { what: VALUES }),
         };
         Ok(Self {
-            lengths: lengths.ok_or(CatalogueError::Lacks { what: LENGTHS })?,
-            gaps: gaps.ok_or(CatalogueError::Lacks { what: GAPS })?,
+            lengths: lengths.ok_or(IndexError::Missing { what: LENGTHS })?,
+            gaps: gaps.ok_or(IndexError::Missing { what: GAPS })?,
             keys: order.into_iter().map(key).collect::<Result<_, _>>()?,
         })
     }
 }
 
 /// A column of `count` numbers.
-fn numbers(message: &Message, object: u64, count: u64) -> Result<Vec<u64>, CatalogueError> {
+fn numbers(message: &Message, object: u64, count: u64) -> Result<Vec<u64>, IndexError> {
     let object = message.object(object)?;
     // Before memory is taken for them.
     if object.descriptor().elements() != Some(count) {
-        return Err(CatalogueError::Lacks { what: LENGTHS });
+        return Err(IndexError::Missing { what: LENGTHS });
     }
-    object.decode()?.to_vec().ok_or(CatalogueError::Lacks { what: LENGTHS })
+    object.decode()?.to_vec().ok_or(IndexError::Missing { what: LENGTHS })
 }
 
 /// The places of the messages, which fill the file up to the catalogue.
-fn places(lengths: &[u64], gaps: &[u64], catalogue: Span) -> Result<Scan, CatalogueError> {
+fn message_table(lengths: &[u64], gaps: &[u64], message_index: Span) -> Result<Scan, IndexError> {
     let mut scan = Scan::default();
     let mut at = 0u64;
     for ((&length, &gap), message) in lengths.iter().zip(gaps).zip(0..) {
         let start = at.checked_add(gap);
         let span = start.and_then(|start| Span::at(start, length));
-        let span = span.filter(|span| length >= MIN_MESSAGE && span.end() <= catalogue.start());
-        let span = span.ok_or(CatalogueError::Place { message, limit: catalogue.start() })?;
+        let span = span.filter(|span| length >= MIN_MESSAGE && span.end() <= message_index.start());
+        let span = span.ok_or(IndexError::InvalidSpan { message, limit: message_index.start() })?;
         scan.junk.extend(Span::between(at, span.start()).filter(|gap| !gap.is_empty()));
         at = span.end();
         scan.messages.push(span);
     }
-    scan.junk.extend(Span::between(at, catalogue.start()).filter(|gap| !gap.is_empty()));
+    scan.junk.extend(Span::between(at, message_index.start()).filter(|gap| !gap.is_empty()));
     Ok(scan)
 }

@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 
 use tercet_core::{ByteSource, Malformed, Reason, Site, Span};
 
-use crate::body::{Contents, budget};
-use crate::check::ALGORITHM;
+use crate::consistency::ALGORITHM;
 use crate::error::{Contradiction, ErrorKind};
+use crate::frame_body::{Contents, budget};
+use crate::index_and_hash::{HashFrame, IndexFrame};
 use crate::layout::Layout;
-use crate::lists::{HashFrame, IndexFrame};
 use crate::message::read_frame;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
@@ -29,7 +29,7 @@ const SMALL_FRAME: u64 = 32 << 10;
 
 /// A message whose frames around the objects were read.
 #[derive(Clone, Debug)]
-pub(crate) struct Indexed {
+pub(crate) struct IndexedMessage {
     number: u64,
     span: Span,
     flags: MessageFlags,
@@ -55,7 +55,7 @@ struct Opening<'a, 'w> {
     contents: Contents,
 }
 
-impl Indexed {
+impl IndexedMessage {
     /// Reads what stands before and behind the objects. `None` for a message without an index, and for one that has to be
     /// looked at as a whole to say what is wrong with it.
     pub(crate) fn open(
@@ -163,7 +163,7 @@ impl Indexed {
         if options.verify {
             check_promise(self.number, self.flags, frame)?;
         }
-        let Some((list_frame, list)) = self.hashes.as_ref().filter(|_| options.refuse_contradictions) else {
+        let Some((list_frame, list)) = self.hashes.as_ref().filter(|_| options.strict) else {
             return Ok(());
         };
         let expected = frame.hash_slot;
@@ -224,7 +224,7 @@ impl Opening<'_, '_> {
                 Err(_) => return Ok(false),
             };
             let Some(kind) = header.kind() else { return Ok(false) };
-            match DecodePhase::of(kind) {
+            match DecodePhase::for_frame(kind) {
                 DecodePhase::Body if is_behind => return Ok(false),
                 DecodePhase::Body if has_footers => {
                     is_behind = true;
@@ -266,7 +266,7 @@ impl Opening<'_, '_> {
         Ok(Some(footer).filter(|_| fits && footer % 8 == 0))
     }
 
-    fn finish(self, number: u64, flags: MessageFlags) -> Option<(Indexed, Contents)> {
+    fn finish(self, number: u64, flags: MessageFlags) -> Option<(IndexedMessage, Contents)> {
         let index = self.contents.index()?.clone();
         let is_dense = fill(&index, self.body)?;
         // Something stands between the objects: metadata that only a later copy would repeat.
@@ -279,7 +279,7 @@ impl Opening<'_, '_> {
             return None;
         }
         let (span, header_frames, layout) = (self.span, self.header_frames, OnceLock::new());
-        Some((Indexed { number, span, flags, header_frames, index, hashes, layout }, self.contents))
+        Some((IndexedMessage { number, span, flags, header_frames, index, hashes, layout }, self.contents))
     }
 }
 

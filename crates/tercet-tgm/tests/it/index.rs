@@ -9,8 +9,8 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_testkit::counting::Counting;
 use tercet_tgm::{
-    CatalogueBuilder, CatalogueError, CatalogueKeys, DataObjectDescriptor, Dtype, EncodeOptions, Error,
-    ErrorKind, File, GlobalMetadata, MOST_KEYS, Provenance, ReadOptions, Reindexed, Reindexing, ScanOptions,
+    DataObjectDescriptor, Dtype, EncodeOptions, Error, ErrorKind, File, GlobalMetadata, IndexBuilder,
+    IndexError, IndexKeys, MAX_KEYS, Provenance, ReadOptions, ReindexOptions, ReindexReport, ScanOptions,
     StreamingEncoder, ValidateOptions, Value, Writer, encode_message, validate_source,
 };
 
@@ -51,25 +51,25 @@ fn plain(path: &Path, messages: u64) {
     std::fs::write(path, bytes).unwrap();
 }
 
-fn index(path: &Path, keys: Option<&CatalogueKeys>) -> Result<Reindexed, Error> {
-    let how = Reindexing::new().with_keys(keys.cloned()).with_provenance(Provenance::Off);
+fn index(path: &Path, keys: Option<&IndexKeys>) -> Result<ReindexReport, Error> {
+    let how = ReindexOptions::new().with_keys(keys.cloned()).with_provenance(Provenance::Off);
     Writer::reindex(path, &how, &NoProgress)
 }
 
 /// What the file says with its catalogue, and what it says without.
 fn check(path: &Path, messages: u64, keys: &[&str]) {
     let file = File::open(path).unwrap();
-    let catalogue = file.catalogue().unwrap().expect("a catalogue");
-    assert_eq!(catalogue.keys().collect::<Vec<_>>(), keys);
+    let message_index = file.index().unwrap().expect("a catalogue");
+    assert_eq!(message_index.keys().collect::<Vec<_>>(), keys);
     assert_eq!(file.message_count().unwrap(), messages);
-    let slow = File::open(path).unwrap().with_scan_options(ScanOptions::default().with_catalogue(false));
+    let slow = File::open(path).unwrap().with_scan_options(ScanOptions::default().with_index(false));
     let scan = slow.scan().unwrap();
     assert_eq!(scan.messages.len() as u64, messages + 1);
     assert_eq!(scan.messages[..messages as usize], file.scan().unwrap().messages);
-    assert_eq!(*scan.messages.last().unwrap(), catalogue.span());
+    assert_eq!(*scan.messages.last().unwrap(), message_index.span());
     assert_eq!(scan.junk, file.scan().unwrap().junk);
     for key in keys {
-        let column = catalogue.column(key).unwrap().unwrap();
+        let column = message_index.column(key).unwrap().unwrap();
         for message in slow.messages().unwrap().take(messages as usize) {
             let message = message.unwrap();
             assert_eq!(column.value(message.number()), message.metadata().get(key), "{key}");
@@ -101,12 +101,12 @@ fn a_catalogue_says_what_the_messages_say() {
     assert!(done.is_unchanged);
     assert_eq!(std::fs::read(folder.path()).unwrap(), before);
     // Other keys.
-    let keys = CatalogueKeys::These(vec!["mars.step".to_owned(), "missing".to_owned()]);
+    let keys = IndexKeys::Only(vec!["mars.step".to_owned(), "missing".to_owned()]);
     assert!(!index(&folder.path(), Some(&keys)).unwrap().is_unchanged);
     check(&folder.path(), 20, &["mars.step", "missing"]);
     assert!(index(&folder.path(), Some(&keys)).unwrap().is_unchanged);
     // And the same bytes as at first.
-    index(&folder.path(), Some(&CatalogueKeys::All)).unwrap();
+    index(&folder.path(), Some(&IndexKeys::All)).unwrap();
     assert_eq!(std::fs::read(folder.path()).unwrap(), before);
 }
 
@@ -135,9 +135,9 @@ fn catalogues_go_on_when_messages_are_added() {
     check(&folder.path(), 10, &["mars.step", "mars.param", "even"]);
     let appended = std::fs::read(folder.path()).unwrap();
     // The same as a catalogue that is made at once.
-    let keys = CatalogueKeys::These(vec!["mars.step".to_owned()]);
+    let keys = IndexKeys::Only(vec!["mars.step".to_owned()]);
     index(&folder.path(), Some(&keys)).unwrap();
-    index(&folder.path(), Some(&CatalogueKeys::All)).unwrap();
+    index(&folder.path(), Some(&IndexKeys::All)).unwrap();
     assert_eq!(std::fs::read(folder.path()).unwrap(), appended);
 }
 
@@ -152,7 +152,7 @@ fn messages_behind_a_catalogue_are_entered_without_looking_at_the_others() {
     std::fs::write(folder.path(), &bytes).unwrap();
     let file = File::open(folder.path()).unwrap();
     // Until then it is a message like the others.
-    assert!(file.catalogue().unwrap().is_none());
+    assert!(file.index().unwrap().is_none());
     assert_eq!(file.message_count().unwrap(), 10);
     let done = index(&folder.path(), None).unwrap();
     assert_eq!((done.messages, done.entered), (9, 3));
@@ -178,7 +178,7 @@ fn a_million_messages_would_need_two_reads() {
     let bytes = std::fs::read(folder.path()).unwrap();
     let source = Counting::new(Memory::new("m", bytes)).from_afar().shared();
     let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new());
-    let steps = file.catalogue().unwrap().unwrap().column("mars.step").unwrap().unwrap();
+    let steps = file.index().unwrap().unwrap().column("mars.step").unwrap().unwrap();
     assert_eq!(steps.matching(|step| step == Some(&2718.into())), [2718]);
     assert!(source.reads() <= 2, "{:?}", source.spans());
     let message = file.message(2718).unwrap();
@@ -192,7 +192,7 @@ fn a_catalogue_that_is_damaged_is_not_used() {
     index(&folder.path(), None).unwrap();
     let good = std::fs::read(folder.path()).unwrap();
     let file = File::open(folder.path()).unwrap();
-    let (span, right) = (file.catalogue().unwrap().unwrap().span(), file.scan().unwrap());
+    let (span, right) = (file.index().unwrap().unwrap().span(), file.scan().unwrap());
     for at in span.start() as usize..span.end() as usize {
         let mut bytes = good.clone();
         bytes[at] ^= 0x40;
@@ -200,7 +200,7 @@ fn a_catalogue_that_is_damaged_is_not_used() {
         let file = File::from_source(source, ReadOptions::new());
         let scan = file.scan().unwrap();
         assert_eq!(scan.messages[..4], right.messages, "byte {at}");
-        if file.catalogue().unwrap().is_none() && file.refused_catalogue().unwrap().is_some() {
+        if file.index().unwrap().is_none() && file.rejected_index().unwrap().is_some() {
             assert_eq!(scan.messages.len(), 4, "byte {at}");
         }
     }
@@ -219,10 +219,10 @@ fn messages_that_moved_are_missed() {
     let swapped = [second.clone(), first.clone()].concat();
     bytes[..swapped.len()].copy_from_slice(&swapped);
     let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
-    assert!(file.catalogue().unwrap().is_some());
+    assert!(file.index().unwrap().is_some());
     let error = file.message(1).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Catalogue { message: 1, .. }), "{error}");
-    assert!(matches!(file.message(0).unwrap_err().kind(), ErrorKind::Catalogue { message: 0, .. }));
+    assert!(matches!(error.kind(), ErrorKind::StaleIndex { message: 1, .. }), "{error}");
+    assert!(matches!(file.message(0).unwrap_err().kind(), ErrorKind::StaleIndex { message: 0, .. }));
     assert!(file.message(2).is_ok());
 }
 
@@ -238,9 +238,9 @@ fn what_cannot_be_catalogued_is_refused() {
     index(&folder.path(), None).unwrap_err();
     assert_eq!(std::fs::read(folder.path()).unwrap(), damaged);
     plain(&folder.path(), 1);
-    let many = CatalogueKeys::These((0..=MOST_KEYS).map(|key| key.to_string()).collect());
+    let many = IndexKeys::Only((0..=MAX_KEYS).map(|key| key.to_string()).collect());
     assert!(index(&folder.path(), Some(&many)).unwrap_err().to_string().contains("room for 64"));
-    let long = CatalogueKeys::These(vec!["k".repeat(129)]);
+    let long = IndexKeys::Only(vec!["k".repeat(129)]);
     assert!(index(&folder.path(), Some(&long)).unwrap_err().to_string().contains("129 bytes"));
 }
 
@@ -249,10 +249,10 @@ fn what_cannot_be_catalogued_is_refused() {
 fn the_largest_catalogue_is_found() {
     let folder = Folder::new();
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
-    let keys: Vec<String> = (0..MOST_KEYS).map(|key| format!("{key:0>128}")).collect();
+    let keys: Vec<String> = (0..MAX_KEYS).map(|key| format!("{key:0>128}")).collect();
     let extra = keys.iter().map(|key| (key.clone(), key.as_str().into())).collect();
     let metadata = GlobalMetadata { extra, ..Default::default() };
-    let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(&CatalogueKeys::All);
+    let mut writer = Writer::create(folder.path()).unwrap().with_index(&IndexKeys::All);
     for _ in 0..3 {
         writer.message(&metadata, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
     }
@@ -267,9 +267,9 @@ fn a_catalogue_is_a_sound_message() {
     plain(&folder.path(), 4);
     index(&folder.path(), None).unwrap();
     assert_eq!(complaints(&folder.path()), "");
-    Writer::remove_catalogue(folder.path(), &NoProgress).unwrap();
+    Writer::remove_index(folder.path(), &NoProgress).unwrap();
     assert_eq!(std::fs::read(folder.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
-    assert!(!Writer::remove_catalogue(folder.path(), &NoProgress).unwrap());
+    assert!(!Writer::remove_index(folder.path(), &NoProgress).unwrap());
 }
 
 /// Everything that is wrong with a file.
@@ -321,10 +321,10 @@ fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
     };
     let untouched = salvage(&good);
     assert_eq!(untouched.to_bytes().unwrap(), good);
-    assert!(!untouched.report.catalogue_left_out);
+    assert!(!untouched.report.index_dropped);
     let with_junk = salvage(&[b"junk", &good[..]].concat());
     assert_eq!(with_junk.to_bytes().unwrap(), messages);
-    assert!(with_junk.report.catalogue_left_out && !with_junk.report.has_losses());
+    assert!(with_junk.report.index_dropped && !with_junk.report.has_losses());
     assert_eq!(with_junk.report.kept_messages, 3);
     // A damaged catalogue is no loss.
     let mut damaged = good.clone();
@@ -332,7 +332,7 @@ fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
     damaged[at] ^= 1;
     let damaged = salvage(&damaged);
     assert_eq!(damaged.to_bytes().unwrap(), messages);
-    assert!(damaged.report.catalogue_left_out && !damaged.report.has_losses(), "{:?}", damaged.report);
+    assert!(damaged.report.index_dropped && !damaged.report.has_losses(), "{:?}", damaged.report);
 }
 
 /// Messages of one run have the same length: places of another file fit.
@@ -347,15 +347,15 @@ fn a_catalogue_that_leaves_messages_out_is_not_used() {
     let back = std::fs::read(folder.path()).unwrap();
     std::fs::write(folder.path(), [&front[..], &back].concat()).unwrap();
     let file = File::open(folder.path()).unwrap();
-    assert!(file.catalogue().unwrap().is_none());
-    let reason = file.refused_catalogue().unwrap().unwrap().to_string();
+    assert!(file.index().unwrap().is_none());
+    let reason = file.rejected_index().unwrap().unwrap().to_string();
     assert!(reason.contains("which hold a message"), "{reason}");
     assert_eq!(file.message_count().unwrap(), 6);
     let done = index(&folder.path(), None).unwrap();
     assert_eq!((done.messages, done.is_unchanged), (6, false));
     check(&folder.path(), 6, &["mars.step", "mars.param", "even"]);
     // One that leaves out a message in the middle.
-    let mut builder = CatalogueBuilder::new(&CatalogueKeys::All);
+    let mut builder = IndexBuilder::new(&IndexKeys::All);
     let len = same(0).len() as u64;
     for at in [0, 2] {
         builder.push(tercet_core::Span::at(at * len, len).unwrap(), &metadata(10 + 6 * at));
@@ -364,7 +364,7 @@ fn a_catalogue_that_leaves_messages_out_is_not_used() {
     bytes.set_position(front.len() as u64);
     builder.write(&mut bytes, Provenance::Off).unwrap();
     let file = File::from_source(Arc::new(Memory::new("m", bytes.into_inner())), ReadOptions::new());
-    assert!(file.refused_catalogue().unwrap().is_some());
+    assert!(file.rejected_index().unwrap().is_some());
     assert_eq!(file.message_count().unwrap(), 3);
 }
 
@@ -394,8 +394,8 @@ fn a_column_cannot_be_larger_than_its_messages() {
     }
     let bytes = encoder.finish_with_length().unwrap().into_inner();
     let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
-    let catalogue = file.catalogue().unwrap().expect("its places are right");
-    assert!(matches!(catalogue.column("step"), Err(CatalogueError::Values { .. })));
+    let message_index = file.index().unwrap().expect("its places are right");
+    assert!(matches!(message_index.column("step"), Err(IndexError::InvalidValues { .. })));
 }
 
 proptest! {
@@ -420,7 +420,7 @@ proptest! {
             _ => Value::Map(vec![("x".into(), 1.into())]),
         };
         let split = rows.len().saturating_sub(added).max(1);
-        let mut writer = Writer::create(folder.path()).unwrap().with_catalogue(&CatalogueKeys::All);
+        let mut writer = Writer::create(folder.path()).unwrap().with_index(&IndexKeys::All);
         for (at, row) in rows.iter().enumerate() {
             if at == split {
                 writer.finish().unwrap();
@@ -431,9 +431,9 @@ proptest! {
             writer.message(&metadata, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
         }
         writer.finish().unwrap();
-        let catalogue = File::open(folder.path()).unwrap().catalogue().unwrap().unwrap();
+        let message_index = File::open(folder.path()).unwrap().index().unwrap().unwrap();
         for key in ["a", "b", "c", "a.x"] {
-            let column = catalogue.column(key).unwrap();
+            let column = message_index.column(key).unwrap();
             for (message, row) in rows.iter().enumerate() {
                 let found = match key.split_once('.') {
                     None => row.get(key),

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use tercet_core::limits::check_limit;
 use tercet_core::{Budget, ByteSource, SourceError, Span};
 
-use super::{Catalogue, CatalogueError};
+use super::{IndexError, MessageIndex};
 use crate::cbor;
 use crate::error::ErrorKind;
 use crate::message::Message;
@@ -21,28 +21,28 @@ pub(super) const TAIL: u64 = 64 << 10;
 /// catalogue of a few thousand messages.
 const FIRST: u64 = 16 << 10;
 /// Messages behind a catalogue that are passed over to find it.
-const MOST_BEHIND: usize = 4096;
+const MAX_MESSAGES_AFTER: usize = 4096;
 
 /// Bytes of no message that are looked at before a catalogue is believed.
-const MOST_GAPS: u64 = 1 << 20;
+const MAX_GAP_BYTES: u64 = 1 << 20;
 
 /// What stands at the end of a file.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum IndexLookup {
     /// No catalogue.
-    Nothing,
+    None,
     /// A catalogue that checks out.
-    Catalogue(Box<Catalogue>),
+    Found(Box<MessageIndex>),
     /// A message that is marked as a catalogue but does not check out.
-    Refused(Span, CatalogueError),
+    Rejected(Span, IndexError),
 }
 
 /// Looks for a catalogue that ends where the source ends. One read for a file that has none; two for one that has, and
 /// one more if its footer frames are long.
-pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, ErrorKind> {
+pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<IndexLookup, ErrorKind> {
     match Ending::read(source, source.len())? {
-        Some(ending) => ending.catalogue(source, options),
-        None => Ok(Found::Nothing),
+        Some(ending) => ending.message_index(source, options),
+        None => Ok(IndexLookup::None),
     }
 }
 
@@ -61,18 +61,18 @@ pub(crate) fn marked(
 pub(crate) fn find_last(
     source: &dyn ByteSource,
     options: &ReadOptions,
-) -> Result<Option<(Catalogue, Vec<Span>)>, ErrorKind> {
+) -> Result<Option<(MessageIndex, Vec<Span>)>, ErrorKind> {
     let mut behind = Vec::new();
     let mut end = source.len();
-    while behind.len() <= MOST_BEHIND {
+    while behind.len() <= MAX_MESSAGES_AFTER {
         let Some(ending) = Ending::read(source, end)? else { return Ok(None) };
-        match ending.catalogue(source, options)? {
-            Found::Catalogue(catalogue) => {
+        match ending.message_index(source, options)? {
+            IndexLookup::Found(message_index) => {
                 behind.reverse();
-                return Ok(Some((*catalogue, behind)));
+                return Ok(Some((*message_index, behind)));
             }
-            Found::Refused(..) => return Ok(None),
-            Found::Nothing => behind.push(ending.message),
+            IndexLookup::Rejected(..) => return Ok(None),
+            IndexLookup::None => behind.push(ending.message),
         }
         end = ending.message.start();
     }
@@ -140,23 +140,27 @@ impl Ending {
     }
 
     /// The message as a catalogue, if it is marked as one. One more read for those that are longer than the tail.
-    fn catalogue(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Found, ErrorKind> {
+    fn message_index(
+        &self,
+        source: &dyn ByteSource,
+        options: &ReadOptions,
+    ) -> Result<IndexLookup, ErrorKind> {
         if !self.is_marked(options) {
-            return Ok(Found::Nothing);
+            return Ok(IndexLookup::None);
         }
         let message = self.open(source, options);
-        let catalogue = message.and_then(|message| Catalogue::read(self.message, message));
-        match catalogue.and_then(|catalogue| leaves_out_none(source, catalogue)) {
-            Ok(catalogue) => Ok(Found::Catalogue(Box::new(catalogue))),
+        let message_index = message.and_then(|message| MessageIndex::read(self.message, message));
+        match message_index.and_then(|message_index| leaves_out_none(source, message_index)) {
+            Ok(message_index) => Ok(IndexLookup::Found(Box::new(message_index))),
             // Bytes that cannot be had are not a matter of the catalogue.
-            Err(CatalogueError::Message(fault)) if matches!(*fault, ErrorKind::Source(_)) => Err(*fault),
-            Err(error) => Ok(Found::Refused(self.message, error)),
+            Err(IndexError::Message(fault)) if matches!(*fault, ErrorKind::Source(_)) => Err(*fault),
+            Err(error) => Ok(IndexLookup::Rejected(self.message, error)),
         }
     }
 
     /// The whole message, read and checked.
-    fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, CatalogueError> {
-        let refused = |fault: ErrorKind| CatalogueError::Message(Box::new(fault));
+    fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, IndexError> {
+        let refused = |fault: ErrorKind| IndexError::Message(Box::new(fault));
         let len = check_limit("the catalogue", self.message.len(), options.limits.metadata_bytes);
         let mut bytes = BytesMut::with_capacity(len.map_err(|error| refused(error.into()))?);
         let inside = usize::try_from(self.message.start().saturating_sub(self.tail_at)).unwrap_or(usize::MAX);
@@ -164,23 +168,23 @@ impl Ending {
             bytes.extend_from_slice(&source.read_at(before).map_err(|error| refused(error.into()))?);
         }
         bytes.extend_from_slice(self.tail.get(inside..).unwrap_or_default());
-        let checked = options.with_verify(true).with_refuse_contradictions(true);
+        let checked = options.with_verify(true).with_strict(true);
         Ok(Message::from_bytes_with(source.name(), bytes.freeze(), checked)?)
     }
 }
 
 /// Refuses a catalogue that does not tell of all messages, as that of a file that another one was put in front of: then
 /// places that fit are those of other messages.
-fn leaves_out_none(source: &dyn ByteSource, catalogue: Catalogue) -> Result<Catalogue, CatalogueError> {
-    let mut rest = MOST_GAPS;
-    for &span in &catalogue.scan().junk {
-        rest = rest.checked_sub(span.len()).ok_or(CatalogueError::LeavesOut { span, is_seen: false })?;
-        let bytes = source.read_at(span).map_err(|error| CatalogueError::Message(Box::new(error.into())))?;
+fn leaves_out_none(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
+    let mut rest = MAX_GAP_BYTES;
+    for &span in &message_index.scan().junk {
+        rest = rest.checked_sub(span.len()).ok_or(IndexError::Incomplete { span, is_seen: false })?;
+        let bytes = source.read_at(span).map_err(|error| IndexError::Message(Box::new(error.into())))?;
         if !crate::scan::scan(&bytes).is_empty() {
-            return Err(CatalogueError::LeavesOut { span, is_seen: true });
+            return Err(IndexError::Incomplete { span, is_seen: true });
         }
     }
-    Ok(catalogue)
+    Ok(message_index)
 }
 
 #[cfg(test)]
@@ -189,26 +193,26 @@ mod tests {
     use tercet_testkit::counting::Counting;
 
     use super::*;
-    use crate::catalogue::{CatalogueBuilder, CatalogueKeys};
     use crate::encode::{EncodeOptions, Provenance, encode_message};
+    use crate::index::{IndexBuilder, IndexKeys};
 
     /// Every message behind a catalogue costs one read, and so does the catalogue.
     #[test]
     fn every_tail_is_read_once() {
         let options = EncodeOptions::new().with_provenance(Provenance::Off);
         let message = encode_message(&GlobalMetadata::default(), &[], &options).unwrap();
-        let mut catalogue = CatalogueBuilder::new(&CatalogueKeys::All);
-        catalogue.push(Span::first(message.len() as u64), &GlobalMetadata::default());
+        let mut message_index = IndexBuilder::new(&IndexKeys::All);
+        message_index.push(Span::first(message.len() as u64), &GlobalMetadata::default());
         let mut bytes = std::io::Cursor::new(message.clone());
         bytes.set_position(message.len() as u64);
-        catalogue.write(&mut bytes, Provenance::Off).unwrap();
+        message_index.write(&mut bytes, Provenance::Off).unwrap();
         let mut bytes = bytes.into_inner();
         for _ in 0..3 {
             bytes.extend(&message);
         }
         let source = Counting::new(Memory::new("m", bytes));
-        let (catalogue, behind) = find_last(&source, &ReadOptions::new()).unwrap().expect("a catalogue");
-        assert_eq!(catalogue.scan().messages, [Span::first(message.len() as u64)]);
+        let (message_index, behind) = find_last(&source, &ReadOptions::new()).unwrap().expect("a catalogue");
+        assert_eq!(message_index.scan().messages, [Span::first(message.len() as u64)]);
         assert_eq!(behind.len(), 3);
         assert_eq!(source.reads(), 4, "{:?}", source.spans());
     }

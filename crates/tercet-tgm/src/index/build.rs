@@ -6,7 +6,7 @@ use std::io::{Seek, Write};
 use tercet_codec::bytes::zstd;
 use tercet_core::Span;
 
-use super::{CODES, Catalogue, CatalogueError, ENTRY, GAPS, LENGTHS, MARK, NOT_HELD, VALUES, VERSION};
+use super::{CODES, ENTRY, GAPS, IndexError, LENGTHS, MARK, MessageIndex, NOT_HELD, VALUES, VERSION};
 use crate::cbor;
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::Dtype;
@@ -16,26 +16,26 @@ use crate::metadata::{EXTRA, Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
 
 /// The most keys of a catalogue: what it says about them must fit into its last bytes.
-pub const MOST_KEYS: usize = 64;
+pub const MAX_KEYS: usize = 64;
 /// The longest key, in bytes.
-const LONGEST_KEY: usize = 128;
+const MAX_KEY_LEN: usize = 128;
 /// The longest value that is held, as CBOR.
-pub(super) const LONGEST_VALUE: usize = 256;
+pub(super) const MAX_VALUE_LEN: usize = 256;
 /// Maps inside each other in which keys are looked for.
-const DEEPEST_KEY: usize = 4;
+const MAX_KEY_DEPTH: usize = 4;
 
 /// Whose values a catalogue holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CatalogueKeys {
-    /// All keys whose values are no maps, up to [`MOST_KEYS`] of them in the order in which messages have them first.
+pub enum IndexKeys {
+    /// All keys whose values are no maps, up to [`MAX_KEYS`] of them in the order in which messages have them first.
     All,
     /// These, as [`GlobalMetadata::get`] understands them.
-    These(Vec<String>),
+    Only(Vec<String>),
 }
 
 /// Collects what a catalogue says.
 #[derive(Debug)]
-pub struct CatalogueBuilder {
+pub struct IndexBuilder {
     finds_keys: bool,
     columns: Vec<Column>,
     lengths: Vec<u64>,
@@ -67,7 +67,7 @@ impl Column {
     fn code(&mut self, value: &Value) -> u32 {
         let cbor = cbor::encode(value);
         let next = u32::try_from(self.values.len() + 1).unwrap_or(NOT_HELD);
-        if cbor.len() > LONGEST_VALUE || next == NOT_HELD {
+        if cbor.len() > MAX_VALUE_LEN || next == NOT_HELD {
             return NOT_HELD;
         }
         *self.known.entry(cbor).or_insert_with(|| {
@@ -77,12 +77,12 @@ impl Column {
     }
 }
 
-impl CatalogueBuilder {
+impl IndexBuilder {
     /// A catalogue of no message yet.
-    pub fn new(keys: &CatalogueKeys) -> Self {
+    pub fn new(keys: &IndexKeys) -> Self {
         let columns = match keys {
-            CatalogueKeys::All => Vec::new(),
-            CatalogueKeys::These(keys) => {
+            IndexKeys::All => Vec::new(),
+            IndexKeys::Only(keys) => {
                 let mut columns: Vec<Column> = Vec::new();
                 for key in keys {
                     if columns.iter().all(|column| column.key != *key) {
@@ -92,23 +92,23 @@ impl CatalogueBuilder {
                 columns
             }
         };
-        let finds_keys = *keys == CatalogueKeys::All;
+        let finds_keys = *keys == IndexKeys::All;
         Self { finds_keys, columns, lengths: Vec::new(), gaps: Vec::new(), end: 0 }
     }
 
     /// A catalogue that goes on where another one ends.
-    pub fn resume(catalogue: &Catalogue) -> Result<Self, CatalogueError> {
-        let mut builder = Self::new(&CatalogueKeys::These(Vec::new()));
-        builder.finds_keys = catalogue.has_all_keys();
-        for key in catalogue.keys() {
-            let Some(column) = catalogue.column(key)? else { continue };
+    pub fn resume(message_index: &MessageIndex) -> Result<Self, IndexError> {
+        let mut builder = Self::new(&IndexKeys::Only(Vec::new()));
+        builder.finds_keys = message_index.has_all_keys();
+        for key in message_index.keys() {
+            let Some(column) = message_index.column(key)? else { continue };
             let codes = column.codes.clone();
             let known =
                 column.values.iter().zip(1..).map(|(value, code)| (cbor::encode(value), code)).collect();
             let (key, values) = (key.to_owned(), column.values.clone());
             builder.columns.push(Column { key, codes, values, known });
         }
-        for span in &catalogue.scan.messages {
+        for span in &message_index.scan.messages {
             builder.place(*span);
         }
         Ok(builder)
@@ -159,7 +159,7 @@ impl CatalogueBuilder {
             let is_new = self.columns.iter().all(|column| column.key != key && !is_inside(&column.key));
             // What looks like a section is looked for elsewhere.
             let is_section = [EXTRA, "extra", "version"].contains(&key.split('.').next().unwrap_or_default());
-            if is_new && !is_section && self.columns.len() < MOST_KEYS {
+            if is_new && !is_section && self.columns.len() < MAX_KEYS {
                 self.columns.push(Column::new(&key, self.lengths.len()));
             }
         }
@@ -201,13 +201,13 @@ impl CatalogueBuilder {
 }
 
 /// Refuses keys that a catalogue cannot hold.
-pub(crate) fn check_keys(keys: &CatalogueKeys) -> Result<(), String> {
-    let CatalogueKeys::These(keys) = keys else { return Ok(()) };
-    if keys.len() > MOST_KEYS {
-        return Err(format!("{} keys, but a catalogue has room for {MOST_KEYS}", keys.len()));
+pub(crate) fn check_keys(keys: &IndexKeys) -> Result<(), String> {
+    let IndexKeys::Only(keys) = keys else { return Ok(()) };
+    if keys.len() > MAX_KEYS {
+        return Err(format!("{} keys, but a catalogue has room for {MAX_KEYS}", keys.len()));
     }
-    match keys.iter().find(|key| key.is_empty() || key.len() > LONGEST_KEY) {
-        Some(key) => Err(format!("a key of {} bytes, but 1 to {LONGEST_KEY} are allowed", key.len())),
+    match keys.iter().find(|key| key.is_empty() || key.len() > MAX_KEY_LEN) {
+        Some(key) => Err(format!("a key of {} bytes, but 1 to {MAX_KEY_LEN} are allowed", key.len())),
         None => Ok(()),
     }
 }
@@ -227,7 +227,7 @@ fn compressed(descriptor: DataObjectDescriptor, width: u64) -> DataObjectDescrip
 fn leaves(path: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
     let before = found.len();
     if let Value::Map(pairs) = value
-        && depth < DEEPEST_KEY
+        && depth < MAX_KEY_DEPTH
     {
         for (key, value) in pairs {
             if let Some(key) = key.as_text().filter(|key| is_step(key)) {
@@ -235,7 +235,7 @@ fn leaves(path: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
             }
         }
     }
-    if found.len() == before && path.len() <= LONGEST_KEY {
+    if found.len() == before && path.len() <= MAX_KEY_LEN {
         found.push(path.to_owned());
     }
 }

@@ -2,9 +2,9 @@
 
 use tercet_core::Span;
 
-use crate::body::budget;
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::ErrorKind;
+use crate::frame_body::budget;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
 use crate::wire::frame::Frame;
@@ -12,7 +12,7 @@ use crate::wire::ids::FrameFlags;
 
 /// Where the parts of an object frame are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ObjectSpans {
     /// The descriptor.
     pub(crate) descriptor: Span,
     /// Payload and masks.
@@ -21,9 +21,9 @@ pub(crate) struct Place {
     pub(crate) payload: Span,
 }
 
-impl Place {
+impl ObjectSpans {
     /// Finds the parts of a frame whose descriptor is `descriptor_len` bytes long when it stands first.
-    pub(super) fn of(frame: &Frame, descriptor_len: u64) -> Self {
+    pub(super) fn new(frame: &Frame, descriptor_len: u64) -> Self {
         let body = frame.body();
         let split = frame.span.start().saturating_add(frame.cbor_offset).clamp(body.start(), body.end());
         let between = |start: u64, end: u64| Span::between(start, end).unwrap_or(Span::empty(start));
@@ -43,7 +43,7 @@ pub(crate) fn read_descriptor(
     frame: &Frame,
     bytes: &[u8],
     options: &ReadOptions,
-) -> Result<(DataObjectDescriptor, Place), ErrorKind> {
+) -> Result<(DataObjectDescriptor, ObjectSpans), ErrorKind> {
     let region = Region { message, part: Part::Descriptor { object: frame.object } };
     let start = frame.span.start().saturating_add(frame.cbor_offset);
     let span = Span::at(start, bytes.len() as u64).unwrap_or(Span::empty(start));
@@ -52,7 +52,7 @@ pub(crate) fn read_descriptor(
         span,
         error,
     })?;
-    let mut place = Place::of(frame, used as u64);
+    let mut place = ObjectSpans::new(frame, used as u64);
     let wrong = |error| ErrorKind::Metadata { region, span: place.descriptor, error };
     let descriptor = DataObjectDescriptor::from_value(value).map_err(wrong)?;
     let len = descriptor.payload_len_in(place.region.len()).map_err(wrong)?;

@@ -145,8 +145,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_index_reads_back(places in vec(any::<(u64, u64)>(), 0..40)) {
-            let (offsets, lengths) = places.into_iter().unzip();
+        fn an_index_reads_back(message_table in vec(any::<(u64, u64)>(), 0..40)) {
+            let (offsets, lengths) = message_table.into_iter().unzip();
             let index = IndexFrame { offsets, lengths };
             prop_assert_eq!(IndexFrame::from_value(decode(&index.to_cbor())).unwrap(), index);
         }

@@ -7,7 +7,7 @@ use crate::error;
 /// Reason a catalogue is not used. The file can be read without it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum CatalogueError {
+pub enum IndexError {
     /// It cannot be read as a message.
     #[error("{0}")]
     Message(Box<error::ErrorKind>),
@@ -19,13 +19,13 @@ pub enum CatalogueError {
     },
     /// Something that every catalogue has is missing, or of another kind.
     #[error("it has no `{what}` that fits")]
-    Lacks {
+    Missing {
         /// What.
         what: &'static str,
     },
     /// Two objects say that they are the same column.
     #[error("its object {object} is a column that it has already")]
-    Twice {
+    DuplicateColumn {
         /// The second of them.
         object: u64,
     },
@@ -39,7 +39,7 @@ pub enum CatalogueError {
     },
     /// A message would end behind the start of the catalogue, or is too short to be one.
     #[error("it gives message {message} a place that cannot be: the messages end at byte {limit}")]
-    Place {
+    InvalidSpan {
         /// The message.
         message: u64,
         /// Where the catalogue starts.
@@ -47,7 +47,7 @@ pub enum CatalogueError {
     },
     /// Bytes that it tells of as junk hold a message, or are too many to look at.
     #[error("it leaves out bytes {span}, which {}", if *is_seen { "hold a message" } else { "are too many to look at" })]
-    LeavesOut {
+    Incomplete {
         /// The bytes.
         span: tercet_core::Span,
         /// Whether a message was found there.
@@ -55,13 +55,13 @@ pub enum CatalogueError {
     },
     /// The values of a key cannot be read.
     #[error("the values of `{}` are not a list in CBOR", tercet_core::escape::name(.key))]
-    Values {
+    InvalidValues {
         /// The key.
         key: Box<str>,
     },
     /// A message has a value that is not in the list.
     #[error("the value of `{}` of message {message} is not among its values", tercet_core::escape::name(.key))]
-    Code {
+    UnknownCode {
         /// The key.
         key: Box<str>,
         /// The message.
@@ -69,7 +69,7 @@ pub enum CatalogueError {
     },
 }
 
-impl From<error::Error> for CatalogueError {
+impl From<error::Error> for IndexError {
     fn from(error: error::Error) -> Self {
         Self::Message(Box::new(error.into_kind()))
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tercet_core::Progress;
 
-use super::carry::Carried;
+use super::raw_object::RawObject;
 use crate::encode::{
     EncodeError, EncodeOptions, build_hash_frame_cbor, build_index_frame, check_metadata,
     compute_message_flags, compute_object_offsets, padded_len, put_frame,
 };
 use crate::error::Error;
-use crate::lists::IndexFrame;
+use crate::index_and_hash::IndexFrame;
 use crate::metadata::{Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
 use crate::wire::align8;
@@ -22,7 +22,7 @@ use crate::wire::preamble::Preamble;
 
 /// A message that is laid out and not written yet. Its payloads are still in the files they come from.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct MessageBuilder {
     metadata: GlobalMetadata,
     /// Everything before the objects.
     head: Vec<u8>,
@@ -36,13 +36,13 @@ pub struct Draft {
 /// An object, and what its frame says.
 #[derive(Clone, Debug)]
 struct Laid {
-    carried: Carried,
+    raw: RawObject,
     header: FrameHeader,
     /// The hash, if the message has some.
     hash: Option<u64>,
 }
 
-impl Draft {
+impl MessageBuilder {
     /// Lays out a message. `metadata` is what the user says; what the library knows is added.
     ///
     /// It has hashes if `options` ask for them and every object had one. `name` is the file that errors are about, unless
@@ -50,7 +50,7 @@ impl Draft {
     pub(crate) fn new(
         name: &Arc<str>,
         mut metadata: GlobalMetadata,
-        objects: Vec<Carried>,
+        objects: Vec<RawObject>,
         options: &EncodeOptions,
     ) -> Result<Self, Error> {
         let named = |error: EncodeError| Error::new(Arc::clone(name), error.into());
@@ -61,9 +61,9 @@ impl Draft {
             entry.insert(RESERVED.to_owned(), Value::from(section));
         }
         metadata.reserved = options.provenance.section();
-        let is_hashed = options.hash && objects.iter().all(Carried::is_hashed);
+        let is_hashed = options.hash && objects.iter().all(RawObject::is_hashed);
         let options = &options.clone().with_hash(is_hashed);
-        let objects = objects.into_iter().map(|carried| Laid::new(name, carried, options.hash));
+        let objects = objects.into_iter().map(|raw| Laid::new(name, raw, options.hash));
         Self::lay_out(metadata, objects.collect::<Result<_, _>>()?, options).map_err(named)
     }
 
@@ -178,7 +178,7 @@ impl Draft {
         put(&self.head)?;
         for object in &self.objects {
             put(&object.header.to_bytes())?;
-            object.carried.send(object.hash, progress, put)?;
+            object.raw.send(object.hash, progress, put)?;
             put(&object.end())?;
         }
         put(&self.tail)
@@ -186,19 +186,19 @@ impl Draft {
 }
 
 impl Laid {
-    fn new(name: &Arc<str>, carried: Carried, hashed: bool) -> Result<Self, Error> {
+    fn new(name: &Arc<str>, raw: RawObject, hashed: bool) -> Result<Self, Error> {
         let kind = FrameKind::NTensor;
-        let total = carried.body_len().and_then(|body| body.checked_add(FRAME_HEADER_LEN + kind.tail_len()));
+        let total = raw.body_len().and_then(|body| body.checked_add(FRAME_HEADER_LEN + kind.tail_len()));
         let total = total.ok_or_else(|| Error::new(Arc::clone(name), EncodeError::TooLarge.into()))?;
         let flags = FrameFlags::DESCRIPTOR_AFTER;
         let flags = if hashed { flags.with(FrameFlags::HASH_PRESENT) } else { flags };
-        let hash = if hashed { Some(carried.hash()?) } else { None };
-        Ok(Self { carried, header: FrameHeader::new(kind, flags, total), hash })
+        let hash = if hashed { Some(raw.hash()?) } else { None };
+        Ok(Self { raw, header: FrameHeader::new(kind, flags, total), hash })
     }
 
     /// The tail of the frame and its padding.
     fn end(&self) -> Vec<u8> {
-        let cbor_offset = Some(FRAME_HEADER_LEN + self.carried.region_len());
+        let cbor_offset = Some(FRAME_HEADER_LEN + self.raw.region_len());
         let mut end: Vec<u8> = FrameTail { cbor_offset, hash: self.hash.unwrap_or(0) }.to_bytes().collect();
         let total = self.header.total_length;
         let padding = align8(total).map_or(0, |next| next - total);

@@ -7,9 +7,9 @@ use tercet_core::checksum::{Mismatch, Xxh3};
 use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Class, Diagnose as _, Progress, Span};
 
-use crate::body::budget;
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::{Error, ErrorKind};
+use crate::frame_body::budget;
 use crate::object::{Object, hash_span};
 use crate::pipeline::with_right_szip_offsets;
 use crate::region::Region;
@@ -21,7 +21,7 @@ const PIECE: u64 = 1 << 20;
 
 /// An object that was checked, as its bytes are stored.
 #[derive(Clone, Debug)]
-pub(crate) struct Carried {
+pub(crate) struct RawObject {
     source: Arc<dyn ByteSource>,
     /// What errors call it.
     called: Region,
@@ -36,9 +36,9 @@ pub(crate) struct Carried {
     is_hashed: bool,
 }
 
-impl Carried {
+impl RawObject {
     /// Takes an object of a message, unless it is damaged.
-    pub(crate) fn of(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
         prove(object)?;
         Self::proven(source, object)
     }
@@ -49,7 +49,7 @@ impl Carried {
             let (payload, masks) = (object.payload_span(), object.masks_span());
             let region = Span::between(payload.start(), masks.end()).unwrap_or(payload);
             let is_after = object.frame().header.flags.contains(FrameFlags::DESCRIPTOR_AFTER);
-            let mut carried = Self {
+            let mut raw = Self {
                 source: Arc::clone(source),
                 called: object.region(),
                 region,
@@ -59,8 +59,8 @@ impl Carried {
                 hash: object.frame().hash().filter(|_| is_after),
                 is_hashed: object.frame().hash().is_some(),
             };
-            carried.mend_szip_offsets(object)?;
-            Ok(carried)
+            raw.mend_szip_offsets(object)?;
+            Ok(raw)
         };
         read().map_err(|fault: ErrorKind| Error::new(source.name().clone(), fault))
     }

@@ -4,8 +4,8 @@ use tercet_core::Span;
 use tercet_core::checksum::{Mismatch, xxh3};
 
 use crate::error::{Contradiction, ErrorKind};
+use crate::index_and_hash::{HashFrame, IndexFrame};
 use crate::layout::Layout;
-use crate::lists::{HashFrame, IndexFrame};
 use crate::region::{Part, Region};
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, MessageFlags};
@@ -32,14 +32,14 @@ pub(crate) fn compare(message: u64, frame: &Frame, expected: u64, actual: u64) -
 
 /// A disagreement between a part of a message and its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Disagreement {
+pub(crate) struct Inconsistency {
     pub(crate) region: Region,
     pub(crate) span: Span,
     pub(crate) what: Contradiction,
 }
 
-impl From<Disagreement> for ErrorKind {
-    fn from(found: Disagreement) -> Self {
+impl From<Inconsistency> for ErrorKind {
+    fn from(found: Inconsistency) -> Self {
         Self::Contradiction { region: found.region, span: found.span, what: found.what }
     }
 }
@@ -56,11 +56,11 @@ pub(crate) fn check_promise(layout: &Layout) -> Result<(), ErrorKind> {
 }
 
 /// What preamble and postamble say that the frames deny.
-pub(crate) fn outer(layout: &Layout) -> Vec<Disagreement> {
+pub(crate) fn outer(layout: &Layout) -> Vec<Inconsistency> {
     let mut found = Vec::new();
     let message = layout.number;
     let mut add =
-        |part, span, what| found.push(Disagreement { region: Region { message, part }, span, what });
+        |part, span, what| found.push(Inconsistency { region: Region { message, part }, span, what });
     let flags = layout.preamble.flags;
     let flag_span = Span::at(layout.span.start().saturating_add(10), 2).unwrap_or(layout.span);
     for kind in FrameKind::ALL {
@@ -114,8 +114,8 @@ fn name_of(flag: MessageFlags) -> &'static str {
 }
 
 /// What an index says that the frames deny.
-pub(crate) fn index(layout: &Layout, frame: &Frame, index: &IndexFrame) -> Option<Disagreement> {
-    let here = |what| Some(Disagreement { region: frame.region(layout.number), span: frame.body(), what });
+pub(crate) fn index(layout: &Layout, frame: &Frame, index: &IndexFrame) -> Option<Inconsistency> {
+    let here = |what| Some(Inconsistency { region: frame.region(layout.number), span: frame.body(), what });
     let objects = layout.object_count();
     if index.offsets.len() as u64 != objects {
         let found = index.offsets.len() as u64;
@@ -138,8 +138,8 @@ pub(crate) fn index(layout: &Layout, frame: &Frame, index: &IndexFrame) -> Optio
 }
 
 /// What a hash list says that the frames deny. Lists of unknown algorithms say nothing.
-pub(crate) fn hashes(layout: &Layout, frame: &Frame, list: &HashFrame) -> Option<Disagreement> {
-    let here = |what| Some(Disagreement { region: frame.region(layout.number), span: frame.body(), what });
+pub(crate) fn hashes(layout: &Layout, frame: &Frame, list: &HashFrame) -> Option<Inconsistency> {
+    let here = |what| Some(Inconsistency { region: frame.region(layout.number), span: frame.body(), what });
     if list.algorithm != ALGORITHM {
         return None;
     }

@@ -6,8 +6,8 @@ use tercet_core::ByteSource;
 
 use super::code::Code;
 use super::report::FileReport;
-use crate::catalogue::{Catalogue, Found, find};
 use crate::error::ErrorKind;
+use crate::index::{IndexLookup, MessageIndex, find};
 use crate::message::read_metadata;
 use crate::options::ReadOptions;
 use crate::scan::Scan;
@@ -20,13 +20,13 @@ pub(super) fn check(
     report: &mut FileReport,
 ) -> Result<(), ErrorKind> {
     let wrong = match find(&**source, reading)? {
-        Found::Nothing => None,
-        Found::Refused(_, error) => Some(format!("the catalogue of the file cannot be used: {error}")),
-        Found::Catalogue(catalogue) => compare(&catalogue, source, scan, reading, report),
+        IndexLookup::None => None,
+        IndexLookup::Rejected(_, error) => Some(format!("the catalogue of the file cannot be used: {error}")),
+        IndexLookup::Found(message_index) => compare(&message_index, source, scan, reading, report),
     };
     if let (Some(wrong), Some(last)) = (wrong, report.messages.last_mut()) {
         let at = last.span.start();
-        last.add(Code::CatalogueWrong, None, Some(at), wrong);
+        last.add(Code::IndexWrong, None, Some(at), wrong);
         last.hash_verified = false;
     }
     Ok(())
@@ -34,14 +34,14 @@ pub(super) fn check(
 
 /// The first thing that the catalogue says and the messages do not.
 fn compare(
-    catalogue: &Catalogue,
+    message_index: &MessageIndex,
     source: &Arc<dyn ByteSource>,
     scan: &Scan,
     reading: &ReadOptions,
     report: &FileReport,
 ) -> Option<String> {
     let messages = scan.messages.split_last().map_or(&[][..], |(_, messages)| messages);
-    let told = &catalogue.scan().messages;
+    let told = &message_index.scan().messages;
     if told.len() != messages.len() {
         let (told, there) = (told.len(), messages.len());
         return Some(format!("the catalogue tells of {told} messages, but there are {there}"));
@@ -51,10 +51,11 @@ fn compare(
         let (told, there) = (told.get(message)?, messages.get(message)?);
         return Some(format!("the catalogue says that message {message} is at {told}, but it is at {there}"));
     }
-    let columns: Result<Vec<_>, _> = catalogue.keys().map(|key| Ok((key, catalogue.column(key)?))).collect();
+    let columns: Result<Vec<_>, _> =
+        message_index.keys().map(|key| Ok((key, message_index.column(key)?))).collect();
     let columns = match columns {
         Ok(columns) => columns,
-        Err::<_, crate::CatalogueError>(error) => {
+        Err::<_, crate::IndexError>(error) => {
             return Some(format!("the catalogue of the file cannot be used: {error}"));
         }
     };
