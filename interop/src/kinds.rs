@@ -1,7 +1,7 @@
 //! The list of files: every combination of type, codec, rank and grid, then one file for each thing a footer,
 //! an index or a name can be.
 
-use tercet_core::DType;
+use tercet_core::ElementType;
 
 use crate::plan::{Array, Options, Plan};
 use crate::values::Pattern;
@@ -43,7 +43,7 @@ impl Tiling {
 fn matrix() -> Vec<Plan> {
     let mut plans = Vec::new();
     let mut seed = 0;
-    for dtype in DType::ALL {
+    for dtype in ElementType::ALL {
         for rank in 1..=8 {
             for (tiling, tiling_name) in Tiling::ALL {
                 for (zstd, codec) in [(None, "raw"), (Some(3), "zstd")] {
@@ -67,7 +67,7 @@ fn matrix() -> Vec<Plan> {
 /// The ends of the ranges, infinities, negative zero, NaN.
 fn values() -> Vec<Plan> {
     let mut plans = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in ElementType::ALL {
         for (zstd, codec) in [(None, "raw"), (Some(1), "zstd")] {
             let patterns: &[_] = if dtype.is_float() {
                 &[(Pattern::Limits, "limits"), (Pattern::Nans, "nans")]
@@ -82,7 +82,7 @@ fn values() -> Vec<Plan> {
         }
     }
     for level in [-5, 1, 9, 19, 22] {
-        let array = Array::new("values", DType::F32, &[40, 30], &[16, 16]).compressed(level);
+        let array = Array::new("values", ElementType::F32, &[40, 30], &[16, 16]).compressed(level);
         plans.push(Plan::new(
             format!("zstd-level{level}"),
             Options::Default,
@@ -93,7 +93,7 @@ fn values() -> Vec<Plan> {
 }
 
 fn small() -> Array {
-    Array::new("t2m", DType::F32, &[6, 5], &[4, 2])
+    Array::new("t2m", ElementType::F32, &[6, 5], &[4, 2])
 }
 
 fn described() -> Array {
@@ -116,8 +116,8 @@ fn footers() -> Vec<Plan> {
         interop("footer-dims", small().dims(&["time", "station"])),
         interop("footer-labels-by-number", small().labelled("1", "s", 5)),
         Plan { history: rows(2), tool: Some("interop".to_owned()), ..interop("footer-all", described()) },
-        interop("footer-64-labels", Array::new("a", DType::I32, &[64, 2], &[10, 2]).labelled("0", "p", 64)),
-        interop("footer-spill", spilled(Array::new("a", DType::I16, &[9], &[4]))),
+        interop("footer-64-labels", Array::new("a", ElementType::I32, &[64, 2], &[10, 2]).labelled("0", "p", 64)),
+        interop("footer-spill", spilled(Array::new("a", ElementType::I16, &[9], &[4]))),
         Plan { history: rows(4096 / 8), ..interop("footer-long-history", small()) },
     ];
     for options in [Options::Default, Options::NoStatistics, Options::NoChecksums] {
@@ -131,7 +131,7 @@ fn footers() -> Vec<Plan> {
         plans.push(plan("zstd", small().compressed(3)));
         plans.push(Plan { history: rows(5), ..plan("history", small()) });
         plans.push(Plan { tool: Some("interop".to_owned()), ..plan("all", described()) });
-        plans.push(plan("spill", spilled(Array::new("a", DType::U64, &[9, 2], &[4, 2]))));
+        plans.push(plan("spill", spilled(Array::new("a", ElementType::U64, &[9, 2], &[4, 2]))));
         plans.push(Plan { budget: [5000, 0], ..plan("budget-percent", small()) });
         plans.push(Plan { budget: [0, 1 << 30], ..plan("budget-bytes", small()) });
         plans.push(Plan { budget: [10_000, u32::MAX], ..plan("budget-both", small()) });
@@ -162,7 +162,7 @@ fn spilled(mut array: Array) -> Array {
 /// The integrity block inline, by reference and inside a spill, and the labels it holds.
 fn blocks() -> Vec<Plan> {
     let one = |name: &str, array| Plan::new(name, Options::Default, vec![array]);
-    let column = |rows: u64| Array::new("column", DType::U16, &[rows * 2 - 1], &[2]);
+    let column = |rows: u64| Array::new("column", ElementType::U16, &[rows * 2 - 1], &[2]);
     let mut plans = vec![
         one("block-256-rows", column(256)),
         one("block-257-rows", column(257)),
@@ -170,31 +170,31 @@ fn blocks() -> Vec<Plan> {
         one("block-1025-rows", column(1025)),
         one("block-3072-rows", column(3072)),
         one("block-3073-rows", column(3073)),
-        one("block-3073-rows-zstd", Array::new("column", DType::F64, &[7, 1756], &[1, 4]).compressed(1)),
+        one("block-3073-rows-zstd", Array::new("column", ElementType::F64, &[7, 1756], &[1, 4]).compressed(1)),
         Plan::new("block-3073-rows-no-statistics", Options::NoStatistics, vec![column(3073)]),
-        one("block-spill", spilled(Array::new("a", DType::U8, &[600], &[2]))),
-        one("block-spill-by-reference", spilled(Array::new("a", DType::F32, &[3100], &[1]))),
-        one("block-65-labels", Array::new("a", DType::F32, &[65, 2], &[10, 2]).labelled("0", "p", 65)),
+        one("block-spill", spilled(Array::new("a", ElementType::U8, &[600], &[2]))),
+        one("block-spill-by-reference", spilled(Array::new("a", ElementType::F32, &[3100], &[1]))),
+        one("block-65-labels", Array::new("a", ElementType::F32, &[65, 2], &[10, 2]).labelled("0", "p", 65)),
         one(
             "block-long-labels",
-            Array::new("a", DType::F64, &[300, 70], &[100, 35])
+            Array::new("a", ElementType::F64, &[300, 70], &[100, 35])
                 .dims(&["time", "station"])
                 .labelled("time", "t", 300)
                 .labelled("station", "station ", 70),
         ),
         one(
             "block-long-and-short-labels",
-            Array::new("a", DType::I64, &[100, 4], &[30, 4])
+            Array::new("a", ElementType::I64, &[100, 4], &[30, 4])
                 .dims(&["time", "station"])
                 .labelled("time", "2024-", 100)
                 .labelled("station", "s", 4),
         ),
         one(
             "block-many-labels-spill",
-            Array::new("a", DType::U8, &[9000], &[1000]).labelled("0", "label ", 9000),
+            Array::new("a", ElementType::U8, &[9000], &[1000]).labelled("0", "label ", 9000),
         ),
     ];
-    for dtype in DType::ALL {
+    for dtype in ElementType::ALL {
         let array = Array::new("cells", dtype, &[31, 17], &[1, 1]);
         plans.push(one(&format!("block-by-reference-{dtype}"), array));
     }
@@ -204,8 +204,8 @@ fn blocks() -> Vec<Plan> {
 fn several() -> Vec<Plan> {
     // Seven bytes come first, so that everything behind is unaligned unless the writer pads.
     let odd_first = || {
-        let mut arrays = vec![Array::new("odd", DType::U8, &[7], &[7])];
-        for (n, dtype) in DType::ALL.into_iter().enumerate() {
+        let mut arrays = vec![Array::new("odd", ElementType::U8, &[7], &[7])];
+        for (n, dtype) in ElementType::ALL.into_iter().enumerate() {
             let seed = u32::try_from(n).unwrap_or(0) + 2;
             let array = Array::new(&format!("grp/sub{n}/{dtype}"), dtype, &[5, 3], &[2, 2]);
             arrays.push(array.valued(Pattern::Mixed, seed));
@@ -218,7 +218,7 @@ fn several() -> Vec<Plan> {
     };
     let names = ["a", "group/a", "/", "a b", "温度", "\"q\"\\", "ünïcode/Ω", "12345678", "123456789", "0"];
     let strangely_named =
-        || names.iter().map(|name| Array::new(name, DType::I32, &[3], &[2])).collect::<Vec<_>>();
+        || names.iter().map(|name| Array::new(name, ElementType::I32, &[3], &[2])).collect::<Vec<_>>();
     let longest = "n".repeat(1024);
     let mut plans = Vec::new();
     for (options, name) in [(Options::Default, "default"), (Options::Interop, "interop")] {
@@ -226,12 +226,12 @@ fn several() -> Vec<Plan> {
         plans.push(plan("raw", odd_first()));
         plans.push(plan("mixed", every_second_compressed()));
         plans.push(plan("names", strangely_named()));
-        plans.push(plan("longest-name", vec![Array::new(&longest, DType::U8, &[3], &[2])]));
+        plans.push(plan("longest-name", vec![Array::new(&longest, ElementType::U8, &[3], &[2])]));
         plans.push(Plan { shuffled: true, ..plan("raw-backwards", odd_first()) });
         plans.push(Plan { shuffled: true, ..plan("mixed-backwards", every_second_compressed()) });
         let backwards = small().compressed(3).valued(Pattern::Steps, 1);
         plans.push(Plan { shuffled: true, ..plan("one-backwards", vec![backwards]) });
-        let many = (0..300).map(|n| Array::new(&format!("many/{n}"), DType::F32, &[2], &[1]));
+        let many = (0..300).map(|n| Array::new(&format!("many/{n}"), ElementType::F32, &[2], &[1]));
         plans.push(plan("300", many.collect()));
         plans.push(plan(
             "described",
@@ -252,21 +252,21 @@ fn rewritten() -> Vec<Plan> {
                 array
             };
             let plan = |kind: &str, arrays| Plan::new(format!("{kind}-{codec}-{name}"), options, arrays);
-            let first = vec![Array::new("odd", DType::U8, &[3], &[3]), described()];
+            let first = vec![Array::new("odd", ElementType::U8, &[3], &[3]), described()];
             plans.push(Plan {
-                appended: vec![add("more/a", DType::F64, 5).attr("units", "m"), add("more/b", DType::F16, 6)],
+                appended: vec![add("more/a", ElementType::F64, 5).attr("units", "m"), add("more/b", ElementType::F16, 6)],
                 ..plan("appended", first.clone())
             });
             plans.push(Plan {
-                appended: vec![add("first", DType::I64, 7)],
+                appended: vec![add("first", ElementType::I64, 7)],
                 ..plan("appended-to-nothing", vec![])
             });
             plans.push(Plan {
                 dropped: vec!["odd".to_owned()],
-                ..plan("dropped", [first.clone(), vec![add("last", DType::U32, 8)]].concat())
+                ..plan("dropped", [first.clone(), vec![add("last", ElementType::U32, 8)]].concat())
             });
             plans.push(Plan {
-                appended: vec![add("more", DType::U16, 9)],
+                appended: vec![add("more", ElementType::U16, 9)],
                 dropped: vec!["t2m".to_owned()],
                 ..plan("appended-dropped", first.clone())
             });
@@ -274,9 +274,9 @@ fn rewritten() -> Vec<Plan> {
                 dropped: vec!["odd".to_owned(), "t2m".to_owned()],
                 ..plan("dropped-all", first)
             });
-            let rows = Array::new("column", DType::U16, &[3100], &[1]);
+            let rows = Array::new("column", ElementType::U16, &[3100], &[1]);
             plans.push(Plan {
-                appended: vec![add("more", DType::F32, 10)],
+                appended: vec![add("more", ElementType::F32, 10)],
                 ..plan("appended-by-reference", vec![rows])
             });
         }

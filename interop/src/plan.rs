@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use tercet_core::{DType, Shape, Sink, TensorView};
+use tercet_core::{ElementType, Shape, Sink, TensorView};
 use tercet_tet::{Compression, DatasetId, HistoryRow, Layout, MemoryBudget, Rewrite, Writer, WriterOptions};
 
 use crate::Failure;
@@ -19,7 +19,7 @@ pub struct Array {
     /// Its name.
     pub name: String,
     /// Its element type.
-    pub dtype: DType,
+    pub dtype: ElementType,
     /// Its extents.
     pub shape: Vec<u64>,
     /// The extents of its chunks.
@@ -40,7 +40,7 @@ pub struct Array {
 
 impl Array {
     /// A raw array of mixed values.
-    pub fn new(name: &str, dtype: DType, shape: &[u64], chunk_shape: &[u64]) -> Self {
+    pub fn new(name: &str, dtype: ElementType, shape: &[u64], chunk_shape: &[u64]) -> Self {
         Self {
             name: name.to_owned(),
             dtype,

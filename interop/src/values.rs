@@ -4,7 +4,7 @@
 //! pattern agree on the array.
 
 use serde::Serialize;
-use tercet_core::DType;
+use tercet_core::ElementType;
 
 /// How the bits of an element follow from its linear index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -31,29 +31,29 @@ pub fn mix(seed: u32, index: u64) -> u64 {
 }
 
 /// The layout of a float: bits of the fraction, and of the whole.
-fn fraction_and_width(dtype: DType) -> Option<(u32, u32)> {
+fn fraction_and_width(dtype: ElementType) -> Option<(u32, u32)> {
     match dtype {
-        DType::F16 => Some((10, 16)),
-        DType::F32 => Some((23, 32)),
-        DType::F64 => Some((52, 64)),
+        ElementType::F16 => Some((10, 16)),
+        ElementType::F32 => Some((23, 32)),
+        ElementType::F64 => Some((52, 64)),
         _ => None,
     }
 }
 
 /// The bits of a float that is `number / 2^shift`; the quotient must be exact.
-fn float_bits(dtype: DType, number: i64, shift: i32) -> u64 {
+fn float_bits(dtype: ElementType, number: i64, shift: i32) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "at most 53 bits")]
     let value = number as f64 / 2f64.powi(shift);
     match dtype {
-        DType::F16 => u64::from(tercet_core::tensor::f16::from_f64(value).to_bits()),
+        ElementType::F16 => u64::from(tercet_core::tensor::f16::from_f64(value).to_bits()),
         #[expect(clippy::cast_possible_truncation, reason = "at most 24 bits of precision")]
-        DType::F32 => u64::from((value as f32).to_bits()),
+        ElementType::F32 => u64::from((value as f32).to_bits()),
         _ => value.to_bits(),
     }
 }
 
 /// The bits of one element; only the low ones of its width count.
-pub fn bits(dtype: DType, pattern: Pattern, seed: u32, index: u64) -> u64 {
+pub fn bits(dtype: ElementType, pattern: Pattern, seed: u32, index: u64) -> u64 {
     let float = fraction_and_width(dtype);
     match (pattern, float) {
         (Pattern::Mixed, None) => mix(seed, index),
@@ -102,7 +102,7 @@ fn pick(table: &[u64], index: u64) -> u64 {
 }
 
 /// A whole array, row-major and little-endian.
-pub fn array(dtype: DType, pattern: Pattern, seed: u32, elements: u64) -> Vec<u8> {
+pub fn array(dtype: ElementType, pattern: Pattern, seed: u32, elements: u64) -> Vec<u8> {
     let element = |index| bits(dtype, pattern, seed, index).to_le_bytes();
     (0..elements).flat_map(|index| element(index).into_iter().take(dtype.size())).collect()
 }
@@ -114,28 +114,28 @@ mod tests {
     #[test]
     fn limits_are_the_ends_of_the_ranges() {
         let value = |dtype, index| bits(dtype, Pattern::Limits, 0, index);
-        assert_eq!(value(DType::F64, 4), f64::MAX.to_bits());
-        assert_eq!(value(DType::F32, 3), u64::from(f32::NEG_INFINITY.to_bits()));
-        assert_eq!(value(DType::F32, 8), u64::from(f32::MIN_POSITIVE.to_bits()));
-        assert_eq!(array(DType::I16, Pattern::Limits, 0, 9)[6..10], [0, 0x80, 0xff, 0x7f]);
+        assert_eq!(value(ElementType::F64, 4), f64::MAX.to_bits());
+        assert_eq!(value(ElementType::F32, 3), u64::from(f32::NEG_INFINITY.to_bits()));
+        assert_eq!(value(ElementType::F32, 8), u64::from(f32::MIN_POSITIVE.to_bits()));
+        assert_eq!(array(ElementType::I16, Pattern::Limits, 0, 9)[6..10], [0, 0x80, 0xff, 0x7f]);
     }
 
     #[test]
     fn only_nans_are_nans() {
         for index in 0..28 {
-            let nan = f64::from_bits(bits(DType::F64, Pattern::Nans, 0, index)).is_nan();
+            let nan = f64::from_bits(bits(ElementType::F64, Pattern::Nans, 0, index)).is_nan();
             assert_eq!(nan, index % 14 >= 10, "{index}");
-            assert!(!f64::from_bits(bits(DType::F64, Pattern::Limits, 0, index)).is_nan());
+            assert!(!f64::from_bits(bits(ElementType::F64, Pattern::Limits, 0, index)).is_nan());
         }
     }
 
     #[test]
     fn mixed_floats_are_finite() {
-        for dtype in [DType::F16, DType::F32, DType::F64] {
-            let exponent = if dtype == DType::F16 { 0x7c00 } else { 0x7f80_0000 };
+        for dtype in [ElementType::F16, ElementType::F32, ElementType::F64] {
+            let exponent = if dtype == ElementType::F16 { 0x7c00 } else { 0x7f80_0000 };
             let high = |index| {
                 let bits = bits(dtype, Pattern::Mixed, 3, index);
-                if dtype == DType::F64 { bits >> 32 } else { bits }
+                if dtype == ElementType::F64 { bits >> 32 } else { bits }
             };
             assert!((0..1000).all(|index| high(index) & exponent != exponent));
         }

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use tercet_bench::{field, flag, number, on_threads, option, report};
-use tercet_core::DType;
+use tercet_core::ElementType;
 use tercet_core::progress::NoProgress;
 use tercet_tet::{Compression, Error, File, Layout, Query, ReadOptions, RunOptions, Syntax, WriterOptions};
 
@@ -33,13 +33,13 @@ fn make(dir: &Path, side: u64) -> Outcome {
         ("zstd.tet", [512, 512], Compression::Zstd { level: 3 }),
     ];
     for (name, chunk, compression) in all {
-        write(&dir.join(name), DType::F32, [side, side], chunk, compression)?;
+        write(&dir.join(name), ElementType::F32, [side, side], chunk, compression)?;
     }
     Ok(())
 }
 
 fn dtypes(dir: &Path, bytes: u64) -> Outcome {
-    for dtype in [DType::F32, DType::F64, DType::I32, DType::F16, DType::U8] {
+    for dtype in [ElementType::F32, ElementType::F64, ElementType::I32, ElementType::F16, ElementType::U8] {
         let width = 1 << 12;
         let rows = bytes / width / dtype.size() as u64;
         let chunk = (1 << 20) / width / dtype.size() as u64;
@@ -48,7 +48,7 @@ fn dtypes(dir: &Path, bytes: u64) -> Outcome {
     Ok(())
 }
 
-fn write(path: &Path, dtype: DType, shape: [u64; 2], chunk: [u64; 2], compression: Compression) -> Outcome {
+fn write(path: &Path, dtype: ElementType, shape: [u64; 2], chunk: [u64; 2], compression: Compression) -> Outcome {
     let mut layout = Layout::new();
     let id = layout.dataset("a", dtype, shape, chunk)?;
     layout.compress(id, compression)?;
@@ -60,10 +60,10 @@ fn write(path: &Path, dtype: DType, shape: [u64; 2], chunk: [u64; 2], compressio
         for (n, slot) in out.chunks_exact_mut(dtype.size()).enumerate() {
             let value = field(row + n as u64 / width, column + n as u64 % width);
             match dtype {
-                DType::F16 => slot.copy_from_slice(&tercet_core::tensor::f16::from_f32(value).to_le_bytes()),
-                DType::F32 => slot.copy_from_slice(&value.to_le_bytes()),
-                DType::F64 => slot.copy_from_slice(&f64::from(value).to_le_bytes()),
-                DType::I32 => slot.copy_from_slice(&((value * 100.0) as i32).to_le_bytes()),
+                ElementType::F16 => slot.copy_from_slice(&tercet_core::tensor::f16::from_f32(value).to_le_bytes()),
+                ElementType::F32 => slot.copy_from_slice(&value.to_le_bytes()),
+                ElementType::F64 => slot.copy_from_slice(&f64::from(value).to_le_bytes()),
+                ElementType::I32 => slot.copy_from_slice(&((value * 100.0) as i32).to_le_bytes()),
                 _ => slot.fill(value as u8),
             }
         }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use tercet_bench::{field, flag, limit_data, number, on_threads, option, report};
 use tercet_core::progress::NoProgress;
-use tercet_core::{DType, Selection};
+use tercet_core::{ElementType, Selection};
 use tercet_tet::{Access, Compression, Dataset, Error, File, Layout, ReadOptions, WriterOptions};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -45,7 +45,7 @@ fn main() -> Outcome {
 fn make(dir: &Path, side: u64) -> Outcome {
     let write = |name: &str, chunk: [u64; 2], compression| -> Outcome {
         let mut layout = Layout::new();
-        let id = layout.dataset("a", DType::F32, [side, side], chunk)?;
+        let id = layout.dataset("a", ElementType::F32, [side, side], chunk)?;
         layout.compress(id, compression)?;
         let mut writer = layout.create(dir.join(name), WriterOptions::new())?;
         let grid = writer.grid(id).clone();
@@ -70,7 +70,7 @@ fn make(dir: &Path, side: u64) -> Outcome {
 
 fn chunks(path: &Path, count: u64) -> Outcome {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", DType::F32, [count, 64], [1, 64])?;
+    let id = layout.dataset("a", ElementType::F32, [count, 64], [1, 64])?;
     let mut writer = layout.create(path, WriterOptions::new())?;
     let fill = |tile: &[u64], out: &mut [u8]| {
         out.fill(tile[0] as u8);
@@ -153,7 +153,7 @@ fn open(path: &Path) -> Outcome {
     Ok(())
 }
 
-fn stats(dtype: DType) -> Outcome {
+fn stats(dtype: ElementType) -> Outcome {
     let words: Vec<u64> = (0..1u64 << 17).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let chunk: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     report(number("--repeat", 200), chunk.len() as u64, || {
@@ -167,7 +167,7 @@ fn bounded_write(path: &Path, bytes: u64, limit: u64) -> Outcome {
     let mut layout = Layout::new();
     let side = 512;
     let rows = bytes / (side * side * 4) * side;
-    let id = layout.dataset("a", DType::F32, [rows, side], [side, side])?;
+    let id = layout.dataset("a", ElementType::F32, [rows, side], [side, side])?;
     layout.compress(id, compression())?;
     let mut writer = layout.create(path, WriterOptions::new())?;
     let fill = |tile: &[u64], out: &mut [u8]| {

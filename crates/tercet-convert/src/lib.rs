@@ -8,12 +8,12 @@
 //!
 //! ```
 //! use tercet_convert::{chunking, npy::{self, Npy}};
-//! use tercet_core::{DType, progress::NoProgress};
+//! use tercet_core::{ElementType, progress::NoProgress};
 //! use tercet_tet::{File, Layout, WriterOptions};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let (input, output) = (folder.path().join("a.npy"), folder.path().join("a.tet"));
-//! let mut bytes = npy::header(DType::U8, &[2, 3]);
+//! let mut bytes = npy::header(ElementType::U8, &[2, 3]);
 //! bytes.extend([1, 2, 3, 4, 5, 6]);
 //! # #[expect(clippy::disallowed_methods, reason = "an example makes its own input")]
 //! std::fs::write(&input, bytes)?;

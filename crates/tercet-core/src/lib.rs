@@ -63,4 +63,4 @@ pub use progress::Progress;
 pub use sink::Sink;
 pub use source::{ByteSource, SourceError};
 pub use span::Span;
-pub use tensor::{DType, Element, Selection, Shape, Tensor, TensorView};
+pub use tensor::{DType, Element, ElementType, Scalar, Selection, Shape, Tensor, TensorView};

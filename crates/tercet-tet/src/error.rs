@@ -123,7 +123,7 @@ pub enum ErrorKind {
     #[error("{fill} is no {dtype} number")]
     FillValue {
         /// The type of the elements.
-        dtype: tercet_core::DType,
+        dtype: tercet_core::ElementType,
         /// The value.
         fill: f64,
     },
@@ -185,7 +185,7 @@ pub enum ErrorKind {
         /// The dataset.
         dataset: Box<str>,
         /// The type of its elements.
-        dtype: tercet_core::DType,
+        dtype: tercet_core::ElementType,
     },
     /// Cells that a filter leaves out have no value to stand for them.
     #[error(
@@ -196,7 +196,7 @@ pub enum ErrorKind {
         /// The dataset.
         dataset: Box<str>,
         /// The type of its elements.
-        dtype: tercet_core::DType,
+        dtype: tercet_core::ElementType,
     },
     /// The work was asked to stop.
     #[error(transparent)]

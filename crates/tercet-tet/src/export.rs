@@ -48,7 +48,7 @@ impl<'a> Dataset<'a> {
         let bytes = self.selection_bytes(grid, selection)?;
         self.check_touched(grid, selection)?;
         let cuts = if split {
-            let finer = Grid::new(grid.dtype(), grid.shape(), &grid.rows_within(block_bytes));
+            let finer = Grid::new(grid.element(), grid.shape(), &grid.rows_within(block_bytes));
             cut(finer.as_ref().unwrap_or(grid), selection, block_bytes)
         } else {
             cut(grid, selection, block_bytes)
@@ -62,7 +62,7 @@ fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u6
     let slices = || selection.axes().iter().enumerate().rev();
     let one_tile = slices().map(|(axis, &slice)| tile_positions(grid, axis, slice)).product::<u64>();
     // How many tiles fit; a block is one tile at least.
-    let mut room = (block_bytes / grid.dtype().size() as u64 / one_tile).max(1);
+    let mut room = (block_bytes / grid.element().size() as u64 / one_tile).max(1);
     let mut cuts = vec![Vec::new(); grid.rank()];
     for (axis, &slice) in slices() {
         let per_tile = tile_positions(grid, axis, slice);
@@ -142,7 +142,7 @@ impl Export<'_> {
         mut put: impl FnMut(u64, &[u8]) -> Result<(), ErrorKind>,
     ) -> Result<(), ErrorKind> {
         let shape = self.selection.shape();
-        let size = self.dataset.checked_grid()?.dtype().size();
+        let size = self.dataset.checked_grid()?.element().size();
         let strides = dense_strides(&shape, size);
         self.run(fill, |block, bytes| {
             for_each_run(block, &shape, size, |first, range| {
@@ -203,7 +203,7 @@ impl Export<'_> {
     }
 
     fn block_bytes(&self, block: &[(u64, u64)]) -> usize {
-        let size = self.dataset.dtype().map_or(0, tercet_core::DType::size);
+        let size = self.dataset.element().map_or(0, tercet_core::ElementType::size);
         let elements: u64 = block.iter().map(|&(_, count)| count).product();
         usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(size)
     }
@@ -267,18 +267,18 @@ mod tests {
 
     use proptest::prelude::*;
     use tercet_core::progress::NoProgress;
-    use tercet_core::{DType, TensorView};
+    use tercet_core::{ElementType, TensorView};
 
     use super::*;
     use crate::{File, Layout, WriterOptions};
 
     fn file(shape: &[u64], chunks: &[u64]) -> File {
         let mut layout = Layout::new();
-        let id = layout.dataset("a", DType::U16, shape, chunks).unwrap();
+        let id = layout.dataset("a", ElementType::U16, shape, chunks).unwrap();
         let count = shape.iter().product::<u64>();
         let values: Vec<u16> = (0..count).map(|n| n as u16).collect();
         let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
-        writer.array(id, TensorView::of(shape, &values).unwrap()).unwrap();
+        writer.array(id, TensorView::from_slice(shape, &values).unwrap()).unwrap();
         File::from_bytes("m", writer.seal().unwrap()).unwrap()
     }
 

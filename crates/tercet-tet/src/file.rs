@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use tercet_core::source::Access;
-use tercet_core::{ByteSource, DType, Limits, Selection, Span};
+use tercet_core::{ByteSource, DType, ElementType, Limits, Selection, Span};
 
 use crate::catalog::Catalog;
 use crate::error::{DatasetError, Error, ErrorKind};
@@ -297,6 +297,10 @@ impl<'a> Dataset<'a> {
 
     /// Its element type, if that is known.
     pub fn dtype(&self) -> Option<DType> {
+        self.element().map(DType::from)
+    }
+
+    pub(crate) fn element(&self) -> Option<ElementType> {
         crate::wire::ids::dtype_of(self.dtype_tag())
     }
 
@@ -385,7 +389,7 @@ impl<'a> Dataset<'a> {
             let (Some(checker), grid) = (&self.file.checker, self.checked_grid()?) else { return Ok(None) };
             let chunk_ref = self.find_chunk(tile)?;
             let bytes = checker.row_stats(&self.file.source, chunk_ref.row)?;
-            Ok(bytes.map(|bytes| Stats::decode(grid.dtype(), &bytes)))
+            Ok(bytes.map(|bytes| Stats::decode(grid.element(), &bytes)))
         };
         stats().map_err(|fault| self.file.error(fault))
     }

@@ -1,6 +1,6 @@
 //! How an array is cut into tiles.
 
-use tercet_core::{DType, Selection};
+use tercet_core::{DType, ElementType, Selection};
 
 use crate::error::DatasetError;
 use crate::wire::directory::Record;
@@ -9,7 +9,7 @@ use crate::wire::ids::{MAX_RANK, dtype_of};
 /// The tiling of one dataset: extents, tile extents and what follows from them, known not to overflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
-    dtype: DType,
+    dtype: ElementType,
     shape: Vec<u64>,
     chunk_shape: Vec<u64>,
     counts: Vec<u64>,
@@ -19,7 +19,7 @@ pub struct Grid {
 
 impl Grid {
     /// A tiling. `chunk_shape` need not divide `shape`; tiles at the edge are clipped.
-    pub fn new(dtype: DType, shape: &[u64], chunk_shape: &[u64]) -> Result<Self, DatasetError> {
+    pub fn new(dtype: ElementType, shape: &[u64], chunk_shape: &[u64]) -> Result<Self, DatasetError> {
         if let Some(axis) = shape.iter().position(|&extent| extent == 0) {
             return Err(DatasetError::ZeroShape { axis });
         }
@@ -45,6 +45,11 @@ impl Grid {
 
     /// The element type.
     pub fn dtype(&self) -> DType {
+        self.dtype.into()
+    }
+
+    /// The numeric type of the elements.
+    pub fn element(&self) -> ElementType {
         self.dtype
     }
 
@@ -173,16 +178,16 @@ mod tests {
 
     #[test]
     fn edge_tiles_are_clipped() {
-        let grid = Grid::new(DType::F32, &[7, 5], &[3, 2]).unwrap();
+        let grid = Grid::new(ElementType::F32, &[7, 5], &[3, 2]).unwrap();
         let lengths: Vec<u64> = (0..grid.tiles()).map(|n| grid.tile_bytes(&grid.coords(n)[..2])).collect();
         assert_eq!(lengths, [24, 24, 12, 24, 24, 12, 8, 8, 4]);
-        let grid = Grid::new(DType::I32, &[3, 5], &[8, 16]).unwrap();
+        let grid = Grid::new(ElementType::I32, &[3, 5], &[8, 16]).unwrap();
         assert_eq!((grid.tiles(), grid.tile_bytes(&[0, 0])), (1, 60));
     }
 
     #[test]
     fn rows_of_a_tile_fit() {
-        let grid = Grid::new(DType::F32, &[10, 6, 5], &[4, 8, 3]).unwrap();
+        let grid = Grid::new(ElementType::F32, &[10, 6, 5], &[4, 8, 3]).unwrap();
         for (bytes, rows) in
             [(1 << 20, [4, 6, 3]), (287, [3, 6, 3]), (72, [1, 6, 3]), (71, [1, 5, 3]), (11, [1, 1, 2])]
         {
@@ -193,10 +198,10 @@ mod tests {
 
     #[test]
     fn impossible_grids_are_refused() {
-        assert_eq!(Grid::new(DType::U8, &[0], &[1]), Err(DatasetError::ZeroShape { axis: 0 }));
-        assert_eq!(Grid::new(DType::U8, &[1, 1], &[1, 0]), Err(DatasetError::ZeroChunk { axis: 1 }));
-        assert_eq!(Grid::new(DType::U16, &[1 << 63, 1], &[1, 1]), Err(DatasetError::TooLarge));
-        let huge = Grid::new(DType::U8, &[u64::MAX], &[u64::MAX - 1]).unwrap();
+        assert_eq!(Grid::new(ElementType::U8, &[0], &[1]), Err(DatasetError::ZeroShape { axis: 0 }));
+        assert_eq!(Grid::new(ElementType::U8, &[1, 1], &[1, 0]), Err(DatasetError::ZeroChunk { axis: 1 }));
+        assert_eq!(Grid::new(ElementType::U16, &[1 << 63, 1], &[1, 1]), Err(DatasetError::TooLarge));
+        let huge = Grid::new(ElementType::U8, &[u64::MAX], &[u64::MAX - 1]).unwrap();
         assert_eq!(huge.window(0, 1), (u64::MAX - 1, u64::MAX));
     }
 
@@ -204,7 +209,7 @@ mod tests {
         #[test]
         fn numbers_and_coordinates_agree(shape in prop::collection::vec((1u64..9, 1u64..5), 1..5)) {
             let (extents, chunks): (Vec<u64>, Vec<u64>) = shape.into_iter().unzip();
-            let grid = Grid::new(DType::U8, &extents, &chunks).unwrap();
+            let grid = Grid::new(ElementType::U8, &extents, &chunks).unwrap();
             let mut total = 0;
             for n in 0..grid.tiles() {
                 let coords = grid.coords(n);
@@ -225,7 +230,7 @@ mod tests {
                 AxisSlice { start, stop: (start + len).min(extent), step }
             }).collect();
             let selection = Selection::new(slices.clone(), &extents).unwrap();
-            let grid = Grid::new(DType::U8, &extents, &chunks).unwrap();
+            let grid = Grid::new(ElementType::U8, &extents, &chunks).unwrap();
             let mut expected = Vec::new();
             for n in 0..grid.tiles() {
                 let coords = grid.coords(n);

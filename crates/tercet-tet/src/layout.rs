@@ -38,7 +38,7 @@ const NAME_BYTES: usize = 1024;
 ///
 /// let values: Vec<f32> = (0..24).map(|i| i as f32).collect();
 /// let mut writer = layout.write_to("in memory", std::io::Cursor::new(Vec::new()), WriterOptions::new())?;
-/// writer.array(grid, TensorView::of(&[4, 6], &values)?)?;
+/// writer.array(grid, TensorView::from_slice(&[4, 6], &values)?)?;
 /// let bytes = writer.seal()?;
 ///
 /// let file = File::from_bytes("in memory", bytes)?;
@@ -76,7 +76,7 @@ impl Layout {
     pub fn dataset(
         &mut self,
         name: &str,
-        dtype: DType,
+        dtype: impl Into<DType>,
         shape: impl AsRef<[u64]>,
         chunk_shape: impl AsRef<[u64]>,
     ) -> Result<DatasetId, LayoutError> {
@@ -98,6 +98,10 @@ impl Layout {
                 found: chunk_shape.len(),
             });
         }
+        let dtype = dtype.into();
+        let Some(dtype) = dtype.element() else {
+            return Err(LayoutError::UnsupportedType { dataset: of(), dtype });
+        };
         let grid = Grid::new(dtype, shape, chunk_shape)
             .map_err(|reason| LayoutError::Dataset { dataset: of(), reason })?;
         Ok(self.push(name, grid))

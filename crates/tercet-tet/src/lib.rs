@@ -20,8 +20,8 @@
 //! let mut layout = Layout::new();
 //! let t2m = layout.dataset("t2m", DType::F32, [2, 3], [1, 3])?;
 //! let mut writer = layout.create(&path, WriterOptions::new())?;
-//! writer.chunk(t2m, &[0, 0], TensorView::of(&[1, 3], &[1.0f32, 2.0, 3.0])?)?;
-//! writer.chunk(t2m, &[1, 0], TensorView::of(&[1, 3], &[4.0f32, 5.0, 6.0])?)?;
+//! writer.chunk(t2m, &[0, 0], TensorView::from_slice(&[1, 3], &[1.0f32, 2.0, 3.0])?)?;
+//! writer.chunk(t2m, &[1, 0], TensorView::from_slice(&[1, 3], &[4.0f32, 5.0, 6.0])?)?;
 //! writer.seal()?;
 //!
 //! let file = File::open(&path)?;

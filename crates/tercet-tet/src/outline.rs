@@ -180,7 +180,7 @@ fn draw_record(number: usize, record: &Record, start: u64) -> Outline {
     let mut out = Outline::region(format!("dataset {number}"), Span::empty(start));
     let name_len = record.name.len() as u64;
     out.field("name_len", 4, name_len);
-    let dtype = dtype_of(record.dtype_tag).map_or("unknown", tercet_core::DType::name);
+    let dtype = dtype_of(record.dtype_tag).map_or("unknown", tercet_core::ElementType::name);
     out.field("dtype", 4, format!("{} ({dtype})", record.dtype_tag));
     out.field("ndim", 4, record.shape.len());
     out.field("reserved", 4, IGNORED);

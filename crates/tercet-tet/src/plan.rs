@@ -68,7 +68,7 @@ impl ReadPlan {
 
     /// The bytes of the selected cells.
     pub fn selection_bytes(&self) -> u64 {
-        self.element_count() * self.grid.dtype().size() as u64
+        self.element_count() * self.grid.element().size() as u64
     }
 
     /// How steps of the selection decide which chunks are touched, in the words of the answer.

@@ -36,7 +36,7 @@ impl Dataset<'_> {
             let bytes = self.selection_bytes(grid, selection)?;
             check_limit("the selection", bytes, self.file.options.limits.array_bytes)?;
             self.check_touched(grid, selection)?;
-            let mut tensor = Tensor::zeros(grid.dtype(), selection.shape())?;
+            let mut tensor = Tensor::zeros(grid.element(), selection.shape())?;
             self.fill(grid, selection, tensor.bytes_mut(), &NoProgress)?;
             Ok(tensor)
         };
@@ -74,7 +74,7 @@ impl Dataset<'_> {
     pub(crate) fn selection_bytes(&self, grid: &Grid, selection: &Selection) -> Result<u64, ErrorKind> {
         // A selection may have been made for another array.
         let checked = Selection::new(selection.axes().to_vec(), grid.shape())?;
-        checked.shape().bytes(grid.dtype().size()).ok_or_else(|| ErrorKind::BadDataset {
+        checked.shape().bytes(grid.element().size()).ok_or_else(|| ErrorKind::BadDataset {
             dataset: self.name().into(),
             reason: crate::error::DatasetError::TooLarge,
         })
@@ -118,7 +118,7 @@ impl Dataset<'_> {
         work.into_par_iter().try_for_each_init(Vec::new, |scratch, (band, out)| {
             let mut origin = [0; MAX_RANK];
             let counts = band.origin_and_counts(grid, selection, &tiles, &mut origin);
-            let strides = dense_strides(&counts, grid.dtype().size());
+            let strides = dense_strides(&counts, grid.element().size());
             debug_assert_eq!(counts.len(), shape.rank());
             for tile in &tiles[band.tiles.clone()] {
                 progress.check()?;
@@ -138,7 +138,7 @@ impl Dataset<'_> {
         out: &mut [u8],
         progress: &dyn Progress,
     ) -> Result<(), ErrorKind> {
-        let strides = dense_strides(&selection.shape(), grid.dtype().size());
+        let strides = dense_strides(&selection.shape(), grid.element().size());
         let origin = [0; MAX_RANK];
         for batch in tiles.chunks(rayon::current_num_threads().max(1)) {
             progress.check()?;
@@ -244,7 +244,7 @@ pub(crate) fn bands(grid: &Grid, selection: &Selection, tiles: &[Coordinates]) -
         let mut band = Band { tiles: start..end, bytes: 0 };
         let counts = band.origin_and_counts(grid, selection, tiles, &mut [0; MAX_RANK]);
         // Fits: the bands together are the result, which is in memory.
-        let bytes = counts.iter().product::<u64>() * grid.dtype().size() as u64;
+        let bytes = counts.iter().product::<u64>() * grid.element().size() as u64;
         band.bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         bands.push(band);
         start = end;
@@ -259,7 +259,7 @@ fn scatter(
     tile: &Coordinates,
     (origin, strides): (&Coordinates, &[usize]),
 ) -> BoxCopy {
-    let size = grid.dtype().size();
+    let size = grid.element().size();
     let rank = grid.rank();
     let tile_strides = dense_strides(&grid.tile_shape(&tile[..rank]), size);
     let (mut from, mut to) = (0usize, 0usize);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::publish::{AtomicFile, Disk, FileLock, RealDisk};
-use tercet_core::{ByteSource as _, DType, Progress};
+use tercet_core::{ByteSource as _, ElementType, Progress};
 
 use crate::error::{DatasetError, Error, ErrorKind};
 use crate::file::{Dataset, File, ReadOptions};
@@ -54,7 +54,7 @@ impl Rewrite {
         for dataset in old.datasets() {
             // A dataset that cannot be used can still be dropped; `start` refuses to keep it.
             let unusable =
-                || Grid::new(DType::U8, &[1], &[1]).map_err(|reason| old.error(bad(&dataset, reason)));
+                || Grid::new(ElementType::U8, &[1], &[1]).map_err(|reason| old.error(bad(&dataset, reason)));
             let grid = dataset.grid().cloned().or_else(|_| unusable())?;
             layout.push(dataset.name(), grid);
         }

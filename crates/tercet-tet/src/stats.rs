@@ -1,7 +1,7 @@
 //! Statistics of a tile, as the integrity block stores them.
 
 use tercet_core::tensor::f16;
-use tercet_core::{DType, Element, with_element};
+use tercet_core::{Element, ElementType, Scalar as _, with_element};
 
 /// What is known of a tile without reading it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
 
 impl Stats {
     /// The statistics of a tile's little-endian bytes.
-    pub fn compute(dtype: DType, tile: &[u8]) -> Self {
+    pub fn compute(dtype: ElementType, tile: &[u8]) -> Self {
         with_element!(dtype, |T| of_bytes::<T>(tile))
     }
 
@@ -57,7 +57,7 @@ impl Stats {
     }
 
     /// Reads 48 bytes.
-    pub fn decode(dtype: DType, bytes: &[u8; 48]) -> Self {
+    pub fn decode(dtype: ElementType, bytes: &[u8; 48]) -> Self {
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
@@ -66,17 +66,17 @@ impl Stats {
         let mut sum = [0; 16];
         sum.copy_from_slice(&bytes[32..]);
         let range = match dtype {
-            DType::I16 | DType::I32 | DType::I64 => Range::Signed {
+            ElementType::I16 | ElementType::I32 | ElementType::I64 => Range::Signed {
                 min: i64::from_le_bytes(word(16)),
                 max: i64::from_le_bytes(word(24)),
                 sum: i128::from_le_bytes(sum),
             },
-            DType::U8 | DType::U16 | DType::U32 | DType::U64 => Range::Unsigned {
+            ElementType::U8 | ElementType::U16 | ElementType::U32 | ElementType::U64 => Range::Unsigned {
                 min: u64::from_le_bytes(word(16)),
                 max: u64::from_le_bytes(word(24)),
                 sum: i128::from_le_bytes(sum),
             },
-            DType::F16 | DType::F32 | DType::F64 => Range::Float {
+            ElementType::F16 | ElementType::F32 | ElementType::F64 => Range::Float {
                 min: f64::from_le_bytes(word(16)),
                 max: f64::from_le_bytes(word(24)),
                 sum: f64::from_le_bytes(word(32)),
@@ -124,7 +124,7 @@ impl Stats {
 }
 
 /// The sum of absolute values of the elements that are not NaN.
-pub(crate) fn magnitude(dtype: DType, tile: &[u8]) -> f64 {
+pub(crate) fn magnitude(dtype: ElementType, tile: &[u8]) -> f64 {
     with_element!(dtype, |T| {
         let values = tile.chunks_exact(size_of::<T>());
         values

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tercet_core::DType;
+use tercet_core::ElementType;
 use tercet_core::limits::check_limit;
 
 use crate::error::{DatasetError, Error};
@@ -48,7 +48,7 @@ pub struct DatasetSummary {
     /// The tag of its element type.
     pub dtype: u32,
     /// The name of its element type, if that is known.
-    pub dtype_name: Option<DType>,
+    pub dtype_name: Option<ElementType>,
     /// The number of axes.
     pub ndim: usize,
     /// Its extents.
@@ -92,7 +92,7 @@ impl File {
             DatasetSummary {
                 name: dataset.name().to_owned(),
                 dtype: dataset.dtype_tag(),
-                dtype_name: dataset.dtype(),
+                dtype_name: dataset.element(),
                 ndim: dataset.shape().len(),
                 shape: dataset.shape().to_vec(),
                 chunk_shape: dataset.chunk_shape().to_vec(),

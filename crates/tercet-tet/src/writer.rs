@@ -82,7 +82,7 @@ impl<S: Sink> Writer<S> {
             .iter()
             .map(|planned| Record {
                 name: planned.name.clone(),
-                dtype_tag: dtype_tag(planned.grid.dtype()),
+                dtype_tag: dtype_tag(planned.grid.element()),
                 shape: planned.grid.shape().to_vec(),
                 chunk_shape: planned.grid.chunk_shape().to_vec(),
             })
@@ -165,7 +165,7 @@ impl<S: Sink> Writer<S> {
             return Err(LayoutError::NoSuchChunk { dataset: name(), tile: tile.to_vec() }.into());
         };
         let shape = planned.grid.tile_shape(tile);
-        if view.dtype() != planned.grid.dtype() || view.shape() != shape {
+        if view.dtype() != planned.grid.element() || view.shape() != shape {
             let expected = Box::new((planned.grid.dtype(), Shape::new(shape)));
             let found = Box::new((view.dtype(), Shape::from(view.shape())));
             return Err(LayoutError::ChunkShape { dataset: name(), expected, found }.into());
@@ -178,13 +178,13 @@ impl<S: Sink> Writer<S> {
     /// Writes a whole dataset from an array in memory, on all threads.
     pub fn array(&mut self, dataset: DatasetId, view: TensorView<'_>) -> Result<(), Error> {
         let grid = self.grid(dataset).clone();
-        if view.dtype() != grid.dtype() || view.shape() != grid.shape() {
+        if view.dtype() != grid.element() || view.shape() != grid.shape() {
             let expected = Box::new((grid.dtype(), Shape::from(grid.shape())));
             let found = Box::new((view.dtype(), Shape::from(view.shape())));
             let dataset = self.layout.datasets[dataset.0].name.clone();
             return Err(self.error(LayoutError::ChunkShape { dataset, expected, found }.into()));
         }
-        let strides = dense_strides(grid.shape(), grid.dtype().size());
+        let strides = dense_strides(grid.shape(), grid.element().size());
         let name = self.name.clone();
         let cut = |tile: &[u64], out: &mut [u8]| {
             cut_tile(&grid, tile, (view.bytes(), &strides), out)
@@ -268,7 +268,7 @@ impl<S: Sink> Writer<S> {
     fn encoder(&self, dataset: DatasetId) -> Encoder {
         let planned = &self.layout.datasets[dataset.0];
         Encoder {
-            dtype: planned.grid.dtype(),
+            dtype: planned.grid.element(),
             compression: planned.compression,
             checksums: self.options.has_block(),
             statistics: self.options.has_block() && self.options.statistics,
@@ -435,11 +435,11 @@ pub(crate) fn cut_tile(
     out: &mut [u8],
 ) -> Result<(), ErrorKind> {
     let shape = grid.tile_shape(tile);
-    let to_strides = dense_strides(&shape, grid.dtype().size());
+    let to_strides = dense_strides(&shape, grid.element().size());
     let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let counts: Vec<usize> = shape.iter().map(|&extent| usize_of(extent)).collect();
     let start = (0..grid.rank()).map(|axis| usize_of(grid.window(axis, tile[axis]).0) * strides[axis]).sum();
-    Ok(BoxCopy::new(grid.dtype().size(), &counts, (start, strides), (0, &to_strides)).run(from, out)?)
+    Ok(BoxCopy::new(grid.element().size(), &counts, (start, strides), (0, &to_strides)).run(from, out)?)
 }
 
 fn aligned(offset: u64, options: WriterOptions) -> u64 {

@@ -45,7 +45,7 @@ impl ZoneMaps {
         let zones = |planned: &Planned| {
             let grid = planned.grid.clone();
             let info = metadata.datasets.get(&planned.name);
-            let fill = info.and_then(|info| fill_bits(grid.dtype(), &info.attrs));
+            let fill = info.and_then(|info| fill_bits(grid.element(), &info.attrs));
             let tiles = usize::try_from(grid.tiles()).unwrap_or(usize::MAX);
             let zones = room(tiles)?;
             let values = Some(Values::new(tiles)?);
@@ -57,7 +57,7 @@ impl ZoneMaps {
     /// How to look at the tiles of a dataset.
     pub(crate) fn scan(&self, dataset: usize) -> Scan {
         let zones = &self.datasets[dataset];
-        Scan { dtype: zones.grid.dtype(), fill: zones.fill, values: zones.values.is_some() }
+        Scan { dtype: zones.grid.element(), fill: zones.fill, values: zones.values.is_some() }
     }
 
     /// Remembers what was seen of a tile.

@@ -218,11 +218,14 @@ mod tests {
     fn shared_types_have_the_same_width() {
         for dtype in Dtype::ALL {
             if let Some(core) = dtype.core() {
-                assert_eq!(core.size() * 8, dtype.bits() as usize);
-                assert_eq!(core.size(), dtype.swap_unit());
+                assert_eq!(core.bits(), dtype.bits());
+                assert_eq!(core.swap_unit(), dtype.swap_unit());
             }
         }
-        assert_eq!(Dtype::ALL.iter().filter(|dtype| dtype.core().is_some()).count(), DType::ALL.len());
+        assert_eq!(
+            Dtype::ALL.iter().filter(|dtype| dtype.core().is_some()).count(),
+            tercet_core::ElementType::ALL.len()
+        );
     }
 
     #[test]

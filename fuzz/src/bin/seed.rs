@@ -8,7 +8,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use tercet_core::checksum::crc32c;
-use tercet_core::{DType, Shape, TensorView};
+use tercet_core::{ElementType, Shape, TensorView};
 use tercet_fuzz::TARGETS;
 use tercet_tet::{Compression, DatasetId, File, HistoryRow, Layout, MemoryBudget, IntegrityStatus, WriterOptions};
 
@@ -29,7 +29,7 @@ fn main() -> Outcome<()> {
 type Seeds = Vec<(String, Vec<u8>)>;
 
 /// One array to be written.
-struct Array(&'static str, DType, &'static [u64], &'static [u64]);
+struct Array(&'static str, ElementType, &'static [u64], &'static [u64]);
 
 fn file(
     arrays: &[Array],
@@ -70,13 +70,13 @@ fn labelled(layout: &mut Layout, ids: &[DatasetId]) -> Outcome<()> {
     Ok(layout.memory_budget(MemoryBudget { percent_bps: 5000, bytes: 1 << 20 })?)
 }
 
-const PLANE: &[Array] = &[Array("plane", DType::F32, &[5, 7], &[2, 3])];
+const PLANE: &[Array] = &[Array("plane", ElementType::F32, &[5, 7], &[2, 3])];
 
 fn whole(seeds: &mut Seeds) -> Outcome<()> {
     let block = || WriterOptions::new().with_history(false);
     let bare = WriterOptions::interop;
     let mut add = |name: String, bytes| seeds.push((name, bytes));
-    for dtype in DType::ALL {
+    for dtype in ElementType::ALL {
         let arrays = &[Array("a", dtype, &[7], &[3])];
         let compressed = dtype.size() > 2;
         add(format!("{dtype}"), file(arrays, block(), if compressed { zstd } else { NOTHING })?);
@@ -88,20 +88,20 @@ fn whole(seeds: &mut Seeds) -> Outcome<()> {
     add("plane-no-statistics".into(), file(PLANE, block().with_statistics(false), NOTHING)?);
     add("plane-labels".into(), file(PLANE, bare(), labelled)?);
     add("plane-labels-block".into(), file(PLANE, block(), labelled)?);
-    let rank8 = &[Array("r8", DType::U16, &[2, 1, 3, 1, 2, 1, 1, 2], &[1, 1, 2, 1, 2, 2, 1, 1])];
+    let rank8 = &[Array("r8", ElementType::U16, &[2, 1, 3, 1, 2, 1, 1, 2], &[1, 1, 2, 1, 2, 2, 1, 1])];
     add("rank8".into(), file(rank8, block(), NOTHING)?);
-    let larger = &[Array("larger", DType::I32, &[3, 5], &[8, 16])];
+    let larger = &[Array("larger", ElementType::I32, &[3, 5], &[8, 16])];
     add("larger-chunk".into(), file(larger, bare(), NOTHING)?);
     let several = &[
-        Array("odd", DType::U8, &[3], &[3]),
-        Array("grp/f64", DType::F64, &[3], &[2]),
-        Array("grp/ü", DType::F16, &[4], &[4]),
+        Array("odd", ElementType::U8, &[3], &[3]),
+        Array("grp/f64", ElementType::F64, &[3], &[2]),
+        Array("grp/ü", ElementType::F16, &[4], &[4]),
     ];
     add("several".into(), file(several, block(), |layout, ids| zstd(layout, &ids[1..2]))?);
     add("several-bare".into(), file(several, bare(), NOTHING)?);
     add("empty".into(), file(&[], bare(), NOTHING)?);
     add("empty-block".into(), file(&[], block(), NOTHING)?);
-    let column = &[Array("long", DType::U8, &[70], &[70])];
+    let column = &[Array("long", ElementType::U8, &[70], &[70])];
     let long_labels = |layout: &mut Layout, ids: &[DatasetId]| {
         Ok(layout.labels(ids[0], "0", (0..70).map(|n| n.to_string()).collect())?)
     };

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use tercet_core::progress::NoProgress;
-use tercet_core::{DType, Diagnose as _, TensorView};
+use tercet_core::{ElementType, Diagnose as _, TensorView};
 use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, WriterOptions};
 
 /// Cells that a preview shows.
@@ -17,7 +17,7 @@ fn file() -> Result<File, Box<dyn std::error::Error>> {
     const SHAPE: &[u64] = &[4, 3, 5];
     let mut layout = Layout::new();
     let mut arrays = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in ElementType::ALL {
         let id = layout.dataset(&dtype.to_string(), dtype, SHAPE, [3, 1, 2])?;
         layout.dims(id, ["t", "y", "x"])?;
         layout.attr(id, "_FillValue", "2")?;
@@ -25,7 +25,7 @@ fn file() -> Result<File, Box<dyn std::error::Error>> {
         arrays.push((id, dtype, SHAPE));
     }
     let table: &[u64] = &[6, 3];
-    arrays.push((layout.dataset("table", DType::F64, table, [4, 2])?, DType::F64, table));
+    arrays.push((layout.dataset("table", ElementType::F64, table, [4, 2])?, ElementType::F64, table));
     let mut writer = layout.write_to("memory", Cursor::new(Vec::new()), WriterOptions::new())?;
     for (id, dtype, shape) in arrays {
         let bytes = cells(dtype, shape.iter().product());
@@ -35,7 +35,7 @@ fn file() -> Result<File, Box<dyn std::error::Error>> {
 }
 
 /// Cells of which one byte is not zero: numbers with few digits, so that every way of adding them up is exact.
-fn cells(dtype: DType, count: u64) -> Vec<u8> {
+fn cells(dtype: ElementType, count: u64) -> Vec<u8> {
     const WHOLE: [u8; 5] = [2, 0, 7, 200, 1];
     // The sign and most of the exponent: 2 and −2 for every type, and others.
     const FLOAT: [u8; 5] = [0x40, 0, 0xc0, 0x41, 0x3e];

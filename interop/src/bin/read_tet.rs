@@ -45,7 +45,7 @@ fn array(dataset: &Dataset<'_>) -> Result<Value, Error> {
     let info = dataset.info();
     Ok(json!({
         "name": dataset.name(),
-        "dtype": dataset.dtype(),
+        "dtype": dataset.dtype().map(|dtype| dtype.short_name()),
         "shape": dataset.shape(),
         "chunk_shape": dataset.chunk_shape(),
         "sha256": format!("{digest:x}"),

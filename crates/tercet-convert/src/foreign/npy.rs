@@ -26,7 +26,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::{ByteSource, DType, Shape};
+use tercet_core::{ByteSource, ElementType, Shape};
 
 pub use array::{Array, MAX_RANK};
 pub use element::Element;
@@ -48,7 +48,7 @@ pub struct Npy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// They are the same.
-    Plain(DType),
+    Plain(ElementType),
     /// Truth values become `u8`: 0, or 1 for anything else.
     Bool,
     /// Numbers of one byte with a sign become `i16`, the smallest type that holds them all.
@@ -57,11 +57,11 @@ pub enum Stored {
 
 impl Stored {
     /// The type of the elements that are read.
-    pub const fn dtype(self) -> DType {
+    pub const fn dtype(self) -> ElementType {
         match self {
             Self::Plain(dtype) => dtype,
-            Self::Bool => DType::U8,
-            Self::Int8 => DType::I16,
+            Self::Bool => ElementType::U8,
+            Self::Int8 => ElementType::I16,
         }
     }
 
@@ -97,7 +97,7 @@ impl Npy {
     }
 
     /// The element type of the values that are read.
-    pub fn dtype(&self) -> DType {
+    pub fn dtype(&self) -> ElementType {
         self.stored.dtype()
     }
 

@@ -1,35 +1,71 @@
-//! Element types and the one dispatch over them.
+//! Element types of arrays.
 
 use std::fmt;
 use std::str::FromStr;
 
-use bytemuck::Pod;
-pub use half::f16;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-/// The type of an array's elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the documentation")]
+use super::ElementType;
+
+/// The type of an array's elements, with the names of NumPy.
+///
+/// A container format stores some of these types and refuses the others. [`element`](Self::element) gives the
+/// numeric types that [`with_element!`](crate::with_element) dispatches on.
+///
+/// ```
+/// use tercet_core::DType;
+///
+/// assert_eq!(DType::F32.name(), "float32");
+/// assert_eq!("f32".parse(), Ok(DType::F32));
+/// assert_eq!(DType::Bitmask.byte_len(10), Some(2));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum DType {
+    /// IEEE 754 half precision.
     F16,
+    /// The upper 16 bits of a single-precision float.
+    BF16,
+    /// IEEE 754 single precision.
     F32,
+    /// IEEE 754 double precision.
     F64,
+    /// Real and imaginary part in single precision.
+    C64,
+    /// Real and imaginary part in double precision.
+    C128,
+    /// Signed 8-bit integer.
+    I8,
+    /// Signed 16-bit integer.
     I16,
+    /// Signed 32-bit integer.
     I32,
+    /// Signed 64-bit integer.
     I64,
+    /// Unsigned 8-bit integer.
     U8,
+    /// Unsigned 16-bit integer.
     U16,
+    /// Unsigned 32-bit integer.
     U32,
+    /// Unsigned 64-bit integer.
     U64,
+    /// One byte, 0 or 1.
+    Bool,
+    /// One bit. The first element of each byte is its highest bit.
+    Bitmask,
 }
 
 impl DType {
     /// Every element type.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 16] = [
         Self::F16,
+        Self::BF16,
         Self::F32,
         Self::F64,
+        Self::C64,
+        Self::C128,
+        Self::I8,
         Self::I16,
         Self::I32,
         Self::I64,
@@ -37,24 +73,42 @@ impl DType {
         Self::U16,
         Self::U32,
         Self::U64,
+        Self::Bool,
+        Self::Bitmask,
     ];
 
-    /// Bytes of one element.
-    pub const fn size(self) -> usize {
+    /// The name in NumPy: `float32`, `uint8`. Bitmasks are `bitmask`.
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::U8 => 1,
-            Self::F16 | Self::I16 | Self::U16 => 2,
-            Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::F64 | Self::I64 | Self::U64 => 8,
+            Self::F16 => "float16",
+            Self::BF16 => "bfloat16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+            Self::C64 => "complex64",
+            Self::C128 => "complex128",
+            Self::I8 => "int8",
+            Self::I16 => "int16",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::U8 => "uint8",
+            Self::U16 => "uint16",
+            Self::U32 => "uint32",
+            Self::U64 => "uint64",
+            Self::Bool => "bool",
+            Self::Bitmask => "bitmask",
         }
     }
 
-    /// The short name: `f32`, `u8`, …
-    pub const fn name(self) -> &'static str {
+    /// The short name: `f32`, `u8`.
+    pub const fn short_name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
+            Self::BF16 => "bf16",
             Self::F32 => "f32",
             Self::F64 => "f64",
+            Self::C64 => "c64",
+            Self::C128 => "c128",
+            Self::I8 => "i8",
             Self::I16 => "i16",
             Self::I32 => "i32",
             Self::I64 => "i64",
@@ -62,12 +116,75 @@ impl DType {
             Self::U16 => "u16",
             Self::U32 => "u32",
             Self::U64 => "u64",
+            Self::Bool => "bool",
+            Self::Bitmask => "bitmask",
         }
     }
 
-    /// Whether elements are floating-point numbers.
+    /// The type with this [`name`](Self::name); short names are refused.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Bits of one element.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Bitmask => 1,
+            Self::I8 | Self::U8 | Self::Bool => 8,
+            Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 16,
+            Self::F32 | Self::I32 | Self::U32 => 32,
+            Self::F64 | Self::C64 | Self::I64 | Self::U64 => 64,
+            Self::C128 => 128,
+        }
+    }
+
+    /// Bytes of one element; none for bitmasks.
+    pub const fn size(self) -> Option<usize> {
+        match self {
+            Self::Bitmask => None,
+            _ => Some((self.bits() / 8) as usize),
+        }
+    }
+
+    /// Bytes of `n` elements, unless the number overflows.
+    pub const fn byte_len(self, n: u64) -> Option<u64> {
+        match self {
+            Self::Bitmask => Some(n.div_ceil(8)),
+            _ => n.checked_mul((self.bits() / 8) as u64),
+        }
+    }
+
+    /// Bytes that a change of the byte order reverses together: half an element of a complex type, 1 where there is
+    /// nothing to reverse.
+    pub const fn swap_unit(self) -> usize {
+        match self {
+            Self::Bitmask | Self::Bool | Self::I8 | Self::U8 => 1,
+            Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 2,
+            Self::F32 | Self::C64 | Self::I32 | Self::U32 => 4,
+            Self::F64 | Self::C128 | Self::I64 | Self::U64 => 8,
+        }
+    }
+
+    /// Whether elements are real floating-point numbers.
     pub const fn is_float(self) -> bool {
-        matches!(self, Self::F16 | Self::F32 | Self::F64)
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+
+    /// The numeric type that [`with_element!`](crate::with_element) dispatches on, if this is one.
+    pub const fn element(self) -> Option<ElementType> {
+        match self {
+            Self::F16 => Some(ElementType::F16),
+            Self::F32 => Some(ElementType::F32),
+            Self::F64 => Some(ElementType::F64),
+            Self::I16 => Some(ElementType::I16),
+            Self::I32 => Some(ElementType::I32),
+            Self::I64 => Some(ElementType::I64),
+            Self::U8 => Some(ElementType::U8),
+            Self::U16 => Some(ElementType::U16),
+            Self::U32 => Some(ElementType::U32),
+            Self::U64 => Some(ElementType::U64),
+            Self::BF16 | Self::C64 | Self::C128 | Self::I8 | Self::Bool | Self::Bitmask => None,
+        }
     }
 }
 
@@ -77,11 +194,19 @@ impl fmt::Display for DType {
     }
 }
 
+/// Accepts names and short names.
 impl FromStr for DType {
     type Err = UnknownDType;
 
     fn from_str(text: &str) -> Result<Self, UnknownDType> {
-        Self::ALL.into_iter().find(|dtype| dtype.name() == text).ok_or(UnknownDType)
+        let mut all = Self::ALL.into_iter();
+        all.find(|dtype| dtype.name() == text || dtype.short_name() == text).ok_or(UnknownDType)
+    }
+}
+
+impl Serialize for DType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
@@ -97,105 +222,42 @@ impl fmt::Display for UnknownDType {
 
 impl std::error::Error for UnknownDType {}
 
-/// A Rust type that is the element of an array.
-pub trait Element: Pod + PartialOrd + fmt::Debug + Send + Sync + 'static {
-    /// Its element type.
-    const DTYPE: DType;
-    /// Converts between the little-endian form of files and the form of this host, in either direction.
-    fn swap_le(self) -> Self;
-}
-
-macro_rules! elements {
-    ($($type:ty = $dtype:ident, $bits:ty;)*) => {$(
-        impl Element for $type {
-            const DTYPE: DType = DType::$dtype;
-            fn swap_le(self) -> Self {
-                bytemuck::cast(bytemuck::cast::<Self, $bits>(self).to_le())
-            }
-        }
-    )*};
-}
-
-elements! {
-    f16 = F16, u16;
-    f32 = F32, u32;
-    f64 = F64, u64;
-    i16 = I16, u16;
-    i32 = I32, u32;
-    i64 = I64, u64;
-    u8 = U8, u8;
-    u16 = U16, u16;
-    u32 = U32, u32;
-    u64 = U64, u64;
-}
-
-/// Runs generic code for the element type of a [`DType`]: the only such dispatch in the workspace.
-///
-/// ```
-/// use tercet_core::{DType, with_element};
-///
-/// let size = with_element!(DType::F16, |T| size_of::<T>());
-/// assert_eq!(size, 2);
-/// ```
-#[macro_export]
-macro_rules! with_element {
-    ($dtype:expr, |$T:ident| $body:expr) => {
-        match $dtype {
-            $crate::DType::F16 => {
-                type $T = $crate::tensor::f16;
-                $body
-            }
-            $crate::DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            $crate::DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            $crate::DType::I16 => {
-                type $T = i16;
-                $body
-            }
-            $crate::DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            $crate::DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            $crate::DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::DType::U16 => {
-                type $T = u16;
-                $body
-            }
-            $crate::DType::U32 => {
-                type $T = u32;
-                $body
-            }
-            $crate::DType::U64 => {
-                type $T = u64;
-                $body
-            }
-        }
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn dispatch_agrees_with_the_table() {
+    fn names_are_parsed_back() {
         for dtype in DType::ALL {
-            assert_eq!(with_element!(dtype, |T| T::DTYPE), dtype);
-            assert_eq!(with_element!(dtype, |T| size_of::<T>()), dtype.size());
             assert_eq!(dtype.name().parse(), Ok(dtype));
+            assert_eq!(dtype.short_name().parse(), Ok(dtype));
+            assert_eq!(DType::from_name(dtype.name()), Some(dtype));
         }
         assert_eq!("f128".parse::<DType>(), Err(UnknownDType));
+        assert_eq!(DType::from_name("f32"), None);
+        assert_eq!(DType::from_name("Float32"), None);
+    }
+
+    #[test]
+    fn element_types_have_the_same_size() {
+        for dtype in DType::ALL {
+            if let Some(element) = dtype.element() {
+                assert_eq!(Some(element.size()), dtype.size());
+                assert_eq!(element.size(), dtype.swap_unit());
+                assert_eq!(element.name(), dtype.short_name());
+                assert_eq!(DType::from(element), dtype);
+            }
+        }
+        let elements = DType::ALL.into_iter().filter_map(DType::element).count();
+        assert_eq!(elements, ElementType::ALL.len());
+    }
+
+    #[test]
+    fn lengths_are_checked() {
+        assert_eq!(DType::Bitmask.byte_len(10), Some(2));
+        assert_eq!(DType::Bitmask.byte_len(u64::MAX), Some(1 << 61));
+        assert_eq!(DType::C128.byte_len(3), Some(48));
+        assert_eq!(DType::U8.byte_len(u64::MAX), Some(u64::MAX));
+        assert_eq!(DType::U16.byte_len(1 << 63), None);
     }
 }

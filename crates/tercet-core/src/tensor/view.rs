@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::buffer::OutOfMemory;
-use super::{Buffer, DType, Element, Shape};
+use super::{Buffer, DType, Scalar, Shape};
 
 /// A borrowed array: dense, row-major, little-endian.
 #[derive(Clone, Copy, Debug)]
@@ -34,17 +34,18 @@ impl std::error::Error for ShapeMismatch {}
 
 impl<'a> TensorView<'a> {
     /// A view of row-major little-endian bytes.
-    pub fn new(dtype: DType, shape: &'a [u64], bytes: &'a [u8]) -> Result<Self, ShapeMismatch> {
-        let expected = Shape::from(shape).bytes(dtype.size());
+    pub fn new(dtype: impl Into<DType>, shape: &'a [u64], bytes: &'a [u8]) -> Result<Self, ShapeMismatch> {
+        let dtype = dtype.into();
+        let expected = Shape::from(shape).elements().and_then(|elements| dtype.byte_len(elements));
         if expected != Some(bytes.len() as u64) {
             return Err(ShapeMismatch { shape: shape.into(), dtype, bytes: bytes.len() as u64 });
         }
         Ok(Self { dtype, shape, bytes })
     }
 
-    /// A view of a slice of numbers, without a copy. Little-endian hosts only.
+    /// A view of a slice of values, without a copy. Little-endian hosts only.
     #[cfg(target_endian = "little")]
-    pub fn of<T: Element>(shape: &'a [u64], values: &'a [T]) -> Result<Self, ShapeMismatch> {
+    pub fn from_slice<T: Scalar>(shape: &'a [u64], values: &'a [T]) -> Result<Self, ShapeMismatch> {
         Self::new(T::DTYPE, shape, bytemuck::cast_slice(values))
     }
 
@@ -64,7 +65,7 @@ impl<'a> TensorView<'a> {
     }
 
     /// The elements in place: if the type is right, the bytes are aligned and the host is little-endian.
-    pub fn as_slice<T: Element>(&self) -> Option<&'a [T]> {
+    pub fn as_slice<T: Scalar>(&self) -> Option<&'a [T]> {
         if T::DTYPE != self.dtype || cfg!(target_endian = "big") {
             return None;
         }
@@ -72,7 +73,7 @@ impl<'a> TensorView<'a> {
     }
 
     /// The elements, copied. `None` if the type is another one.
-    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+    pub fn to_vec<T: Scalar>(&self) -> Option<Vec<T>> {
         if T::DTYPE != self.dtype {
             return None;
         }
@@ -91,9 +92,17 @@ pub struct Tensor {
 
 impl Tensor {
     /// An array of zeros.
-    pub fn zeros(dtype: DType, shape: Shape) -> Result<Self, OutOfMemory> {
-        let bytes = shape.bytes(dtype.size()).and_then(|bytes| usize::try_from(bytes).ok());
+    pub fn zeros(dtype: impl Into<DType>, shape: Shape) -> Result<Self, OutOfMemory> {
+        let dtype = dtype.into();
+        let bytes = shape.elements().and_then(|elements| dtype.byte_len(elements));
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = Buffer::zeroed(bytes.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
+        Ok(Self { dtype, shape, bytes })
+    }
+
+    /// An array of row-major little-endian bytes.
+    pub fn from_buffer(dtype: DType, shape: Shape, bytes: Buffer) -> Result<Self, ShapeMismatch> {
+        TensorView::new(dtype, &shape, &bytes)?;
         Ok(Self { dtype, shape, bytes })
     }
 
@@ -123,12 +132,12 @@ impl Tensor {
     }
 
     /// The elements in place: if the type is right and the host is little-endian.
-    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+    pub fn as_slice<T: Scalar>(&self) -> Option<&[T]> {
         self.view().as_slice()
     }
 
     /// The elements, copied. `None` if the type is another one.
-    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+    pub fn to_vec<T: Scalar>(&self) -> Option<Vec<T>> {
         self.view().to_vec()
     }
 }
@@ -142,6 +151,22 @@ mod tests {
         assert!(TensorView::new(DType::F32, &[2, 3], &[0; 24]).is_ok());
         assert!(TensorView::new(DType::F32, &[2, 3], &[0; 23]).is_err());
         assert!(TensorView::new(DType::F32, &[u64::MAX, 3], &[0; 24]).is_err());
+        assert!(TensorView::new(DType::Bitmask, &[3, 3], &[0; 2]).is_ok());
+        assert!(TensorView::new(DType::Bitmask, &[3, 3], &[0; 9]).is_err());
+    }
+
+    #[test]
+    fn buffers_become_tensors_of_every_type() {
+        for dtype in DType::ALL {
+            let shape = Shape::from([3, 5]);
+            let len = dtype.byte_len(15).unwrap() as usize;
+            let tensor = Tensor::from_buffer(dtype, shape.clone(), Buffer::zeroed(len).unwrap()).unwrap();
+            assert_eq!((tensor.dtype(), tensor.bytes().len()), (dtype, len));
+            assert_eq!(Tensor::zeros(dtype, shape.clone()).unwrap().bytes().len(), len);
+            assert!(Tensor::from_buffer(dtype, shape, Buffer::zeroed(len + 1).unwrap()).is_err());
+        }
+        let bytes = [0xff, 2];
+        assert_eq!(TensorView::new(DType::I8, &[2], &bytes).unwrap().to_vec::<i8>().unwrap(), [-1, 2]);
     }
 
     #[test]

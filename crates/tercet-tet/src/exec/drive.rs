@@ -35,13 +35,14 @@ pub(crate) struct Folded {
 
 /// Folds what a job's plan selects into the output cells that the roles of the axes make.
 pub(crate) fn fold<F: Fold>(job: &Job<'_>, fold: &F, roles: &[Role]) -> Result<Folded, ErrorKind> {
-    let mut folded = with_element!(job.plan.grid.dtype(), |T| Run::<T, F>::new(job, fold, roles).all())?;
+    let mut folded = with_element!(job.plan.grid.element(), |T| Run::<T, F>::new(job, fold, roles).all())?;
     let chosen = job.resolved.filter.is_some() || job.resolved.positions.is_some();
     if let Some(least) = least_count(roles).filter(|_| chosen) {
         // Only cells that pass count for a window, and no state knows how many did.
         let bare: Vec<Role> = roles.iter().map(without_padding).collect();
         let counts =
-            with_element!(job.plan.grid.dtype(), |T| Run::<T, Tally>::new(job, &Tally::Count, &bare).all())?;
+            with_element!(job.plan.grid.element(), |T| Run::<T, Tally>::new(job, &Tally::Count, &bare)
+                .all())?;
         let nothing = if F::INDEXED { -1.0 } else { f64::NAN };
         for (cell, count) in folded.values.chunks_mut(fold.width()).zip(counts.values) {
             if count < least {

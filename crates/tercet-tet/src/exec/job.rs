@@ -54,7 +54,7 @@ impl Job<'_> {
         let file = self.dataset.file;
         let Some(checker) = &file.checker else { return Ok(None) };
         let bytes = checker.row_stats(&file.source, chunk.stored.row)?;
-        Ok(bytes.map(|bytes| Stats::decode(self.plan.grid.dtype(), &bytes)))
+        Ok(bytes.map(|bytes| Stats::decode(self.plan.grid.element(), &bytes)))
     }
 
     /// Notes that stored bytes were read.

@@ -1,6 +1,6 @@
 //! From a resolved query to its plan: which chunks are touched, where they are, and which can be left out.
 
-use tercet_core::{Element as _, with_element};
+use tercet_core::{Scalar as _, with_element};
 
 use super::predicate::{Predicate, fill_value};
 use crate::error::ErrorKind;
@@ -71,7 +71,7 @@ fn leave_out(
     }
     let Some(filter) = &resolved.filter else { return Ok((0, 0)) };
     let (mut by_zone, mut by_index) = (0, 0);
-    with_element!(grid.dtype(), |T| {
+    with_element!(grid.element(), |T| {
         let predicate = Predicate::<T>::new(filter, resolved.fill);
         let wanted = filter.eq.and_then(fill_value::<T>).map(|value| {
             let bytes = |value: T| hex(bytemuck::bytes_of(&value.swap_le()));
@@ -101,7 +101,7 @@ fn leave_out(
 
 fn stats(dataset: &Dataset<'_>, chunk: &PlannedChunk) -> Result<Option<Stats>, ErrorKind> {
     let file = dataset.file;
-    let (Some(checker), Some(dtype)) = (&file.checker, dataset.dtype()) else { return Ok(None) };
+    let (Some(checker), Some(dtype)) = (&file.checker, dataset.element()) else { return Ok(None) };
     let bytes = checker.row_stats(&file.source, chunk.stored.row)?;
     Ok(bytes.map(|bytes| Stats::decode(dtype, &bytes)))
 }

@@ -35,7 +35,7 @@ pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) ->
     let bands = bands(job, axis, observations, variables);
     let each = bands.len().div_ceil(SEGMENTS).max(1);
     let segments: Vec<&[(u64, u64)]> = bands.chunks(each).collect();
-    let partials = with_element!(job.plan.grid.dtype(), |T| job.each(&segments, |bands| {
+    let partials = with_element!(job.plan.grid.element(), |T| job.each(&segments, |bands| {
         let mut total = Moments::new(order);
         for band in *bands {
             job.progress.check()?;

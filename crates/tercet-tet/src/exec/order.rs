@@ -53,7 +53,7 @@ pub(crate) fn quantile(job: &Job<'_>, operation: &Operation, q: f64) -> Result<O
 }
 
 fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Result<Ordered, ErrorKind> {
-    with_element!(job.plan.grid.dtype(), |T| Run::<T>::new(job, &operation.roles, q, *room)?.all())
+    with_element!(job.plan.grid.element(), |T| Run::<T>::new(job, &operation.roles, q, *room)?.all())
 }
 
 /// Memory beyond the budget that is always taken to be there.
@@ -359,7 +359,7 @@ fn real(rolling: &Rolling, window: u64, extent: u64) -> Range<u64> {
 
 /// The key of a padding value.
 fn pad_key<T: Ordinal>(value: Scalar) -> Result<T::Key, ErrorKind> {
-    let unfit = || ErrorKind::FillValue { dtype: T::DTYPE, fill: value.to_f64() };
+    let unfit = || ErrorKind::FillValue { dtype: T::ELEMENT, fill: value.to_f64() };
     fill_value::<T>(value).map(Ordinal::key).ok_or_else(unfit)
 }
 

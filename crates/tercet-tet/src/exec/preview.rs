@@ -14,12 +14,12 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     let truncated = count > most;
     let most = most.min(count);
     if most == 0 {
-        return Ok(Preview { cells: None, dtype: grid.dtype(), truncated });
+        return Ok(Preview { cells: None, dtype: grid.element(), truncated });
     }
     let head = head(&job.plan.selection, most);
     let bytes = job.dataset.selection_bytes(grid, &head)?;
     tercet_core::limits::check_limit("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
-    let mut tensor = Tensor::zeros(grid.dtype(), head.shape())?;
+    let mut tensor = Tensor::zeros(grid.element(), head.shape())?;
     job.dataset.fill(grid, &head, tensor.bytes_mut(), job.progress)?;
     if job.resolved.operation.is_none() {
         let ranges: Vec<_> = head.axes().iter().map(|slice| 0..slice.count()).collect();
@@ -27,7 +27,7 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
         job.count(chunks.map(|chunk| job.plan.chunks[chunk].stored.span.len()).sum());
         super::spill::blank(job, &head, tensor.bytes_mut())?;
     }
-    first(&tensor, most).map(|cells| Preview { cells: Some(cells), dtype: grid.dtype(), truncated })
+    first(&tensor, most).map(|cells| Preview { cells: Some(cells), dtype: grid.element(), truncated })
 }
 
 /// The first cells of an array, in one dimension.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
-use tercet_core::{DType, Selection, TensorView};
+use tercet_core::{ElementType, Selection, TensorView};
 
 use super::job::Job;
 use super::locate::locate;
@@ -21,7 +21,7 @@ use crate::{Compression, File, Layout, WriterOptions};
 /// An array, a selection of it and what becomes of its axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    pub(crate) dtype: DType,
+    pub(crate) dtype: ElementType,
     pub(crate) shape: Vec<u64>,
     pub(crate) chunks: Vec<u64>,
     pub(crate) zstd: bool,
@@ -189,7 +189,7 @@ fn targets(roles: &[Role], extents: &[u64], output: &[u64], position: &[u64]) ->
 }
 
 /// The bytes of an element of any type: small numbers often, extremes and (with `spice`) NaN and infinities sometimes.
-fn element(dtype: DType, code: u32, spice: bool) -> Vec<u8> {
+fn element(dtype: ElementType, code: u32, spice: bool) -> Vec<u8> {
     let small = f64::from(code >> 8 & 31) - 12.0;
     let special = [f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e300, -1e300, f64::NAN];
     let float = match code & 255 {
@@ -206,9 +206,9 @@ fn element(dtype: DType, code: u32, spice: bool) -> Vec<u8> {
         _ => i64::from(code >> 8 & 31),
     };
     match dtype {
-        DType::F16 => half::f16::from_f64(float).to_le_bytes().to_vec(),
-        DType::F32 => (float as f32).to_le_bytes().to_vec(),
-        DType::F64 => float.to_le_bytes().to_vec(),
+        ElementType::F16 => half::f16::from_f64(float).to_le_bytes().to_vec(),
+        ElementType::F32 => (float as f32).to_le_bytes().to_vec(),
+        ElementType::F64 => float.to_le_bytes().to_vec(),
         _ => whole.to_le_bytes()[8 - dtype.size()..].to_vec(),
     }
 }
@@ -256,7 +256,7 @@ fn role(extent: u64, window: bool, numbers: [u64; 4]) -> Role {
 
 prop_compose! {
     /// Any sample of a type.
-    pub(crate) fn sample(dtype: DType)(
+    pub(crate) fn sample(dtype: ElementType)(
         axes in prop::collection::vec((1u64..9, 1u64..5, 0u64..9, 0u64..9, 1u64..4), 1..5),
         roles in prop::collection::vec(any::<[u8; 4]>(), 4),
         window in prop::option::of(0usize..4),
@@ -317,5 +317,5 @@ prop_compose! {
 
 /// Any sample of any type.
 pub(crate) fn samples() -> impl Strategy<Value = Sample> {
-    prop::sample::select(DType::ALL.to_vec()).prop_flat_map(sample)
+    prop::sample::select(ElementType::ALL.to_vec()).prop_flat_map(sample)
 }

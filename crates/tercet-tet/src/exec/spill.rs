@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 use tercet_core::tensor::f16;
-use tercet_core::{DType, Selection, with_element};
+use tercet_core::{ElementType, Selection, with_element};
 
 use super::job::Job;
 use super::number::Number;
@@ -53,7 +53,7 @@ pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, 
     };
     let outputs = Outputs::new(job.dataset.file.path(), &options.spill_allow, options.preview)?;
     let (spilled, cells) = spill(job, path, &outputs)?;
-    let dtype = job.plan.grid.dtype();
+    let dtype = job.plan.grid.element();
     let truncated = job.plan.element_count() > options.preview;
     Ok(Execution {
         preview: Some(Preview { cells, dtype, truncated }),
@@ -80,13 +80,13 @@ fn is_masked(job: &Job<'_>) -> bool {
 
 /// What stands for cells that do not count: NaN, or the fill value of integers.
 fn blank_value<T: Number>(job: &Job<'_>) -> Result<T, ErrorKind> {
-    let nan = match T::DTYPE {
-        DType::F16 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f16::NAN))),
-        DType::F32 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f32::NAN))),
-        DType::F64 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f64::NAN))),
+    let nan = match T::ELEMENT {
+        ElementType::F16 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f16::NAN))),
+        ElementType::F32 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f32::NAN))),
+        ElementType::F64 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f64::NAN))),
         _ => None,
     };
-    let none = || ErrorKind::NoFill { dataset: job.dataset.name().into(), dtype: T::DTYPE };
+    let none = || ErrorKind::NoFill { dataset: job.dataset.name().into(), dtype: T::ELEMENT };
     nan.or_else(|| job.resolved.fill.and_then(fill_value::<T>)).ok_or_else(none)
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn blank(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> R
     if !is_masked(job) {
         return Ok(());
     }
-    with_element!(job.plan.grid.dtype(), |T| blank_cells::<T>(job, selection, bytes))
+    with_element!(job.plan.grid.element(), |T| blank_cells::<T>(job, selection, bytes))
 }
 
 fn blank_cells<T: Number>(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> Result<(), ErrorKind> {

@@ -144,7 +144,7 @@ impl<'a> Geometry<'a> {
         let grid = &self.plan.grid;
         let shape = grid.tile_shape(&self.plan.chunks[chunk].tile[..grid.rank()]);
         let bytes_below =
-            |axis: usize| shape[axis + 1..].iter().product::<u64>() * grid.dtype().size() as u64;
+            |axis: usize| shape[axis + 1..].iter().product::<u64>() * grid.element().size() as u64;
         let axis = (0..shape.len()).find(|&axis| bytes_below(axis) <= ROW).unwrap_or(shape.len() - 1);
         RowCut { axis, rows: shape[..=axis].iter().product(), row_bytes: bytes_below(axis) }
     }

@@ -14,7 +14,7 @@ use crate::{Compression, Dataset, Layout, WriterOptions};
 /// A file with one dataset `a` of these values.
 pub(super) fn layout<T: Element>(shape: &[u64], chunks: &[u64], values: &[T], zstd: bool) -> Vec<u8> {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", T::DTYPE, shape, chunks).unwrap();
+    let id = layout.dataset("a", T::ELEMENT, shape, chunks).unwrap();
     if zstd {
         layout.compress(id, Compression::Zstd { level: 1 }).unwrap();
     }
@@ -25,7 +25,7 @@ pub(super) fn layout<T: Element>(shape: &[u64], chunks: &[u64], values: &[T], zs
         layout.labels(id, name, (0..extent).map(|n| format!("{name}-{n}")).collect()).unwrap();
     }
     let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
-    writer.array(id, TensorView::of(shape, values).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(shape, values).unwrap()).unwrap();
     writer.seal().unwrap()
 }
 

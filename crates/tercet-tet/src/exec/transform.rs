@@ -6,7 +6,7 @@
 
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::{CopyError, f16};
-use tercet_core::{DType, Selection, Tensor};
+use tercet_core::{ElementType, Selection, Tensor};
 
 use super::canvas::{Canvas, Kernel, Numbers};
 use super::drive::{Folded, fold};
@@ -73,7 +73,7 @@ pub(crate) fn execute(
         results.push(("transform_div_by_zero_indices", Value::Indices(indices)));
         results.push(("transform_div_by_zero_count", Value::Count(made.div_by_zero)));
     }
-    let dtype = job.plan.grid.dtype();
+    let dtype = job.plan.grid.element();
     let truncated = job.plan.element_count() > options.preview;
     Ok(Execution {
         preview: Some(Preview { cells: made.preview, dtype, truncated }),
@@ -92,7 +92,7 @@ pub(crate) fn transform(
     method: Method,
     outputs: &Outputs,
 ) -> Result<Transformed, ErrorKind> {
-    let dtype = job.plan.grid.dtype();
+    let dtype = job.plan.grid.element();
     if !dtype.is_float() {
         return Err(ErrorKind::TransformType { dataset: job.dataset.name().into(), dtype });
     }
@@ -140,7 +140,7 @@ fn write(
     let goal = files::Goal::prepare(job, operation, method, outputs, target)?;
     let pass = Pass::first(job, operation, method)?;
     let canvas = Canvas::new(job, &pass.numbers, &operation.roles);
-    let dtype = job.plan.grid.dtype();
+    let dtype = job.plan.grid.element();
     let made = goal.write(job, &canvas, outputs.preview, &|part, origin, out| {
         paint(&canvas, dtype, method, (part, origin), out)
     })?;
@@ -273,15 +273,15 @@ fn told_names(scalar: bool, mut told: Vec<(Told, Vec<f64>)>) -> Vec<(&'static st
 /// Transforms a part of the selection into a dense buffer. What does not count is NaN, and NaN passes unchanged.
 fn paint(
     canvas: &Canvas<'_>,
-    dtype: DType,
+    dtype: ElementType,
     method: Method,
     part: (&Selection, &[u64]),
     out: &mut [u8],
 ) -> Result<(), ErrorKind> {
     match dtype {
-        DType::F16 => canvas.paint(kernel_of(method), f16::NAN, part, out),
-        DType::F32 => canvas.paint(kernel_of(method), f32::NAN, part, out),
-        DType::F64 => canvas.paint(kernel_of(method), f64::NAN, part, out),
+        ElementType::F16 => canvas.paint(kernel_of(method), f16::NAN, part, out),
+        ElementType::F32 => canvas.paint(kernel_of(method), f32::NAN, part, out),
+        ElementType::F64 => canvas.paint(kernel_of(method), f64::NAN, part, out),
         _ => Err(CopyError.into()),
     }
 }

@@ -20,6 +20,7 @@ pub enum LayoutError {
     Rank { dataset: String, rank: usize },
     ChunkRank { dataset: String, rank: usize, found: usize },
     Dataset { dataset: String, reason: DatasetError },
+    UnsupportedType { dataset: String, dtype: DType },
     ZstdLevel { level: i32 },
     NoZstd,
     DimNames { dataset: String, rank: usize, found: usize },
@@ -54,6 +55,9 @@ impl fmt::Display for LayoutError {
                 write!(f, "dataset {} has {rank} axes, but its chunks have {found}", q(dataset))
             }
             Self::Dataset { dataset, reason } => write!(f, "dataset {}: {reason}", q(dataset)),
+            Self::UnsupportedType { dataset, dtype } => {
+                write!(f, "dataset {}: {dtype} is not supported by .tet", q(dataset))
+            }
             Self::ZstdLevel { level } => {
                 write!(
                     f,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
-use tercet_core::{DType, Tensor};
+use tercet_core::{ElementType, Tensor};
 
 use crate::plan::ReadPlan;
 use crate::wire::index::MemoryBudget;
@@ -57,7 +57,7 @@ pub struct Catalog {
 #[expect(missing_docs, reason = "the names are those of the answer")]
 pub struct Found {
     pub dataset_index: usize,
-    pub dtype: DType,
+    pub dtype: ElementType,
     pub dtype_tag: u32,
     pub shape: Vec<u64>,
     pub chunk_shape: Vec<u64>,
@@ -107,7 +107,7 @@ pub struct Preview {
     /// The cells, in one dimension.
     pub cells: Option<Tensor>,
     /// The type of the dataset.
-    pub dtype: DType,
+    pub dtype: ElementType,
     /// Whether there are more.
     pub truncated: bool,
 }
@@ -146,7 +146,7 @@ impl Serialize for Catalog {
             map.serialize_entry("chunk_shape", &found.chunk_shape)?;
             map.serialize_entry("chunk_index_rows", &found.chunk_index_rows)?;
             // Programs know the member for these types only.
-            if !matches!(found.dtype, DType::U32 | DType::U64 | DType::F16) {
+            if !matches!(found.dtype, ElementType::U32 | ElementType::U64 | ElementType::F16) {
                 map.serialize_entry(&format!("dataset_{}_bytes", found.dtype), &found.bytes)?;
             }
         }
@@ -159,17 +159,17 @@ impl Serialize for Catalog {
 }
 
 /// The order in which the previews of the element types are written.
-const PREVIEWS: [DType; 10] = [
-    DType::F32,
-    DType::F64,
-    DType::I32,
-    DType::I64,
-    DType::U8,
-    DType::U16,
-    DType::I16,
-    DType::U32,
-    DType::U64,
-    DType::F16,
+const PREVIEWS: [ElementType; 10] = [
+    ElementType::F32,
+    ElementType::F64,
+    ElementType::I32,
+    ElementType::I64,
+    ElementType::U8,
+    ElementType::U16,
+    ElementType::I16,
+    ElementType::U32,
+    ElementType::U64,
+    ElementType::F16,
 ];
 
 impl Serialize for Execution {

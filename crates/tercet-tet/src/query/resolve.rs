@@ -9,7 +9,7 @@ pub(super) mod tests;
 use std::sync::Arc;
 
 use tercet_core::tensor::AxisSlice;
-use tercet_core::{DType, Selection, escape};
+use tercet_core::{ElementType, Selection, escape};
 
 use super::Query;
 use super::check::{check_order, check_step};
@@ -52,7 +52,7 @@ impl Query {
     /// The fill value of the dataset. What cannot be read as a number is an error only where it matters.
     fn needed_fill(&self, fill: &Fill<'_>, dataset: &Dataset<'_>) -> Result<Option<Scalar>, QueryError> {
         let dense = self.operation_kind().is_none_or(|kind| matches!(kind, Kind::Transform { .. }));
-        let masks_whole_numbers = dense && dataset.dtype().is_some_and(|dtype| !is_float(dtype));
+        let masks_whole_numbers = dense && dataset.element().is_some_and(|dtype| !is_float(dtype));
         let by_labels = self.flat.label_filter.as_ref().filter(|_| masks_whole_numbers);
         let filter = self.flat.filter.as_ref().map(|filter| &filter.key);
         match filter.or(by_labels.map(|filter| &filter.key)) {
@@ -237,7 +237,7 @@ impl Query {
             kind => kind,
         };
         if let Kind::Transform { .. } = kind
-            && let Some(dtype) = dataset.dtype().filter(|dtype| !is_float(*dtype))
+            && let Some(dtype) = dataset.element().filter(|dtype| !is_float(*dtype))
         {
             let detail = format!("needs a dataset of type `f16`, `f32` or `f64`, but this one is `{dtype}`");
             return Err(self.source.key_error(&written.key, QueryErrorKind::Invalid { detail }));
@@ -281,8 +281,8 @@ fn axis_words(dataset: &Dataset<'_>, axis: usize) -> String {
     }
 }
 
-pub(super) fn is_float(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::F32 | DType::F64)
+pub(super) fn is_float(dtype: ElementType) -> bool {
+    matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64)
 }
 
 fn filter_of(filter: &super::document::Filter) -> Filter {

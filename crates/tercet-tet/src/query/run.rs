@@ -148,7 +148,7 @@ impl Query {
         let grid = dataset.checked_grid()?;
         catalog.found = Some(Found {
             dataset_index: dataset.id(),
-            dtype: grid.dtype(),
+            dtype: grid.element(),
             dtype_tag: dataset.dtype_tag(),
             shape: grid.shape().to_vec(),
             chunk_shape: grid.chunk_shape().to_vec(),
@@ -245,7 +245,7 @@ impl Query {
         if let Some(available) = memory.available {
             put("host_available_ram_bytes", Value::Count(available));
         }
-        if plan.grid.dtype() == tercet_core::DType::F32 {
+        if plan.grid.element() == tercet_core::ElementType::F32 {
             put("logical_selection_f32_bytes", Value::Count(plan.selection_bytes()));
         }
         put("logical_selection_bytes", Value::Count(plan.selection_bytes()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::Serialize;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
-use tercet_core::{Class, DType, Diagnose as _, Element, Progress, with_element};
+use tercet_core::{Class, Diagnose as _, ElementType, Progress, Scalar as _, with_element};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::{Dataset, File, ReadOptions};
@@ -193,8 +193,8 @@ fn find_missing(
             }
         }
         if let (Some(fill), Some(_)) = (report.fill, lost.last().filter(|&&row| row >= base)) {
-            check_fill(grid.dtype(), fill)
-                .map_err(|()| file.error(ErrorKind::FillValue { dtype: grid.dtype(), fill }))?;
+            check_fill(grid.element(), fill)
+                .map_err(|()| file.error(ErrorKind::FillValue { dtype: grid.element(), fill }))?;
         }
         base += grid.tiles();
     }
@@ -226,8 +226,8 @@ fn write_chunks(
             let tile = &tile[..grid.rank()];
             let made = if let (true, Some(fill)) = (is_lost(linear), options.fill) {
                 room(grid.tile_bytes(tile)).map(|mut raw| {
-                    fill_with(grid.dtype(), fill, &mut raw);
-                    let stats = crate::Stats::compute(grid.dtype(), &raw).encode();
+                    fill_with(grid.element(), fill, &mut raw);
+                    let stats = crate::Stats::compute(grid.element(), &raw).encode();
                     encoder.keep(base + linear, Codec::Raw, raw, stats, None)
                 })
             } else {
@@ -241,7 +241,7 @@ fn write_chunks(
 }
 
 /// Whether a value can be an element of this type.
-fn check_fill(dtype: DType, fill: f64) -> Result<(), ()> {
+fn check_fill(dtype: ElementType, fill: f64) -> Result<(), ()> {
     let mut element = [0; 8];
     fill_with(dtype, fill, &mut element[..dtype.size()]);
     let stats = crate::Stats::compute(dtype, &element[..dtype.size()]);
@@ -257,7 +257,7 @@ fn check_fill(dtype: DType, fill: f64) -> Result<(), ()> {
 }
 
 /// Fills a tile with one value, converted to its element type.
-fn fill_with(dtype: DType, fill: f64, raw: &mut [u8]) {
+fn fill_with(dtype: ElementType, fill: f64, raw: &mut [u8]) {
     with_element!(dtype, |T| {
         let element = <T as FromF64>::from_f64(fill).swap_le();
         for slot in raw.chunks_exact_mut(size_of::<T>()) {
@@ -300,11 +300,11 @@ mod tests {
         // A little more than the middle between 1 and the next half, which is 1 + 2⁻¹⁰; as an f32 it is the middle.
         let fill = 1.0 + f64::from(f32::EPSILON) * 4096.0 + f64::EPSILON;
         let mut element = [0; 2];
-        fill_with(DType::F16, fill, &mut element);
+        fill_with(ElementType::F16, fill, &mut element);
         assert_eq!(u16::from_le_bytes(element), 0x3c01);
-        fill_with(DType::F16, -fill, &mut element);
+        fill_with(ElementType::F16, -fill, &mut element);
         assert_eq!(u16::from_le_bytes(element), 0xbc01);
-        fill_with(DType::F16, f64::NAN, &mut element);
+        fill_with(ElementType::F16, f64::NAN, &mut element);
         assert!(tercet_core::tensor::f16::from_le_bytes(element).is_nan());
     }
 }

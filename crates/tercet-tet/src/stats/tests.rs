@@ -17,19 +17,19 @@ fn le<T: Element>(values: &[T]) -> Vec<u8> {
 
 #[test]
 fn rows_have_the_specified_bytes() {
-    let floats = Stats::compute(DType::F32, &le(&[1.5f32, f32::NAN, -0.0, 2.25]));
+    let floats = Stats::compute(ElementType::F32, &le(&[1.5f32, f32::NAN, -0.0, 2.25]));
     assert_eq!(
         hex(&floats.encode()),
         "040000000000000001000000000000000000000000000000000000000000024000000000\
          00000e400000000000000000"
     );
-    let huge = Stats::compute(DType::U64, &le(&[u64::MAX, u64::MAX]));
+    let huge = Stats::compute(ElementType::U64, &le(&[u64::MAX, u64::MAX]));
     assert_eq!(
         hex(&huge.encode()),
         "02000000000000000000000000000000ffffffffffffffffffffffffffffffff\
          feffffffffffffff0100000000000000"
     );
-    let small = Stats::compute(DType::I16, &le(&[-5i16, 3]));
+    let small = Stats::compute(ElementType::I16, &le(&[-5i16, 3]));
     assert_eq!(
         hex(&small.encode()),
         "02000000000000000000000000000000fbffffffffffffff0300000000000000\
@@ -39,7 +39,7 @@ fn rows_have_the_specified_bytes() {
 
 #[test]
 fn special_floats() {
-    let range = |values: &[f64]| match Stats::compute(DType::F64, &le(values)).range {
+    let range = |values: &[f64]| match Stats::compute(ElementType::F64, &le(values)).range {
         Range::Float { min, max, sum } => [min.to_bits(), max.to_bits(), sum.to_bits()],
         _ => unreachable!(),
     };
@@ -55,7 +55,7 @@ fn special_floats() {
 #[test]
 fn unaligned_tiles_give_the_same() {
     let values: Vec<u64> = (0..5000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    for dtype in DType::ALL {
+    for dtype in ElementType::ALL {
         let bytes = le(&values);
         let shifted = [&[0u8][..], &bytes].concat();
         assert_eq!(
@@ -81,35 +81,35 @@ proptest! {
     ) {
         let wide: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
         let (nan_count, min, max, sum) = naive(&wide);
-        let stats = Stats::compute(DType::F32, &le(&values));
+        let stats = Stats::compute(ElementType::F32, &le(&values));
         prop_assert_eq!((stats.count, stats.nan_count), (values.len() as u64, nan_count));
         let Range::Float { min: m, max: x, sum: s } = stats.range else { unreachable!() };
         if nan_count < values.len() as u64 {
             prop_assert_eq!((m, x), (min, max));
         }
         prop_assert!((s - sum).abs() <= 1e-9 * wide.iter().filter(|v| !v.is_nan()).map(|v| v.abs()).sum::<f64>());
-        prop_assert_eq!(Stats::compute(DType::F64, &le(&wide)).range, stats.range);
+        prop_assert_eq!(Stats::compute(ElementType::F64, &le(&wide)).range, stats.range);
     }
 
     #[test]
     fn half_floats_widen_exactly(bits in prop::collection::vec(any::<u16>(), 1..6000)) {
         let halves: Vec<f16> = bits.iter().map(|&b| f16::from_bits(b)).collect();
         let wide: Vec<f64> = halves.iter().map(|&h| f64::from(h)).collect();
-        prop_assert_eq!(Stats::compute(DType::F16, &le(&halves)).encode(), Stats::compute(DType::F64, &le(&wide)).encode());
+        prop_assert_eq!(Stats::compute(ElementType::F16, &le(&halves)).encode(), Stats::compute(ElementType::F64, &le(&wide)).encode());
     }
 
     #[test]
     fn integers_are_exact(values in prop::collection::vec(any::<i64>(), 1..6000)) {
         let sum: i128 = values.iter().map(|&v| i128::from(v)).sum();
         let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
-        let stats = Stats::compute(DType::I64, &le(&values));
+        let stats = Stats::compute(ElementType::I64, &le(&values));
         prop_assert_eq!(stats.range, Range::Signed { min, max, sum });
         let small: Vec<u16> = values.iter().map(|&v| v as u16).collect();
         let sum: i128 = small.iter().map(|&v| i128::from(v)).sum();
         let (min, max) = (u64::from(*small.iter().min().unwrap()), u64::from(*small.iter().max().unwrap()));
-        let stats = Stats::compute(DType::U16, &le(&small));
+        let stats = Stats::compute(ElementType::U16, &le(&small));
         prop_assert_eq!(stats.range, Range::Unsigned { min, max, sum });
-        prop_assert_eq!(Stats::decode(DType::U16, &stats.encode()), stats);
+        prop_assert_eq!(Stats::decode(ElementType::U16, &stats.encode()), stats);
     }
 }
 
@@ -120,11 +120,11 @@ fn parts_make_the_whole() {
         for cut in 1..end {
             let bytes =
                 |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-            let stats = |values: &[f32]| Stats::compute(DType::F32, &bytes(values));
+            let stats = |values: &[f32]| Stats::compute(ElementType::F32, &bytes(values));
             let joined = stats(&numbers[..cut]).join(&stats(&numbers[cut..end]));
             assert_eq!(joined.encode(), stats(&numbers[..end]).encode(), "{cut} {end}");
         }
     }
-    let stats = |values: &[u8]| Stats::compute(DType::U8, values);
+    let stats = |values: &[u8]| Stats::compute(ElementType::U8, values);
     assert_eq!(stats(&[3, 9]).join(&stats(&[1])), stats(&[3, 9, 1]));
 }

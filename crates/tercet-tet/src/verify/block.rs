@@ -184,9 +184,10 @@ impl Check<'_> {
                 return Ok(None);
             }
             let Ok(raw) = decode(self.source, row, &self.options.limits)? else { return Ok(None) };
-            let (known, actual) = (Stats::decode(grid.dtype(), known), Stats::compute(grid.dtype(), &raw));
+            let (known, actual) =
+                (Stats::decode(grid.element(), known), Stats::compute(grid.element(), &raw));
             let agrees =
-                known.encode() == actual.encode() || known.agrees(&actual, magnitude(grid.dtype(), &raw));
+                known.encode() == actual.encode() || known.agrees(&actual, magnitude(grid.element(), &raw));
             Ok((!agrees).then(|| "the statistics are not those of the chunk".to_owned()))
         })?;
         self.note(verdict("tercet_stats", &bad, context.table.len(), "chunk(s)"));

@@ -1,7 +1,7 @@
 //! Magic bytes, sizes and closed sets of numbers.
 
 use serde::Serialize;
-use tercet_core::DType;
+use tercet_core::ElementType;
 
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8; 4] = b"TETR";
@@ -42,24 +42,24 @@ pub(crate) const fn align8(n: u64) -> Option<u64> {
 }
 
 /// The tag of an element type in a dataset record.
-pub(crate) const fn dtype_tag(dtype: DType) -> u32 {
+pub(crate) const fn dtype_tag(dtype: ElementType) -> u32 {
     match dtype {
-        DType::F32 => 1,
-        DType::F64 => 2,
-        DType::I32 => 3,
-        DType::I64 => 4,
-        DType::U8 => 5,
-        DType::U16 => 6,
-        DType::I16 => 7,
-        DType::U32 => 8,
-        DType::F16 => 9,
-        DType::U64 => 10,
+        ElementType::F32 => 1,
+        ElementType::F64 => 2,
+        ElementType::I32 => 3,
+        ElementType::I64 => 4,
+        ElementType::U8 => 5,
+        ElementType::U16 => 6,
+        ElementType::I16 => 7,
+        ElementType::U32 => 8,
+        ElementType::F16 => 9,
+        ElementType::U64 => 10,
     }
 }
 
 /// The element type of a tag, if the tag is known.
-pub(crate) fn dtype_of(tag: u32) -> Option<DType> {
-    DType::ALL.into_iter().find(|&dtype| dtype_tag(dtype) == tag)
+pub(crate) fn dtype_of(tag: u32) -> Option<ElementType> {
+    ElementType::ALL.into_iter().find(|&dtype| dtype_tag(dtype) == tag)
 }
 
 /// How a chunk is stored.
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn tags_are_one_to_ten() {
-        let mut tags: Vec<u32> = DType::ALL.into_iter().map(dtype_tag).collect();
+        let mut tags: Vec<u32> = ElementType::ALL.into_iter().map(dtype_tag).collect();
         tags.sort_unstable();
         assert_eq!(tags, (1..=10).collect::<Vec<_>>());
         assert_eq!(dtype_of(0), None);

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use tercet_core::checksum::{crc32c, crc32c_combine};
-use tercet_core::{DType, Sink};
+use tercet_core::{ElementType, Sink};
 
 use super::Writer;
 use crate::error::ErrorKind;
@@ -19,7 +19,7 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Dense {
     dataset: DatasetId,
-    dtype: DType,
+    dtype: ElementType,
     chunks: Vec<Part>,
     total: u64,
     written: u64,
@@ -48,7 +48,7 @@ impl<S: Sink> Writer<S> {
             start = end;
             part
         });
-        Dense { dataset, dtype: grid.dtype(), chunks: chunks.collect(), total: grid.bytes(), written: 0 }
+        Dense { dataset, dtype: grid.element(), chunks: chunks.collect(), total: grid.bytes(), written: 0 }
     }
 
     /// Writes bytes of the array, which nobody wrote before.
@@ -107,7 +107,7 @@ impl<S: Sink> Writer<S> {
 
 impl Part {
     /// Takes note of bytes of the chunk that have `after` bytes behind them.
-    fn look(&mut self, dtype: DType, bytes: &[u8], after: u64, statistics: bool) {
+    fn look(&mut self, dtype: ElementType, bytes: &[u8], after: u64, statistics: bool) {
         let one =
             |piece: &[u8]| (crc32c(piece), piece.len(), statistics.then(|| Stats::compute(dtype, piece)));
         let pieces: Vec<_> =
@@ -146,17 +146,17 @@ mod tests {
             cuts in prop::collection::vec(0usize..300, 0..6),
             swap: bool,
         ) {
-            let rows = Grid::new(DType::F32, &shape, &shape).unwrap().rows_within(chunk_bytes);
+            let rows = Grid::new(ElementType::F32, &shape, &shape).unwrap().rows_within(chunk_bytes);
             let count = shape.iter().product::<u64>() as usize;
             let values: Vec<f32> = (0..count).map(|n| if n % 7 == 3 { f32::NAN } else { f32::from(n as u16) - 9.5 }).collect();
             let start = || {
                 let mut layout = Layout::new();
-                let id = layout.dataset("a", DType::F32, &shape, &rows).unwrap();
+                let id = layout.dataset("a", ElementType::F32, &shape, &rows).unwrap();
                 layout.history(crate::HistoryRow::at("a", "b", 1)).unwrap();
                 (layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap(), id)
             };
             let (mut whole, id) = start();
-            whole.array(id, TensorView::of(&shape, &values).unwrap()).unwrap();
+            whole.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
             let bytes: &[u8] = bytemuck::cast_slice(&values);
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (count + 1) * 4).chain([0, bytes.len()]).collect();
             cuts.sort_unstable();
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_noticed() {
         let mut layout = Layout::new();
-        let id = layout.dataset("a", DType::U8, [4], [4]).unwrap();
+        let id = layout.dataset("a", ElementType::U8, [4], [4]).unwrap();
         let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
         let mut dense = writer.dense(id);
         writer.put_dense(&mut dense, 1, &[1, 2, 3]).unwrap();

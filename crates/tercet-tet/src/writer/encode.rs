@@ -60,7 +60,7 @@ pub(crate) struct Encoded {
 
 /// What encoding a chunk needs to know: shared by threads while the writer writes.
 pub(crate) struct Encoder {
-    pub(crate) dtype: tercet_core::DType,
+    pub(crate) dtype: tercet_core::ElementType,
     pub(super) compression: Compression,
     pub(super) checksums: bool,
     pub(super) statistics: bool,

@@ -106,7 +106,7 @@ impl Hints {
                 continue;
             }
             let Some(tile) = grid.linear(&entry.chunk_index) else { continue };
-            let size = grid.dtype().size();
+            let size = grid.element().size();
             if entry.element_count != grid.tile_bytes(&entry.chunk_index) / size as u64 {
                 continue;
             }
@@ -115,7 +115,7 @@ impl Hints {
                 (Some(min), Some(max)) => {
                     let Some((mut bytes, max)) = unhex(min, size).zip(unhex(max, size)) else { continue };
                     bytes.extend(max);
-                    let range = Stats::compute(grid.dtype(), &bytes).range;
+                    let range = Stats::compute(grid.element(), &bytes).range;
                     Some(Stats { count: entry.element_count, nan_count: entry.null_count, range })
                 }
                 _ => continue,

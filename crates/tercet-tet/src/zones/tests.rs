@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tercet_core::{DType, Element};
+use tercet_core::{Element, ElementType};
 
 use super::*;
 use crate::metadata::{Coord, DatasetInfo};
@@ -12,7 +12,7 @@ fn le_bytes<T: Element>(values: &[T]) -> Vec<u8> {
 }
 
 fn seen<T: Element>(fill: Option<u64>, values: &[T]) -> TileZone {
-    Scan { dtype: T::DTYPE, fill, values: true }.tile(&le_bytes(values))
+    Scan { dtype: T::ELEMENT, fill, values: true }.tile(&le_bytes(values))
 }
 
 fn attrs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -30,14 +30,14 @@ fn metadata(attributes: &[(&str, &str)], coords: &[(&str, &[&str])]) -> Metadata
     metadata
 }
 
-fn planned(dtype: DType, shape: &[u64], chunk_shape: &[u64]) -> Planned {
+fn planned(dtype: ElementType, shape: &[u64], chunk_shape: &[u64]) -> Planned {
     let grid = Grid::new(dtype, shape, chunk_shape).unwrap();
     Planned { name: "d".to_owned(), grid, compression: Compression::Raw }
 }
 
 /// The zone maps of the dataset `d` with one axis, given tile by tile.
 fn of_tiles<T: Element>(metadata: &Metadata, chunk: usize, values: &[T]) -> ZoneMaps {
-    let planned = planned(T::DTYPE, &[values.len() as u64], &[chunk as u64]);
+    let planned = planned(T::ELEMENT, &[values.len() as u64], &[chunk as u64]);
     let mut zones = ZoneMaps::new(&[planned], metadata).unwrap();
     for (number, tile) in (0..).zip(values.chunks(chunk)) {
         let tile = zones.scan(0).tile(&le_bytes(tile));
@@ -82,19 +82,19 @@ fn the_ends_of_every_integer_type_are_found() {
 #[test]
 fn the_fill_value_is_text_of_the_element_type() {
     let fill = |dtype, text| fill_bits(dtype, &attrs(&[("_FillValue", text)]));
-    assert_eq!(fill(DType::I16, " -1 "), Some(0xffff));
-    assert_eq!(fill(DType::I32, "-9999.0"), None, "no integer");
-    assert_eq!(fill(DType::U8, "256"), None, "out of range");
-    assert_eq!(fill(DType::F32, "1e20"), Some(1e20f32.to_bits().into()), "rounded");
-    assert_eq!(fill(DType::F16, "0.1"), Some(0x2e66));
-    assert_eq!(fill(DType::F64, "n/a"), None);
+    assert_eq!(fill(ElementType::I16, " -1 "), Some(0xffff));
+    assert_eq!(fill(ElementType::I32, "-9999.0"), None, "no integer");
+    assert_eq!(fill(ElementType::U8, "256"), None, "out of range");
+    assert_eq!(fill(ElementType::F32, "1e20"), Some(1e20f32.to_bits().into()), "rounded");
+    assert_eq!(fill(ElementType::F16, "0.1"), Some(0x2e66));
+    assert_eq!(fill(ElementType::F64, "n/a"), None);
     let first = attrs(&[("fill_value", "1"), ("missing_value", "2"), ("_FillValue", "3")]);
-    assert_eq!(fill_bits(DType::U8, &first), Some(3));
-    assert_eq!(fill_bits(DType::U8, &attrs(&[("units", "1")])), None);
+    assert_eq!(fill_bits(ElementType::U8, &first), Some(3));
+    assert_eq!(fill_bits(ElementType::U8, &attrs(&[("units", "1")])), None);
 
-    let tile = seen(fill(DType::I16, "-1"), &[4i16, -1, 7, -1]);
+    let tile = seen(fill(ElementType::I16, "-1"), &[4i16, -1, 7, -1]);
     assert_eq!(tile, TileZone { zone: Zone { nulls: 2, range: Some((4, 7)) }, values: Some(vec![4, 7]) });
-    let zero = seen(fill(DType::F32, "0"), &[0.0f32, -0.0]);
+    let zero = seen(fill(ElementType::F32, "0"), &[0.0f32, -0.0]);
     assert_eq!(zero.zone.nulls, 1, "bit patterns are compared");
 }
 
@@ -170,7 +170,7 @@ fn numeric_labels_give_segments() {
 #[test]
 fn repeated_labels_lead_to_every_tile_once() {
     let labels = metadata(&[], &[("1", &["b", "a", "b", "b", "\"q\"", "b"])]);
-    let planned = planned(DType::F32, &[2, 6], &[1, 2]);
+    let planned = planned(ElementType::F32, &[2, 6], &[1, 2]);
     let mut zones = ZoneMaps::new(&[planned], &labels).unwrap();
     let too_many: Vec<f32> = (0u8..65).map(f32::from).collect();
     zones.note(0, 0, &seen(None, &too_many));
@@ -217,7 +217,7 @@ proptest! {
         axes in prop::collection::vec((1u64..9, 1u64..4), 1..4), axis in 0usize..4, steps: [bool; 9],
     ) {
         let (shape, chunk): (Vec<u64>, Vec<u64>) = axes.into_iter().unzip();
-        let grid = Grid::new(DType::U8, &shape, &chunk).unwrap();
+        let grid = Grid::new(ElementType::U8, &shape, &chunk).unwrap();
         let axis = axis % grid.rank();
         let steps: Vec<u64> = (0..grid.counts()[axis]).filter(|&step| steps[step as usize]).collect();
         let all = (0..grid.tiles()).map(|linear| grid.coords(linear)[..grid.rank()].to_vec());

@@ -106,7 +106,7 @@ pub(super) fn write_zones(datasets: &[DatasetZones], mut out: impl Write) -> ser
 }
 
 fn chunk_zones(dataset_id: usize, dataset: &DatasetZones) -> impl Iterator<Item = ChunkZone> {
-    let size = dataset.grid.dtype().size();
+    let size = dataset.grid.element().size();
     (0..).zip(&dataset.zones).map(move |(linear, zone)| {
         let chunk_index = coords(&dataset.grid, linear);
         ChunkZone {
@@ -174,13 +174,13 @@ impl Serialize for Index<'_> {
         match self {
             Self::Values(dataset_id, grid, values) => {
                 let posting = |(number, bits)| ValuePosting {
-                    value_le: hex_le(bits, grid.dtype().size()),
+                    value_le: hex_le(bits, grid.element().size()),
                     chunks: Each(move || values.tiles_with(number).map(|linear| coords(grid, linear))),
                 };
                 ValuePostings {
                     kind: "value_postings",
                     dataset_id: *dataset_id,
-                    dtype: dtype_tag(grid.dtype()),
+                    dtype: dtype_tag(grid.element()),
                     postings: Each(|| values.by_bytes().into_iter().map(posting)),
                 }
                 .serialize(serializer)

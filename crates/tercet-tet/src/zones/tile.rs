@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use tercet_core::tensor::f16;
-use tercet_core::{DType, Element, with_element};
+use tercet_core::{Element, ElementType, with_element};
 
 use super::values::Distinct;
 
 /// How to look at the tiles of a dataset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scan {
-    pub(super) dtype: DType,
+    pub(super) dtype: ElementType,
     /// The bits of the fill value.
     pub(super) fill: Option<u64>,
     /// Whether distinct values are wanted.
@@ -71,7 +71,7 @@ fn scan<T: Zoned>(how: Scan, bytes: &[u8]) -> TileZone {
 }
 
 /// The bits of a dataset's fill value: the first of three attributes, if it is text of the element type.
-pub(super) fn fill_bits(dtype: DType, attrs: &BTreeMap<String, String>) -> Option<u64> {
+pub(super) fn fill_bits(dtype: ElementType, attrs: &BTreeMap<String, String>) -> Option<u64> {
     let text = ["_FillValue", "missing_value", "fill_value"].into_iter().find_map(|key| attrs.get(key))?;
     with_element!(dtype, |T| <T as Zoned>::parse(text.trim()).map(Zoned::bits))
 }

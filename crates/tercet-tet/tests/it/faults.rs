@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, PublishError, RealDisk};
-use tercet_core::{Class, DType, Diagnose, TensorView};
+use tercet_core::{Class, Diagnose, ElementType, TensorView};
 use tercet_testkit::faults::{FaultyDisk, Op, for_each_fault};
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
@@ -32,19 +32,19 @@ fn real_disk() -> Arc<dyn Disk> {
 
 fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let mut layout = Layout::new();
-    let id = layout.dataset("added", DType::F32, [2, 3], [1, 2]).unwrap();
+    let id = layout.dataset("added", ElementType::F32, [2, 3], [1, 2]).unwrap();
     layout.compress(id, Compression::Zstd { level: 3 }).unwrap();
     layout.history(HistoryRow::at("create", "test", 1)).unwrap();
     let mut writer = layout.create_on(Arc::clone(disk), &folder.join(NAME), WriterOptions::new())?;
-    writer.array(id, TensorView::of(&[2, 3], &ADDED).unwrap())?;
+    writer.array(id, TensorView::from_slice(&[2, 3], &ADDED).unwrap())?;
     writer.seal().map(drop)
 }
 
 fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let mut rewrite = Rewrite::open_on(Arc::clone(disk), &folder.join(NAME))?;
-    let id = rewrite.layout().dataset("added", DType::F32, [2, 3], [1, 2]).unwrap();
+    let id = rewrite.layout().dataset("added", ElementType::F32, [2, 3], [1, 2]).unwrap();
     let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), WriterOptions::new(), &NoProgress)?;
-    writer.array(id, TensorView::of(&[2, 3], &ADDED).unwrap())?;
+    writer.array(id, TensorView::from_slice(&[2, 3], &ADDED).unwrap())?;
     writer.seal().map(drop)
 }
 
@@ -230,7 +230,7 @@ fn a_change_given_up_leaves_everything_as_it_was() {
     fs::write(&path, &old).unwrap();
 
     let mut rewrite = Rewrite::open(&path).unwrap();
-    rewrite.layout().dataset("added", DType::U8, [4], [2]).unwrap();
+    rewrite.layout().dataset("added", ElementType::U8, [4], [2]).unwrap();
     let writer =
         rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &NoProgress).unwrap();
     // The chunks of the new dataset are missing.

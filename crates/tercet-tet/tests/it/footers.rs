@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tercet_core::progress::NoProgress;
-use tercet_core::{DType, TensorView};
+use tercet_core::{ElementType, TensorView};
 use tercet_tet::{ActionState, File, HistoryRow, Layout, RepairOptions, WriterOptions, repair};
 
 const VALUES: [u16; 12] = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
@@ -11,11 +11,11 @@ const VALUES: [u16; 12] = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 /// A file as the reference writes it, with a footer.
 fn foreign() -> Vec<u8> {
     let mut layout = Layout::new();
-    let id = layout.dataset("pi", DType::U16, [12], [5]).unwrap();
+    let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     layout.attr(id, "units", "1").unwrap();
     layout.history(HistoryRow::at("note", "test", 1)).unwrap();
     let mut writer = layout.write_to("foreign", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
-    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
     writer.seal().unwrap()
 }
 
@@ -71,10 +71,10 @@ fn every_broken_footer_can_be_cut_off() {
 #[test]
 fn zone_maps_that_lie_elsewhere_are_ignored() {
     let mut layout = Layout::new();
-    let id = layout.dataset("pi", DType::U16, [12], [5]).unwrap();
+    let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     let options = WriterOptions::interop().with_zone_maps(true);
     let mut writer = layout.write_to("zones", Cursor::new(Vec::new()), options).unwrap();
-    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
     let mut bytes = writer.seal().unwrap();
     let key = br#""zone_maps_ref":{"offset":"#;
     let at = bytes.windows(key.len()).position(|window| window == key).unwrap() + key.len();
@@ -93,10 +93,10 @@ fn zone_maps_that_lie_elsewhere_are_ignored() {
 /// A protected file whose row checksums are unreadable although the footer's checksum is right.
 fn suspect() -> Vec<u8> {
     let mut layout = Layout::new();
-    let id = layout.dataset("pi", DType::U16, [12], [5]).unwrap();
+    let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     let options = WriterOptions::new().with_history(false);
     let mut writer = layout.write_to("doubtful", Cursor::new(Vec::new()), options).unwrap();
-    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
     let mut bytes = writer.seal().unwrap();
     let footer = payload_end(&bytes);
     let find = |bytes: &[u8], key: &[u8]| {

@@ -149,7 +149,7 @@ fn catalogues_are_read() {
             assert_eq!(dataset.name(), expected.name);
             assert_eq!(file.dataset(&expected.name).unwrap().id(), dataset.id(), "{name}");
             assert_eq!(dataset.dtype_tag(), expected.dtype_tag, "{name}");
-            assert_eq!(dataset.dtype().unwrap().name(), expected.dtype, "{name}");
+            assert_eq!(dataset.dtype().unwrap().short_name(), expected.dtype, "{name}");
             assert_eq!(dataset.shape(), expected.shape, "{name}");
             assert_eq!(dataset.chunk_shape(), expected.chunk_shape, "{name}");
             assert_eq!(dataset.grid().unwrap().tiles(), expected.chunks, "{name}");

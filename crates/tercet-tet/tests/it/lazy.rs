@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use tercet_core::source::Memory;
-use tercet_core::{DType, Limits, Span, TensorView};
+use tercet_core::{ElementType, Limits, Span, TensorView};
 use tercet_testkit::counting::Counting;
 use tercet_tet::{Compression, File, IntegrityStatus, Layout, ReadOptions, WriterOptions};
 
@@ -13,11 +13,11 @@ type Counted = Arc<Counting<Memory>>;
 
 fn write(shape: &[u64], chunk_shape: &[u64], compression: Compression, options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", DType::U16, shape, chunk_shape).unwrap();
+    let id = layout.dataset("a", ElementType::U16, shape, chunk_shape).unwrap();
     layout.compress(id, compression).unwrap();
     let values: Vec<u16> = (0..shape.iter().product::<u64>()).map(|n| n as u16).collect();
     let mut writer = layout.write_to("m", Cursor::new(Vec::new()), options.with_history(false)).unwrap();
-    writer.array(id, TensorView::of(shape, &values).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(shape, &values).unwrap()).unwrap();
     writer.seal().unwrap()
 }
 

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use tercet_core::progress::NoProgress;
-use tercet_core::{DType, TensorView};
+use tercet_core::{ElementType, TensorView};
 use tercet_tet::{
     ActionState, File, Layout, RepairOptions, SalvageOptions, VerifyOptions, WriterOptions, repair, salvage,
     verify,
@@ -15,9 +15,9 @@ const VALUES: [u16; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 /// Four chunks of three values, with a block.
 fn whole() -> Vec<u8> {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", DType::U16, [12], [3]).unwrap();
+    let id = layout.dataset("a", ElementType::U16, [12], [3]).unwrap();
     let mut writer = layout.write_to("whole", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
-    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
     writer.seal().unwrap()
 }
 
@@ -135,9 +135,9 @@ fn what_is_left_of_a_cut_file_is_offered() {
 #[test]
 fn two_rows_of_one_chunk_give_the_same_answer_in_any_order() {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", DType::U16, [12], [3]).unwrap();
+    let id = layout.dataset("a", ElementType::U16, [12], [3]).unwrap();
     let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
-    writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
     let mut bytes = writer.seal().unwrap();
     bytes[row_start(0) + 8] = 2; // row 0 claims to be chunk 2 as well
     let file = File::from_bytes("m", bytes).unwrap();
@@ -165,11 +165,11 @@ fn a_hole_is_told_by_name() {
 fn an_unusable_dataset_can_be_dropped_but_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let mut layout = Layout::new();
-    let bad = layout.dataset("bad", DType::U16, [12], [3]).unwrap();
-    let good = layout.dataset("good", DType::U16, [12], [5]).unwrap();
+    let bad = layout.dataset("bad", ElementType::U16, [12], [3]).unwrap();
+    let good = layout.dataset("good", ElementType::U16, [12], [5]).unwrap();
     let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
     for id in [bad, good] {
-        writer.array(id, TensorView::of(&[12], &VALUES).unwrap()).unwrap();
+        writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
     }
     let mut bytes = writer.seal().unwrap();
     bytes[44] = 11; // no element type

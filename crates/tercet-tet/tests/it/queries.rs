@@ -123,7 +123,7 @@ fn check_numpy(asked: &Asked, numpy: &Map<String, Value>, execution: &Value, wro
     let no_difference = Asked { disagreeing_fields: Vec::new(), ..clone_of(asked) };
     for (name, value) in numpy {
         let found = match name.as_str() {
-            "preview" => tercet_core::DType::ALL
+            "preview" => tercet_core::ElementType::ALL
                 .iter()
                 .map(|dtype| &execution[format!("{dtype}_preview")])
                 .find(|preview| preview.as_array().is_some_and(|cells| !cells.is_empty()))

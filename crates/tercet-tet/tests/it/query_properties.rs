@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::f16;
-use tercet_core::{DType, TensorView};
+use tercet_core::{ElementType, TensorView};
 use tercet_tet::{Compression, File, Layout, Query, RunOptions, Syntax, WriterOptions};
 
 /// The operations that give one number for each output cell.
@@ -73,7 +73,7 @@ enum Extra {
 #[derive(Clone, Debug)]
 struct Asked {
     axes: Vec<Axis>,
-    dtype: DType,
+    dtype: ElementType,
     zstd: bool,
     seed: u64,
     operation: &'static str,
@@ -105,7 +105,7 @@ fn asked() -> impl Strategy<Value = Asked> {
     let words = prop::sample::select(&["gt", "ge", "lt", "le", "eq", "ne"][..]);
     (
         prop::collection::vec(axis, 1..5),
-        prop::sample::select(&DType::ALL[..]),
+        prop::sample::select(&ElementType::ALL[..]),
         any::<(bool, u64, bool)>(),
         prop::sample::select(&OPERATIONS[..]),
         prop::option::weighted(0.3, (words, -3i32..8)),
@@ -126,7 +126,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 }
 
 /// Small numbers; floats have NaN and infinities now and then, 64-bit integers are sometimes huge.
-fn values(dtype: DType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
+fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
     let mut state = seed | 1;
     let (odd, huge) = (seed % 3 == 0, seed % 4 == 0);
     let mut bytes = Vec::new();
@@ -153,19 +153,19 @@ fn values(dtype: DType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
             }};
         }
         match dtype {
-            DType::F16 => {
+            ElementType::F16 => {
                 bytes.extend(f16::from_f64(float).to_le_bytes());
                 cells.push(Cell { number: float, whole: 0 });
             }
-            DType::F32 => put!(float as f32),
-            DType::F64 => put!(float),
-            DType::I16 => put!((small as i16 - 4)),
-            DType::I32 => put!((small as i32 - 4)),
-            DType::I64 => put!(signed),
-            DType::U8 => put!(small as u8),
-            DType::U16 => put!(small as u16),
-            DType::U32 => put!(small as u32),
-            DType::U64 => put!(unsigned),
+            ElementType::F32 => put!(float as f32),
+            ElementType::F64 => put!(float),
+            ElementType::I16 => put!((small as i16 - 4)),
+            ElementType::I32 => put!((small as i32 - 4)),
+            ElementType::I64 => put!(signed),
+            ElementType::U8 => put!(small as u8),
+            ElementType::U16 => put!(small as u16),
+            ElementType::U32 => put!(small as u32),
+            ElementType::U64 => put!(unsigned),
         }
     }
     (bytes, cells)

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tercet_core::checksum::crc32c;
-use tercet_core::{DType, TensorView};
+use tercet_core::{ElementType, TensorView};
 use tercet_tet::{
     Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Range, Stats, WriterOptions,
 };
@@ -39,8 +39,8 @@ fn write(layout: Layout, array: Option<(DatasetId, TensorView<'_>)>, options: Wr
 
 fn big(options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
-    let id = layout.dataset("big", DType::I32, [3, 5], [8, 16]).unwrap();
-    write(layout, Some((id, TensorView::of(&[3, 5], &BIG).unwrap())), options)
+    let id = layout.dataset("big", ElementType::I32, [3, 5], [8, 16]).unwrap();
+    write(layout, Some((id, TensorView::from_slice(&[3, 5], &BIG).unwrap())), options)
 }
 
 /// With the integrity block, without a history row of our own.
@@ -79,9 +79,10 @@ fn v3_one_clipped_tile() {
 fn v4_three_zstd_rows() {
     let vector = Vector::of("V4");
     let mut layout = Layout::new();
-    let r = layout.dataset("r", DType::F32, [11], [4]).unwrap();
+    let r = layout.dataset("r", ElementType::F32, [11], [4]).unwrap();
     layout.compress(r, Compression::Zstd { level: 3 }).unwrap();
-    let bytes = write(layout, Some((r, TensorView::of(&[11], &R).unwrap())), WriterOptions::interop());
+    let bytes =
+        write(layout, Some((r, TensorView::from_slice(&[11], &R).unwrap())), WriterOptions::interop());
     vector.assert_same(&bytes, &vector.bytes());
     let file = File::from_bytes("v4", bytes).unwrap();
     assert_eq!(file.dataset("r").unwrap().read_all().unwrap().as_slice::<f32>(), Some(&R[..]));
@@ -98,7 +99,7 @@ fn v5_metadata() {
     assert_eq!(values[..5], [5.4375, 11.09375, 6.203_125, 8.046_875, 4.765_625]);
 
     let mut layout = Layout::new();
-    let temp = layout.dataset("temp", DType::F32, [6, 5], [4, 2]).unwrap();
+    let temp = layout.dataset("temp", ElementType::F32, [6, 5], [4, 2]).unwrap();
     layout.file_info("generator", "0", 1_700_000_000);
     layout.attr(temp, "units", "K").unwrap();
     layout.attr(temp, "long_name", "golden field").unwrap();
@@ -107,7 +108,7 @@ fn v5_metadata() {
     layout.labels(temp, "time", days).unwrap();
     layout.labels(temp, "station", ["A", "B", "C", "D", "E"].map(str::to_owned).to_vec()).unwrap();
     layout.history(HistoryRow::at("convert", "h5", 1_700_000_001)).unwrap();
-    let view = TensorView::of(&[6, 5], values).unwrap();
+    let view = TensorView::from_slice(&[6, 5], values).unwrap();
     vector.assert_same(&write(layout, Some((temp, view)), WriterOptions::interop()), &expected);
 }
 
@@ -168,25 +169,25 @@ fn v9_empty_with_block() {
 #[test]
 fn v10_statistics_rows() {
     fn row(view: TensorView<'_>) -> Vec<u8> {
-        Stats::compute(view.dtype(), view.bytes()).encode().to_vec()
+        Stats::compute(view.dtype().element().unwrap(), view.bytes()).encode().to_vec()
     }
     let f32s = [1.5, f32::NAN, -0.0, 2.25];
     assert_eq!(
-        row(TensorView::of(&[4], &f32s).unwrap()),
+        row(TensorView::from_slice(&[4], &f32s).unwrap()),
         unhex(
             "0400000000000000 0100000000000000 0000000000000000 0000000000000240 0000000000000e40
              0000000000000000"
         )
     );
     assert_eq!(
-        row(TensorView::of(&[2], &[u64::MAX, u64::MAX]).unwrap()),
+        row(TensorView::from_slice(&[2], &[u64::MAX, u64::MAX]).unwrap()),
         unhex(
             "0200000000000000 0000000000000000 ffffffffffffffff ffffffffffffffff feffffffffffffff
              0100000000000000"
         )
     );
     assert_eq!(
-        row(TensorView::of(&[2], &[-5i16, 3]).unwrap()),
+        row(TensorView::from_slice(&[2], &[-5i16, 3]).unwrap()),
         unhex(
             "0200000000000000 0000000000000000 fbffffffffffffff 0300000000000000 feffffffffffffff
              ffffffffffffffff"

@@ -5,7 +5,7 @@ use std::io::{Cursor, Seek, SeekFrom, Write};
 
 use tercet_core::checksum::crc32c;
 use tercet_core::progress::NoProgress;
-use tercet_core::{DType, Severity, Sink, TensorView};
+use tercet_core::{ElementType, Severity, Sink, TensorView};
 use tercet_tet::{
     Codec, Compression, ErrorKind, File, HistoryRow, IntegrityStatus, Layout, VerifyOptions, WriterOptions,
 };
@@ -24,7 +24,7 @@ fn rewrite(file: &File, options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
     let mut ids = Vec::new();
     for dataset in file.datasets() {
-        let dtype = dataset.dtype().unwrap();
+        let dtype = dataset.dtype().unwrap().element().unwrap();
         let id = layout.dataset(dataset.name(), dtype, dataset.shape(), dataset.chunk_shape()).unwrap();
         let first = vec![0; dataset.shape().len()];
         if dataset.chunk_ref(&first).unwrap().codec == Codec::Zstd {
@@ -78,9 +78,9 @@ const E: [[i16; 6]; 12] = [
 
 fn v6(options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
-    let e = layout.dataset("e", DType::I16, [12, 6], [5, 4]).unwrap();
+    let e = layout.dataset("e", ElementType::I16, [12, 6], [5, 4]).unwrap();
     let mut writer = layout.write_to("v6", Cursor::new(Vec::new()), options).unwrap();
-    writer.array(e, TensorView::of(&[12, 6], E.as_flattened()).unwrap()).unwrap();
+    writer.array(e, TensorView::from_slice(&[12, 6], E.as_flattened()).unwrap()).unwrap();
     writer.seal().unwrap()
 }
 
@@ -96,8 +96,8 @@ fn v6_is_written() {
 /// Two datasets, one compressed, with labels in the metadata and in the block, and a fill value.
 fn with_block(options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
-    let few = layout.dataset("few", DType::I16, [5, 3], [2, 3]).unwrap();
-    let many = layout.dataset("many", DType::F32, [70], [16]).unwrap();
+    let few = layout.dataset("few", ElementType::I16, [5, 3], [2, 3]).unwrap();
+    let many = layout.dataset("many", ElementType::F32, [70], [16]).unwrap();
     layout.compress(many, Compression::Zstd { level: 3 }).unwrap();
     layout.dims(few, ["time", "x"]).unwrap();
     layout.labels(few, "time", ["0", "6", "12", "18", "24"].map(str::to_owned).to_vec()).unwrap();
@@ -106,9 +106,9 @@ fn with_block(options: WriterOptions) -> Vec<u8> {
     layout.history(HistoryRow::at("create", "test", 1)).unwrap();
     let mut writer = layout.write_to("block", Cursor::new(Vec::new()), options).unwrap();
     let small: Vec<i16> = (0..15).map(|n| n % 7).collect();
-    writer.array(few, TensorView::of(&[5, 3], &small).unwrap()).unwrap();
+    writer.array(few, TensorView::from_slice(&[5, 3], &small).unwrap()).unwrap();
     let floats: Vec<f32> = (0u8..70).map(f32::from).collect();
-    writer.array(many, TensorView::of(&[70], &floats).unwrap()).unwrap();
+    writer.array(many, TensorView::from_slice(&[70], &floats).unwrap()).unwrap();
     writer.seal().unwrap()
 }
 
@@ -187,13 +187,13 @@ fn flips_behind_the_payloads_are_detected() {
 #[test]
 fn metadata_that_spills_comes_after_the_zones() {
     let mut layout = Layout::new();
-    let d = layout.dataset("d", DType::U8, [4], [2]).unwrap();
+    let d = layout.dataset("d", ElementType::U8, [4], [2]).unwrap();
     for number in 0..64 {
         layout.attr(d, &format!("a{number}"), &"v".repeat(1024)).unwrap();
     }
     let options = WriterOptions::new().with_zone_maps(true);
     let mut writer = layout.write_to("spill", Cursor::new(Vec::new()), options).unwrap();
-    writer.array(d, TensorView::of(&[4], &[1u8, 2, 3, 4]).unwrap()).unwrap();
+    writer.array(d, TensorView::from_slice(&[4], &[1u8, 2, 3, 4]).unwrap()).unwrap();
     let bytes = writer.seal().unwrap();
     let file = File::from_bytes("spill", bytes.clone()).unwrap();
     assert_eq!(
@@ -214,7 +214,7 @@ fn metadata_that_spills_comes_after_the_zones() {
 fn the_order_of_writing_does_not_matter() {
     let options = WriterOptions::interop().with_zone_maps(true);
     let mut layout = Layout::new();
-    let e = layout.dataset("e", DType::I16, [12, 6], [5, 4]).unwrap();
+    let e = layout.dataset("e", ElementType::I16, [12, 6], [5, 4]).unwrap();
     let mut writer = layout.write_to("v6", Cursor::new(Vec::new()), options).unwrap();
     let grid = writer.grid(e).clone();
     for linear in (0..grid.tiles()).rev() {
@@ -224,7 +224,7 @@ fn the_order_of_writing_does_not_matter() {
         let values: Vec<i16> = (rows.0..rows.1)
             .flat_map(|row| (columns.0..columns.1).map(move |column| E[row as usize][column as usize]))
             .collect();
-        writer.chunk(e, tile, TensorView::of(&grid.tile_shape(tile), &values).unwrap()).unwrap();
+        writer.chunk(e, tile, TensorView::from_slice(&grid.tile_shape(tile), &values).unwrap()).unwrap();
     }
     assert_same("backwards", &writer.seal().unwrap(), &v6(options));
 }
@@ -236,16 +236,16 @@ fn a_rewrite_leaves_them_out() {
     let path = folder.path().join("a.tet");
     let options = WriterOptions::new().with_zone_maps(true);
     let mut layout = Layout::new();
-    let a = layout.dataset("a", DType::U8, [3], [2]).unwrap();
+    let a = layout.dataset("a", ElementType::U8, [3], [2]).unwrap();
     let mut writer = layout.create(&path, options).unwrap();
-    writer.array(a, TensorView::of(&[3], &[1u8, 2, 3]).unwrap()).unwrap();
+    writer.array(a, TensorView::from_slice(&[3], &[1u8, 2, 3]).unwrap()).unwrap();
     writer.seal().unwrap();
     assert_eq!(File::open(&path).unwrap().footer_version(), Some(2));
 
     let mut rewrite = tercet_tet::Rewrite::open(&path).unwrap();
-    let b = rewrite.layout().dataset("b", DType::U8, [1], [1]).unwrap();
+    let b = rewrite.layout().dataset("b", ElementType::U8, [1], [1]).unwrap();
     let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), options, &NoProgress).unwrap();
-    writer.array(b, TensorView::of(&[1], &[9u8]).unwrap()).unwrap();
+    writer.array(b, TensorView::from_slice(&[1], &[9u8]).unwrap()).unwrap();
     writer.seal().unwrap();
     let file = File::open(&path).unwrap();
     assert_eq!(
@@ -301,12 +301,12 @@ impl Sink for Full {
 fn a_sink_that_is_full_in_a_spill_is_told_as_such() {
     let write = |room: u64| {
         let mut layout = Layout::new();
-        let d = layout.dataset("d", DType::U16, [1000], [1]).unwrap();
+        let d = layout.dataset("d", ElementType::U16, [1000], [1]).unwrap();
         let sink = Full(Cursor::new(Vec::new()), room);
         let mut writer =
             layout.write_to("full", sink, WriterOptions::interop().with_zone_maps(true)).unwrap();
         let values: Vec<u16> = (0..1000).map(|n| n % 64).collect();
-        writer.array(d, TensorView::of(&[1000], &values).unwrap()).unwrap();
+        writer.array(d, TensorView::from_slice(&[1000], &values).unwrap()).unwrap();
         writer.seal()
     };
     let whole = write(u64::MAX).unwrap();

@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 use tercet_core::tensor::{AxisSlice, f16};
-use tercet_core::{DType, Element, Selection, TensorView, with_element};
+use tercet_core::{ElementType, Scalar as _, Selection, TensorView, with_element};
 use tercet_tet::{Compression, Range, Stats};
 
 /// An array in memory and how it is to be stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Array {
     pub(crate) name: String,
-    pub(crate) dtype: DType,
+    pub(crate) dtype: ElementType,
     pub(crate) shape: Vec<u64>,
     pub(crate) chunk_shape: Vec<u64>,
     pub(crate) compression: Compression,
@@ -77,7 +77,7 @@ impl Array {
 }
 
 /// The statistics of a tile, number by number.
-pub(crate) fn naive_stats(dtype: DType, bytes: &[u8]) -> Stats {
+pub(crate) fn naive_stats(dtype: ElementType, bytes: &[u8]) -> Stats {
     with_element!(dtype, |T| {
         let elements = bytes.chunks_exact(size_of::<T>());
         let values: Vec<T> = elements.map(|e| bytemuck::pod_read_unaligned::<T>(e).swap_le()).collect();
@@ -124,7 +124,7 @@ macro_rules! numbers {
 numbers!(u8, u16, u32, u64, i16, i32, i64; f16, f32, f64);
 
 /// Asserts that statistics are right: floats may be summed in any order, all else is exact.
-pub(crate) fn assert_stats(found: Stats, expected: Stats, dtype: DType, bytes: &[u8]) {
+pub(crate) fn assert_stats(found: Stats, expected: Stats, dtype: ElementType, bytes: &[u8]) {
     assert_eq!((found.count, found.nan_count), (expected.count, expected.nan_count));
     match (found.range, expected.range) {
         (Range::Float { min, max, sum }, Range::Float { min: low, max: high, sum: total }) => {
@@ -159,7 +159,7 @@ pub(crate) fn any_array(name: &'static str) -> impl Strategy<Value = Array> {
     });
     let compression =
         prop_oneof![Just(Compression::Raw), (-3i32..6).prop_map(|level| Compression::Zstd { level })];
-    (axes, prop::sample::select(&DType::ALL[..]), compression, any::<u64>(), any::<bool>()).prop_map(
+    (axes, prop::sample::select(&ElementType::ALL[..]), compression, any::<u64>(), any::<bool>()).prop_map(
         move |(axes, dtype, compression, seed, rough)| {
             let (shape, mut chunk_shape): (Vec<u64>, Vec<u64>) = axes.into_iter().unzip();
             // Not more than a few hundred tiles.
@@ -176,7 +176,7 @@ pub(crate) fn any_array(name: &'static str) -> impl Strategy<Value = Array> {
 }
 
 /// Bit patterns at random (with NaN, infinities and extremes), or small whole numbers.
-fn numbers(dtype: DType, elements: usize, seed: u64, rough: bool) -> Vec<u8> {
+fn numbers(dtype: ElementType, elements: usize, seed: u64, rough: bool) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = move || {
         state ^= state << 13;
@@ -189,9 +189,9 @@ fn numbers(dtype: DType, elements: usize, seed: u64, rough: bool) -> Vec<u8> {
     }
     let small = (0..elements).map(|_| (next() >> 20) % 100);
     match dtype {
-        DType::F16 => small.flat_map(|n| f16::from_f64(n as f64 - 50.0).to_le_bytes()).collect(),
-        DType::F32 => small.flat_map(|n| (n as f32 / 8.0 - 5.0).to_le_bytes()).collect(),
-        DType::F64 => small.flat_map(|n| (n as f64 / 8.0 - 5.0).to_le_bytes()).collect(),
+        ElementType::F16 => small.flat_map(|n| f16::from_f64(n as f64 - 50.0).to_le_bytes()).collect(),
+        ElementType::F32 => small.flat_map(|n| (n as f32 / 8.0 - 5.0).to_le_bytes()).collect(),
+        ElementType::F64 => small.flat_map(|n| (n as f64 / 8.0 - 5.0).to_le_bytes()).collect(),
         _ => small.flat_map(|n| n.to_le_bytes()[..dtype.size()].to_vec()).collect(),
     }
 }

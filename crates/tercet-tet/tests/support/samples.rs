@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use tercet_core::{DType, TensorView};
+use tercet_core::{ElementType, TensorView};
 use tercet_tet::{Compression, HistoryRow, Layout, WriterOptions};
 
 /// A small file and what it holds.
@@ -16,7 +16,7 @@ pub(crate) struct Sample {
 /// A dataset of whole numbers that compress a little.
 struct Plan {
     name: &'static str,
-    dtype: DType,
+    dtype: ElementType,
     shape: &'static [u64],
     chunk_shape: &'static [u64],
     compression: Compression,
@@ -57,7 +57,7 @@ fn write(
 pub(crate) fn raw_inline() -> Sample {
     let plan = Plan {
         name: "t",
-        dtype: DType::I32,
+        dtype: ElementType::I32,
         shape: &[3, 5],
         chunk_shape: &[2, 3],
         compression: Compression::Raw,
@@ -70,16 +70,22 @@ pub(crate) fn raw_inline() -> Sample {
 
 /// Compressed chunks with the block in the text.
 pub(crate) fn zstd_inline() -> Sample {
-    let plan = Plan { name: "z", dtype: DType::F64, shape: &[40], chunk_shape: &[16], compression: ZSTD };
+    let plan =
+        Plan { name: "z", dtype: ElementType::F64, shape: &[40], chunk_shape: &[16], compression: ZSTD };
     write("zstd_inline", &[plan], options(), |_, _| {})
 }
 
 /// Two datasets, raw and compressed, with padding between them and the columns behind the payloads.
 pub(crate) fn by_reference() -> Sample {
-    let bytes =
-        Plan { name: "a", dtype: DType::U8, shape: &[5], chunk_shape: &[2], compression: Compression::Raw };
+    let bytes = Plan {
+        name: "a",
+        dtype: ElementType::U8,
+        shape: &[5],
+        chunk_shape: &[2],
+        compression: Compression::Raw,
+    };
     let floats =
-        Plan { name: "b", dtype: DType::F32, shape: &[2, 3], chunk_shape: &[1, 3], compression: ZSTD };
+        Plan { name: "b", dtype: ElementType::F32, shape: &[2, 3], chunk_shape: &[1, 3], compression: ZSTD };
     write("by_reference", &[bytes, floats], options().with_inline_column_bytes(0), |_, _| {})
 }
 
@@ -87,7 +93,7 @@ pub(crate) fn by_reference() -> Sample {
 pub(crate) fn labels() -> Sample {
     let plan = Plan {
         name: "l",
-        dtype: DType::U16,
+        dtype: ElementType::U16,
         shape: &[2, 66],
         chunk_shape: &[2, 66],
         compression: Compression::Raw,
@@ -103,12 +109,13 @@ pub(crate) fn labels() -> Sample {
 pub(crate) fn interop() -> Sample {
     let raw = Plan {
         name: "t",
-        dtype: DType::I16,
+        dtype: ElementType::I16,
         shape: &[3, 5],
         chunk_shape: &[2, 3],
         compression: Compression::Raw,
     };
-    let packed = Plan { name: "z", dtype: DType::F64, shape: &[20], chunk_shape: &[16], compression: ZSTD };
+    let packed =
+        Plan { name: "z", dtype: ElementType::F64, shape: &[20], chunk_shape: &[16], compression: ZSTD };
     write("interop", &[raw, packed], WriterOptions::interop(), |layout, ids| {
         layout.attr(ids[0], "units", "K").unwrap();
         layout.history(HistoryRow::at("create", "test", 1)).unwrap();
@@ -117,8 +124,13 @@ pub(crate) fn interop() -> Sample {
 
 /// Metadata too large for the footer's text: it lies before the text, block included.
 pub(crate) fn spill() -> Sample {
-    let plan =
-        Plan { name: "s", dtype: DType::I32, shape: &[4], chunk_shape: &[3], compression: Compression::Raw };
+    let plan = Plan {
+        name: "s",
+        dtype: ElementType::I32,
+        shape: &[4],
+        chunk_shape: &[3],
+        compression: Compression::Raw,
+    };
     write("spill", &[plan], options(), |layout, ids| {
         for number in 0..63 {
             layout.attr(ids[0], &format!("{number}{}", "k".repeat(60)), &"v".repeat(1000)).unwrap();

@@ -99,17 +99,17 @@ fn spill_len(json: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use tercet_core::{DType, TensorView};
+    use tercet_core::{ElementType, TensorView};
     use tercet_tet::{File, Layout, IntegrityStatus, WriterOptions};
 
     use super::*;
 
     fn sealed() -> Vec<u8> {
         let mut layout = Layout::new();
-        let id = layout.dataset("a", DType::U8, [4], [2]).unwrap();
+        let id = layout.dataset("a", ElementType::U8, [4], [2]).unwrap();
         let sink = std::io::Cursor::new(Vec::new());
         let mut writer = layout.write_to("a", sink, WriterOptions::new()).unwrap();
-        writer.array(id, TensorView::of(&[4], &[1_u8, 2, 3, 4]).unwrap()).unwrap();
+        writer.array(id, TensorView::from_slice(&[4], &[1_u8, 2, 3, 4]).unwrap()).unwrap();
         writer.seal().unwrap()
     }
 

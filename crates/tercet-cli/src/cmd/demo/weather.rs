@@ -49,8 +49,8 @@ pub(super) fn write(path: &Path) -> Result<(), Failure> {
     let cells: Vec<u8> = (0..LATS).flat_map(|lat| (0..LONS).map(move |lon| land(lat, lon))).collect();
     let fits = "the shapes above are those of the values";
     let mut writer = layout.create(path, WriterOptions::new())?;
-    writer.array(t2m, TensorView::of(&shape, &values).expect(fits))?;
-    writer.array(mask, TensorView::of(&shape[1..], &cells).expect(fits))?;
+    writer.array(t2m, TensorView::from_slice(&shape, &values).expect(fits))?;
+    writer.array(mask, TensorView::from_slice(&shape[1..], &cells).expect(fits))?;
     writer.seal()?;
     Ok(())
 }

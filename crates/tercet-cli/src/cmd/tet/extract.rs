@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         None => Selection::full(dataset.shape()),
     };
     let export = dataset.export(&selection)?;
-    let dtype = dataset.grid()?.dtype();
+    let dtype = dataset.grid()?.element();
     let shape = selection.shape();
     let header = match ArrayFormat::of(args.format, &args.output) {
         ArrayFormat::Npy => npy::header(dtype, &shape),

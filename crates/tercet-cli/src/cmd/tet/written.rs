@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tercet::core::{DType, Shape, escape};
+use tercet::core::{DType, ElementType, Shape, escape};
 use tercet::tet::{Codec, File, ReadOptions};
 
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub(crate) struct Written {
 #[derive(Debug, Serialize)]
 struct Added {
     name: String,
-    dtype: Option<DType>,
+    dtype: Option<ElementType>,
     shape: Shape,
     chunk_shape: Shape,
     chunks: u64,
@@ -64,7 +64,7 @@ impl Written {
         for added in &self.datasets {
             table.row([
                 escape::name(&added.name).into_owned(),
-                added.dtype.map_or("?", DType::name).to_owned(),
+                added.dtype.map_or("?", ElementType::name).to_owned(),
                 added.shape.to_string(),
                 added.chunk_shape.to_string(),
                 added.chunks.to_string(),
@@ -98,7 +98,7 @@ impl Added {
         let ratio = if stored == 0 { 1.0 } else { raw as f64 / stored as f64 };
         Ok(Self {
             name: name.to_owned(),
-            dtype: dataset.dtype(),
+            dtype: dataset.dtype().and_then(DType::element),
             shape: dataset.shape().into(),
             chunk_shape: dataset.chunk_shape().into(),
             chunks,

@@ -201,7 +201,7 @@ fn element_of(dtype: Dtype) -> Option<Element> {
         Dtype::Complex64 => Some(Element::C64),
         Dtype::Complex128 => Some(Element::C128),
         Dtype::Bfloat16 | Dtype::Bitmask => None,
-        other => other.core().map(Element::from),
+        other => other.core().and_then(tercet::core::DType::element).map(Element::from),
     }
 }
 

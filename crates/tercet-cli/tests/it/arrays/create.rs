@@ -39,7 +39,7 @@ fn every_type_and_rank_comes_back() {
                 let array = Array::new((kind, size), shape);
                 let dataset = file.dataset(kind).unwrap();
                 assert_eq!(dataset.shape(), *shape);
-                assert_eq!(dataset.dtype().map(DType::size), Some(size));
+                assert_eq!(dataset.dtype().and_then(DType::size), Some(size));
                 assert_eq!(
                     dataset.read_all().unwrap().bytes(),
                     array.values(),

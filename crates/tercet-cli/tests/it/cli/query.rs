@@ -229,7 +229,7 @@ fn halves_are_shown_as_numbers() {
     let id = layout.dataset("half", DType::F16, [3], [3]).unwrap();
     let mut writer = layout.create(folder.path("weather.tet"), WriterOptions::new()).unwrap();
     let values = [-7.9375, f32::NAN, f32::INFINITY].map(f16::from_f32);
-    writer.array(id, TensorView::of(&[3], &values).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[3], &values).unwrap()).unwrap();
     writer.seal().unwrap();
     let query = r#"{"dataset":"half"}"#;
     let line = asked(&folder, query, &["-q", "--preview", "9"]);

@@ -156,8 +156,8 @@ pub(crate) fn write_weather(path: &Path, options: WriterOptions) {
     layout.history(HistoryRow::at("create", "test", 1_700_000_000)).unwrap();
     let values: Vec<f32> = (0u8..24).map(|i| 280.0 + f32::from(i) / 2.0).collect();
     let mut writer = layout.create(path, options).unwrap();
-    writer.array(t2m, TensorView::of(&[4, 6], &values).unwrap()).unwrap();
-    writer.array(mask, TensorView::of(&[6], &[1u8, 0, 0, 1, 1, 0]).unwrap()).unwrap();
+    writer.array(t2m, TensorView::from_slice(&[4, 6], &values).unwrap()).unwrap();
+    writer.array(mask, TensorView::from_slice(&[6], &[1u8, 0, 0, 1, 1, 0]).unwrap()).unwrap();
     writer.seal().unwrap();
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn write_named(path: &Path, name: &str, attr: &str) {
     layout.attr(id, "note", attr).unwrap();
     layout.history(HistoryRow::at(attr, attr, 1_700_000_000).with_param(attr, attr)).unwrap();
     let mut writer = layout.create(path, WriterOptions::new()).unwrap();
-    writer.array(id, TensorView::of(&[2], &[1u8, 2]).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[2], &[1u8, 2]).unwrap()).unwrap();
     writer.seal().unwrap();
 }
 
@@ -179,6 +179,6 @@ pub(crate) fn write_many_chunks(path: &Path, count: u64) {
     let id = layout.dataset("many", DType::U8, [count], [1]).unwrap();
     let mut writer = layout.create(path, WriterOptions::new()).unwrap();
     let values = vec![7u8; usize::try_from(count).unwrap()];
-    writer.array(id, TensorView::of(&[count], &values).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&[count], &values).unwrap()).unwrap();
     writer.seal().unwrap();
 }

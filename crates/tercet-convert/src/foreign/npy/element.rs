@@ -1,6 +1,6 @@
 //! The element types of `.npy` files that are numbers.
 
-use tercet_core::DType;
+use tercet_core::ElementType;
 
 /// An element type. Complex numbers are pairs: first the real part, then the imaginary one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,18 +73,18 @@ impl Element {
     }
 
     /// The element type that the whole workspace shares, if it has this one.
-    pub const fn core(self) -> Option<DType> {
+    pub const fn core(self) -> Option<ElementType> {
         match self {
-            Self::I16 => Some(DType::I16),
-            Self::I32 => Some(DType::I32),
-            Self::I64 => Some(DType::I64),
-            Self::U8 => Some(DType::U8),
-            Self::U16 => Some(DType::U16),
-            Self::U32 => Some(DType::U32),
-            Self::U64 => Some(DType::U64),
-            Self::F16 => Some(DType::F16),
-            Self::F32 => Some(DType::F32),
-            Self::F64 => Some(DType::F64),
+            Self::I16 => Some(ElementType::I16),
+            Self::I32 => Some(ElementType::I32),
+            Self::I64 => Some(ElementType::I64),
+            Self::U8 => Some(ElementType::U8),
+            Self::U16 => Some(ElementType::U16),
+            Self::U32 => Some(ElementType::U32),
+            Self::U64 => Some(ElementType::U64),
+            Self::F16 => Some(ElementType::F16),
+            Self::F32 => Some(ElementType::F32),
+            Self::F64 => Some(ElementType::F64),
             Self::Bool | Self::I8 | Self::C64 | Self::C128 => None,
         }
     }
@@ -116,19 +116,19 @@ impl Element {
     }
 }
 
-impl From<DType> for Element {
-    fn from(dtype: DType) -> Self {
+impl From<ElementType> for Element {
+    fn from(dtype: ElementType) -> Self {
         match dtype {
-            DType::F16 => Self::F16,
-            DType::F32 => Self::F32,
-            DType::F64 => Self::F64,
-            DType::I16 => Self::I16,
-            DType::I32 => Self::I32,
-            DType::I64 => Self::I64,
-            DType::U8 => Self::U8,
-            DType::U16 => Self::U16,
-            DType::U32 => Self::U32,
-            DType::U64 => Self::U64,
+            ElementType::F16 => Self::F16,
+            ElementType::F32 => Self::F32,
+            ElementType::F64 => Self::F64,
+            ElementType::I16 => Self::I16,
+            ElementType::I32 => Self::I32,
+            ElementType::I64 => Self::I64,
+            ElementType::U8 => Self::U8,
+            ElementType::U16 => Self::U16,
+            ElementType::U32 => Self::U32,
+            ElementType::U64 => Self::U64,
         }
     }
 }
@@ -152,11 +152,14 @@ mod tests {
 
     #[test]
     fn shared_types_are_the_same_both_ways() {
-        for dtype in DType::ALL {
+        for dtype in ElementType::ALL {
             let element = Element::from(dtype);
             assert_eq!((element.core(), element.size()), (Some(dtype), dtype.size()));
         }
-        assert_eq!(Element::ALL.iter().filter(|element| element.core().is_some()).count(), DType::ALL.len());
+        assert_eq!(
+            Element::ALL.iter().filter(|element| element.core().is_some()).count(),
+            ElementType::ALL.len()
+        );
     }
 
     #[test]

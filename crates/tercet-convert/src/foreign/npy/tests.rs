@@ -55,31 +55,31 @@ pub(super) const EMPTY: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '<c16', 'fortr
 #[test]
 fn files_of_numpy_are_read() {
     let npy = open(FLOATS.to_vec()).unwrap();
-    assert_eq!((npy.dtype(), &npy.shape()[..], npy.is_fortran()), (DType::F32, &[2, 3][..], false));
+    assert_eq!((npy.dtype(), &npy.shape()[..], npy.is_fortran()), (ElementType::F32, &[2, 3][..], false));
     assert_eq!(all(&npy), (0u8..6).flat_map(|i| f32::from(i).to_le_bytes()).collect::<Vec<_>>());
 
     let npy = open(FORTRAN.to_vec()).unwrap();
-    assert_eq!((npy.dtype(), npy.descr(), npy.is_fortran()), (DType::I16, ">i2", true));
+    assert_eq!((npy.dtype(), npy.descr(), npy.is_fortran()), (ElementType::I16, ">i2", true));
     assert_eq!(all(&npy), (0i16..6).flat_map(i16::to_le_bytes).collect::<Vec<_>>());
 
     let npy = open(BOOLS.to_vec()).unwrap();
-    assert_eq!((npy.dtype(), npy.stored(), all(&npy)), (DType::U8, Stored::Bool, vec![1, 0]));
+    assert_eq!((npy.dtype(), npy.stored(), all(&npy)), (ElementType::U8, Stored::Bool, vec![1, 0]));
 
     let npy = open(BYTES.to_vec()).unwrap();
-    assert_eq!((npy.dtype(), npy.stored()), (DType::I16, Stored::Int8));
+    assert_eq!((npy.dtype(), npy.stored()), (ElementType::I16, Stored::Int8));
     assert_eq!(all(&npy), [-1i16, 2].map(i16::to_le_bytes).concat());
 }
 
 #[test]
 fn headers_are_what_numpy_writes() {
-    assert_eq!(header(DType::F32, &[2, 3]), FLOATS[..128]);
-    assert_eq!(header(DType::U8, &[1; 8]), EIGHT_AXES);
+    assert_eq!(header(ElementType::F32, &[2, 3]), FLOATS[..128]);
+    assert_eq!(header(ElementType::U8, &[1; 8]), EIGHT_AXES);
     assert_eq!(header(Element::F64, &[]), SCALAR[..128]);
     assert_eq!(header(Element::C128, &[3, 0]), EMPTY);
-    let long = header(DType::U64, &[u64::MAX; 8]);
+    let long = header(ElementType::U64, &[u64::MAX; 8]);
     assert_eq!((long.len() % 64, long.last()), (0, Some(&b'\n')));
     // Too long for version 1.0.
-    let long = header(DType::U8, &vec![1; 40_000]);
+    let long = header(ElementType::U8, &vec![1; 40_000]);
     assert_eq!((long.len() % 64, &long[6..8]), (0, &[2, 0][..]));
     assert_eq!(long.len(), 12 + u32::from_le_bytes(long[8..12].try_into().unwrap()) as usize);
 }
@@ -99,7 +99,7 @@ fn keys_come_in_any_order_and_with_any_spacing() {
     ] {
         for major in [1, 2, 3] {
             let npy = open(versioned(major, dictionary, &[1, 0, 2, 0])).unwrap();
-            assert_eq!((npy.dtype(), all(&npy)), (DType::U16, vec![1, 0, 2, 0]), "{dictionary}");
+            assert_eq!((npy.dtype(), all(&npy)), (ElementType::U16, vec![1, 0, 2, 0]), "{dictionary}");
         }
     }
 }
@@ -331,7 +331,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read(shape in prop::collection::vec(1u64..5, 1..=8), which in 0..10usize) {
-        let dtype = DType::ALL[which];
+        let dtype = ElementType::ALL[which];
         let count = shape.iter().product::<u64>() as usize * dtype.size();
         let values: Vec<u8> = (0..count).map(|i| i as u8).collect();
         let mut bytes = header(dtype, &shape);

@@ -14,9 +14,9 @@ const GROWTH_DIGITS: usize = 21;
 ///
 /// ```
 /// use tercet_convert::npy;
-/// use tercet_core::DType;
+/// use tercet_core::ElementType;
 ///
-/// let header = npy::header(DType::F32, &[2, 3]);
+/// let header = npy::header(ElementType::F32, &[2, 3]);
 /// assert_eq!(header.len(), 128);
 /// assert!(header[10..].starts_with(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } "));
 /// ```

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
-use tercet_core::{DType, Selection, TensorView};
+use tercet_core::{ElementType, Selection, TensorView};
 
 use super::*;
 use crate::exec::fold::Rows;
@@ -75,14 +75,14 @@ impl<const INDEXED: bool> Fold for Trace<INDEXED> {
 /// An array of whole numbers in a file.
 fn file(shape: &[u64], chunks: &[u64], zstd: bool) -> File {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", DType::F64, shape, chunks).unwrap();
+    let id = layout.dataset("a", ElementType::F64, shape, chunks).unwrap();
     if zstd {
         layout.compress(id, Compression::Zstd { level: 1 }).unwrap();
     }
     let values: Vec<f64> = (0..shape.iter().product::<u64>()).map(value_at).collect();
     let sink = std::io::Cursor::new(Vec::new());
     let mut writer = layout.write_to("memory", sink, WriterOptions::new()).unwrap();
-    writer.array(id, TensorView::of(shape, &values).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(shape, &values).unwrap()).unwrap();
     File::from_bytes("memory", writer.seal().unwrap()).unwrap()
 }
 

@@ -6,7 +6,7 @@ mod models;
 
 use bytemuck::{cast_slice, pod_read_unaligned};
 use proptest::prelude::*;
-use tercet_core::{DType, with_element};
+use tercet_core::{ElementType, with_element};
 
 use self::models::{check_all, close};
 use super::arg::Arg;
@@ -135,7 +135,7 @@ fn fill<T: Number, F: Fold>(fold: &F, cells: &mut F::Cells<T>, at: usize, rows: 
                     fold.one(cells, at + column, value, index);
                 }
             }
-            _ => fold.absorb::<T>(cells, at + column, &Stats::compute(T::DTYPE, cast_slice(&values))),
+            _ => fold.absorb::<T>(cells, at + column, &Stats::compute(T::ELEMENT, cast_slice(&values))),
         }
     }
 }
@@ -155,7 +155,7 @@ fn check_case<T: Number>(case: &Case) {
                 assert!(
                     close(found, wanted, tolerance) && !(found == 0.0 && found.is_sign_negative()),
                     "{name} of {}, column {column}: {found:e}, not {wanted:e} ± {tolerance:e}",
-                    T::DTYPE
+                    T::ELEMENT
                 );
             }
         }
@@ -167,7 +167,7 @@ proptest! {
 
     #[test]
     fn folds_are_right_however_values_are_cut(case in cases()) {
-        for dtype in DType::ALL {
+        for dtype in ElementType::ALL {
             with_element!(dtype, |T| check_case::<T>(&case));
         }
     }
@@ -178,14 +178,14 @@ proptest! {
         style in 0u8..5,
         seed in any::<u64>(),
     ) {
-        for dtype in DType::ALL {
+        for dtype in ElementType::ALL {
             with_element!(dtype, |T| check_case::<T>(&Case { width: 1, rows, gap: 0, style, seed }));
         }
     }
 
     #[test]
     fn many_narrow_rows_are_right(width in 1usize..20, style in 0u8..5, seed in any::<u64>()) {
-        for dtype in DType::ALL {
+        for dtype in ElementType::ALL {
             with_element!(dtype, |T| check_case::<T>(&Case { width, rows: 700, gap: 0, style, seed }));
         }
     }

@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use bytemuck::{cast_slice, pod_read_unaligned};
 use proptest::prelude::*;
-use tercet_core::{DType, with_element};
+use tercet_core::{ElementType, with_element};
 
 use super::*;
 
@@ -105,7 +105,7 @@ fn check<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) {
     let values = values::<T>(filter, fill, seeds);
     for &value in &values {
         let wanted = obviously_passes(filter, fill, value);
-        assert_eq!(predicate.passes(value), wanted, "{value:?} ({}), {filter:?}, fill {fill:?}", T::DTYPE);
+        assert_eq!(predicate.passes(value), wanted, "{value:?} ({}), {filter:?}, fill {fill:?}", T::ELEMENT);
     }
     let passing: Vec<T> = values.iter().copied().filter(|&value| predicate.passes(value)).collect();
     let mut compacted = vec![T::default()];
@@ -115,7 +115,7 @@ fn check<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) {
     for length in [1, 2, 3, 1000] {
         for chunk in values.chunks(length) {
             let any = chunk.iter().any(|&value| predicate.passes(value));
-            let stats = Stats::compute(T::DTYPE, cast_slice(chunk));
+            let stats = Stats::compute(T::ELEMENT, cast_slice(chunk));
             assert!(predicate.may_match(&stats) || !any, "{chunk:?}, {filter:?}, fill {fill:?}");
             if length == 1 {
                 assert_eq!(predicate.may_match(&stats), any, "{chunk:?}, {filter:?}, fill {fill:?}");
@@ -131,7 +131,7 @@ proptest! {
         fill in prop::option::of(prop_oneof![numbers(), Just(Scalar::Float(f64::NAN))]),
         seeds in prop::collection::vec(any::<u64>(), 0..40),
     ) {
-        for dtype in DType::ALL {
+        for dtype in ElementType::ALL {
             with_element!(dtype, |T| check::<T>(&filter, fill, &seeds));
         }
     }
@@ -150,7 +150,7 @@ fn long_rows_are_compacted() {
 
 #[test]
 fn ranges_tell_when_nothing_matches() {
-    let stats = Stats::compute(DType::F32, cast_slice(&[1.0f32, 2.0, f32::NAN]));
+    let stats = Stats::compute(ElementType::F32, cast_slice(&[1.0f32, 2.0, f32::NAN]));
     let may = |filter: Filter| Predicate::<f32>::new(&filter, None).may_match(&stats);
     let none = Filter::default();
     assert!(!may(Filter { gt: Some(Scalar::Float(2.0)), ..none }));
@@ -159,12 +159,12 @@ fn ranges_tell_when_nothing_matches() {
     assert!(!may(Filter { eq: Some(Scalar::Whole(3)), ..none }));
     assert!(may(Filter { ne: Some(Scalar::Whole(3)), ..none }));
     assert!(may(Filter { is_null: true, ..none }));
-    let numbers = Stats::compute(DType::F32, cast_slice(&[1.0f32, 2.0]));
+    let numbers = Stats::compute(ElementType::F32, cast_slice(&[1.0f32, 2.0]));
     let is_null = |fill| Predicate::<f32>::new(&Filter { is_null: true, ..none }, fill).may_match(&numbers);
     assert!(!is_null(None));
     assert!(!is_null(Some(Scalar::Whole(-999))));
     assert!(is_null(Some(Scalar::Float(1.5))));
-    let only_fill = Stats::compute(DType::I16, cast_slice(&[-999i16, -999]));
+    let only_fill = Stats::compute(ElementType::I16, cast_slice(&[-999i16, -999]));
     let below = Filter { lt: Some(Scalar::Whole(0)), ..none };
     assert!(!Predicate::<i16>::new(&below, Some(Scalar::Whole(-999))).may_match(&only_fill));
     assert!(Predicate::<i16>::new(&below, None).may_match(&only_fill));

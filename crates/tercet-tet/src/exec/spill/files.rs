@@ -29,7 +29,7 @@ pub(crate) fn spill(
     let canvas = Canvas::new(job, &numbers, &roles);
     let export = plan(job, &canvas)?;
     let mut head = Head::new(job, outputs.preview)?;
-    let path = with_element!(job.plan.grid.dtype(), |T| {
+    let path = with_element!(job.plan.grid.element(), |T| {
         let blank = if is_masked(job) { blank_value::<T>(job)? } else { T::default() };
         let mut placed = Placed::new(output.stage()?);
         let fill = |part: &Selection, origin: &[u64], out: &mut [u8]| {
@@ -97,7 +97,7 @@ impl Head {
     /// Room for the first `most` cells.
     pub(crate) fn new(job: &Job<'_>, most: u64) -> Result<Self, ErrorKind> {
         let most = most.min(job.plan.element_count());
-        let dtype = job.plan.grid.dtype();
+        let dtype = job.plan.grid.element();
         let bytes = most.saturating_mul(dtype.size() as u64);
         tercet_core::limits::check_limit("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
         let cells = (most > 0).then(|| Tensor::zeros(dtype, [most].into())).transpose()?;

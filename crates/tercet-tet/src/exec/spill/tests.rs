@@ -20,7 +20,7 @@ fn cells<T: Number>(bytes: &[u8]) -> Vec<T> {
 fn plain_spills_hold_the_selection_of_every_type() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("obs.tet");
-    for dtype in DType::ALL {
+    for dtype in ElementType::ALL {
         with_element!(dtype, |T| {
             let bytes: Vec<u8> = (0..60 * size_of::<T>()).map(|n| n as u8).collect();
             let values: Vec<T> = bytes.chunks(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect();

@@ -47,7 +47,7 @@ pub(super) fn layout(
     let source = job.dataset.name();
     let name = format!("{source}-{}", method.name());
     let shape = job.plan.selection.shape();
-    let dtype = job.plan.grid.dtype();
+    let dtype = job.plan.grid.element();
     let mut layout = Layout::new();
     // One chunk, unless readers would refuse one that large.
     let most = job.dataset.file.options.limits.chunk_bytes;

@@ -134,16 +134,16 @@ fn plain_all(
 }
 
 fn narrow<T: Number>(x: f64) -> T {
-    match T::DTYPE {
-        DType::F16 => bytemuck::cast_slice::<f16, T>(&[super::kernel::tests::nearest_half(x)])[0],
-        DType::F32 => bytemuck::cast_slice::<f32, T>(&[x as f32])[0],
+    match T::ELEMENT {
+        ElementType::F16 => bytemuck::cast_slice::<f16, T>(&[super::kernel::tests::nearest_half(x)])[0],
+        ElementType::F32 => bytemuck::cast_slice::<f32, T>(&[x as f32])[0],
         _ => bytemuck::cast_slice::<f64, T>(&[x])[0],
     }
 }
 
 #[derive(Clone, Debug)]
 struct Case {
-    dtype: DType,
+    dtype: ElementType,
     axes: Vec<(u64, u64, AxisSlice)>,
     reduced: Vec<usize>,
     seed: Vec<u16>,
@@ -161,7 +161,7 @@ fn case() -> impl Strategy<Value = Case> {
         (extent, chunk, AxisSlice { start, stop: (start + len).min(extent), step })
     });
     (
-        prop::sample::select(vec![DType::F16, DType::F32, DType::F64]),
+        prop::sample::select(vec![ElementType::F16, ElementType::F32, ElementType::F64]),
         prop::collection::vec(axis, 1..5),
         prop::collection::vec(any::<bool>(), 4),
         prop::collection::vec(any::<u16>(), 40),
@@ -238,7 +238,7 @@ fn check<T: Number>(case: &Case) -> Result<(), TestCaseError> {
     for (n, (found, expected)) in found.enumerate() {
         let (found, rounded) = (found.to_f64(), narrow::<T>(*expected).to_f64());
         // Sums of the slow version round differently; a rounded result may then be the neighbour.
-        let close = (found - rounded).abs() <= rounded.abs() * tolerance(T::DTYPE) + 1e-12;
+        let close = (found - rounded).abs() <= rounded.abs() * tolerance(T::ELEMENT) + 1e-12;
         let same = found == rounded || found.is_nan() && rounded.is_nan() || close;
         prop_assert!(same, "{:?} cell {n}: {found} instead of {rounded}", case.method);
     }
@@ -248,10 +248,10 @@ fn check<T: Number>(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn tolerance(dtype: DType) -> f64 {
+fn tolerance(dtype: ElementType) -> f64 {
     match dtype {
-        DType::F16 => 1.0 / 1024.0,
-        DType::F32 => 1.5e-7,
+        ElementType::F16 => 1.0 / 1024.0,
+        ElementType::F32 => 1.5e-7,
         _ => 1e-11,
     }
 }
@@ -261,8 +261,8 @@ proptest! {
     #[test]
     fn every_transform_equals_the_plain_loop(case in case()) {
         match case.dtype {
-            DType::F16 => check::<f16>(&case)?,
-            DType::F32 => check::<f32>(&case)?,
+            ElementType::F16 => check::<f16>(&case)?,
+            ElementType::F32 => check::<f32>(&case)?,
             _ => check::<f64>(&case)?,
         }
     }

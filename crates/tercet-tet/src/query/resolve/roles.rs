@@ -139,7 +139,7 @@ impl Query {
         match window.value.pad.unwrap_or_default() {
             Pad::None => Ok(None),
             Pad::Zero => Ok(Some(Scalar::Whole(0))),
-            Pad::Nan => match dataset.dtype().filter(|dtype| !is_float(*dtype)) {
+            Pad::Nan => match dataset.element().filter(|dtype| !is_float(*dtype)) {
                 None => Ok(Some(Scalar::Float(f64::NAN))),
                 Some(dtype) => {
                     let detail = format!("is `nan`, but cells of type `{dtype}` cannot be NaN");

@@ -1,7 +1,7 @@
 use std::io::Cursor;
 
 use serde_json::{Value, json};
-use tercet_core::{DType, Diagnose as _, Tensor};
+use tercet_core::{Diagnose as _, ElementType, Tensor};
 
 use crate::file::{File, ReadOptions};
 use crate::query::Query;
@@ -21,24 +21,24 @@ pub(in crate::query) fn file() -> File {
         ids.push((id, dtype, shape.to_vec()));
         id
     };
-    let cube = add(&mut layout, "cube", DType::F32, &[2, 3, 4]);
+    let cube = add(&mut layout, "cube", ElementType::F32, &[2, 3, 4]);
     layout.dims(cube, ["x", "y", "time"]).unwrap();
     layout.labels(cube, "y", words("u v u")).unwrap();
     layout.labels(cube, "time", words("mon tue wed thu")).unwrap();
-    let other = add(&mut layout, "other", DType::F64, &[2, 4, 5]);
+    let other = add(&mut layout, "other", ElementType::F64, &[2, 4, 5]);
     layout.dims(other, ["x", "time", "z"]).unwrap();
     layout.labels(other, "time", words("mon tue wed fri")).unwrap();
-    add(&mut layout, "plain", DType::I32, &[2, 3, 4]);
-    let fill = add(&mut layout, "fill", DType::I32, &[6]);
+    add(&mut layout, "plain", ElementType::I32, &[2, 3, 4]);
+    let fill = add(&mut layout, "fill", ElementType::I32, &[6]);
     layout.attr(fill, "missing_value", " -999 ").unwrap();
     layout.attr(fill, "fill_value", "7").unwrap();
-    let bad = add(&mut layout, "bad", DType::U8, &[6]);
+    let bad = add(&mut layout, "bad", ElementType::U8, &[6]);
     layout.attr(bad, "_FillValue", "oops").unwrap();
     layout.attr(bad, "missing_value", "3").unwrap();
-    let twice = add(&mut layout, "twice", DType::F32, &[2, 2]);
+    let twice = add(&mut layout, "twice", ElementType::F32, &[2, 2]);
     layout.dims(twice, ["x", "x"]).unwrap();
-    add(&mut layout, "wide", DType::U8, &[2, 1025]);
-    add(&mut layout, "series", DType::F64, &[13]);
+    add(&mut layout, "wide", ElementType::U8, &[2, 1025]);
+    add(&mut layout, "series", ElementType::F64, &[13]);
     let mut writer = layout.write_to("test", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
     for (id, dtype, shape) in ids {
         writer.array(id, Tensor::zeros(dtype, shape.into()).unwrap().view()).unwrap();
@@ -373,9 +373,9 @@ fn windows_fit_their_axis() {
 #[test]
 fn bins_are_no_larger_than_the_limit() {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", DType::U8, [65], [65]).unwrap();
+    let id = layout.dataset("a", ElementType::U8, [65], [65]).unwrap();
     let mut writer = layout.write_to("test", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
-    writer.array(id, Tensor::zeros(DType::U8, [65].into()).unwrap().view()).unwrap();
+    writer.array(id, Tensor::zeros(ElementType::U8, [65].into()).unwrap().view()).unwrap();
     let bytes = writer.seal().unwrap();
     let source = std::sync::Arc::new(tercet_core::source::Memory::new("test", bytes));
     let limits = tercet_core::Limits::default().with_table_bytes(64 * 4);

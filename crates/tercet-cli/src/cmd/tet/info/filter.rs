@@ -61,7 +61,7 @@ fn holds(text: &str, word: &str) -> bool {
 }
 
 fn mentions(dataset: &Dataset<'_>, word: &str) -> bool {
-    let dtype = dataset.dtype().map(|dtype| dtype.to_string());
+    let dtype = dataset.dtype().map(|dtype| dtype.short_name().to_owned());
     if holds(dataset.name(), word) || dtype.is_some_and(|dtype| holds(&dtype, word)) {
         return true;
     }

@@ -149,7 +149,10 @@ fn print_datasets(file: &File, kept: &[Dataset<'_>], out: &mut Ui) -> Result<(),
         table.row([
             dataset.id().to_string(),
             escape::name(dataset.name()).into_owned(),
-            dtype.map_or_else(|| format!("unknown ({})", dataset.dtype_tag()), |dtype| dtype.to_string()),
+            dtype.map_or_else(
+                || format!("unknown ({})", dataset.dtype_tag()),
+                |dtype| dtype.short_name().to_owned(),
+            ),
             extents(dataset.shape()),
             extents(dataset.chunk_shape()),
             grid.map_or_else(|| "?".to_owned(), |grid| grid.tiles().to_string()),

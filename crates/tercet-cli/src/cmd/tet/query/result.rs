@@ -141,7 +141,7 @@ impl<'a> List<'a> {
             Self::Numbers(numbers) => numbers.len(),
             Self::Flags(flags) => flags.len(),
             Self::Indices(indices) => indices.len(),
-            Self::Cells(cells) => cells.bytes().len() / cells.dtype().size(),
+            Self::Cells(cells) => cells.shape().elements().map_or(0, tercet::core::num::saturating_usize),
         }
     }
 
@@ -176,6 +176,7 @@ fn cell(cells: &Tensor, at: usize, write: Write) -> Option<String> {
         DType::U16 => whole!(u16),
         DType::U32 => whole!(u32),
         DType::U64 => whole!(u64),
+        _ => None,
     }
 }
 
