@@ -27,7 +27,7 @@ use crate::wire::ids::{file_flags, offers, requires};
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Mapped or by positional reads.
+    /// Positional reads or a memory map.
     pub access: Access,
     /// Read without checking checksums of pages and records.
     pub ignore_checksums: bool,
@@ -40,7 +40,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Mapped, checked, with default limits.
+    /// Positional reads, verified, with default limits.
     pub fn new() -> Self {
         Self::default()
     }

@@ -106,7 +106,7 @@ pub fn verify(
     options: VerifyOptions,
     progress: &dyn Progress,
 ) -> Result<Report, Error> {
-    match tercet_core::source::Mmap::open(path) {
+    match tercet_core::source::File::open(path) {
         Ok(source) => verify_source(Arc::new(source), options, progress),
         Err(error) => Err(Error::new(path.to_string_lossy().into(), error.into())),
     }

@@ -21,7 +21,7 @@ use crate::wire::superblock::Superblock;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Mapped or by positional reads.
+    /// Positional reads or a memory map.
     pub access: Access,
     /// Read without checking checksums; statistics are not used either.
     pub ignore_checksums: bool,
@@ -32,7 +32,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Mapped, checked, with default limits.
+    /// Positional reads, verified, with default limits.
     pub fn new() -> Self {
         Self::default()
     }
@@ -97,7 +97,7 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file on disk, mapped and checked.
+    /// Opens a file on disk.
     ///
     /// ```no_run
     /// let file = tercet_tet::File::open("era5.tet")?;
@@ -128,7 +128,7 @@ impl File {
     #[cfg(any(unix, windows))]
     pub(crate) fn open_headless(path: &Path) -> Result<Self, Error> {
         let error = |fault: ErrorKind| Error::new(path.to_string_lossy().into(), fault);
-        let source = tercet_core::source::Mmap::open(path).map_err(|source| error(source.into()))?;
+        let source = tercet_core::source::File::open(path).map_err(|source| error(source.into()))?;
         let options = ReadOptions::new();
         let catalog = Catalog::read_head(&source, &options.limits).map_err(error)?;
         let grids = catalog.grids();

@@ -160,7 +160,7 @@ pub fn repair_on(
 }
 
 fn look(path: &Path, progress: &dyn Progress) -> Result<Report, Error> {
-    let source = tercet_core::source::Mmap::open(path)
+    let source = tercet_core::source::File::open(path)
         .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
     verify_source(Arc::new(source), VerifyOptions::default().with_deep(true), progress)
 }
@@ -249,7 +249,7 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
     } else {
         Some(FileLock::acquire_on(disk.clone(), path).map_err(|publish| error(publish.into()))?)
     };
-    let source = tercet_core::source::Mmap::open(path).map_err(|source| error(source.into()))?;
+    let source = tercet_core::source::File::open(path).map_err(|source| error(source.into()))?;
     // Another file may have taken the place of the one that was verified, before this one was locked.
     match Catalog::read(&source, &Limits::default()) {
         Err(fault) if is_about_footer(&fault) => {}

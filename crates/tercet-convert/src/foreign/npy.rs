@@ -76,9 +76,9 @@ impl Stored {
 }
 
 impl Npy {
-    /// Opens a file and maps it. The warnings of [`Mmap`](tercet_core::source::Mmap) about files that change apply.
+    /// Opens a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_source(array::map(path.as_ref())?)
+        Self::open_source(array::open_file(path.as_ref())?)
     }
 
     /// Opens a file whose bytes come from elsewhere.

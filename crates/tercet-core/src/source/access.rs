@@ -1,14 +1,14 @@
-//! How the bytes of a file on disk are fetched.
+//! Positional reads or a memory map.
 
-/// How bytes are fetched.
+/// How a file on this machine is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Mapped into memory: what is stored plainly is seen without a copy. A program that truncates the file meanwhile
-    /// ends this process.
+    /// Positional reads (`pread`). If another program truncates the file, reading fails.
     #[default]
-    Mmap,
-    /// Read by position: for files that others may change.
     Pread,
+    /// A memory map: uncompressed data is used without a copy. If another program truncates the file, the operating
+    /// system kills this process.
+    Mmap,
 }
 
 #[cfg(any(unix, windows))]

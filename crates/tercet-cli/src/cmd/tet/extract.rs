@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     ignore_checksums: bool,
     /// How the file is read: mapped into memory, or by position (for files that may be truncated meanwhile)
-    #[arg(long, value_name = "HOW", default_value = "mmap")]
+    #[arg(long, value_name = "HOW", default_value = "pread")]
     access: Access,
 }
 
@@ -126,7 +126,9 @@ impl Args {
     fn open(&self) -> Result<tet::File, Failure> {
         let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
         match self.access {
-            Access::Mmap if self.input.is_on_disk() => Ok(options.open(&self.input.path)?),
+            Access::Mmap if self.input.is_on_disk() => {
+                Ok(options.with_access(tet::Access::Mmap).open(&self.input.path)?)
+            }
             _ => self.input.open_tet(options),
         }
     }

@@ -95,7 +95,7 @@ pub(crate) struct How {
     #[arg(long)]
     ignore_checksums: bool,
     /// How the file is read: mapped into memory, or by position (for files that may be truncated meanwhile)
-    #[arg(long, value_name = "HOW", default_value = "mmap")]
+    #[arg(long, value_name = "HOW", default_value = "pread")]
     access: Access,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tercet_core::source::Mmap;
+use tercet_core::source::File;
 use tercet_core::{ByteSource, Malformed, Reason, Shape, Site, Span};
 
 use super::element::Element;
@@ -51,9 +51,9 @@ pub struct Array {
 }
 
 impl Array {
-    /// Opens a file and maps it. The warnings of [`Mmap`] about files that change apply.
+    /// Opens a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_source(map(path.as_ref())?)
+        Self::open_source(open_file(path.as_ref())?)
     }
 
     /// Opens a file whose bytes come from elsewhere.
@@ -221,9 +221,9 @@ impl Array {
     }
 }
 
-/// A mapped file.
-pub(super) fn map(path: &Path) -> Result<Arc<dyn ByteSource>, Error> {
-    let source = Mmap::open(path).map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
+/// A file read by position.
+pub(super) fn open_file(path: &Path) -> Result<Arc<dyn ByteSource>, Error> {
+    let source = File::open(path).map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
     Ok(Arc::new(source))
 }
 
