@@ -14,7 +14,7 @@ use tercet_bench::search::corpus::{self, Page, Random};
 use tercet_bench::search::peer::Peer;
 use tercet_bench::{number, option};
 use tercet_tatami::File;
-use tercet_tatami::search::{Document, Query, Rank, SearchOptions, Segment, SegmentBuilder, SegmentOptions};
+use tercet_tatami::search::{Document, Query, Ranking, SearchOptions, Segment, SegmentBuilder, SegmentOptions};
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
@@ -65,7 +65,7 @@ fn run() {
     let rounds = usize::try_from(number("--rounds", 7)).unwrap();
     let timed: Vec<Value> =
         queries.iter().map(|(name, queries)| race(name, queries, &segment, &peer, rounds)).collect();
-    let result = json!({"documents": segment.documents(), "terms": segment.term_count(), "text_bytes": text_bytes,
+    let result = json!({"documents": segment.document_count(), "terms": segment.term_count(), "text_bytes": text_bytes,
         "ours": ours, "peer": theirs, "queries": timed});
     println!("{result}");
 }
@@ -162,7 +162,7 @@ fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> 
 /// The three sides take turns over all questions; each question counts with its median.
 fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, rounds: usize) -> Value {
     let side = option("--side");
-    let asked: Vec<Query> = questions.iter().map(|words| Query::of_words(&words.join(" "))).collect();
+    let asked: Vec<Query> = questions.iter().map(|words| Query::terms(&words.join(" "))).collect();
     let theirs: Vec<_> = questions.iter().map(|words| peer.query(words)).collect();
     let mut times = vec![[const { Vec::new() }; 3]; questions.len()];
     let (mut blocks, mut decoded) = (0, 0);
@@ -175,9 +175,9 @@ fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, round
                 let start = Instant::now();
                 let found = match which {
                     0 | 2 => {
-                        let rank = if which == 0 { Rank::Bm25 } else { Rank::Format };
+                        let rank = if which == 0 { Ranking::Bm25 } else { Ranking::Native };
                         let found =
-                            segment.find(&asked[index], &SearchOptions::new(10).with_rank(rank)).unwrap();
+                            segment.find(&asked[index], &SearchOptions::new(10).with_ranking(rank)).unwrap();
                         if which == 0 && round == rounds {
                             blocks += found.stats.blocks;
                             decoded += found.stats.blocks_decoded;

@@ -167,7 +167,7 @@ fn sum(column: &Column) -> u64 {
         Values::Int32(values) => values.iter().fold(0, |sum, value| sum.wrapping_add(*value as u64)),
         Values::UInt16(values) => values.iter().fold(0, |sum, value| sum.wrapping_add(u64::from(*value))),
         Values::Bytes(strings) => strings.total_bytes(),
-        other => panic!("no sum of {}", other.kind_name()),
+        other => panic!("no sum of {}", other.type_name()),
     }
 }
 
@@ -339,7 +339,7 @@ fn bounded(path: &Path, bytes: u64, limit: u64) -> Outcome {
         let numbers: Vec<u64> = (first..first + 4_096).step_by(97).collect();
         let places: Vec<usize> = numbers.iter().map(|row| (row - first) as usize).collect();
         let expected: Vec<Column> =
-            made_rows(first, 4_096).iter().map(|column| column.gather(&places)).collect();
+            made_rows(first, 4_096).iter().map(|column| column.take(&places)).collect();
         assert!(file.take(&numbers, &[0, 1, 2, 3])? == expected, "the rows from {first} on");
     }
     println!(

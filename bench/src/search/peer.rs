@@ -48,7 +48,7 @@ impl Tokenizer for Words {
         self.text.clear();
         self.ends.clear();
         let Self { text: words, ends, .. } = self;
-        tercet_tatami::search::analyze::words(text.as_bytes(), |word| {
+        tercet_tatami::search::analyze::tokenize(text.as_bytes(), |word| {
             words.push_str(word);
             ends.push(words.len());
         });

@@ -87,7 +87,7 @@ pub fn key(column: &Column, row: usize) -> Key {
     match &column.values {
         Values::Int64(values) => Key::Number(values[row]),
         Values::Bytes(values) => Key::Text(values.get(row).to_vec()),
-        other => panic!("no key of {}", other.kind_name()),
+        other => panic!("no key of {}", other.type_name()),
     }
 }
 

@@ -109,7 +109,7 @@ impl Dictionary {
         if let Some(array) = self.array.as_ref().filter(|_| new.is_empty()) {
             return Ok(Arc::clone(array));
         }
-        let mut more = column.gather(new);
+        let mut more = column.take(new);
         more.validity = None;
         let values = match self.values.take() {
             Some(mut values) => {

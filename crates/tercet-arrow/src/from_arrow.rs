@@ -201,7 +201,7 @@ fn dictionary(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, 
         return Ok(column.with_validity(Bitmap::filled(array.len(), false)));
     }
     let values = scalars(coded.values(), kind, reading)?;
-    let mut column = values.gather(&coded.normalized_keys());
+    let mut column = values.take(&coded.normalized_keys());
     if let Some(validity) = validity(nulls.as_ref()) {
         column = blanked(&column, &validity, kind).with_validity(validity);
     }
@@ -261,7 +261,7 @@ fn list(array: &ArrayRef, element: &Field, reading: Reading) -> Result<Column, R
         elements
     } else {
         let wanted = ranges.iter().enumerate().filter(|(row, _)| is_present(*row));
-        elements.gather(&wanted.flat_map(|(_, range)| range.clone()).collect::<Vec<_>>())
+        elements.take(&wanted.flat_map(|(_, range)| range.clone()).collect::<Vec<_>>())
     };
     Ok(Column { values: Values::List(Box::new(Lists { ends, elements })), validity })
 }

@@ -237,7 +237,7 @@ pub fn batches(
 ) -> Result<impl Iterator<Item = Result<RecordBatch, Error>> + use<>, Error> {
     let table = Table::from_file(scan.file(), scan.positions())?;
     let schema = table.arrow_schema(layout);
-    let rows = scan.file().rows_within(scan.positions(), BATCH_BYTES).min(BATCH_ROWS as u64);
+    let rows = scan.file().estimate_batch_rows(scan.positions(), BATCH_BYTES).min(BATCH_ROWS as u64);
     let batches = scan.clone().with_batch_rows(rows).batches();
     Ok(batches.map(move |batch| {
         let batch = batch?;

@@ -109,7 +109,7 @@ fn fixed_lists(
         values.push_zeros(wanted.len());
         Column::new(values)
     } else {
-        lists.elements.gather(&wanted)
+        lists.elements.take(&wanted)
     };
     let elements = array(elements, field.data_type(), dictionary);
     let elements = elements.map_err(|(at, reason)| (at.checked_div(expected).unwrap_or(0), reason))?;

@@ -139,7 +139,7 @@ impl<W: Write + Send> TableWriter<W> {
         }
         let most = rows.div_ceil(pieces);
         for start in (0..rows).step_by(most) {
-            let cut = |column: &Column| column.part(start, rows.min(start + most));
+            let cut = |column: &Column| column.slice(start, rows.min(start + most));
             self.push_piece(columns.iter().map(cut).collect())?;
         }
         Ok(())
@@ -170,7 +170,7 @@ impl<W: Write + Send> TableWriter<W> {
         self.dictionaries.fill(Dictionary::default());
         match self.table.batch_with(&self.schema, kept.clone(), self.rows, &mut self.dictionaries) {
             Err(Error::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. }) if rows > 1 => {
-                let part = |from, to| kept.iter().map(|column| column.part(from, to)).collect();
+                let part = |from, to| kept.iter().map(|column| column.slice(from, to)).collect();
                 let (first, second) = (part(0, rows / 2), part(rows / 2, rows));
                 drop(kept);
                 self.dictionaries.fill(Dictionary::default());

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use tercet_core::limits::check_limit;
 use tercet_core::{Budget, Reason, Span};
 
+use crate::block_codec::fault;
 use crate::column::{Bitmap, Column};
 use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::decode::Page;
-use crate::record::fault;
 use crate::region::Region;
 use crate::schema::Type;
 use crate::wire::page::{HEADER_LEN, PageHeader};

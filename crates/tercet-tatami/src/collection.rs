@@ -29,12 +29,12 @@ mod rows;
 
 #[cfg(any(unix, windows))]
 pub use edit::Compacted;
-pub use log::{Oddity, Record, Replay};
+pub use log::{ManifestWarning, Record, Replay};
 pub use member::{Member, MemberId, MemberZone};
 #[cfg(any(unix, windows))]
 pub use merge::merge_files;
 #[cfg(any(unix, windows))]
-pub use rows::{CollectionBatches, CollectionScan, KeyFound, MemberBatch};
+pub use rows::{CollectionBatches, CollectionLookup, CollectionScan, MemberBatch};
 
 #[cfg(any(unix, windows))]
 pub use opened::Collection;
@@ -80,7 +80,7 @@ mod opened {
         }
 
         /// A folder whose manifest is not read: for [`compact`](Self::compact) with salvage, which reads it.
-        pub fn unread(root: impl AsRef<Path>) -> Self {
+        pub fn for_recovery(root: impl AsRef<Path>) -> Self {
             let options = ReadOptions::new().with_access(Access::Pread);
             let root = root.as_ref().to_owned();
             Self { root, disk: Arc::new(RealDisk), options, replay: Replay::default() }

@@ -96,12 +96,12 @@ impl Values {
                 let elements = Column { values: Self::empty(&element), validity: None };
                 Self::List(Box::new(Lists { ends: Vec::new(), elements }))
             }
-            kind => Self::of(kind),
+            kind => Self::for_type(kind),
         }
     }
 
     /// No values, of a type that is no list.
-    fn of(kind: Type) -> Self {
+    fn for_type(kind: Type) -> Self {
         match kind {
             Type::Bool => Self::Bool(Vec::new()),
             Type::Int8 => Self::Int8(Vec::new()),
@@ -130,7 +130,7 @@ impl Values {
     }
 
     /// What the values are, in words.
-    pub const fn kind_name(&self) -> &'static str {
+    pub const fn type_name(&self) -> &'static str {
         match self {
             Self::Bool(_) => "bool",
             Self::Int8(_) => "int8",
@@ -153,7 +153,7 @@ impl Values {
         match (self, field.kind) {
             (Self::List(lists), Type::List) => lists.elements.values.fits(&Field::new("", field.scalar())),
             (_, Type::List) => false,
-            (values, kind) => std::mem::discriminant(values) == std::mem::discriminant(&Self::of(kind)),
+            (values, kind) => std::mem::discriminant(values) == std::mem::discriminant(&Self::for_type(kind)),
         }
     }
 
@@ -180,10 +180,10 @@ impl Values {
 
     /// Bytes of one row in memory, texts and elements aside.
     fn slot_bytes(&self) -> u64 {
-        fn of<T>(_: &[T]) -> u64 {
+        fn element_bytes<T>(_: &[T]) -> u64 {
             size_of::<T>() as u64
         }
-        each_values!(self, fixed(v) => of(v), bool(v) => of(v), bytes(v) => of(v.views()), list(v) => of(&v.ends))
+        each_values!(self, fixed(v) => element_bytes(v), bool(v) => element_bytes(v), bytes(v) => element_bytes(v.views()), list(v) => element_bytes(&v.ends))
     }
 
     /// Adds rows of zeros or nothing.
@@ -224,7 +224,7 @@ impl Values {
                 to_.elements.extend_from(&v.elements, at(start), at(end));
             }
             (to_, other) => {
-                debug_assert!(false, "{} do not hold {}", to_.kind_name(), other.kind_name());
+                debug_assert!(false, "{} do not hold {}", to_.type_name(), other.type_name());
             }
         }
     }
@@ -302,21 +302,21 @@ impl Column {
     }
 
     /// Rows `from..to`.
-    pub fn part(&self, from: usize, to: usize) -> Self {
+    pub fn slice(&self, from: usize, to: usize) -> Self {
         let mut out = Self { values: self.values.same_empty(), validity: None };
         out.extend_from(self, from, to);
         out
     }
 
     /// The rows at these positions, in this order.
-    pub fn gather(&self, rows: &[usize]) -> Self {
+    pub fn take(&self, rows: &[usize]) -> Self {
         let mut out = Self { values: self.values.same_empty(), validity: None };
-        self.gather_into(rows, &mut out);
+        self.take_into(rows, &mut out);
         out
     }
 
     /// Appends the rows at these positions to `out`, which must be of the same type.
-    pub(crate) fn gather_into(&self, rows: &[usize], out: &mut Self) {
+    pub(crate) fn take_into(&self, rows: &[usize], out: &mut Self) {
         // Neighbours are copied as one piece.
         if let (Some(first), Some(last)) = (rows.first(), rows.last())
             && last.checked_sub(*first) == Some(rows.len() - 1)
@@ -326,7 +326,7 @@ impl Column {
             return;
         }
         let before = out.len();
-        self.values.gather_into(rows, &mut out.values);
+        self.values.take_into(rows, &mut out.values);
         match (&mut out.validity, &self.validity) {
             (Some(mine), _) => rows.iter().for_each(|row| mine.push(self.is_present(*row))),
             (None, Some(theirs)) if rows.iter().any(|row| !theirs.get(*row)) => {
@@ -354,7 +354,7 @@ impl Column {
 
 impl Values {
     /// Appends the values at these positions to `out`, which must be of the same type.
-    fn gather_into(&self, rows: &[usize], out: &mut Self) {
+    fn take_into(&self, rows: &[usize], out: &mut Self) {
         fn pick<T: Copy>(values: &[T], rows: &[usize], out: &mut Vec<T>) {
             out.extend(rows.iter().map(|row| values[*row]));
         }

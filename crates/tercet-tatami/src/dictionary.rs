@@ -9,11 +9,11 @@ use tercet_codec::strings::fsst::Symbols;
 use tercet_core::limits::check_limit;
 use tercet_core::{Fields, Reason, Span};
 
+use crate::block_codec::fault;
 use crate::column::Values;
 use crate::error::ErrorKind;
 use crate::file::{Inner, ReadOptions, check_dictionary, section_fault};
 use crate::page::decode;
-use crate::record::fault;
 use crate::region::Region;
 use crate::schema::{Field, Type};
 use crate::wire::cursor::{Varints as _, put};

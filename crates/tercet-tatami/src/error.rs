@@ -54,7 +54,7 @@ pub enum ErrorKind {
     },
     /// The file needs features this build does not know.
     #[error("file needs unknown features ({features})")]
-    Needs {
+    UnsupportedFeatures {
         /// The features, by name or bit.
         features: Box<str>,
     },
@@ -77,7 +77,7 @@ pub enum ErrorKind {
     },
     /// A phrase is looked for in texts that are not kept.
     #[error("keeps only the beginnings of its documents, so that phrases cannot be looked for")]
-    NoTexts,
+    SnippetOnly,
     /// There is no row of this number.
     #[error("has no row {row}: there are {rows}")]
     NoSuchRow {
@@ -149,7 +149,7 @@ pub enum ErrorKind {
     },
     /// Files that do not go together.
     #[error("cannot be taken together with `{}`: {reason}", escape::name(other))]
-    Unlike {
+    SchemaMismatch {
         /// The file it is compared with.
         other: Box<str>,
         /// What differs.
@@ -326,20 +326,20 @@ impl Diagnose for ErrorKind {
             | Self::ManifestDamaged { .. }
             | Self::MemberChanged { .. } => Class::Corrupt,
             Self::NotUtf8 { .. } => Class::Malformed,
-            Self::Needs { .. } => Class::Unsupported,
+            Self::UnsupportedFeatures { .. } => Class::Unsupported,
             Self::Limit(_) | Self::OutOfMemory { .. } => Class::Limit,
             Self::NoSuchColumn { .. }
             | Self::NoSuchRow { .. }
             | Self::NoSuchGroup { .. }
             | Self::NotSorted
-            | Self::NoTexts
+            | Self::SnippetOnly
             | Self::KeyType { .. }
             | Self::Bind(_)
             | Self::NotASegment
             | Self::Outside { .. }
             | Self::NoSuchMember { .. }
             | Self::SameIdentity { .. }
-            | Self::Unlike { .. }
+            | Self::SchemaMismatch { .. }
             | Self::Schema(_)
             | Self::Batch(_)
             | Self::Options(_)

@@ -14,7 +14,7 @@ use crate::blob::BlobReader;
 use crate::chunk::PageTable;
 use crate::dictionary::Dictionaries;
 use crate::error::{Error, ErrorKind};
-use crate::meaning::Meaning;
+use crate::logical_type::LogicalType;
 use crate::pool::Pool;
 use crate::prune::key::PageIndex;
 use crate::region::Region;
@@ -192,8 +192,8 @@ impl File {
     }
 
     /// What notes in the footer say of the values of each column.
-    pub fn meanings(&self) -> Vec<Option<Meaning>> {
-        Meaning::all(self.schema().fields(), &self.footer().pairs)
+    pub fn logical_types(&self) -> Vec<Option<LogicalType>> {
+        LogicalType::for_fields(self.schema().fields(), &self.footer().pairs)
     }
 
     /// The rows of the file.
@@ -222,8 +222,8 @@ impl File {
     }
 
     /// What the file requires of its reader, by its own word and by what the footer shows.
-    pub fn needs(&self) -> u64 {
-        self.inner.needs()
+    pub fn required_features(&self) -> u64 {
+        self.inner.required_features()
     }
 }
 
@@ -311,10 +311,10 @@ impl Inner {
         if unknown == 0 {
             return Ok(());
         }
-        Err(ErrorKind::Needs { features: requires::names(unknown).join(", ").into() })
+        Err(ErrorKind::UnsupportedFeatures { features: requires::names(unknown).join(", ").into() })
     }
 
-    fn needs(&self) -> u64 {
+    fn required_features(&self) -> u64 {
         use crate::schema::Type;
         use crate::wire::ids::{Codec, Encoding};
 

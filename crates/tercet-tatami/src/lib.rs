@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`schema`] | columns and their types |
 //! | [`mod@column`] | values in memory |
-//! | [`scalar`], [`meaning`] | single values, and what they mean where a note tells it |
+//! | [`scalar`], [`logical_type`] | single values, and what they mean where a note tells it |
 //! | [`wire`] | the byte tables |
 //! | [`mod@file`], [`read`], [`lookup`] | rows out of a file: columns, streams, single rows, keys |
 //! | [`predicate`], [`scan`] | rows that fulfil a condition |
@@ -24,28 +24,28 @@
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
 mod blob;
+mod block_codec;
 mod chunk;
 pub mod collection;
 pub mod column;
 pub mod dictionary;
 pub mod error;
-mod facts;
 pub mod file;
+pub mod logical_type;
 pub mod lookup;
-pub mod meaning;
 pub mod outline;
 pub mod page;
 mod pool;
 pub mod predicate;
 pub mod prune;
 pub mod read;
-mod record;
 pub mod region;
 pub mod repair;
 pub mod scalar;
 pub mod scan;
 pub mod schema;
 pub mod search;
+mod stats;
 pub mod verify;
 pub mod wire;
 pub mod writer;
@@ -56,8 +56,8 @@ pub use collection::Collection;
 pub use column::{Bitmap, Column, Lists, Strings, Values};
 pub use error::{BatchError, Error, ErrorKind, OptionsError};
 pub use file::{Access, File, ReadOptions};
-pub use lookup::Found;
-pub use meaning::Meaning;
+pub use logical_type::LogicalType;
+pub use lookup::KeyPosition;
 pub use predicate::Expr;
 pub use read::Stream;
 pub use region::Region;

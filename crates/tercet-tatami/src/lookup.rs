@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tercet_core::Reason;
 
+use crate::block_codec::fault;
 use crate::chunk::number;
 use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 use crate::prune::key::PageIndex;
-use crate::record::fault;
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::schema::Type;
@@ -19,7 +19,7 @@ use crate::wire::ids::{Kind, file_flags};
 
 /// Where a key was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct KeyPosition {
     /// The row group.
     pub group: usize,
     /// The row in the group.
@@ -30,7 +30,7 @@ pub struct Found {
 
 impl File {
     /// The first row whose sort key equals `key`. One page of the sort key is read.
-    pub fn lookup(&self, key: &Scalar) -> Result<Option<Found>, Error> {
+    pub fn lookup(&self, key: &Scalar) -> Result<Option<KeyPosition>, Error> {
         self.inner().lookup(key).map_err(|fault| self.error(fault))
     }
 
@@ -53,7 +53,7 @@ impl Inner {
         self.footer.schema.sort_key().ok_or(ErrorKind::NotSorted)
     }
 
-    fn lookup(&self, key: &Scalar) -> Result<Option<Found>, ErrorKind> {
+    fn lookup(&self, key: &Scalar) -> Result<Option<KeyPosition>, ErrorKind> {
         self.check_features()?;
         let column = self.sort_key()?;
         let field = self.field(column);
@@ -67,28 +67,28 @@ impl Inner {
             .collect();
         let region = |group: usize| Region::Group { group: number(group) };
         let above = |group: usize| match &self.footer.groups[group].bounds {
-            Some(zone) => place(region(group), field.kind, zone, key),
-            None => Ok(Place::Behind),
+            Some(zone) => compare_bounds(region(group), field.kind, zone, key),
+            None => Ok(KeyOrder::Above),
         };
-        let Some(at) = first(groups.len(), |index| Ok(above(groups[index])? != Place::Behind))? else {
+        let Some(at) = first(groups.len(), |index| Ok(above(groups[index])? != KeyOrder::Above))? else {
             return Ok(None);
         };
         let group = groups[at];
-        if above(group)? == Place::Before {
+        if above(group)? == KeyOrder::Below {
             return Ok(None);
         }
         let index = self.key_index(group, column)?;
         let pages: Vec<usize> =
             (0..index.pages.len()).filter(|page| index.pages[*page].zone.is_some()).collect();
         let inside = |page: usize| match &index.pages[page].zone {
-            Some(zone) => place(Region::PageIndex { group: number(group) }, field.kind, zone, key),
-            None => Ok(Place::Behind),
+            Some(zone) => compare_bounds(Region::PageIndex { group: number(group) }, field.kind, zone, key),
+            None => Ok(KeyOrder::Above),
         };
-        let Some(at) = first(pages.len(), |index| Ok(inside(pages[index])? != Place::Behind))? else {
+        let Some(at) = first(pages.len(), |index| Ok(inside(pages[index])? != KeyOrder::Above))? else {
             return Ok(None);
         };
         let page = pages[at];
-        if inside(page)? == Place::Before {
+        if inside(page)? == KeyOrder::Below {
             return Ok(None);
         }
         let table = self.page_table(group, column)?;
@@ -97,7 +97,7 @@ impl Inner {
         let start = u64::from(table.pages[page].header.first_row);
         let found = find(&rows, key).map(|row| {
             let row_in_group = start + row as u64;
-            Found { group, row_in_group, row: self.footer.groups[group].first_row + row_in_group }
+            KeyPosition { group, row_in_group, row: self.footer.groups[group].first_row + row_in_group }
         });
         Ok(found)
     }
@@ -140,16 +140,16 @@ impl Inner {
 
 /// Where a key lies, seen from a region with bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum KeyOrder {
     /// Below the smallest.
-    Before,
+    Below,
     /// Between the bounds.
     Inside,
     /// Above the largest.
-    Behind,
+    Above,
 }
 
-fn place(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Result<Place, ErrorKind> {
+fn compare_bounds(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Result<KeyOrder, ErrorKind> {
     let value = |bytes: &[u8]| {
         Scalar::from_bytes(kind, bytes).ok_or_else(|| {
             fault(
@@ -163,11 +163,11 @@ fn place(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Result<Place,
     };
     let (min, max) = (value(&zone.min)?, value(&zone.max)?);
     Ok(if max.order(key) == Some(Ordering::Less) {
-        Place::Behind
+        KeyOrder::Above
     } else if min.order(key) == Some(Ordering::Greater) {
-        Place::Before
+        KeyOrder::Below
     } else {
-        Place::Inside
+        KeyOrder::Inside
     })
 }
 

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 /// The most buffers that are kept …
-const MOST_BUFFERS: usize = 16;
+const MAX_BUFFERS: usize = 16;
 /// … and the most bytes of one.
-const MOST_BYTES: usize = 2 << 20;
+const MAX_BYTES: usize = 2 << 20;
 /// Smaller ones are quickly had.
-const LEAST_BYTES: usize = 64 << 10;
+const MIN_BYTES: usize = 64 << 10;
 
 /// Buffers that wait to be used.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Pool {
 impl Pool {
     /// An empty buffer with room for `len` bytes if one waits; otherwise one without any.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
-        if !(LEAST_BYTES..=MOST_BYTES).contains(&len) {
+        if !(MIN_BYTES..=MAX_BYTES).contains(&len) {
             return Vec::new();
         }
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,7 @@ impl Pool {
 
     /// A buffer as bytes that come back when they are let go.
     pub(crate) fn lend(self: &Arc<Self>, buffer: Vec<u8>) -> Bytes {
-        if !(LEAST_BYTES..=MOST_BYTES).contains(&buffer.capacity()) {
+        if !(MIN_BYTES..=MAX_BYTES).contains(&buffer.capacity()) {
             return Bytes::from(buffer);
         }
         Bytes::from_owner(Lent { buffer, pool: Arc::clone(self) })
@@ -55,7 +55,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let mut waiting = self.pool.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < MOST_BUFFERS {
+        if waiting.len() < MAX_BUFFERS {
             let mut buffer = std::mem::take(&mut self.buffer);
             buffer.clear();
             waiting.push(buffer);
@@ -70,27 +70,27 @@ mod tests {
     #[test]
     fn buffers_come_back_when_the_last_slice_is_gone() {
         let pool = Arc::new(Pool::default());
-        assert_eq!(pool.take(LEAST_BYTES).capacity(), 0);
-        let lent = pool.lend(vec![7; LEAST_BYTES]);
+        assert_eq!(pool.take(MIN_BYTES).capacity(), 0);
+        let lent = pool.lend(vec![7; MIN_BYTES]);
         let slice = lent.slice(5..9);
         drop(lent);
-        assert_eq!(pool.take(LEAST_BYTES).capacity(), 0);
+        assert_eq!(pool.take(MIN_BYTES).capacity(), 0);
         assert_eq!(&slice[..], [7; 4]);
         drop(slice);
-        assert_eq!(pool.take(LEAST_BYTES + 1).capacity(), 0, "too short");
-        let again = pool.take(LEAST_BYTES);
-        assert!(again.is_empty() && again.capacity() >= LEAST_BYTES);
+        assert_eq!(pool.take(MIN_BYTES + 1).capacity(), 0, "too short");
+        let again = pool.take(MIN_BYTES);
+        assert!(again.is_empty() && again.capacity() >= MIN_BYTES);
     }
 
     #[test]
     fn few_and_small_buffers_wait() {
         let pool = Arc::new(Pool::default());
-        let lent: Vec<Bytes> = (0..MOST_BUFFERS + 3).map(|_| pool.lend(vec![1; LEAST_BYTES])).collect();
+        let lent: Vec<Bytes> = (0..MAX_BUFFERS + 3).map(|_| pool.lend(vec![1; MIN_BYTES])).collect();
         drop(lent);
-        drop(pool.lend(vec![0; MOST_BYTES + 1]));
+        drop(pool.lend(vec![0; MAX_BYTES + 1]));
         drop(pool.lend(vec![0; 10]));
         let waiting = pool.waiting.lock().unwrap();
-        assert_eq!(waiting.len(), MOST_BUFFERS);
-        assert!(waiting.iter().all(|buffer| buffer.capacity() <= MOST_BYTES));
+        assert_eq!(waiting.len(), MAX_BUFFERS);
+        assert!(waiting.iter().all(|buffer| buffer.capacity() <= MAX_BYTES));
     }
 }

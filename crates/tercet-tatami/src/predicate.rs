@@ -14,8 +14,8 @@
 //! ```
 
 mod bind;
+mod logical;
 mod mask;
-mod meant;
 mod parse;
 mod region;
 mod rows;
@@ -23,8 +23,8 @@ mod tokens;
 
 pub use bind::BindError;
 pub use mask::Mask;
-pub use parse::{ParseError, Parsed};
-pub(crate) use region::{Outcomes, Summary};
+pub use parse::{ParseError, ParsedFilter};
+pub(crate) use region::{Summary, TriState};
 
 use crate::scalar::Scalar;
 
@@ -32,11 +32,11 @@ use crate::scalar::Scalar;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A test of one column.
-    Test {
+    Comparison {
         /// The column.
         column: String,
         /// What is asked.
-        test: Test<Literal>,
+        test: Comparison<Literal>,
     },
     /// All of them; at least one.
     And(Vec<Expr>),
@@ -62,7 +62,7 @@ pub enum Literal {
 /// What is asked of a value.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the operators")]
-pub enum Test<V> {
+pub enum Comparison<V> {
     Eq(V),
     Ne(V),
     Lt(V),
@@ -84,11 +84,11 @@ pub enum Test<V> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     /// A test of one column, by its position.
-    Test {
+    Comparison {
         /// The column.
         column: usize,
         /// What is asked.
-        test: Test<Scalar>,
+        test: Comparison<Scalar>,
     },
     /// All of them.
     And(Vec<Predicate>),
@@ -103,7 +103,7 @@ impl Predicate {
     pub fn columns(&self) -> Vec<usize> {
         fn visit(predicate: &Predicate, out: &mut Vec<usize>) {
             match predicate {
-                Predicate::Test { column, .. } => out.push(*column),
+                Predicate::Comparison { column, .. } => out.push(*column),
                 Predicate::And(parts) | Predicate::Or(parts) => {
                     for part in parts {
                         visit(part, out);
@@ -128,7 +128,7 @@ macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident => $test:ident;)*) => {$(
         $(#[$doc])*
         pub fn $name(self, value: impl Into<Literal>) -> Expr {
-            Expr::Test { column: self.0, test: Test::$test(value.into()) }
+            Expr::Comparison { column: self.0, test: Comparison::$test(value.into()) }
         }
     )*};
 }
@@ -155,17 +155,20 @@ impl ColumnExpr {
 
     /// Between two values, both included.
     pub fn between(self, low: impl Into<Literal>, high: impl Into<Literal>) -> Expr {
-        Expr::Test { column: self.0, test: Test::Between(low.into(), high.into()) }
+        Expr::Comparison { column: self.0, test: Comparison::Between(low.into(), high.into()) }
     }
 
     /// One of some values.
     pub fn is_in<V: Into<Literal>>(self, values: impl IntoIterator<Item = V>) -> Expr {
-        Expr::Test { column: self.0, test: Test::In(values.into_iter().map(Into::into).collect()) }
+        Expr::Comparison {
+            column: self.0,
+            test: Comparison::In(values.into_iter().map(Into::into).collect()),
+        }
     }
 
     /// Null.
     pub fn is_null(self) -> Expr {
-        Expr::Test { column: self.0, test: Test::IsNull }
+        Expr::Comparison { column: self.0, test: Comparison::IsNull }
     }
 }
 
@@ -173,7 +176,7 @@ impl Expr {
     /// The names of the columns that are asked about, each once.
     pub fn columns(&self) -> Vec<&str> {
         let mut out = match self {
-            Self::Test { column, .. } => vec![column.as_str()],
+            Self::Comparison { column, .. } => vec![column.as_str()],
             Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::columns).collect(),
             Self::Not(part) => part.columns(),
         };

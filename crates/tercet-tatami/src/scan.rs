@@ -30,7 +30,7 @@ mod prune;
 
 pub use batches::{Batch, Batches};
 pub use explain::{Explain, GroupExplain, PageExplain, Pruned, RowsPruned};
-pub use prune::By;
+pub use prune::PrunedBy;
 
 use rayon::prelude::*;
 
@@ -68,7 +68,7 @@ impl File {
 
 impl File {
     /// How many rows of some columns take about so many bytes in memory, as far as the footer tells; at least one.
-    pub fn rows_within(&self, columns: &[usize], bytes: u64) -> u64 {
+    pub fn estimate_batch_rows(&self, columns: &[usize], bytes: u64) -> u64 {
         let groups = self.footer().groups.iter();
         let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
         let in_pages = total(chunks.map(|chunk| chunk.raw_bytes));
@@ -103,7 +103,7 @@ impl Scan {
     /// Only rows that fulfil the condition.
     pub fn filter(mut self, condition: &Expr) -> Result<Self, Error> {
         let predicate = condition
-            .bind_meaning(self.file.schema(), &self.file.meanings())
+            .bind_with_types(self.file.schema(), &self.file.logical_types())
             .map_err(|error| self.file.error(ErrorKind::Bind(Box::new(error))))?;
         self.predicate = Some(predicate);
         Ok(self)
@@ -128,7 +128,7 @@ impl Scan {
     fn unit_rows(&self) -> u64 {
         let inner = self.file.inner();
         let blobs = self.columns.iter().any(|column| inner.is_blob(*column));
-        let fitting = || self.file.rows_within(&self.columns, BATCH_BYTES);
+        let fitting = || self.file.estimate_batch_rows(&self.columns, BATCH_BYTES);
         match self.batch_rows {
             0 if blobs => fitting().min(BLOB_BATCH_ROWS),
             0 => fitting().min(BATCH_ROWS),
@@ -169,7 +169,7 @@ impl Scan {
             })
             .collect::<Result<_, ErrorKind>>()
             .map_err(|fault| self.file.error(fault))?;
-        Ok(explain::of(&self.file, self.predicate.as_ref(), &plans))
+        Ok(explain::explain(&self.file, self.predicate.as_ref(), &plans))
     }
 
     /// The rows of one group that are taken.

@@ -13,6 +13,7 @@
 
 pub mod analyze;
 pub mod build;
+mod columns;
 mod cursor;
 #[cfg(any(unix, windows))]
 mod delete;
@@ -20,8 +21,8 @@ mod disjunction;
 mod highlight;
 pub(crate) mod inverted;
 pub(crate) mod live;
-mod many;
 mod merge;
+mod multi;
 mod options;
 mod phrase;
 mod policy;
@@ -35,15 +36,15 @@ mod terms;
 mod top;
 mod tree;
 
-pub use build::{Document, Form, SegmentBuilder, SegmentOptions};
+pub use build::{Document, SegmentBuilder, SegmentOptions, StorageMode};
 #[cfg(any(unix, windows))]
-pub use delete::{Deleted, Doomed, delete, delete_on};
+pub use delete::{DeleteBy, Deleted, delete, delete_on};
 pub use highlight::Highlight;
-pub use many::{Cluster, Index, ManyHit, ManyStats};
 pub use merge::{MergeOptions, Merged, merge};
-pub use options::{Found, Hit, SearchOptions, SearchStats, Stored, TermStats, WordExplain};
+pub use multi::{Cluster, GlobalHit, MultiSearchStats, SegmentSet};
+pub use options::{Hit, SearchOptions, SearchResult, SearchStats, StoredFields, TermExplanation, TermStats};
 pub use policy::{MergePolicy, SegmentSize};
 pub use query::{Query, QueryError};
-pub use rank::Rank;
+pub use rank::Ranking;
 pub use routing::{Route, Routing};
 pub use segment::{Segment, TermInfo};

@@ -45,7 +45,7 @@ use tercet_core::publish::{AtomicFile, PublishError};
 
 use crate::column::Column;
 use crate::error::{ErrorKind, OptionsError};
-use crate::meaning::Meaning;
+use crate::logical_type::LogicalType;
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::search::inverted::Inverted;
 use crate::wire::footer;
@@ -209,7 +209,7 @@ impl<S: Sink> Writer<S> {
         }
         let room = self.options.row_group_max_bytes.saturating_sub(self.group.bytes);
         let is_first = self.group.rows == 0;
-        let rows = group::rows_within(&self.schema, batch, most.clone(), room, is_first);
+        let rows = group::estimate_batch_rows(&self.schema, batch, most.clone(), room, is_first);
         most.start..most.start + rows
     }
 
@@ -283,10 +283,10 @@ fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), ErrorKi
         codec @ Codec::Lz4 => return Err(OptionsError::CodecInterop { codec }.into()),
         codec => return Err(OptionsError::Codec { codec }.into()),
     }
-    let meanings = Meaning::all(schema.fields(), &options.metadata);
+    let logical_types = LogicalType::for_fields(schema.fields(), &options.metadata);
     if let Some(key) = schema.sort_key()
-        && let (Some(Some(Meaning::Decimal { .. })), Some(field)) =
-            (meanings.get(key), schema.fields().get(key))
+        && let (Some(Some(LogicalType::Decimal { .. })), Some(field)) =
+            (logical_types.get(key), schema.fields().get(key))
         && field.kind == Type::Bytes
     {
         return Err(OptionsError::SortedDecimals { name: (*field.name).into() }.into());

@@ -103,7 +103,7 @@ fn everything(file: &File) -> Vec<Result<Vec<Cell>, Class>> {
             Err(error) => explain(&error),
         }
     }
-    let _ = file.needs();
+    let _ = file.required_features();
     let key = file.schema().sort_key();
     (0..file.schema().len()).map(|column| one_column(file, column, key == Some(column))).collect()
 }

@@ -1,6 +1,6 @@
 //! Rows as CSV: one record on a line, null as nothing at all, an empty text in quotes.
 
-use tercet::tatami::{Column, Field, Meaning, Values};
+use tercet::tatami::{Column, Field, LogicalType, Values};
 
 use super::json_rows;
 use super::rows::{Rows, Shown, ShownColumn};
@@ -23,7 +23,7 @@ impl RecordWriter {
     /// A writer for these columns, in this order, each with what its values mean.
     pub(crate) fn new<'a>(
         delimiter: u8,
-        columns: impl IntoIterator<Item = (&'a Field, Option<Meaning>)>,
+        columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>,
     ) -> Self {
         Self { delimiter, shown: Shown::new(columns), cell: Vec::new() }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tercet::tatami::{Column, Field, Meaning, Values};
+use tercet::tatami::{Column, Field, LogicalType, Values};
 
 use super::rows::{How, Odd, Rows, Shown};
 
@@ -18,7 +18,7 @@ pub(crate) struct RowWriter {
 
 impl RowWriter {
     /// A writer for these columns, in this order, each with what its values mean.
-    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<Meaning>)>) -> Self {
+    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>) -> Self {
         let shown = Shown::new(columns);
         let head = |(index, name): (usize, &str)| {
             let mut head = Vec::new();
@@ -64,7 +64,7 @@ impl Rows for RowWriter {
 
 /// Appends what a value means, in quotes unless it is a number; false where it is to be told as it is stored.
 fn meant(column: &Column, row: usize, how: How, out: &mut Vec<u8>) -> bool {
-    if how.meaning.is_none_or(Meaning::is_number) {
+    if how.logical_type.is_none_or(LogicalType::is_number) {
         return how.meant(column, row, out);
     }
     // Dates and times have no characters that JSON escapes.
@@ -365,12 +365,12 @@ mod tests {
 
     #[test]
     fn values_are_told_as_what_they_mean() {
-        let decimal = Meaning::Decimal { precision: 38, scale: 2, width: 16 };
+        let decimal = LogicalType::Decimal { precision: 38, scale: 2, width: 16 };
         let fields = [
             (Field::new("d", Type::Bytes), Some(decimal)),
-            (Field::list("l", Type::Int32), Some(Meaning::Days)),
-            (Field::new("t", Type::BlobRef), Some(Meaning::Text)),
-            (Field::new("i", Type::TimestampMicros), Some(Meaning::Instant)),
+            (Field::list("l", Type::Int32), Some(LogicalType::Date32)),
+            (Field::new("t", Type::BlobRef), Some(LogicalType::Utf8)),
+            (Field::new("i", Type::TimestampMicros), Some(LogicalType::Timestamp)),
         ];
         let digits: Strings = [(-1250_i128).to_be_bytes(), [0xff; 16]].iter().collect();
         let elements = Column::new(Values::Int32(vec![18_262, i32::MAX]));
@@ -381,7 +381,7 @@ mod tests {
             Column::new(Values::Int64(vec![0, i64::MAX])),
         ];
         let mut out = Vec::new();
-        let mut writer = RowWriter::new(fields.iter().map(|(field, meaning)| (field, *meaning)));
+        let mut writer = RowWriter::new(fields.iter().map(|(field, logical_type)| (field, *logical_type)));
         writer.rows(&batch, 0, 2, &mut out);
         let expected = concat!(
             "{\"d\":-12.50,\"l\":[\"2020-01-01\",2147483647],\"t\":\"a\\\"\",\"i\":\"1970-01-01T00:00:00Z\"}\n",

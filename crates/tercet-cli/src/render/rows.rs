@@ -1,8 +1,8 @@
 //! What all texts of rows have in common: columns, how their values are told, and what could not be told.
 
 use rayon::prelude::*;
-use tercet::tatami::meaning::Stored;
-use tercet::tatami::{Column, Field, Meaning, Type, Values};
+use tercet::tatami::logical_type::StoredValue;
+use tercet::tatami::{Column, Field, LogicalType, Type, Values};
 
 /// Rows that one thread makes text of.
 const PIECE_ROWS: usize = 1024;
@@ -25,7 +25,7 @@ pub(super) struct ShownColumn {
 pub(super) struct How {
     pub(super) is_text: bool,
     /// What they mean, where they are not told as they are stored.
-    pub(super) meaning: Option<Meaning>,
+    pub(super) logical_type: Option<LogicalType>,
 }
 
 /// Values that are not told as they are.
@@ -57,11 +57,11 @@ pub(crate) trait Rows: Clone + Send + Sync {
 
 impl Shown {
     /// These columns, in this order, each with what its values mean.
-    pub(super) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<Meaning>)>) -> Self {
-        let shown = |(field, meaning): (&Field, Option<Meaning>)| {
-            let is_text = field.scalar() == Type::String || meaning == Some(Meaning::Text);
-            let meaning = meaning.filter(|meaning| *meaning != Meaning::Text);
-            let how = How { is_text, meaning };
+    pub(super) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>) -> Self {
+        let shown = |(field, logical_type): (&Field, Option<LogicalType>)| {
+            let is_text = field.scalar() == Type::String || logical_type == Some(LogicalType::Utf8);
+            let logical_type = logical_type.filter(|logical_type| *logical_type != LogicalType::Utf8);
+            let how = How { is_text, logical_type };
             ShownColumn { name: field.name.to_string(), how, odd: Odd::default() }
         };
         Self { columns: columns.into_iter().map(shown).collect() }
@@ -83,11 +83,11 @@ impl Shown {
 impl How {
     /// Appends what a value means; false where it is to be told as it is stored.
     pub(super) fn meant(self, column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
-        let Some(meaning) = self.meaning else { return false };
+        let Some(logical_type) = self.logical_type else { return false };
         match &column.values {
-            Values::Int32(v) => meaning.write(Stored::Number(v[row].into()), out),
-            Values::Int64(v) => meaning.write(Stored::Number(v[row]), out),
-            Values::Bytes(v) => meaning.write(Stored::Bytes(v.get(row)), out),
+            Values::Int32(v) => logical_type.write(StoredValue::Number(v[row].into()), out),
+            Values::Int64(v) => logical_type.write(StoredValue::Number(v[row]), out),
+            Values::Bytes(v) => logical_type.write(StoredValue::Bytes(v.get(row)), out),
             _ => false,
         }
     }

@@ -13,11 +13,11 @@ use tercet_core::limits::check_limit;
 use tercet_core::{Budget, Fields, Limits, Reason, Span};
 
 use super::pick::Picker;
+use crate::block_codec::{Record, fault};
 use crate::chunk::number;
 use crate::column::{Strings, View};
 use crate::error::ErrorKind;
 use crate::file::{Inner, check_dictionary, section_fault};
-use crate::record::{Record, fault};
 use crate::region::Region;
 use crate::schema::Type;
 use crate::wire::cursor::Varints as _;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tercet_core::SourceError;
 use tercet_core::publish::{AtomicFile, FileLock, Operation, PublishError};
 
-use super::log::{self, HEADER_LEN, Oddity, Record, Replay};
+use super::log::{self, HEADER_LEN, ManifestWarning, Record, Replay};
 use super::member::is_inside;
 use super::rows::check_alike;
 use super::{Collection, Member};
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Whether notes say what some columns mean.
 fn is_noted(file: &File) -> bool {
-    file.meanings().iter().any(Option::is_some)
+    file.logical_types().iter().any(Option::is_some)
 }
 
 /// What a compaction did.
@@ -33,7 +33,7 @@ pub struct Compacted {
     /// Records of the log before, those of unknown kinds included.
     pub records: u64,
     /// What was passed over and is not in the new log.
-    pub odd: Vec<Oddity>,
+    pub warnings: Vec<ManifestWarning>,
 }
 
 impl Collection {
@@ -132,7 +132,7 @@ impl Collection {
     pub fn compact(&mut self, salvage: bool) -> Result<Compacted, Error> {
         let Some(lock) = self.lock()? else {
             self.replay = Replay::default();
-            return Ok(Compacted { live: 0, records: 0, odd: Vec::new() });
+            return Ok(Compacted { live: 0, records: 0, warnings: Vec::new() });
         };
         let bytes = self.read()?;
         let replay = if salvage { log::salvage(&bytes) } else { log::replay(&bytes) };
@@ -146,9 +146,13 @@ impl Collection {
         };
         write().map_err(|fault| self.error(fault))?;
         let live = replay.members.len() as u64;
-        self.replay =
-            Replay { end: compacted.len() as u64, members: replay.members, records: live, odd: Vec::new() };
-        Ok(Compacted { live, records: replay.records, odd: replay.odd })
+        self.replay = Replay {
+            end: compacted.len() as u64,
+            members: replay.members,
+            records: live,
+            warnings: Vec::new(),
+        };
+        Ok(Compacted { live, records: replay.records, warnings: replay.warnings })
     }
 
     /// Reads the log under its lock, asks for records, and appends them as one.

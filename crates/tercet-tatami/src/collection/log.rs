@@ -62,7 +62,7 @@ impl Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Oddity {
+pub enum ManifestWarning {
     /// The last bytes are no whole record: an append that did not end, or damage of the last record.
     TornTail {
         /// Where they start.
@@ -109,7 +109,7 @@ pub struct Replay {
     /// Where the intact records end: a writer appends here.
     pub end: u64,
     /// What was passed over.
-    pub odd: Vec<Oddity>,
+    pub warnings: Vec<ManifestWarning>,
 }
 
 impl Replay {
@@ -193,11 +193,11 @@ impl<'a> Walk<'a> {
             let (offset, left) = (at as u64, (self.bytes.len() - at) as u64);
             match next {
                 Next::None => {
-                    self.out.odd.push(Oddity::TornTail { offset, bytes: left });
+                    self.out.warnings.push(ManifestWarning::TornTail { offset, bytes: left });
                     break;
                 }
                 Next::At(next) if salvage => {
-                    self.out.odd.push(Oddity::Damaged { offset, bytes: (next - at) as u64 });
+                    self.out.warnings.push(ManifestWarning::Damaged { offset, bytes: (next - at) as u64 });
                     at = next;
                 }
                 Next::At(next) => return Err(self.damage(at, next)),
@@ -220,20 +220,20 @@ impl<'a> Walk<'a> {
         let offset = at as u64;
         let region = Region::Manifest { record: Some(u32::try_from(number).unwrap_or(u32::MAX)) };
         let id = record.body.get(..16).and_then(|id| MemberId::try_from(id).ok());
-        let unreadable = |reason: &str| Oddity::Unreadable { offset, reason: reason.to_owned() };
+        let unreadable = |reason: &str| ManifestWarning::Unreadable { offset, reason: reason.to_owned() };
         match (record.kind, id) {
             (ADD, _) => match Member::parse(region, record.body_start as u64, record.body) {
                 Ok(member) => self.add(member),
-                Err(error) => self.out.odd.push(unreadable(&error.to_string())),
+                Err(error) => self.out.warnings.push(unreadable(&error.to_string())),
             },
             (REMOVE, Some(id)) => self.remove(&id),
             (SET_TIER, Some(id)) => match (record.body.get(16), self.live.get_mut(&id)) {
                 (Some(tier), Some(member)) => member.tier = *tier,
-                (None, _) => self.out.odd.push(unreadable("a tier is missing")),
+                (None, _) => self.out.warnings.push(unreadable("a tier is missing")),
                 (Some(_), None) => {}
             },
-            (REMOVE | SET_TIER, None) => self.out.odd.push(unreadable("an identity is missing")),
-            (kind, _) => self.out.odd.push(Oddity::UnknownKind { offset, record_kind: kind }),
+            (REMOVE | SET_TIER, None) => self.out.warnings.push(unreadable("an identity is missing")),
+            (kind, _) => self.out.warnings.push(ManifestWarning::UnknownKind { offset, record_kind: kind }),
         }
     }
 
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
         // The file at a path is one file: an entry of what it was before describes nothing any more.
         if let Some(stale) = self.paths.insert(member.path.clone(), member.id) {
             self.live.remove(&stale);
-            self.out.odd.push(Oddity::Superseded { path: member.path.clone() });
+            self.out.warnings.push(ManifestWarning::Superseded { path: member.path.clone() });
         }
         self.live.insert(member.id, member);
     }

@@ -146,7 +146,10 @@ fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error
         let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
         return super::rows::check_alike(first, file, &names);
     }
-    Err(file.error(ErrorKind::Unlike { other: (**first.name()).into(), reason: "the columns differ".into() }))
+    Err(file.error(ErrorKind::SchemaMismatch {
+        other: (**first.name()).into(),
+        reason: "the columns differ".into(),
+    }))
 }
 
 /// A file that is being read.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Collection, Member};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
-use crate::lookup::Found;
+use crate::lookup::KeyPosition;
 use crate::predicate::{Expr, Predicate, Summary};
 use crate::scalar::Scalar;
 use crate::scan::{Batch, Batches, Scan};
@@ -33,9 +33,9 @@ pub struct MemberBatch {
 /// Where a key was found in a collection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct KeyFound {
+pub struct CollectionLookup {
     /// The member and the row, if there is one.
-    pub found: Option<(Member, File, Found)>,
+    pub found: Option<(Member, File, KeyPosition)>,
     /// Files that were opened on the way.
     pub files_opened: u64,
 }
@@ -57,7 +57,7 @@ impl Collection {
         let Some(first) = self.members().first() else { return Ok(Vec::new()) };
         let first = self.open_member(first)?;
         let predicate = condition
-            .bind_meaning(first.schema(), &first.meanings())
+            .bind_with_types(first.schema(), &first.logical_types())
             .map_err(|error| first.error(ErrorKind::Bind(Box::new(error))))?;
         Ok(self.members().iter().filter(|member| may_hold(member, &predicate, first.schema())).collect())
     }
@@ -74,8 +74,8 @@ impl Collection {
 
     /// The first row whose sort key equals `key`, in the order of the members. Files whose keys end before it or start behind it
     /// are not opened.
-    pub fn lookup(&self, key: &Scalar) -> Result<KeyFound, Error> {
-        let mut out = KeyFound { found: None, files_opened: 0 };
+    pub fn lookup(&self, key: &Scalar) -> Result<CollectionLookup, Error> {
+        let mut out = CollectionLookup { found: None, files_opened: 0 };
         for member in self.members() {
             if member.sort_column.is_empty() {
                 continue;
@@ -114,7 +114,7 @@ fn is_outside(member: &Member, kind: crate::Type, key: &Scalar) -> bool {
 
 /// Whether what the manifest says of a member leaves room for a row that fulfils the condition.
 fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
-    let outcomes = predicate.outcomes(&mut |column, test| {
+    let tri_state = predicate.tri_state(&mut |column, test| {
         let field = &schema.fields()[column];
         let known = Summary {
             bounds: member.bounds(&field.name, field.kind),
@@ -124,10 +124,10 @@ fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
             nulls: None,
             rows: member.rows,
         };
-        Ok::<_, std::convert::Infallible>(test.outcomes(&known))
+        Ok::<_, std::convert::Infallible>(test.tri_state(&known))
     });
-    let Ok(outcomes) = outcomes;
-    !outcomes.is_never()
+    let Ok(tri_state) = tri_state;
+    !tri_state.is_never()
 }
 
 impl CollectionScan<'_> {
@@ -165,7 +165,7 @@ impl CollectionScan<'_> {
         for member in self.members()? {
             let file = self.collection.open_member(&member)?;
             check_alike(first.get_or_insert_with(|| file.clone()), &file, &tested)?;
-            sum = sum.saturating_add(self.of(&file, &[])?.count()?);
+            sum = sum.saturating_add(self.scan_member(&file, &[])?.count()?);
         }
         Ok(sum)
     }
@@ -202,12 +202,12 @@ impl CollectionScan<'_> {
         })
     }
 
-    fn of(&self, file: &File, names: &[String]) -> Result<Scan, Error> {
-        question(file, names, self.condition.as_ref(), self.batch_rows)
+    fn scan_member(&self, file: &File, names: &[String]) -> Result<Scan, Error> {
+        member_scan(file, names, self.condition.as_ref(), self.batch_rows)
     }
 }
 
-fn question(file: &File, names: &[String], condition: Option<&Expr>, rows: u64) -> Result<Scan, Error> {
+fn member_scan(file: &File, names: &[String], condition: Option<&Expr>, rows: u64) -> Result<Scan, Error> {
     let scan = file.scan().columns(names)?.with_batch_rows(rows);
     condition.map_or(Ok(scan.clone()), |condition| scan.filter(condition))
 }
@@ -247,7 +247,7 @@ impl CollectionBatches {
             let Some(member) = self.members.next() else { return Ok(None) };
             let file = self.collection.open_member(&member)?;
             self.check(&file)?;
-            let scan = question(&file, &self.names, self.condition.as_ref(), self.batch_rows)?;
+            let scan = member_scan(&file, &self.names, self.condition.as_ref(), self.batch_rows)?;
             self.current = Some((member.path.as_str().into(), scan.batches()));
         }
     }
@@ -263,13 +263,13 @@ impl CollectionBatches {
 /// Columns of one name have one type and one meaning in all members.
 pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N]) -> Result<(), Error> {
     let (there, here) = (first.schema(), file.schema());
-    let meant = (first.meanings(), file.meanings());
+    let meant = (first.logical_types(), file.logical_types());
     for name in names {
         let (Some(one), Some(other)) = (there.index_of(name.as_ref()), here.index_of(name.as_ref())) else {
             continue;
         };
-        let of = |schema: &Schema, at: usize| (schema.fields()[at].kind, schema.fields()[at].element);
-        let (one_kind, other_kind) = (of(there, one), of(here, other));
+        let type_of = |schema: &Schema, at: usize| (schema.fields()[at].kind, schema.fields()[at].element);
+        let (one_kind, other_kind) = (type_of(there, one), type_of(here, other));
         let name = tercet_core::escape::name(name.as_ref());
         let reason = if one_kind != other_kind {
             format!("column `{name}` is {} there and {} here", one_kind.0, other_kind.0)
@@ -278,7 +278,9 @@ pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N])
         } else {
             continue;
         };
-        return Err(file.error(ErrorKind::Unlike { other: (**first.name()).into(), reason: reason.into() }));
+        return Err(
+            file.error(ErrorKind::SchemaMismatch { other: (**first.name()).into(), reason: reason.into() })
+        );
     }
     Ok(())
 }

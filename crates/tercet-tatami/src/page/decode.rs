@@ -2,18 +2,18 @@
 
 mod lists;
 mod pick;
-mod texts;
+mod strings;
 
 use bytes::Bytes;
 use tercet_codec::CodecError;
 use tercet_codec::ints::{self, Lane, Scheme};
 use tercet_core::{Reason, Span};
 
+use crate::block_codec::fault;
 use crate::column::{Bitmap, Column, Values, each_values};
 use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::{self, Bounds};
-use crate::record::fault;
 use crate::region::Region;
 use crate::schema::{Field, Type};
 use crate::wire::ids::{Codec, Encoding, Kind, page_flags};
@@ -314,7 +314,7 @@ pub(crate) fn plain(out: &mut Values, kind: Type, bytes: &Bytes, n: usize) -> Re
             bools.extend((0..n).map(|at| bytes[at / 8] >> (at % 8) & 1 == 1));
             Ok(())
         }
-        Values::Bytes(strings) => texts::plain(strings, bytes, n),
+        Values::Bytes(strings) => strings::plain(strings, bytes, n),
         Values::List(_) => {
             Err(CodecError::Decode { codec: "plain", detail: format!("no values of type {kind}") })
         }
@@ -373,8 +373,8 @@ fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
         (Values::UInt64(values), Values::UInt64(out)) => pick(values, codes, out),
         (Values::Float32(values), Values::Float32(out)) => pick(values, codes, out),
         (Values::Float64(values), Values::Float64(out)) => pick(values, codes, out),
-        (Values::Bytes(values), Values::Bytes(out)) => texts::gather(values, codes, out),
-        (values, out) => debug_assert!(false, "{} are no {}", values.kind_name(), out.kind_name()),
+        (Values::Bytes(values), Values::Bytes(out)) => strings::gather(values, codes, out),
+        (values, out) => debug_assert!(false, "{} are no {}", values.type_name(), out.type_name()),
     }
 }
 

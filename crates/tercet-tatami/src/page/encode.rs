@@ -10,7 +10,7 @@
 mod dictionary;
 mod list;
 mod number;
-mod text;
+mod strings;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -29,7 +29,7 @@ use crate::writer::WriterOptions;
 pub(crate) use dictionary::ValueDictionary;
 use number::FloatTools;
 pub(crate) use number::Number;
-pub(crate) use text::TextTools;
+pub(crate) use strings::StringEncoder;
 
 /// What the pages of one column share.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Tools {
     /// The value dictionary, if the column may have one.
     pub(crate) values: Option<ValueDictionary>,
     /// Symbols, and whether they pay.
-    pub(crate) text: TextTools,
+    pub(crate) text: StringEncoder,
 }
 
 impl Tools {
@@ -51,7 +51,7 @@ impl Tools {
             native,
             floats: FloatTools::new(field.kind, options),
             values: native.then(|| ValueDictionary::new(field.scalar(), options)).flatten(),
-            text: TextTools::new(field.scalar(), options),
+            text: StringEncoder::new(field.scalar(), options),
         }
     }
 }
@@ -123,7 +123,7 @@ fn stream(
         bool(values) => Ok(bools(&rows.present(values), out)),
         bytes(values) => {
             let present: Vec<&[u8]> = rows.positions().map(|row| values.get(row)).collect();
-            text::encode(&present, tools, out)
+            strings::encode(&present, tools, out)
         },
         // The schema refuses lists of lists.
         list(_lists) => Ok(Stream::new(Encoding::Plain, Bounds::default())),

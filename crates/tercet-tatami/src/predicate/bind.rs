@@ -3,9 +3,9 @@
 use tercet_core::escape;
 use thiserror::Error;
 
-use super::meant;
-use super::{Expr, Literal, Predicate, Test};
-use crate::meaning::{Meaning, is_number};
+use super::logical;
+use super::{Comparison, Expr, Literal, Predicate};
+use crate::logical_type::{LogicalType, is_number};
 use crate::scalar::Scalar;
 use crate::schema::{Field, Schema, Type};
 
@@ -33,15 +33,15 @@ pub enum BindError {
     },
     /// A value that is none of those that the column means.
     #[error(
-        "column `{}` is {meaning}, and {value} is no such value; one is {}",
+        "column `{}` is {logical_type}, and {value} is no such value; one is {}",
         escape::name(column),
-        meaning.example()
+        logical_type.example()
     )]
-    Meaning {
+    LogicalType {
         /// The column.
         column: String,
         /// What it means.
-        meaning: Meaning,
+        logical_type: LogicalType,
         /// The value.
         value: String,
     },
@@ -66,16 +66,16 @@ pub enum BindError {
 impl Expr {
     /// Finds the columns in a schema and gives the values their types. Columns mean what their types say.
     pub fn bind(&self, schema: &Schema) -> Result<Predicate, BindError> {
-        self.bind_meaning(schema, &[])
+        self.bind_with_types(schema, &[])
     }
 
     /// The same where notes say what some columns mean: numbers are then those of decimals, texts those of dates and times.
-    pub fn bind_meaning(
+    pub fn bind_with_types(
         &self,
         schema: &Schema,
-        meanings: &[Option<Meaning>],
+        logical_types: &[Option<LogicalType>],
     ) -> Result<Predicate, BindError> {
-        Binder::new(schema, meanings).bind(self)
+        Binder::new(schema, logical_types).bind(self)
     }
 }
 
@@ -90,15 +90,15 @@ pub(super) enum Part {
 /// A walk over a condition, which remembers where it is.
 pub(super) struct Binder<'a> {
     schema: &'a Schema,
-    meanings: &'a [Option<Meaning>],
+    logical_types: &'a [Option<LogicalType>],
     /// How many tests were looked at, the one that does not fit included.
     pub(super) tests: usize,
     pub(super) part: Part,
 }
 
 impl<'a> Binder<'a> {
-    pub(super) fn new(schema: &'a Schema, meanings: &'a [Option<Meaning>]) -> Self {
-        Self { schema, meanings, tests: 0, part: Part::Column }
+    pub(super) fn new(schema: &'a Schema, logical_types: &'a [Option<LogicalType>]) -> Self {
+        Self { schema, logical_types, tests: 0, part: Part::Column }
     }
 
     pub(super) fn bind(&mut self, expr: &Expr) -> Result<Predicate, BindError> {
@@ -112,7 +112,7 @@ impl<'a> Binder<'a> {
             Expr::And(parts) => Predicate::And(all(parts, "and")?),
             Expr::Or(parts) => Predicate::Or(all(parts, "or")?),
             Expr::Not(part) => Predicate::Not(Box::new(self.bind(part)?)),
-            Expr::Test { column, test } => {
+            Expr::Comparison { column, test } => {
                 self.tests += 1;
                 self.part = Part::Column;
                 let Some(index) = self.schema.index_of(column) else {
@@ -124,59 +124,70 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn test(&mut self, column: usize, field: &Field, test: &Test<Literal>) -> Result<Predicate, BindError> {
-        let natural = (field.scalar() == Type::TimestampMicros).then_some(Meaning::Instant);
-        let meaning = self.meanings.get(column).copied().flatten().or(natural);
-        let meaning = meaning.filter(|meaning| *meaning != Meaning::Text);
+    fn test(
+        &mut self,
+        column: usize,
+        field: &Field,
+        test: &Comparison<Literal>,
+    ) -> Result<Predicate, BindError> {
+        let natural = (field.scalar() == Type::TimestampMicros).then_some(LogicalType::Timestamp);
+        let logical_type = self.logical_types.get(column).copied().flatten().or(natural);
+        let logical_type = logical_type.filter(|logical_type| *logical_type != LogicalType::Utf8);
         let is_text = matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef);
         let fits = match test {
-            Test::IsNull => true,
-            Test::Contains(_) => field.kind == Type::List,
+            Comparison::IsNull => true,
+            Comparison::Contains(_) => field.kind == Type::List,
             _ if field.kind == Type::List => false,
-            Test::Prefix(_) => is_text && meaning.is_none(),
+            Comparison::Prefix(_) => is_text && logical_type.is_none(),
             _ => true,
         };
         if !fits {
             self.part = Part::Operator;
-            let kind = match meaning {
-                Some(meaning) if field.kind != Type::List => meaning.to_string(),
+            let kind = match logical_type {
+                Some(logical_type) if field.kind != Type::List => logical_type.to_string(),
                 _ => field.kind.to_string(),
             };
             let column = field.name.to_string();
             return Err(BindError::Operator { column, kind: kind.into(), operator: test.name() });
         }
-        if matches!(test, Test::In(literals) if literals.is_empty()) {
+        if matches!(test, Comparison::In(literals) if literals.is_empty()) {
             return Err(BindError::Empty { operator: "in" });
         }
         // Values of the stored type are compared as they are stored.
         let is_exact = |literal: &Literal| matches!(literal, Literal::Exact(_));
         let exact = test.literals().into_iter().position(is_exact);
-        let is_order =
-            matches!(test, Test::Lt(_) | Test::Le(_) | Test::Gt(_) | Test::Ge(_) | Test::Between(..));
-        if let (Some(at), Some(meaning)) = (exact, meaning.filter(|_| is_text && is_order)) {
+        let is_order = matches!(
+            test,
+            Comparison::Lt(_)
+                | Comparison::Le(_)
+                | Comparison::Gt(_)
+                | Comparison::Ge(_)
+                | Comparison::Between(..)
+        );
+        if let (Some(at), Some(logical_type)) = (exact, logical_type.filter(|_| is_text && is_order)) {
             // The order of the bytes of numbers is not that of the numbers.
             self.part = Part::Value(at);
             let value = test.literals()[at].shown();
-            return Err(BindError::Meaning { column: field.name.to_string(), meaning, value });
+            return Err(BindError::LogicalType { column: field.name.to_string(), logical_type, value });
         }
-        let meaning = meaning.filter(|_| exact.is_none());
+        let logical_type = logical_type.filter(|_| exact.is_none());
         let mut at = 0;
         let mut next = || {
             self.part = Part::Value(at);
             at += 1;
         };
-        let Some(meaning) = meaning else {
+        let Some(logical_type) = logical_type else {
             let test = test.try_map(|literal| {
                 next();
                 typed(field, literal)
             })?;
-            return Ok(Predicate::Test { column, test });
+            return Ok(Predicate::Comparison { column, test });
         };
         let test = test.try_map(|literal| {
             next();
-            meant::place(field, meaning, literal)
+            logical::place(field, logical_type, literal)
         })?;
-        Ok(meant::bound(column, field, meaning, test))
+        Ok(logical::bound(column, field, logical_type, test))
     }
 }
 
@@ -215,7 +226,7 @@ impl Literal {
     }
 }
 
-impl<V> Test<V> {
+impl<V> Comparison<V> {
     /// The operator.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -251,19 +262,19 @@ impl<V> Test<V> {
     }
 
     /// The same test of other values, which are made from left to right.
-    fn try_map<W, E>(&self, mut make: impl FnMut(&V) -> Result<W, E>) -> Result<Test<W>, E> {
+    fn try_map<W, E>(&self, mut make: impl FnMut(&V) -> Result<W, E>) -> Result<Comparison<W>, E> {
         Ok(match self {
-            Self::Eq(x) => Test::Eq(make(x)?),
-            Self::Ne(x) => Test::Ne(make(x)?),
-            Self::Lt(x) => Test::Lt(make(x)?),
-            Self::Le(x) => Test::Le(make(x)?),
-            Self::Gt(x) => Test::Gt(make(x)?),
-            Self::Ge(x) => Test::Ge(make(x)?),
-            Self::Between(low, high) => Test::Between(make(low)?, make(high)?),
-            Self::In(values) => Test::In(values.iter().map(make).collect::<Result<_, _>>()?),
-            Self::Prefix(x) => Test::Prefix(make(x)?),
-            Self::Contains(x) => Test::Contains(make(x)?),
-            Self::IsNull => Test::IsNull,
+            Self::Eq(x) => Comparison::Eq(make(x)?),
+            Self::Ne(x) => Comparison::Ne(make(x)?),
+            Self::Lt(x) => Comparison::Lt(make(x)?),
+            Self::Le(x) => Comparison::Le(make(x)?),
+            Self::Gt(x) => Comparison::Gt(make(x)?),
+            Self::Ge(x) => Comparison::Ge(make(x)?),
+            Self::Between(low, high) => Comparison::Between(make(low)?, make(high)?),
+            Self::In(values) => Comparison::In(values.iter().map(make).collect::<Result<_, _>>()?),
+            Self::Prefix(x) => Comparison::Prefix(make(x)?),
+            Self::Contains(x) => Comparison::Contains(make(x)?),
+            Self::IsNull => Comparison::IsNull,
         })
     }
 }

@@ -33,7 +33,7 @@ impl Mask {
     }
 
     /// The bits of a validity bitmap, or of rows that are all present.
-    pub(crate) fn of_validity(validity: Option<&crate::column::Bitmap>, len: usize) -> Self {
+    pub(crate) fn from_validity(validity: Option<&crate::column::Bitmap>, len: usize) -> Self {
         let Some(validity) = validity else { return Self::filled(len, true) };
         let words = validity
             .as_bytes()

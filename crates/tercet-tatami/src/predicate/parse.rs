@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use super::bind::{Binder, Part};
 use super::tokens::{Token, Word, tokens};
-use super::{BindError, Expr, Literal, Predicate, Test};
-use crate::meaning::Meaning;
+use super::{BindError, Comparison, Expr, Literal, Predicate};
+use crate::logical_type::LogicalType;
 use crate::scalar::Scalar;
 use crate::schema::Schema;
 
@@ -61,13 +61,13 @@ impl std::error::Error for ParseError {}
 impl Expr {
     /// Reads a condition such as `status = 200 and url prefix "https://a"`.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Ok(Parsed::new(text)?.expr)
+        Ok(ParsedFilter::new(text)?.expr)
     }
 }
 
 /// A condition that was read from a text, with the place of each of its tests.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedFilter {
     expr: Expr,
     /// The bytes of each test, from left to right.
     tests: Vec<Places>,
@@ -81,7 +81,7 @@ struct Places {
     values: Vec<Range<usize>>,
 }
 
-impl Parsed {
+impl ParsedFilter {
     /// Reads a condition.
     pub fn new(text: &str) -> Result<Self, ParseError> {
         read(text).map_err(|error| error.in_text(text))
@@ -97,9 +97,9 @@ impl Parsed {
     pub fn bind(
         &self,
         schema: &Schema,
-        meanings: &[Option<Meaning>],
+        logical_types: &[Option<LogicalType>],
     ) -> Result<Predicate, (BindError, Range<usize>)> {
-        let mut binder = Binder::new(schema, meanings);
+        let mut binder = Binder::new(schema, logical_types);
         binder.bind(&self.expr).map_err(|error| {
             let test = binder.tests.checked_sub(1).and_then(|index| self.tests.get(index));
             let place = test.and_then(|test| match binder.part {
@@ -112,12 +112,12 @@ impl Parsed {
     }
 }
 
-fn read(text: &str) -> Result<Parsed, ParseError> {
+fn read(text: &str) -> Result<ParsedFilter, ParseError> {
     let tokens = tokens(text)?;
     let mut parser = Parser { text, tokens, next: 0, tests: Vec::new(), values: Vec::new() };
     let expr = parser.any(0)?;
     match parser.peek() {
-        Token { word: Word::End, .. } => Ok(Parsed { expr, tests: parser.tests }),
+        Token { word: Word::End, .. } => Ok(ParsedFilter { expr, tests: parser.tests }),
         token => Err(ParseError::new(token.at, "expected `and`, `or` or the end")),
     }
 }
@@ -211,13 +211,13 @@ impl Parser<'_> {
     }
 
     fn test(&mut self, column: &str) -> Result<Expr, ParseError> {
-        let with = |test| Expr::Test { column: column.to_owned(), test };
+        let with = |test| Expr::Comparison { column: column.to_owned(), test };
         if self.keyword("is") {
             let negated = self.keyword("not");
             if !self.keyword("null") {
                 return Err(ParseError::new(self.peek().at, "expected `null`"));
             }
-            return Ok(negate_if(negated, with(Test::IsNull)));
+            return Ok(negate_if(negated, with(Comparison::IsNull)));
         }
         let negated = self.keyword("not");
         if self.keyword("in") {
@@ -228,7 +228,7 @@ impl Parser<'_> {
                 values.push(self.value()?);
             }
             self.sign(")")?;
-            return Ok(negate_if(negated, with(Test::In(values))));
+            return Ok(negate_if(negated, with(Comparison::In(values))));
         }
         if self.keyword("between") {
             let low = self.value()?;
@@ -236,24 +236,24 @@ impl Parser<'_> {
                 return Err(ParseError::new(self.peek().at, "expected `and` and the upper end"));
             }
             let high = self.value()?;
-            return Ok(negate_if(negated, with(Test::Between(low, high))));
+            return Ok(negate_if(negated, with(Comparison::Between(low, high))));
         }
         if self.keyword("prefix") {
             let value = self.value()?;
-            return Ok(negate_if(negated, with(Test::Prefix(value))));
+            return Ok(negate_if(negated, with(Comparison::Prefix(value))));
         }
         if self.keyword("contains") {
             let value = self.value()?;
-            return Ok(negate_if(negated, with(Test::Contains(value))));
+            return Ok(negate_if(negated, with(Comparison::Contains(value))));
         }
         let token = self.take();
-        let make: fn(Literal) -> Test<Literal> = match token.word {
-            Word::Sign("=") if !negated => Test::Eq,
-            Word::Sign("!=") if !negated => Test::Ne,
-            Word::Sign("<") if !negated => Test::Lt,
-            Word::Sign("<=") if !negated => Test::Le,
-            Word::Sign(">") if !negated => Test::Gt,
-            Word::Sign(">=") if !negated => Test::Ge,
+        let make: fn(Literal) -> Comparison<Literal> = match token.word {
+            Word::Sign("=") if !negated => Comparison::Eq,
+            Word::Sign("!=") if !negated => Comparison::Ne,
+            Word::Sign("<") if !negated => Comparison::Lt,
+            Word::Sign("<=") if !negated => Comparison::Le,
+            Word::Sign(">") if !negated => Comparison::Gt,
+            Word::Sign(">=") if !negated => Comparison::Ge,
             _ => {
                 let what = if negated {
                     "expected `in`, `between`, `prefix` or `contains`"
@@ -378,10 +378,10 @@ mod tests {
             ("l >= 7", ">="),
             ("a = x'00'", "x'00'"),
         ] {
-            let (_, place) = Parsed::new(text).unwrap().bind(&schema, &[]).unwrap_err();
+            let (_, place) = ParsedFilter::new(text).unwrap().bind(&schema, &[]).unwrap_err();
             assert_eq!(&text[place], part);
         }
-        assert!(Parsed::new("s = 'x' or a is null").unwrap().bind(&schema, &[]).is_ok());
+        assert!(ParsedFilter::new("s = 'x' or a is null").unwrap().bind(&schema, &[]).is_ok());
     }
 
     #[test]

@@ -2,18 +2,18 @@
 
 use std::cmp::Ordering;
 
-use super::{Predicate, Test};
+use super::{Comparison, Predicate};
 use crate::scalar::Scalar;
 
 /// What a condition can be for some row of a region. What is not set cannot happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcomes {
+pub(crate) struct TriState {
     pub(crate) yes: bool,
     pub(crate) no: bool,
     pub(crate) unknown: bool,
 }
 
-impl Outcomes {
+impl TriState {
     pub(crate) const ANY: Self = Self { yes: true, no: true, unknown: true };
 
     /// No row is taken.
@@ -59,17 +59,17 @@ pub(crate) struct Summary {
 
 impl Predicate {
     /// What the condition can be; `leaf` answers a test of a column.
-    pub(crate) fn outcomes<E>(
+    pub(crate) fn tri_state<E>(
         &self,
-        leaf: &mut impl FnMut(usize, &Test<Scalar>) -> Result<Outcomes, E>,
-    ) -> Result<Outcomes, E> {
+        leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<TriState, E>,
+    ) -> Result<TriState, E> {
         match self {
-            Self::Test { column, test } => leaf(*column, test),
-            Self::Not(part) => Ok(part.outcomes(leaf)?.not()),
+            Self::Comparison { column, test } => leaf(*column, test),
+            Self::Not(part) => Ok(part.tri_state(leaf)?.not()),
             Self::And(parts) => {
-                let mut all: Option<Outcomes> = None;
+                let mut all: Option<TriState> = None;
                 for part in parts {
-                    let one = part.outcomes(leaf)?;
+                    let one = part.tri_state(leaf)?;
                     let sum = all.map_or(one, |all| all.and(one));
                     if sum.is_never() && !sum.unknown {
                         // Nothing behind it changes that; a filter need not be read.
@@ -77,38 +77,38 @@ impl Predicate {
                     }
                     all = Some(sum);
                 }
-                Ok(all.unwrap_or(Outcomes::ANY))
+                Ok(all.unwrap_or(TriState::ANY))
             }
             Self::Or(parts) => {
-                let mut all: Option<Outcomes> = None;
+                let mut all: Option<TriState> = None;
                 for part in parts {
-                    let one = part.outcomes(leaf)?;
+                    let one = part.tri_state(leaf)?;
                     let sum = all.map_or(one, |all| all.or(one));
                     if sum.is_always() {
                         return Ok(sum);
                     }
                     all = Some(sum);
                 }
-                Ok(all.unwrap_or(Outcomes::ANY))
+                Ok(all.unwrap_or(TriState::ANY))
             }
         }
     }
 }
 
-impl Test<Scalar> {
+impl Comparison<Scalar> {
     /// What the test can be for values of which this is known.
-    pub(crate) fn outcomes(&self, known: &Summary) -> Outcomes {
+    pub(crate) fn tri_state(&self, known: &Summary) -> TriState {
         let some_null = known.nulls != Some(0);
         let some_present = known.nulls != Some(known.rows);
         if let Self::IsNull = self {
-            return Outcomes { yes: some_null, no: some_present, unknown: false };
+            return TriState { yes: some_null, no: some_present, unknown: false };
         }
-        let (yes, no) = self.of_present(known);
-        Outcomes { yes: yes && some_present, no: no && some_present, unknown: some_null }
+        let (yes, no) = self.from_present(known);
+        TriState { yes: yes && some_present, no: no && some_present, unknown: some_null }
     }
 
     /// Whether the test can be true, and whether it can be false, for a present value.
-    fn of_present(&self, known: &Summary) -> (bool, bool) {
+    fn from_present(&self, known: &Summary) -> (bool, bool) {
         let Some((min, max)) = &known.bounds else { return (true, true) };
         // NaN is smaller than nothing and equal to nothing, whatever the bounds.
         let nan = known.nan;

@@ -1,6 +1,6 @@
 //! A condition, row by row.
 
-use super::{Mask, Predicate, Test};
+use super::{Comparison, Mask, Predicate};
 use crate::column::{Column, Lists, Strings, Values};
 use crate::scalar::Scalar;
 
@@ -13,7 +13,7 @@ pub(crate) struct Truth {
 
 impl Truth {
     /// From what is asked of the values and the rows that have one.
-    pub(crate) fn of_present(yes: Mask, present: &Mask) -> Self {
+    pub(crate) fn from_present(yes: Mask, present: &Mask) -> Self {
         let yes = yes.and(present);
         let no = yes.clone().not().and(present);
         Self { yes, no }
@@ -45,10 +45,10 @@ impl Predicate {
     /// Evaluates the condition; `leaf` answers a test of a column.
     pub(crate) fn evaluate<E>(
         &self,
-        leaf: &mut impl FnMut(usize, &Test<Scalar>) -> Result<Truth, E>,
+        leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<Truth, E>,
     ) -> Result<Truth, E> {
         Ok(match self {
-            Self::Test { column, test } => leaf(*column, test)?,
+            Self::Comparison { column, test } => leaf(*column, test)?,
             Self::And(parts) => join(parts, leaf, |a, b| a.and(&b))?,
             Self::Or(parts) => join(parts, leaf, |a, b| a.or(&b))?,
             Self::Not(part) => {
@@ -61,7 +61,7 @@ impl Predicate {
 
 fn join<E>(
     parts: &[Predicate],
-    leaf: &mut impl FnMut(usize, &Test<Scalar>) -> Result<Truth, E>,
+    leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<Truth, E>,
     merge: impl Fn(Truth, Truth) -> Truth,
 ) -> Result<Truth, E> {
     let mut all: Option<Truth> = None;
@@ -76,14 +76,14 @@ fn join<E>(
     Ok(all.unwrap_or_else(|| Truth { yes: Mask::filled(0, false), no: Mask::filled(0, false) }))
 }
 
-impl Test<Scalar> {
+impl Comparison<Scalar> {
     /// The answer for each row of a column.
     pub(crate) fn rows(&self, column: &Column) -> Truth {
-        let present = Mask::of_validity(column.validity.as_ref(), column.len());
+        let present = Mask::from_validity(column.validity.as_ref(), column.len());
         if let Self::IsNull = self {
             return Truth { yes: present.clone().not(), no: present };
         }
-        Truth::of_present(self.values(&column.values), &present)
+        Truth::from_present(self.values(&column.values), &present)
     }
 
     /// The answer for each value; those of null rows do not matter.
@@ -168,7 +168,7 @@ impl Test<Scalar> {
 /// One loop for each test, so that nothing is decided for each value.
 fn compare<T: PartialOrd + Copy>(
     values: &[T],
-    test: &Test<Scalar>,
+    test: &Comparison<Scalar>,
     get: impl Fn(&Scalar) -> Option<T>,
 ) -> Mask {
     fn rows<T: Copy>(values: &[T], keep: impl Fn(T) -> bool) -> Mask {
@@ -177,20 +177,20 @@ fn compare<T: PartialOrd + Copy>(
     let none = || Mask::filled(values.len(), false);
     let one = |scalar: &Scalar, make: &dyn Fn(T) -> Mask| get(scalar).map_or_else(none, make);
     match test {
-        Test::Eq(value) => one(value, &|x| rows(values, |v| v == x)),
-        Test::Ne(value) => one(value, &|x| rows(values, |v| v != x)),
-        Test::Lt(value) => one(value, &|x| rows(values, |v| v < x)),
-        Test::Le(value) => one(value, &|x| rows(values, |v| v <= x)),
-        Test::Gt(value) => one(value, &|x| rows(values, |v| v > x)),
-        Test::Ge(value) => one(value, &|x| rows(values, |v| v >= x)),
-        Test::Between(low, high) => match (get(low), get(high)) {
+        Comparison::Eq(value) => one(value, &|x| rows(values, |v| v == x)),
+        Comparison::Ne(value) => one(value, &|x| rows(values, |v| v != x)),
+        Comparison::Lt(value) => one(value, &|x| rows(values, |v| v < x)),
+        Comparison::Le(value) => one(value, &|x| rows(values, |v| v <= x)),
+        Comparison::Gt(value) => one(value, &|x| rows(values, |v| v > x)),
+        Comparison::Ge(value) => one(value, &|x| rows(values, |v| v >= x)),
+        Comparison::Between(low, high) => match (get(low), get(high)) {
             (Some(low), Some(high)) => rows(values, |v| v >= low && v <= high),
             _ => none(),
         },
-        Test::In(wanted) => {
+        Comparison::In(wanted) => {
             let wanted: Vec<T> = wanted.iter().filter_map(&get).collect();
             rows(values, |v| wanted.contains(&v))
         }
-        Test::Prefix(_) | Test::Contains(_) | Test::IsNull => none(),
+        Comparison::Prefix(_) | Comparison::Contains(_) | Comparison::IsNull => none(),
     }
 }

@@ -1,7 +1,7 @@
 //! The words of a condition.
 
 use super::ParseError;
-use crate::meaning::is_number;
+use crate::logical_type::is_number;
 
 /// A word, and where it starts and ends.
 #[derive(Clone, Debug, PartialEq)]

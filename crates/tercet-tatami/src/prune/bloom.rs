@@ -17,7 +17,7 @@ use crate::scalar::Scalar;
 const PROBES: u32 = 7;
 
 /// Bits that are looked at for each key, whatever a filter says.
-const MOST_PROBES: u32 = 64;
+const MAX_PROBES: u32 = 64;
 
 /// Bits for each key, before rounding up to a power of two.
 const BITS_PER_KEY: u64 = 10;
@@ -103,7 +103,7 @@ impl Bloom {
 
     fn has(&self, key: &[u8]) -> bool {
         // A filter of another writer may ask for any number of probes. Fewer never rule out what is there.
-        let probes = self.probes.min(MOST_PROBES);
+        let probes = self.probes.min(MAX_PROBES);
         places(key, probes).all(|bit| {
             let bit = bit & self.mask;
             self.bits[(bit >> 3) as usize] >> (bit & 7) & 1 == 1

@@ -103,6 +103,6 @@ impl Inner {
         if order.iter().enumerate().all(|(place, index)| place == *index) {
             return Ok(found);
         }
-        Ok(found.gather(&order))
+        Ok(found.take(&order))
     }
 }

@@ -187,7 +187,7 @@ impl Unit {
             }
             let whole = pages.get(inner, self.group, column, page)?;
             let before = out.len();
-            whole.gather_into(&rows, &mut out);
+            whole.take_into(&rows, &mut out);
             if let Some(blob) = blob {
                 let base = blob.first_of_group(self.group) + table.present_before(page);
                 out.values_truncate(before);

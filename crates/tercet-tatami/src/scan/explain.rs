@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::prune::{By, GroupPlan, Verdict};
+use super::prune::{GroupPlan, PrunedBy, Verdict};
 use crate::file::File;
 use crate::predicate::Predicate;
 
@@ -79,7 +79,7 @@ pub struct GroupExplain {
     pub verdict: &'static str,
     /// What left it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<By>,
+    pub by: Option<PrunedBy>,
     /// Rows left out by bounds of pages.
     pub rows_pruned_by_bounds: u64,
     /// Rows left out by the values of a dictionary.
@@ -90,7 +90,7 @@ pub struct GroupExplain {
     pub pages: PageExplain,
 }
 
-pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]) -> Explain {
+pub(super) fn explain(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]) -> Explain {
     let names = |column: usize| file.schema().fields()[column].name.to_string();
     let mut out = Explain {
         filter_columns: predicate
@@ -118,7 +118,7 @@ pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]
             Verdict::Maybe => ("scanned", None),
         };
         match plan.verdict {
-            Verdict::Never(By::Bloom) => out.groups_pruned.bloom += 1,
+            Verdict::Never(PrunedBy::Bloom) => out.groups_pruned.bloom += 1,
             Verdict::Never(_) => out.groups_pruned.zone += 1,
             Verdict::Always => out.groups_whole += 1,
             Verdict::Maybe => {}
@@ -126,11 +126,11 @@ pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]
         out.groups_scanned += u64::from(!matches!(plan.verdict, Verdict::Never(_)));
         out.rows_tested += tested;
         out.rows_whole += rows(&|verdict| verdict == Verdict::Always);
-        let pruned = |by: By| rows(&|verdict| verdict == Verdict::Never(by));
-        out.rows_pruned.zone += pruned(By::Zone);
-        out.rows_pruned.bloom += pruned(By::Bloom);
-        out.rows_pruned.bounds += pruned(By::Bounds);
-        out.rows_pruned.dictionary += pruned(By::Dictionary);
+        let pruned = |by: PrunedBy| rows(&|verdict| verdict == Verdict::Never(by));
+        out.rows_pruned.zone += pruned(PrunedBy::Zone);
+        out.rows_pruned.bloom += pruned(PrunedBy::Bloom);
+        out.rows_pruned.bounds += pruned(PrunedBy::Bounds);
+        out.rows_pruned.dictionary += pruned(PrunedBy::Dictionary);
         out.pages.total += plan.pages;
         out.pages.spared += plan.pages_spared;
         out.detail.push(GroupExplain {
@@ -138,8 +138,8 @@ pub(super) fn of(file: &File, predicate: Option<&Predicate>, plans: &[GroupPlan]
             rows: rows(&|_| true),
             verdict,
             by,
-            rows_pruned_by_bounds: pruned(By::Bounds),
-            rows_pruned_by_dictionary: pruned(By::Dictionary),
+            rows_pruned_by_bounds: pruned(PrunedBy::Bounds),
+            rows_pruned_by_dictionary: pruned(PrunedBy::Dictionary),
             rows_tested: tested,
             pages: PageExplain { total: plan.pages, spared: plan.pages_spared },
         });

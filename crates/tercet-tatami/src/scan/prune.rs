@@ -7,7 +7,7 @@ use crate::chunk::PageTable;
 use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
-use crate::predicate::{Outcomes, Predicate, Summary, Test};
+use crate::predicate::{Comparison, Predicate, Summary, TriState};
 use crate::scalar::Scalar;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
@@ -16,7 +16,7 @@ use crate::wire::ids::{Encoding, file_flags, page_flags};
 /// What left something out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum PrunedBy {
     /// Zones and null counts of chunks.
     Zone,
     /// A bloom filter.
@@ -39,7 +39,7 @@ pub(super) struct Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// None is taken.
-    Never(By),
+    Never(PrunedBy),
     /// All are taken.
     Always,
     /// Their values decide.
@@ -74,21 +74,21 @@ impl GroupPlan {
     /// Asks zones and filters, then the bounds of pages.
     pub(super) fn make(inner: &Inner, predicate: &Predicate, group: usize) -> Result<Self, ErrorKind> {
         let rows = inner.group(group)?.rows;
-        let mut by = By::Zone;
-        let outcomes = predicate.outcomes(&mut |column, test| {
-            let outcomes = test.outcomes(&chunk_summary(inner, group, column)?);
-            if outcomes.yes && filtered_out(inner, group, column, test)? {
-                by = By::Bloom;
-                return Ok::<_, ErrorKind>(Outcomes { yes: false, ..outcomes });
+        let mut by = PrunedBy::Zone;
+        let tri_state = predicate.tri_state(&mut |column, test| {
+            let tri_state = test.tri_state(&chunk_summary(inner, group, column)?);
+            if tri_state.yes && filtered_out(inner, group, column, test)? {
+                by = PrunedBy::Bloom;
+                return Ok::<_, ErrorKind>(TriState { yes: false, ..tri_state });
             }
-            Ok(outcomes)
+            Ok(tri_state)
         })?;
         let columns = predicate.columns();
         let count = |column: &usize| inner.chunk(group, *column).map_or(0, |chunk| chunk.pages);
         let pages = columns.iter().map(count).sum();
-        let verdict = match outcomes {
-            _ if outcomes.is_never() => Verdict::Never(by),
-            _ if outcomes.is_always() => Verdict::Always,
+        let verdict = match tri_state {
+            _ if tri_state.is_never() => Verdict::Never(by),
+            _ if tri_state.is_always() => Verdict::Always,
             _ => Verdict::Maybe,
         };
         if verdict != Verdict::Maybe {
@@ -98,7 +98,7 @@ impl GroupPlan {
         }
         let pieces: Vec<Pieces> = columns
             .iter()
-            .map(|column| Pieces::of(inner, group, *column, predicate))
+            .map(|column| Pieces::plan(inner, group, *column, predicate))
             .collect::<Result<_, ErrorKind>>()?;
         let mut plan = Self { group, verdict, segments: Vec::new(), pages, pages_spared: 0 };
         plan.cut(&pieces, predicate, rows);
@@ -125,20 +125,20 @@ impl GroupPlan {
                     *cursor += 1;
                 }
             }
-            let mut by = By::Bounds;
-            let outcomes = predicate.outcomes(&mut |column, test| {
+            let mut by = PrunedBy::Bounds;
+            let tri_state = predicate.tri_state(&mut |column, test| {
                 let found = pieces.iter().zip(&cursors).find(|(pieces, _)| pieces.column == column);
-                let Some((pieces, cursor)) = found else { return Ok::<_, ErrorKind>(Outcomes::ANY) };
-                let (outcomes, dictionary) = pieces.outcomes(*cursor, test);
+                let Some((pieces, cursor)) = found else { return Ok::<_, ErrorKind>(TriState::ANY) };
+                let (tri_state, dictionary) = pieces.tri_state(*cursor, test);
                 if dictionary {
-                    by = By::Dictionary;
+                    by = PrunedBy::Dictionary;
                 }
-                Ok(outcomes)
+                Ok(tri_state)
             });
-            let outcomes = outcomes.unwrap_or(Outcomes::ANY);
-            let verdict = match outcomes {
-                _ if outcomes.is_never() => Verdict::Never(by),
-                _ if outcomes.is_always() => Verdict::Always,
+            let tri_state = tri_state.unwrap_or(TriState::ANY);
+            let verdict = match tri_state {
+                _ if tri_state.is_never() => Verdict::Never(by),
+                _ if tri_state.is_always() => Verdict::Always,
                 _ => Verdict::Maybe,
             };
             match self.segments.last_mut() {
@@ -185,7 +185,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(inner: &Inner, group: usize, column: usize, predicate: &Predicate) -> Result<Self, ErrorKind> {
+    fn plan(inner: &Inner, group: usize, column: usize, predicate: &Predicate) -> Result<Self, ErrorKind> {
         let table = inner.page_table(group, column)?;
         let kind = inner.field(column).scalar();
         let sort_key = inner.field(column).sort_key && inner.header.has(file_flags::SORTED);
@@ -229,25 +229,25 @@ impl Pieces {
     }
 
     /// What a test can be in a page, and whether the dictionary said so.
-    fn outcomes(&self, page: usize, test: &Test<Scalar>) -> (Outcomes, bool) {
+    fn tri_state(&self, page: usize, test: &Comparison<Scalar>) -> (TriState, bool) {
         let Some((summary, entry)) = self.summaries.get(page).zip(self.table.pages.get(page)) else {
-            return (Outcomes::ANY, false);
+            return (TriState::ANY, false);
         };
-        let outcomes = test.outcomes(summary);
+        let tri_state = test.tri_state(summary);
         if entry.header.encoding != Encoding::Dictionary {
-            return (outcomes, false);
+            return (tri_state, false);
         }
         let key = identity(test);
         let Some((_, yes, no)) = self.dictionary.iter().find(|(kept, _, _)| *kept == key) else {
-            return (outcomes, false);
+            return (tri_state, false);
         };
-        let told = (outcomes.yes && !yes) || (outcomes.no && !no);
-        (Outcomes { yes: outcomes.yes && *yes, no: outcomes.no && *no, ..outcomes }, told)
+        let told = (tri_state.yes && !yes) || (tri_state.no && !no);
+        (TriState { yes: tri_state.yes && *yes, no: tri_state.no && *no, ..tri_state }, told)
     }
 }
 
 /// Tests are told apart by where they are: a condition does not move while it is asked.
-fn identity(test: &Test<Scalar>) -> usize {
+fn identity(test: &Comparison<Scalar>) -> usize {
     std::ptr::from_ref(test) as usize
 }
 
@@ -265,7 +265,7 @@ fn dictionary_answers(
     let mut out = Vec::new();
     // The walk is not ended early by an answer, so that every test is met.
     visit(predicate, &mut |tested, test| {
-        if tested == column && !matches!(test, Test::IsNull) {
+        if tested == column && !matches!(test, Comparison::IsNull) {
             let mask = test.values(&values);
             let yes = mask.count();
             out.push((identity(test), yes > 0, yes < values.len()));
@@ -274,9 +274,9 @@ fn dictionary_answers(
     Ok(out)
 }
 
-fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, &'a Test<Scalar>)) {
+fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, &'a Comparison<Scalar>)) {
     match predicate {
-        Predicate::Test { column, test } => each(*column, test),
+        Predicate::Comparison { column, test } => each(*column, test),
         Predicate::And(parts) | Predicate::Or(parts) => parts.iter().for_each(|part| visit(part, each)),
         Predicate::Not(part) => visit(part, each),
     }
@@ -305,7 +305,12 @@ fn from_bounds(kind: Type, bounds: &Bounds) -> Option<(Scalar, Scalar)> {
 }
 
 /// Whether the bloom filter of a chunk knows none of the values that a test needs.
-fn filtered_out(inner: &Inner, group: usize, column: usize, test: &Test<Scalar>) -> Result<bool, ErrorKind> {
+fn filtered_out(
+    inner: &Inner,
+    group: usize,
+    column: usize,
+    test: &Comparison<Scalar>,
+) -> Result<bool, ErrorKind> {
     let Some(members) = test.members() else { return Ok(false) };
     let chunk = inner.chunk(group, column)?;
     let number = chunk.bloom.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());

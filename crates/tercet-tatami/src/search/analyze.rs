@@ -14,20 +14,20 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 /// tercet_tatami::search::analyze::words("Café, 2 DOGS!".as_bytes(), |word| words.push(word.to_owned()));
 /// assert_eq!(words, ["café", "2", "dogs"]);
 /// ```
-pub fn words(text: &[u8], mut each: impl FnMut(&str)) {
-    spans(text, |_, word| each(word));
+pub fn tokenize(text: &[u8], mut each: impl FnMut(&str)) {
+    spans(text, |_, term| each(term));
 }
 
 /// Calls `each` with every word of a text, and where it stands.
 pub(super) fn spans(text: &[u8], mut each: impl FnMut(Range<usize>, &str)) {
-    let mut word = String::new();
+    let mut term = String::new();
     let mut at = 0;
     for chunk in text.utf8_chunks() {
         let valid = chunk.valid();
         let mut place = 0;
         while place < valid.len() {
-            place = one(valid, place, &mut word, |range, word| {
-                each(at + range.start..at + range.end, word);
+            place = one(valid, place, &mut term, |range, term| {
+                each(at + range.start..at + range.end, term);
             });
         }
         at += valid.len() + chunk.invalid().len();
@@ -49,7 +49,7 @@ const PLAIN: [u8; 128] = {
 
 /// Reads on from a place until a word ends, and says where that is.
 #[inline]
-fn one(text: &str, from: usize, word: &mut String, each: impl FnOnce(Range<usize>, &str)) -> usize {
+fn one(text: &str, from: usize, term: &mut String, each: impl FnOnce(Range<usize>, &str)) -> usize {
     let bytes = text.as_bytes();
     let plain = |byte: u8| PLAIN.get(usize::from(byte)).copied();
     let mut at = from;
@@ -66,25 +66,25 @@ fn one(text: &str, from: usize, word: &mut String, each: impl FnOnce(Range<usize
         if changed == 0 {
             each(start..at, &text[start..at]);
         } else {
-            word.clear();
-            word.push_str(&text[start..at]);
-            word.make_ascii_lowercase();
-            each(start..at, word);
+            term.clear();
+            term.push_str(&text[start..at]);
+            term.make_ascii_lowercase();
+            each(start..at, term);
         }
         return at;
     }
     // Other letters are seldom: such a word is read again.
     at = start;
-    word.clear();
+    term.clear();
     for letter in text[start..].chars() {
         if !belongs(letter) {
             break;
         }
-        word.push(lower(letter));
+        term.push(lower(letter));
         at += letter.len_utf8();
     }
     if at > start {
-        each(start..at, word);
+        each(start..at, term);
         return at;
     }
     // A character that stands between words.
@@ -94,7 +94,7 @@ fn one(text: &str, from: usize, word: &mut String, each: impl FnOnce(Range<usize
 /// The words of a text.
 pub fn tokens(text: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
-    words(text, |word| out.push(word.to_owned()));
+    tokenize(text, |term| out.push(term.to_owned()));
     out
 }
 

@@ -51,7 +51,7 @@ const WAVE_BLOCKS: usize = 16;
 
 /// What a segment keeps of its documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum StorageMode {
     /// Everything.
     Full,
     /// Their beginnings, of so many characters.
@@ -63,7 +63,7 @@ pub enum Form {
 #[non_exhaustive]
 pub struct SegmentOptions {
     /// What is kept of the documents.
-    pub form: Form,
+    pub mode: StorageMode,
     /// How the rows are written.
     pub writer: WriterOptions,
     /// Bytes of sorted words that wait in memory; more wait in temporary files.
@@ -72,7 +72,7 @@ pub struct SegmentOptions {
 
 impl Default for SegmentOptions {
     fn default() -> Self {
-        Self { form: Form::Full, writer: WriterOptions::new(), memory_bytes: 128 << 20 }
+        Self { mode: StorageMode::Full, writer: WriterOptions::new(), memory_bytes: 128 << 20 }
     }
 }
 
@@ -83,14 +83,14 @@ impl SegmentOptions {
     }
 
     /// Sets what is kept of the documents.
-    pub fn with_form(mut self, form: Form) -> Self {
-        self.form = form;
+    pub fn with_mode(mut self, mode: StorageMode) -> Self {
+        self.mode = mode;
         self
     }
 
     /// Keeps the beginnings of the documents only.
     pub fn snippet_only(self) -> Self {
-        self.with_form(Form::Snippet(SNIPPET_CHARS))
+        self.with_mode(StorageMode::Snippet(SNIPPET_CHARS))
     }
 
     /// Sets how the rows are written.
@@ -158,10 +158,10 @@ pub fn doc_id(url: &str) -> String {
 }
 
 /// The columns of a segment.
-pub fn schema(form: Form) -> Result<Schema, SchemaError> {
-    let text = match form {
-        Form::Full => Field::new("body", Type::BlobRef),
-        Form::Snippet(_) => Field::new("snippet", Type::String),
+pub fn schema(mode: StorageMode) -> Result<Schema, SchemaError> {
+    let text = match mode {
+        StorageMode::Full => Field::new("body", Type::BlobRef),
+        StorageMode::Snippet(_) => Field::new("snippet", Type::String),
     };
     let mut fields = vec![
         Field::new("doc_id", Type::String).with_bloom(),
@@ -189,7 +189,7 @@ struct Block {
 #[derive(Debug)]
 pub struct SegmentBuilder<S> {
     writer: Writer<S>,
-    form: Form,
+    mode: StorageMode,
     folder: Option<PathBuf>,
     documents: u64,
     /// The block that grows, and full ones before it.
@@ -215,14 +215,14 @@ pub struct Built<D> {
 impl<S: Sink + Send> SegmentBuilder<S> {
     /// Starts a segment.
     pub fn create(sink: S, options: SegmentOptions) -> Result<Self, ErrorKind> {
-        let writer = Writer::create(sink, schema(options.form)?, options.writer)?;
-        Ok(Self::with_writer(writer, None, options.form, options.memory_bytes))
+        let writer = Writer::create(sink, schema(options.mode)?, options.writer)?;
+        Ok(Self::with_writer(writer, None, options.mode, options.memory_bytes))
     }
 
-    fn with_writer(writer: Writer<S>, folder: Option<&Path>, form: Form, memory: u64) -> Self {
+    fn with_writer(writer: Writer<S>, folder: Option<&Path>, mode: StorageMode, memory: u64) -> Self {
         Self {
             writer,
-            form,
+            mode,
             folder: folder.map(Path::to_owned),
             documents: 0,
             open: Block::default(),
@@ -283,13 +283,13 @@ impl<S: Sink + Send> SegmentBuilder<S> {
             firsts.push(self.next);
             self.next += u32::try_from(block.ids.len()).unwrap_or(u32::MAX);
         }
-        let (form, writer, runs) = (self.form, &mut self.writer, &mut self.runs);
+        let (mode, writer, runs) = (self.mode, &mut self.writer, &mut self.runs);
         let (written, counted) = rayon::join(
             || put(writer, runs, before),
             || -> Vec<(Block, Counted)> {
                 let work = blocks.into_par_iter().zip(firsts);
                 work.map(|(block, first)| {
-                    let counted = invert::count(&block, first, form);
+                    let counted = invert::count(&block, first, mode);
                     (block, counted)
                 })
                 .collect()
@@ -342,11 +342,11 @@ impl SegmentBuilder<AtomicFile> {
         options: SegmentOptions,
         open: impl FnOnce(Schema, WriterOptions) -> Result<Writer<AtomicFile>, crate::Error>,
     ) -> Result<Self, crate::Error> {
-        let schema = schema(options.form)
+        let schema = schema(options.mode)
             .map_err(|error| crate::Error::new(path.display().to_string().into(), error.into()))?;
         let writer = open(schema, options.writer)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self::with_writer(writer, Some(folder), options.form, options.memory_bytes))
+        Ok(Self::with_writer(writer, Some(folder), options.mode, options.memory_bytes))
     }
 }
 

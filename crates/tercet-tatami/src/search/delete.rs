@@ -15,6 +15,7 @@ use tercet_core::checksum::crc32c;
 use tercet_core::publish::{AtomicFile, Disk, FileLock, PublishError, RealDisk};
 use tercet_core::{Fields, Span};
 
+use super::columns;
 use super::live::Live;
 use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
@@ -33,11 +34,11 @@ const COPY_LEN: u64 = 1 << 20;
 
 /// Which documents are taken out.
 #[derive(Clone, Debug)]
-pub enum Doomed<'a> {
+pub enum DeleteBy<'a> {
     /// Those with these identities.
     Ids(&'a [String]),
     /// Those that fulfil a condition.
-    Where(&'a Expr),
+    Filter(&'a Expr),
 }
 
 /// What was taken out.
@@ -55,17 +56,17 @@ pub struct Deleted {
 }
 
 /// Takes documents out of a segment. A file that loses none is not touched.
-pub fn delete(path: &Path, doomed: &Doomed<'_>) -> Result<Deleted, Error> {
+pub fn delete(path: &Path, doomed: &DeleteBy<'_>) -> Result<Deleted, Error> {
     delete_on(Arc::new(RealDisk), path, doomed)
 }
 
 /// Takes documents out of a segment on another disk.
-pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &Doomed<'_>) -> Result<Deleted, Error> {
+pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &DeleteBy<'_>) -> Result<Deleted, Error> {
     let named = |fault| Error::new(path.display().to_string().into(), fault);
     let lock = FileLock::acquire_on(disk, path).map_err(|error| named(missing(path, error)))?;
     let file = File::open_with(path, ReadOptions::new().with_access(Access::Pread))?;
     let Some(segment) = file.segment()? else { return Err(file.error(ErrorKind::NotASegment)) };
-    let documents = segment.documents();
+    let documents = segment.document_count();
     let mut live = segment.live.clone().unwrap_or_else(|| Live::all(documents));
     let before = live.count();
     let (rows, not_found) = chosen(&segment, doomed, &live)?;
@@ -89,21 +90,21 @@ fn missing(path: &Path, error: PublishError) -> ErrorKind {
 }
 
 /// The documents that are meant, and the identities that none has.
-fn chosen(segment: &Segment, doomed: &Doomed<'_>, live: &Live) -> Result<(Vec<u32>, Vec<String>), Error> {
+fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<u32>, Vec<String>), Error> {
     let short = |row: u64| u32::try_from(row).ok();
     let file = segment.file();
     match doomed {
-        Doomed::Where(condition) => {
+        DeleteBy::Filter(condition) => {
             let mut out = Vec::new();
             for batch in file.scan().column_positions(&[])?.filter(condition)?.batches() {
                 out.extend(batch?.rows.into_iter().filter_map(short));
             }
             Ok((out, Vec::new()))
         }
-        Doomed::Ids(ids) => {
+        DeleteBy::Ids(ids) => {
             let mut wanted: std::collections::BTreeMap<&[u8], bool> =
                 ids.iter().map(|id| (id.as_bytes(), false)).collect();
-            let name = file.schema().fields()[0].name.to_string();
+            let name = file.schema().fields()[columns::DOC_ID].name.to_string();
             let values = ids.iter().map(|id| Scalar::Bytes(id.clone().into_bytes()));
             // Zones and filters of the identities leave out the row groups that hold none of them.
             let condition = Expr::col(name).is_in(values);
@@ -111,7 +112,7 @@ fn chosen(segment: &Segment, doomed: &Doomed<'_>, live: &Live) -> Result<(Vec<u3
             if ids.is_empty() {
                 return Ok((out, Vec::new()));
             }
-            for batch in file.scan().column_positions(&[0])?.filter(&condition)?.batches() {
+            for batch in file.scan().column_positions(&[columns::DOC_ID])?.filter(&condition)?.batches() {
                 let batch = batch?;
                 for (place, row) in batch.rows.iter().enumerate() {
                     let Some(row) = short(*row).filter(|row| live.contains(*row)) else { continue };

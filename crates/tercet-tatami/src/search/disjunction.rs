@@ -25,7 +25,7 @@ struct Search<'c, 'a> {
     allowed: Option<&'c Mask>,
     top: Top,
     /// All scores must exceed this, or reach it before there are k.
-    seed: f32,
+    min_score: f32,
     scored: u64,
     /// What bounds are multiplied with: see [`widened`].
     slack: f64,
@@ -41,15 +41,16 @@ pub(super) fn best(
     cursors: &mut [Cursor<'_>],
     allowed: Option<&Mask>,
     k: usize,
-    seed: f32,
+    min_score: f32,
 ) -> Result<(Vec<(u32, f32)>, u64), ErrorKind> {
     let parts = vec![0.0; cursors.len()];
     let (sums, bits) = (Vec::new(), Vec::new());
     // What k documents reach by one word they reach by all; but only if none of them is left out.
     let reached = cursors.iter().map(|cursor| if allowed.is_none() { cursor.reached_by(k) } else { 0.0 });
-    let seed = reached.fold(seed, f32::max);
+    let min_score = reached.fold(min_score, f32::max);
     let slack = widened(1.0, cursors.len());
-    let mut search = Search { cursors, allowed, top: Top::new(k), seed, scored: 0, slack, parts, sums, bits };
+    let mut search =
+        Search { cursors, allowed, top: Top::new(k), min_score, scored: 0, slack, parts, sums, bits };
     if search.cursors.len() == 1 {
         search.alone()?;
     } else {
@@ -63,19 +64,19 @@ impl Search<'_, '_> {
     #[inline]
     fn hopeless(&self, bound: f64) -> bool {
         let bound = bound * self.slack;
-        bound < f64::from(self.seed) || self.top.is_full() && bound <= f64::from(self.top.threshold())
+        bound < f64::from(self.min_score) || self.top.is_full() && bound <= f64::from(self.top.threshold())
     }
 
     /// The documents of one word: block by block, each by itself.
     fn alone(&mut self) -> Result<(), ErrorKind> {
         let mut next = 0;
         loop {
-            let (seed, full, threshold) = (self.seed, self.top.is_full(), self.top.threshold());
-            let least = if full { threshold.max(seed) } else { seed };
+            let (min_score, full, threshold) = (self.min_score, self.top.is_full(), self.top.threshold());
+            let least = if full { threshold.max(min_score) } else { min_score };
             // As in `hopeless`, for one word.
             let is_hopeless = |bound: f32| {
                 let bound = widened(f64::from(bound), 1);
-                bound < f64::from(seed) || full && bound <= f64::from(threshold)
+                bound < f64::from(min_score) || full && bound <= f64::from(threshold)
             };
             let Some(block) = self.cursors[0].next_block(next, is_hopeless) else { return Ok(()) };
             let mut found = [(0, 0.0); super::postings::BLOCK_DOCS];
@@ -239,10 +240,10 @@ impl Search<'_, '_> {
             }
         }
         let mut cut = self.cut(rest);
-        for (word, bits) in bits[..len.div_ceil(64)].iter_mut().enumerate() {
+        for (term, bits) in bits[..len.div_ceil(64)].iter_mut().enumerate() {
             let mut left = std::mem::take(bits);
             while left != 0 {
-                let at = word * 64 + left.trailing_zeros() as usize;
+                let at = term * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let sum = std::mem::take(&mut sums[at]);
                 if sum <= cut || self.is_hopeless_now(sum, rest) {
@@ -270,7 +271,8 @@ impl Search<'_, '_> {
 
     /// A score that a document must exceed if other words add at most `rest`; rounded down, so that it is a first sieve only.
     fn cut(&self, rest: f64) -> f32 {
-        let least = if self.top.is_full() { self.top.threshold().max(self.seed) } else { self.seed };
+        let least =
+            if self.top.is_full() { self.top.threshold().max(self.min_score) } else { self.min_score };
         let narrowed = f64::from(least) * (2.0 - self.slack);
         #[expect(clippy::cast_possible_truncation, reason = "made smaller by more than the rounding")]
         let cut = (narrowed - rest) as f32;
@@ -319,7 +321,7 @@ impl Search<'_, '_> {
 
     fn offer(&mut self, document: u32, score: f32) {
         self.scored += 1;
-        if score >= self.seed {
+        if score >= self.min_score {
             self.top.push(document, score);
         }
     }

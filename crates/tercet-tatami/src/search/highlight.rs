@@ -10,7 +10,7 @@ use super::{Query, analyze};
 use crate::error::Error;
 
 /// Words that are looked at; a longer text is judged by its beginning.
-const MOST_WORDS: usize = 1 << 20;
+const MAX_TERMS: usize = 1 << 20;
 
 /// Part of the bytes of a piece that stands before the first word that was found.
 const BEFORE: usize = 4;
@@ -33,13 +33,13 @@ impl Segment {
 }
 
 pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
-    let wanted: HashSet<&str> = query.words().collect();
+    let wanted: HashSet<&str> = query.scored_terms().collect();
     let mut found: Vec<(Range<usize>, String)> = Vec::new();
     let mut seen = 0;
-    analyze::spans(text, |range, word| {
+    analyze::spans(text, |range, term| {
         seen += 1;
-        if seen <= MOST_WORDS && wanted.contains(word) {
-            found.push((range, word.to_owned()));
+        if seen <= MAX_TERMS && wanted.contains(term) {
+            found.push((range, term.to_owned()));
         }
     });
     let first = best_start(&found, bytes);
@@ -77,7 +77,7 @@ fn best_start(found: &[(Range<usize>, String)], bytes: usize) -> usize {
         }
         let here = &found[start..end.max(start)];
         // Beyond a few it does not matter.
-        let different: HashSet<&str> = here.iter().take(64).map(|(_, word)| word.as_str()).collect();
+        let different: HashSet<&str> = here.iter().take(64).map(|(_, term)| term.as_str()).collect();
         if (different.len(), here.len()) > most {
             (best, most) = (start, (different.len(), here.len()));
         }
@@ -151,7 +151,7 @@ mod tests {
             ["日本語 テキスト word ".repeat(30).leak().as_bytes(), b"\xff\xfe word \xc3", b"word", b"w"];
         for text in texts {
             for bytes in [0, 1, 2, 3, 5, 8, 40, 4000] {
-                let found = highlight(text, &Query::of_words("word テキスト"), bytes);
+                let found = highlight(text, &Query::terms("word テキスト"), bytes);
                 for mark in &found.marks {
                     assert!(found.text.is_char_boundary(mark.start) && found.text.is_char_boundary(mark.end));
                 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! begin(word) push(document, frequency) push … ─▶ lists.rs   blocks of 128 documents ─▶ postings, skip tables
-//!                                              ─▶ words.rs   blocks of 64 words      ─▶ term dictionary
+//!                                              ─▶ term_dictionary.rsblocks of 64 words      ─▶ term dictionary
 //! ```
 //!
 //! What stands in front of a record is known only when all of it was made, so that the records wait in temporary files: memory
@@ -10,7 +10,7 @@
 
 mod lists;
 mod part;
-mod words;
+mod term_dictionary;
 
 use std::path::Path;
 
@@ -19,16 +19,16 @@ use super::terms::Entry;
 use crate::error::ErrorKind;
 use lists::Lists;
 pub(crate) use part::Part;
-use words::Words;
+use term_dictionary::TermDictionaryWriter;
 
 /// Writes the words of a segment and where they are.
 ///
 /// Words come in the order of their bytes, documents in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct InvertedWriter {
-    words: Words,
+    dictionary: TermDictionaryWriter,
     lists: Lists,
-    word: Vec<u8>,
+    term: Vec<u8>,
     /// Whether there is a word, which may be the empty one.
     open: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) struct InvertedWriter {
 /// An inverted region that waits for its place in a file.
 #[derive(Debug)]
 pub(crate) struct Inverted {
-    pub(crate) words: Part,
+    pub(crate) dictionary: Part,
     pub(crate) postings: Part,
     pub(crate) skips: Part,
     pub(crate) terms: u64,
@@ -48,18 +48,23 @@ pub(crate) struct Inverted {
 impl InvertedWriter {
     /// Starts a region whose temporary files lie in `folder`.
     pub(crate) fn new(folder: Option<&Path>) -> Self {
-        Self { words: Words::new(folder), lists: Lists::new(folder), word: Vec::new(), open: false }
+        Self {
+            dictionary: TermDictionaryWriter::new(folder),
+            lists: Lists::new(folder),
+            term: Vec::new(),
+            open: false,
+        }
     }
 
     /// Starts the next word.
-    pub(crate) fn begin(&mut self, word: &[u8]) -> Result<(), ErrorKind> {
-        let is_later = !self.open || *word > *self.word;
+    pub(crate) fn begin(&mut self, term: &[u8]) -> Result<(), ErrorKind> {
+        let is_later = !self.open || *term > *self.term;
         self.end()?;
         if !is_later {
             return Err(refused("the words of the dictionary are not in order"));
         }
-        self.word.clear();
-        self.word.extend_from_slice(word);
+        self.term.clear();
+        self.term.extend_from_slice(term);
         self.open = true;
         Ok(())
     }
@@ -74,7 +79,7 @@ impl InvertedWriter {
     /// Ends the word. One without a document is left out.
     fn end(&mut self) -> Result<(), ErrorKind> {
         if let Some(entry) = self.lists.end()? {
-            self.words.push(&self.word, entry)?;
+            self.dictionary.push(&self.term, entry)?;
         }
         Ok(())
     }
@@ -84,8 +89,8 @@ impl InvertedWriter {
         self.end()?;
         let documents = self.lists.documents;
         let (postings, skips) = self.lists.finish()?;
-        let (words, terms) = self.words.finish()?;
-        Ok(Inverted { words, postings, skips, terms, documents, live })
+        let (dictionary, terms) = self.dictionary.finish()?;
+        Ok(Inverted { dictionary, postings, skips, terms, documents, live })
     }
 }
 

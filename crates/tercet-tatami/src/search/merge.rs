@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use tercet_core::{Progress, Sink, checksum};
 
+use super::columns;
 use super::inverted::InvertedWriter;
 use super::segment::Segment;
 use super::terms::Entry;
@@ -77,8 +78,8 @@ pub fn merge<S: Sink>(
         return Err(Error::new("merge".into(), ErrorKind::NotASegment));
     };
     check_alike(segments)?;
-    let documents = segments.iter().map(Segment::documents).sum();
-    let live: u64 = segments.iter().map(Segment::live_documents).sum();
+    let documents = segments.iter().map(Segment::document_count).sum();
+    let live: u64 = segments.iter().map(Segment::live_document_count).sum();
     if live >= u64::from(GONE) {
         let fault = ErrorKind::Write(std::io::Error::other("a segment holds fewer than 2³² documents"));
         return Err(first.file().error(fault));
@@ -96,7 +97,7 @@ pub fn merge<S: Sink>(
     for (segment, numbers) in segments.iter().zip(&numbers) {
         copy_rows(segment, numbers, &mut writer, progress)?;
     }
-    let inverted = copy_words(segments, &numbers, progress)?;
+    let inverted = copy_terms(segments, &numbers, progress)?;
     writer.attach(inverted);
     let written = writer.finish().map_err(output)?;
     Ok(Merged { written, documents, deleted: documents - live, duplicates })
@@ -108,7 +109,7 @@ fn check_alike(segments: &[Segment]) -> Result<(), Error> {
     for segment in rest {
         let unlike = |reason: &str| {
             let other = (&**first.file().name()).into();
-            Err(segment.file().error(ErrorKind::Unlike { other, reason: reason.into() }))
+            Err(segment.file().error(ErrorKind::SchemaMismatch { other, reason: reason.into() }))
         };
         if segment.is_snippet_only() != first.is_snippet_only() {
             return unlike("one holds whole documents and the other their beginnings");
@@ -126,7 +127,7 @@ fn check_alike(segments: &[Segment]) -> Result<(), Error> {
 }
 
 fn live_rows(segment: &Segment) -> Vec<bool> {
-    let count = u32::try_from(segment.documents()).unwrap_or(u32::MAX);
+    let count = u32::try_from(segment.document_count()).unwrap_or(u32::MAX);
     (0..count).map(|row| segment.live.as_ref().is_none_or(|live| live.contains(row))).collect()
 }
 
@@ -138,7 +139,7 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
     for (at, segment) in segments.iter().enumerate() {
         let place = u32::try_from(at).unwrap_or(u32::MAX);
         let mut row = 0u32;
-        for batch in segment.file().stream(&[0], BATCH_ROWS)? {
+        for batch in segment.file().stream(&[columns::DOC_ID], BATCH_ROWS)? {
             let batch = batch?;
             for inside in 0..batch[0].len() {
                 if kept[at][row as usize]
@@ -157,7 +158,7 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
         let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
         for (_, at, row) in same.iter().rev() {
             let (at, row) = (*at as usize, *row);
-            let ids = segments[at].file().take(&[row.into()], &[0])?;
+            let ids = segments[at].file().take(&[row.into()], &[columns::DOC_ID])?;
             let Some(Scalar::Bytes(id)) = ids[0].scalar(0) else { continue };
             if !seen.insert(id) {
                 kept[at][row as usize] = false;
@@ -197,7 +198,7 @@ fn copy_rows<S: Sink>(
         let piece = if wanted.len() == count {
             batch
         } else {
-            batch.iter().map(|column| column.gather(&wanted)).collect()
+            batch.iter().map(|column| column.take(&wanted)).collect()
         };
         writer.append(&piece).map_err(|fault| file.error(fault))?;
     }
@@ -205,22 +206,22 @@ fn copy_rows<S: Sink>(
 }
 
 /// Merges the words of all segments.
-fn copy_words(
+fn copy_terms(
     segments: &[Segment],
     numbers: &[Vec<u32>],
     progress: &dyn Progress,
 ) -> Result<super::inverted::Inverted, Error> {
-    let mut inputs: Vec<Words<'_>> = Vec::with_capacity(segments.len());
+    let mut inputs: Vec<TermCursor<'_>> = Vec::with_capacity(segments.len());
     for segment in segments {
-        inputs.push(Words::new(segment)?);
+        inputs.push(TermCursor::new(segment)?);
     }
     let mut writer = InvertedWriter::new(None);
     loop {
-        let smallest = inputs.iter().filter_map(Words::word).min();
-        let Some(word) = smallest.map(<[u8]>::to_vec) else { break };
+        let smallest = inputs.iter().filter_map(TermCursor::term).min();
+        let Some(term) = smallest.map(<[u8]>::to_vec) else { break };
         let mut begun = false;
         for (input, numbers) in inputs.iter_mut().zip(numbers) {
-            if input.word() != Some(&word[..]) {
+            if input.term() != Some(&term[..]) {
                 continue;
             }
             let file = input.segment.file();
@@ -233,7 +234,7 @@ fn copy_words(
                         continue;
                     }
                     if !begun {
-                        writer.begin(&word)?;
+                        writer.begin(&term)?;
                         begun = true;
                     }
                     writer.push(number, frequency)?;
@@ -253,22 +254,22 @@ fn copy_words(
 }
 
 /// The words of a segment, one after the other.
-struct Words<'a> {
+struct TermCursor<'a> {
     segment: &'a Segment,
     block: usize,
     left: std::vec::IntoIter<(Vec<u8>, Entry)>,
     current: Option<(Vec<u8>, Entry)>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> TermCursor<'a> {
     fn new(segment: &'a Segment) -> Result<Self, Error> {
         let mut out = Self { segment, block: 0, left: Vec::new().into_iter(), current: None };
         out.advance()?;
         Ok(out)
     }
 
-    fn word(&self) -> Option<&[u8]> {
-        self.current.as_ref().map(|(word, _)| &word[..])
+    fn term(&self) -> Option<&[u8]> {
+        self.current.as_ref().map(|(term, _)| &term[..])
     }
 
     fn entry(&self) -> Option<Entry> {
@@ -281,9 +282,9 @@ impl<'a> Words<'a> {
             if self.current.is_some() {
                 return Ok(());
             }
-            let block = self.segment.terms.words(self.block);
-            let Some(words) = block.map_err(|fault| self.segment.file().error(fault))? else { return Ok(()) };
-            self.left = words.into_iter();
+            let block = self.segment.terms.terms(self.block);
+            let Some(terms) = block.map_err(|fault| self.segment.file().error(fault))? else { return Ok(()) };
+            self.left = terms.into_iter();
             self.block += 1;
         }
     }

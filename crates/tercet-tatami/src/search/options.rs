@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::cursor::Cursor;
-use super::rank::{Norms, Rank};
+use super::rank::{Norms, Ranking};
 use crate::predicate::Mask;
 
 /// How to search.
@@ -15,13 +15,13 @@ pub struct SearchOptions<'a> {
     /// How many documents are wanted.
     pub k: usize,
     /// How they are ranked.
-    pub rank: Rank,
+    pub ranking: Ranking,
     /// Only these documents.
     pub filter: Option<&'a Mask>,
     /// Only documents that score as much as this.
-    pub seed: f32,
+    pub min_score: f32,
     /// How rare words are, where it is known better than from this segment alone: see [`idf`](super::score::idf).
-    pub weights: Option<&'a HashMap<String, f32>>,
+    pub idf_overrides: Option<&'a HashMap<String, f32>>,
     /// What lengths come to in a cluster.
     pub(super) norms: Option<&'a Norms>,
 }
@@ -29,12 +29,12 @@ pub struct SearchOptions<'a> {
 impl<'a> SearchOptions<'a> {
     /// The best `k` of all documents, as the format ranks them.
     pub fn new(k: usize) -> Self {
-        Self { k, rank: Rank::Format, filter: None, seed: 0.0, weights: None, norms: None }
+        Self { k, ranking: Ranking::Native, filter: None, min_score: 0.0, idf_overrides: None, norms: None }
     }
 
     /// Sets the ranking.
-    pub fn with_rank(mut self, rank: Rank) -> Self {
-        self.rank = rank;
+    pub fn with_ranking(mut self, ranking: Ranking) -> Self {
+        self.ranking = ranking;
         self
     }
 
@@ -45,14 +45,14 @@ impl<'a> SearchOptions<'a> {
     }
 
     /// Leaves out documents that score less.
-    pub fn with_seed(mut self, seed: f32) -> Self {
-        self.seed = seed;
+    pub fn with_min_score(mut self, min_score: f32) -> Self {
+        self.min_score = min_score;
         self
     }
 
     /// Says how rare words are.
-    pub fn with_weights(mut self, weights: &'a HashMap<String, f32>) -> Self {
-        self.weights = Some(weights);
+    pub fn with_idf_overrides(mut self, idf_overrides: &'a HashMap<String, f32>) -> Self {
+        self.idf_overrides = Some(idf_overrides);
         self
     }
 }
@@ -69,7 +69,7 @@ pub struct Hit {
 /// The answer to a question.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct SearchResult {
     /// The best documents: higher scores first, then lower numbers.
     pub hits: Vec<Hit>,
     /// What was looked at.
@@ -94,7 +94,7 @@ pub struct SearchStats {
     pub texts_read: u64,
 }
 
-impl Found {
+impl SearchResult {
     pub(super) fn new(best: Vec<(u32, f32)>, cursors: &[Cursor<'_>], scored: u64, texts_read: u64) -> Self {
         let blocks = cursors.iter().map(Cursor::blocks).sum();
         let blocks_decoded = cursors.iter().map(|cursor| cursor.blocks_decoded).sum();
@@ -114,7 +114,7 @@ impl Found {
 /// What a segment says of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Stored {
+pub struct StoredFields {
     /// Its identity.
     pub doc_id: String,
     /// Its address.
@@ -126,9 +126,10 @@ pub struct Stored {
 /// What a word adds to the score of a document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct WordExplain {
-    /// The word.
-    pub word: String,
+pub struct TermExplanation {
+    /// The term.
+    #[serde(rename = "word")]
+    pub term: String,
     /// Documents that hold it.
     pub documents: u64,
     /// How rare that makes it.

@@ -15,14 +15,14 @@ pub(super) fn holds(text: &[u8], phrase: &[String]) -> bool {
         back[at] = matched;
     }
     let (mut matched, mut found) = (0, phrase.is_empty());
-    analyze::words(text, |word| {
+    analyze::tokenize(text, |term| {
         if found {
             return;
         }
-        while matched > 0 && word != phrase[matched] {
+        while matched > 0 && term != phrase[matched] {
             matched = back[matched - 1];
         }
-        matched += usize::from(word == phrase[matched]);
+        matched += usize::from(term == phrase[matched]);
         found = matched == phrase.len();
     });
     found

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use tercet_codec::ints::{self, Scheme};
 use tercet_core::{Fields, Malformed, Reason, Span};
 
+use crate::block_codec::fault;
 use crate::error::ErrorKind;
-use crate::record::fault;
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
 

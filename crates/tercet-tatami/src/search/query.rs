@@ -16,7 +16,7 @@
 //! use tercet_tatami::search::Query;
 //!
 //! let query = Query::parse("open +\"source code\" -beta")?;
-//! assert_eq!(query.words().collect::<Vec<_>>(), ["open", "source", "code"]);
+//! assert_eq!(query.scored_terms().collect::<Vec<_>>(), ["open", "source", "code"]);
 //! let error = Query::parse("open (source").unwrap_err();
 //! assert_eq!((error.at, error.to_string().as_str()), (5, "`(` is not closed"));
 //! # Ok::<(), tercet_tatami::search::QueryError>(())
@@ -54,7 +54,7 @@ pub(super) struct Group {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    Word(String),
+    Term(String),
     /// Words that follow each other.
     Phrase(Vec<String>),
     Group(Group),
@@ -62,9 +62,9 @@ pub(super) enum Part {
 
 impl Query {
     /// The words of a text, whatever stands between them: any of them.
-    pub fn of_words(text: &str) -> Self {
-        let words = analyze::tokens(text.as_bytes());
-        let parts = words.into_iter().map(|word| (Sign::May, Part::Word(word))).collect();
+    pub fn terms(text: &str) -> Self {
+        let terms = analyze::tokens(text.as_bytes());
+        let parts = terms.into_iter().map(|term| (Sign::May, Part::Term(term))).collect();
         Self { root: Group { parts } }
     }
 
@@ -74,16 +74,16 @@ impl Query {
     /// ```
     /// use tercet_tatami::search::Query;
     ///
-    /// assert_eq!(Query::of_words("to be or not to be").once(), Query::of_words("to be or not"));
+    /// assert_eq!(Query::terms("to be or not to be").dedup_terms(), Query::terms("to be or not"));
     /// ```
     #[must_use]
-    pub fn once(mut self) -> Self {
-        self.root.once();
+    pub fn dedup_terms(mut self) -> Self {
+        self.root.dedup_terms();
         self
     }
 
     /// The words that are searched for, in order, without those that must not be there.
-    pub fn words(&self) -> impl Iterator<Item = &str> {
+    pub fn scored_terms(&self) -> impl Iterator<Item = &str> {
         let mut out = Vec::new();
         self.root.collect(&mut out);
         out.into_iter()
@@ -91,8 +91,8 @@ impl Query {
 
     /// The words, if there is nothing but words without a sign.
     pub(super) fn plain(&self) -> Option<Vec<&str>> {
-        let plain = |(sign, part): &(Sign, Part)| matches!((sign, part), (Sign::May, Part::Word(_)));
-        self.root.parts.iter().all(plain).then(|| self.words().collect())
+        let plain = |(sign, part): &(Sign, Part)| matches!((sign, part), (Sign::May, Part::Term(_)));
+        self.root.parts.iter().all(plain).then(|| self.scored_terms().collect())
     }
 
     /// Whether there are words that must follow each other.
@@ -102,15 +102,15 @@ impl Query {
 }
 
 impl Group {
-    fn once(&mut self) {
+    fn dedup_terms(&mut self) {
         let mut seen = HashSet::new();
         self.parts.retain_mut(|(sign, part)| match part {
-            Part::Word(word) if *sign == Sign::May => seen.insert(word.clone()),
+            Part::Term(term) if *sign == Sign::May => seen.insert(term.clone()),
             Part::Group(group) => {
-                group.once();
+                group.dedup_terms();
                 true
             }
-            Part::Word(_) | Part::Phrase(_) => true,
+            Part::Term(_) | Part::Phrase(_) => true,
         });
     }
 
@@ -118,8 +118,8 @@ impl Group {
         for (sign, part) in &self.parts {
             match part {
                 _ if *sign == Sign::Not => {}
-                Part::Word(word) => out.push(word),
-                Part::Phrase(words) => out.extend(words.iter().map(String::as_str)),
+                Part::Term(term) => out.push(term),
+                Part::Phrase(terms) => out.extend(terms.iter().map(String::as_str)),
                 Part::Group(group) => group.collect(out),
             }
         }
@@ -127,7 +127,7 @@ impl Group {
 
     fn has_phrase(&self) -> bool {
         self.parts.iter().any(|(_, part)| match part {
-            Part::Word(_) => false,
+            Part::Term(_) => false,
             Part::Phrase(_) => true,
             Part::Group(group) => group.has_phrase(),
         })

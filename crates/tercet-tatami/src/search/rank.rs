@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::columns;
 use super::score::{self, K1};
 use crate::column::Values;
 use crate::error::{Error, ErrorKind};
@@ -13,10 +14,11 @@ const B: f32 = 0.75;
 /// How documents are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rank {
+pub enum Ranking {
     /// As the format says: BM25 with `b = 0`, the length of a document does not matter.
     #[default]
-    Format,
+    #[serde(rename = "format")]
+    Native,
     /// BM25 with `k1 = 1.2` and `b = 0.75`; the length of a document is the sum of its four norms.
     Bm25,
 }
@@ -31,7 +33,7 @@ pub(crate) struct Lengths {
 impl Lengths {
     pub(super) fn read(file: &File) -> Result<Self, Error> {
         let mut each = vec![0u32; usize::try_from(file.rows()).unwrap_or(0)];
-        for column in file.read_columns(&[4, 5, 6, 7])? {
+        for column in file.read_columns(&columns::NORMS)? {
             let Values::UInt16(norms) = &column.values else {
                 let name = "norm_body".into();
                 return Err(
@@ -77,16 +79,16 @@ const CHUNKS_TRIED: usize = 16;
 impl Norms {
     /// With the mean length of the segment itself.
     pub(super) fn own(lengths: &Lengths) -> Self {
-        Self::of(lengths, mean(lengths.total, lengths.len()), true)
+        Self::with_average(lengths, mean(lengths.total, lengths.len()), true)
     }
 
     /// With the mean length of a cluster.
     pub(super) fn in_cluster(lengths: &Lengths, average: f64) -> Self {
-        Self::of(lengths, average, false)
+        Self::with_average(lengths, average, false)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "scores are rounded")]
-    fn of(lengths: &Lengths, average: f64, is_own: bool) -> Self {
+    fn with_average(lengths: &Lengths, average: f64, is_own: bool) -> Self {
         let factor = |length: &u32| K1 * (1.0 - B + B * (f64::from(*length) / average) as f32);
         Self::new(lengths.each.iter().map(factor).collect(), is_own)
     }
@@ -111,7 +113,7 @@ impl Norms {
 /// Scores of words.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Weigher<'a> {
-    Format,
+    Native,
     Bm25(&'a Norms),
 }
 
@@ -128,7 +130,7 @@ impl Weigher<'_> {
     #[inline]
     pub(super) fn score(self, idf: f32, document: u32, frequency: u32) -> f32 {
         match self {
-            Self::Format => score::term(idf, frequency),
+            Self::Native => score::term(idf, frequency),
             Self::Bm25(norms) => {
                 let factor = norms.factors.get(document as usize).copied().unwrap_or(norms.smallest);
                 idf * part(frequency, factor)
@@ -150,7 +152,7 @@ impl Weigher<'_> {
         out: &mut [f32],
     ) -> Option<f32> {
         match self {
-            Self::Format => {
+            Self::Native => {
                 for (score, frequency) in out.iter_mut().zip(frequencies) {
                     *score = score::term(idf, *frequency);
                 }
@@ -173,7 +175,7 @@ impl Weigher<'_> {
     #[inline]
     pub(super) fn bound(self, idf: f32, frequency: u32, first: u32, last: u32) -> f32 {
         match self {
-            Self::Format => score::term(idf, frequency),
+            Self::Native => score::term(idf, frequency),
             Self::Bm25(norms) => idf * part(frequency, norms.least(first, last)),
         }
     }
@@ -182,8 +184,8 @@ impl Weigher<'_> {
 /// A sum of bounds, widened by more than rounding can make of the scores below it. Scores are rounded a few times each, are
 /// not quite monotone in the frequency for that, and are added in another order than bounds.
 #[inline]
-pub(super) fn widened(sum: f64, words: usize) -> f64 {
+pub(super) fn widened(sum: f64, terms: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "few words")]
-    let slack = 1.0 + (words as f64 + 8.0) * f64::from(f32::EPSILON);
+    let slack = 1.0 + (terms as f64 + 8.0) * f64::from(f32::EPSILON);
     sum * slack
 }

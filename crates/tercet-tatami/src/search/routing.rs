@@ -44,8 +44,8 @@ pub struct Route {
 
 impl Routing {
     /// The words of some segments. All dictionaries are read.
-    pub fn of(segments: &[Segment]) -> Result<Self, Error> {
-        let shards: Vec<u64> = segments.iter().map(Segment::live_documents).collect();
+    pub fn build(segments: &[Segment]) -> Result<Self, Error> {
+        let shards: Vec<u64> = segments.iter().map(Segment::live_document_count).collect();
         let mut terms: BTreeMap<Vec<u8>, Vec<Route>> = BTreeMap::new();
         for (shard, segment) in segments.iter().enumerate() {
             let mut words = Vec::new();

@@ -6,16 +6,18 @@ use tercet_core::Reason;
 
 use super::cursor::{Cursor, END};
 use super::live::Live;
-use super::options::{Found, Hit, SearchOptions, SearchStats, Stored, TermStats, WordExplain};
+use super::options::{
+    Hit, SearchOptions, SearchResult, SearchStats, StoredFields, TermExplanation, TermStats,
+};
 use super::postings::Postings;
 use super::query::Query;
-use super::rank::{Lengths, Norms, Rank, Weigher};
+use super::rank::{Lengths, Norms, Ranking, Weigher};
 use super::terms::{Entry, Terms};
-use super::{disjunction, phrase, score, tree};
+use super::{columns, disjunction, phrase, score, tree};
+use crate::block_codec::fault;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner, section_fault};
 use crate::predicate::{Expr, Mask};
-use crate::record::fault;
 use crate::region::Region;
 use crate::wire::footer::INVERTED;
 use crate::wire::ids::{Kind, file_flags};
@@ -102,12 +104,12 @@ impl Segment {
     }
 
     /// Documents, deleted ones included.
-    pub fn documents(&self) -> u64 {
+    pub fn document_count(&self) -> u64 {
         self.documents
     }
 
     /// Documents that are not deleted.
-    pub fn live_documents(&self) -> u64 {
+    pub fn live_document_count(&self) -> u64 {
         self.live.as_ref().map_or(self.documents, Live::count)
     }
 
@@ -118,7 +120,7 @@ impl Segment {
 
     /// Whether the documents themselves are not in the file, only their beginnings.
     pub fn is_snippet_only(&self) -> bool {
-        self.file.schema().fields().get(3).is_some_and(|field| field.kind != crate::Type::BlobRef)
+        self.file.schema().fields().get(columns::BODY).is_some_and(|field| field.kind != crate::Type::BlobRef)
     }
 
     /// The best `k` documents for the words of a text, with the ranking of the format.
@@ -128,17 +130,17 @@ impl Segment {
 
     /// The same, and what was looked at.
     pub fn search_with_stats(&self, text: &str, k: usize) -> Result<(Vec<Hit>, SearchStats), Error> {
-        let found = self.find(&Query::of_words(text), &SearchOptions::new(k))?;
+        let found = self.find(&Query::terms(text), &SearchOptions::new(k))?;
         Ok((found.hits, found.stats))
     }
 
     /// The best documents for a question.
-    pub fn find(&self, query: &Query, options: &SearchOptions<'_>) -> Result<Found, Error> {
+    pub fn find(&self, query: &Query, options: &SearchOptions<'_>) -> Result<SearchResult, Error> {
         if options.k == 0 {
-            return Ok(Found::default());
+            return Ok(SearchResult::default());
         }
         if query.has_phrase() && self.is_snippet_only() {
-            return Err(self.file.error(ErrorKind::NoTexts));
+            return Err(self.file.error(ErrorKind::SnippetOnly));
         }
         let weigher = self.weigher(options)?;
         let both;
@@ -150,15 +152,15 @@ impl Segment {
             (filter, live) => filter.or(live.as_ref()),
         };
         let found = match query.plain() {
-            Some(words) => self.any_of(&words, options, weigher, allowed),
+            Some(terms) => self.any_of(&terms, options, weigher, allowed),
             None => self.tree(query, options, weigher, allowed),
         };
         found.map_err(|fault| self.file.error(fault))
     }
 
     fn weigher<'a>(&'a self, options: &SearchOptions<'a>) -> Result<Weigher<'a>, Error> {
-        if options.rank == Rank::Format {
-            return Ok(Weigher::Format);
+        if options.ranking == Ranking::Native {
+            return Ok(Weigher::Native);
         }
         if let Some(norms) = options.norms.or(self.norms.get()) {
             return Ok(Weigher::Bm25(norms));
@@ -178,29 +180,29 @@ impl Segment {
 
     fn cursor<'a>(
         &'a self,
-        word: &str,
+        term: &str,
         options: &SearchOptions<'_>,
         weigher: Weigher<'a>,
     ) -> Result<Option<Cursor<'a>>, ErrorKind> {
-        let Some(entry) = self.terms.get(word.as_bytes())? else { return Ok(None) };
-        let given = options.weights.and_then(|weights| weights.get(word)).copied();
+        let Some(entry) = self.terms.get(term.as_bytes())? else { return Ok(None) };
+        let given = options.idf_overrides.and_then(|idf_overrides| idf_overrides.get(term)).copied();
         let idf = given.unwrap_or_else(|| score::idf(self.documents, entry.documents().into()));
         Cursor::new(&self.postings, entry, idf, self.documents, weigher).map(Some)
     }
 
     fn any_of(
         &self,
-        words: &[&str],
+        terms: &[&str],
         options: &SearchOptions<'_>,
         weigher: Weigher<'_>,
         allowed: Option<&Mask>,
-    ) -> Result<Found, ErrorKind> {
-        let mut cursors = Vec::with_capacity(words.len());
-        for word in words {
-            cursors.extend(self.cursor(word, options, weigher)?);
+    ) -> Result<SearchResult, ErrorKind> {
+        let mut cursors = Vec::with_capacity(terms.len());
+        for term in terms {
+            cursors.extend(self.cursor(term, options, weigher)?);
         }
-        let (best, scored) = disjunction::best(&mut cursors, allowed, options.k, options.seed)?;
-        Ok(Found::new(best, &cursors, scored, 0))
+        let (best, scored) = disjunction::best(&mut cursors, allowed, options.k, options.min_score)?;
+        Ok(SearchResult::new(best, &cursors, scored, 0))
     }
 
     fn tree(
@@ -209,29 +211,30 @@ impl Segment {
         options: &SearchOptions<'_>,
         weigher: Weigher<'_>,
         allowed: Option<&Mask>,
-    ) -> Result<Found, ErrorKind> {
+    ) -> Result<SearchResult, ErrorKind> {
         // The body of the document that was asked about last: several phrases may be looked for in it.
         let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
         let mut texts_read = 0;
         let mut holds = |document: u32, phrase: &[String]| {
             if body.as_ref().is_none_or(|(held, _)| *held != document) {
-                body = Some((document, self.texts(document, &[3])?));
+                body = Some((document, self.field_bytes(document, &[columns::BODY])?));
                 texts_read += 1;
             }
             let any = |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::holds(field, phrase));
             // Titles and addresses are where the body leaves it open.
-            Ok(body.as_ref().is_some_and(|(_, body)| any(body)) || any(&self.texts(document, &[2, 1])?))
+            Ok(body.as_ref().is_some_and(|(_, body)| any(body))
+                || any(&self.field_bytes(document, &[columns::TITLE, columns::URL])?))
         };
         let (cursors, phrases) = (Vec::new(), Vec::new());
         let mut search = tree::Search { cursors, phrases, allowed, scored: 0, holds: &mut holds };
-        let root = search.bind(&query.root, &mut |word| self.cursor(word, options, weigher))?;
-        let best = search.best(&root, options.k, options.seed)?;
+        let root = search.bind(&query.root, &mut |term| self.cursor(term, options, weigher))?;
+        let best = search.best(&root, options.k, options.min_score)?;
         let (cursors, scored) = (search.cursors, search.scored);
-        Ok(Found::new(best, &cursors, scored, texts_read))
+        Ok(SearchResult::new(best, &cursors, scored, texts_read))
     }
 
     /// Texts of a document.
-    fn texts(&self, document: u32, columns: &[usize]) -> Result<Vec<Vec<u8>>, ErrorKind> {
+    fn field_bytes(&self, document: u32, columns: &[usize]) -> Result<Vec<Vec<u8>>, ErrorKind> {
         let columns = self.file.take(&[document.into()], columns).map_err(Error::into_kind)?;
         let text = |column: crate::Column| match column.values {
             crate::Values::Bytes(texts) => texts.get(0).to_vec(),
@@ -242,19 +245,20 @@ impl Segment {
 
     /// The text of a document that is kept: its body, or the beginning of it.
     pub fn text(&self, document: u32) -> Result<Vec<u8>, Error> {
-        let mut fields = self.texts(document, &[3]).map_err(|fault| self.file.error(fault))?;
+        let mut fields =
+            self.field_bytes(document, &[columns::BODY]).map_err(|fault| self.file.error(fault))?;
         Ok(fields.pop().unwrap_or_default())
     }
 
     /// Identity, address and title of documents.
-    pub fn stored(&self, documents: &[u32]) -> Result<Vec<Stored>, Error> {
+    pub fn documents(&self, documents: &[u32]) -> Result<Vec<StoredFields>, Error> {
         let rows: Vec<u64> = documents.iter().map(|document| u64::from(*document)).collect();
-        let columns = self.file.take(&rows, &[0, 1, 2])?;
+        let columns = self.file.take(&rows, &[columns::DOC_ID, columns::URL, columns::TITLE])?;
         let text = |column: usize, row: usize| match &columns[column].values {
             crate::Values::Bytes(texts) => String::from_utf8_lossy(texts.get(row)).into_owned(),
             _ => String::new(),
         };
-        let one = |row| Stored { doc_id: text(0, row), url: text(1, row), title: text(2, row) };
+        let one = |row| StoredFields { doc_id: text(0, row), url: text(1, row), title: text(2, row) };
         Ok((0..rows.len()).map(one).collect())
     }
 
@@ -277,15 +281,15 @@ impl Segment {
         query: &Query,
         options: &SearchOptions<'_>,
         document: u32,
-    ) -> Result<Vec<WordExplain>, Error> {
+    ) -> Result<Vec<TermExplanation>, Error> {
         let weigher = self.weigher(options)?;
-        let one = |word: &str| -> Result<WordExplain, ErrorKind> {
+        let one = |term: &str| -> Result<TermExplanation, ErrorKind> {
             let mut out =
-                WordExplain { word: word.to_owned(), documents: 0, idf: 0.0, frequency: 0, score: 0.0 };
-            if let Some(entry) = self.terms.get(word.as_bytes())? {
+                TermExplanation { term: term.to_owned(), documents: 0, idf: 0.0, frequency: 0, score: 0.0 };
+            if let Some(entry) = self.terms.get(term.as_bytes())? {
                 out.documents = entry.documents().into();
             }
-            if let Some(mut cursor) = self.cursor(word, options, weigher)? {
+            if let Some(mut cursor) = self.cursor(term, options, weigher)? {
                 out.idf = cursor.idf;
                 if cursor.find(document)? {
                     out.frequency = cursor.frequency()?;
@@ -294,17 +298,17 @@ impl Segment {
             }
             Ok(out)
         };
-        query.words().map(one).collect::<Result<_, _>>().map_err(|fault| self.file.error(fault))
+        query.scored_terms().map(one).collect::<Result<_, _>>().map_err(|fault| self.file.error(fault))
     }
 
     /// In how many documents a word is, and how often at most in one. No block is decoded.
-    pub fn term_stats(&self, word: &str) -> Result<Option<TermStats>, Error> {
-        self.term_stats_of(word.as_bytes())
+    pub fn term_stats(&self, term: &str) -> Result<Option<TermStats>, Error> {
+        self.term_stats_of(term.as_bytes())
     }
 
-    pub(super) fn term_stats_of(&self, word: &[u8]) -> Result<Option<TermStats>, Error> {
+    pub(super) fn term_stats_of(&self, term: &[u8]) -> Result<Option<TermStats>, Error> {
         let found = || -> Result<Option<TermStats>, ErrorKind> {
-            let Some(entry) = self.terms.get(word)? else { return Ok(None) };
+            let Some(entry) = self.terms.get(term)? else { return Ok(None) };
             let max_frequency = match entry {
                 Entry::Singleton { frequency, .. } => frequency,
                 Entry::List { list, documents } => {
@@ -317,17 +321,17 @@ impl Segment {
     }
 
     /// What is known about a word.
-    pub fn term(&self, word: &str) -> Result<Option<TermInfo>, Error> {
+    pub fn term(&self, term: &str) -> Result<Option<TermInfo>, Error> {
         let found =
-            self.terms.get(word.as_bytes()).and_then(|entry| entry.map(|entry| self.info(entry)).transpose());
+            self.terms.get(term.as_bytes()).and_then(|entry| entry.map(|entry| self.info(entry)).transpose());
         found.map_err(|fault| self.file.error(fault))
     }
 
     /// Calls `each` with every word, in order.
     pub fn for_each_term(&self, mut each: impl FnMut(&[u8], TermInfo)) -> Result<(), Error> {
         let mut failed = None;
-        let walked = self.terms.for_each(&mut |word, entry| match self.info(entry) {
-            Ok(info) if failed.is_none() => each(word, info),
+        let walked = self.terms.for_each(&mut |term, entry| match self.info(entry) {
+            Ok(info) if failed.is_none() => each(term, info),
             Ok(_) => {}
             Err(fault) => failed = failed.take().or(Some(fault)),
         });
@@ -335,7 +339,7 @@ impl Segment {
     }
 
     pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, ErrorKind> {
-        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, Weigher::Format)?;
+        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, Weigher::Native)?;
         let mut postings = Vec::with_capacity(entry.documents() as usize);
         let mut document = cursor.seek(0)?;
         while document != END {

@@ -14,12 +14,12 @@ use tercet_codec::bytes::zstd;
 use tercet_core::limits::check_limit;
 use tercet_core::{Fields, Malformed, Reason, Span};
 
+use crate::block_codec::fault;
 use crate::error::ErrorKind;
-use crate::record::fault;
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
 
-/// Words of a block.
+/// Terms per block.
 pub(crate) const BLOCK_TERMS: u64 = 64;
 
 /// The version of the block tree.
@@ -46,20 +46,20 @@ impl Entry {
     }
 }
 
-/// Words and where their documents are.
-pub(crate) type WordList = Vec<(Vec<u8>, Entry)>;
+/// Terms and where their documents are.
+pub(crate) type TermEntries = Vec<(Vec<u8>, Entry)>;
 
 /// The words of a segment.
 #[derive(Debug)]
 pub(crate) struct Terms {
     span: Span,
-    form: Form,
+    layout: DictionaryLayout,
     pub(crate) count: u64,
     chunk_bytes: u64,
 }
 
 #[derive(Debug)]
-enum Form {
+enum DictionaryLayout {
     Tree { blocks: Vec<Block>, frames: Bytes, held: AtomicU64 },
     Flat { entries: Vec<(Bytes, Entry)> },
 }
@@ -71,12 +71,12 @@ struct Block {
     stored: u64,
     raw: u64,
     /// Its words, once they were asked for.
-    words: OnceLock<Words>,
+    terms: OnceLock<BlockTerms>,
 }
 
 /// The words of a block, to be searched.
 #[derive(Debug)]
-struct Words {
+struct BlockTerms {
     texts: Vec<u8>,
     entries: Vec<(u32, Entry)>,
 }
@@ -84,9 +84,9 @@ struct Words {
 /// Bytes of decoded blocks that are kept.
 const HELD_BYTES: u64 = 64 << 20;
 
-impl Words {
-    fn push(&mut self, word: &[u8], entry: Entry) {
-        self.texts.extend_from_slice(word);
+impl BlockTerms {
+    fn push(&mut self, entry_term: &[u8], entry: Entry) {
+        self.texts.extend_from_slice(entry_term);
         // A block has less bytes than a chunk may have.
         self.entries.push((u32::try_from(self.texts.len()).unwrap_or(u32::MAX), entry));
     }
@@ -123,38 +123,38 @@ impl Terms {
         chunk_bytes: u64,
     ) -> Result<Self, ErrorKind> {
         let fields = Fields::new(REGION, span.start(), payload);
-        let (form, count) = if tree { tree_form(fields, payload)? } else { flat_form(fields, payload)? };
-        Ok(Self { span, form, count, chunk_bytes })
+        let (layout, count) = if tree { tree_form(fields, payload)? } else { flat_form(fields, payload)? };
+        Ok(Self { span, layout, count, chunk_bytes })
     }
 
     /// The entry of a word.
     pub(crate) fn get(&self, term: &[u8]) -> Result<Option<Entry>, ErrorKind> {
-        match &self.form {
-            Form::Flat { entries } => {
-                let found = entries.binary_search_by(|(word, _)| word[..].cmp(term));
+        match &self.layout {
+            DictionaryLayout::Flat { entries } => {
+                let found = entries.binary_search_by(|(entry_term, _)| entry_term[..].cmp(term));
                 Ok(found.ok().map(|at| entries[at].1))
             }
-            Form::Tree { blocks, held, .. } => {
+            DictionaryLayout::Tree { blocks, held, .. } => {
                 let at = blocks.partition_point(|block| block.first[..] <= *term);
                 let Some(block) = at.checked_sub(1).and_then(|at| blocks.get(at)) else { return Ok(None) };
-                if let Some(words) = block.words.get() {
-                    return Ok(words.get(term));
+                if let Some(terms) = block.terms.get() {
+                    return Ok(terms.get(term));
                 }
-                let mut words = Words { texts: Vec::new(), entries: Vec::new() };
+                let mut terms = BlockTerms { texts: Vec::new(), entries: Vec::new() };
                 let mut sorted = true;
-                self.walk(block, &mut |word, entry| {
-                    let last = words.entries.len().checked_sub(1).map(|last| words.text(last));
-                    sorted &= last.is_none_or(|last| last < word);
-                    words.push(word, entry);
+                self.walk(block, &mut |entry_term, entry| {
+                    let last = terms.entries.len().checked_sub(1).map(|last| terms.text(last));
+                    sorted &= last.is_none_or(|last| last < entry_term);
+                    terms.push(entry_term, entry);
                     true
                 })?;
                 if !sorted {
                     let rule = "the words of the dictionary are in order";
                     return Err(fault(REGION, "suffix", self.span.start(), 0, Reason::Unexpected { rule }));
                 }
-                let found = words.get(term);
-                let bytes = words.bytes();
-                if held.fetch_add(bytes, Relaxed) + bytes > HELD_BYTES || block.words.set(words).is_err() {
+                let found = terms.get(term);
+                let bytes = terms.bytes();
+                if held.fetch_add(bytes, Relaxed) + bytes > HELD_BYTES || block.terms.set(terms).is_err() {
                     held.fetch_sub(bytes, Relaxed);
                 }
                 Ok(found)
@@ -164,12 +164,14 @@ impl Terms {
 
     /// Calls `each` with every word, in order.
     pub(crate) fn for_each(&self, each: &mut dyn FnMut(&[u8], Entry)) -> Result<(), ErrorKind> {
-        match &self.form {
-            Form::Flat { entries } => entries.iter().for_each(|(word, entry)| each(word, *entry)),
-            Form::Tree { blocks, .. } => {
+        match &self.layout {
+            DictionaryLayout::Flat { entries } => {
+                entries.iter().for_each(|(entry_term, entry)| each(entry_term, *entry))
+            }
+            DictionaryLayout::Tree { blocks, .. } => {
                 for block in blocks {
-                    self.walk(block, &mut |word, entry| {
-                        each(word, entry);
+                    self.walk(block, &mut |entry_term, entry| {
+                        each(entry_term, entry);
                         true
                     })?;
                 }
@@ -179,17 +181,17 @@ impl Terms {
     }
 
     /// The words of a block, in order; none behind the last block.
-    pub(crate) fn words(&self, block: usize) -> Result<Option<WordList>, ErrorKind> {
+    pub(crate) fn terms(&self, block: usize) -> Result<Option<TermEntries>, ErrorKind> {
         let mut out = Vec::new();
-        match &self.form {
-            Form::Flat { entries } if block == 0 => {
-                out.extend(entries.iter().map(|(word, entry)| (word.to_vec(), *entry)));
+        match &self.layout {
+            DictionaryLayout::Flat { entries } if block == 0 => {
+                out.extend(entries.iter().map(|(entry_term, entry)| (entry_term.to_vec(), *entry)));
             }
-            Form::Flat { .. } => return Ok(None),
-            Form::Tree { blocks, .. } => {
+            DictionaryLayout::Flat { .. } => return Ok(None),
+            DictionaryLayout::Tree { blocks, .. } => {
                 let Some(block) = blocks.get(block) else { return Ok(None) };
-                self.walk(block, &mut |word, entry| {
-                    out.push((word.to_vec(), entry));
+                self.walk(block, &mut |entry_term, entry| {
+                    out.push((entry_term.to_vec(), entry));
                     true
                 })?;
             }
@@ -199,7 +201,7 @@ impl Terms {
 
     /// Decodes a block and visits its words until `each` says no.
     fn walk(&self, block: &Block, each: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<(), ErrorKind> {
-        let Form::Tree { frames, .. } = &self.form else { return Ok(()) };
+        let DictionaryLayout::Tree { frames, .. } = &self.layout else { return Ok(()) };
         let start = usize::try_from(block.offset).unwrap_or(usize::MAX);
         let end = usize::try_from(block.stored).ok().and_then(|len| start.checked_add(len));
         let Some(frame) = end.and_then(|end| frames.get(start..end)) else {
@@ -215,20 +217,20 @@ impl Terms {
         let codec = |error| ErrorKind::Codec { region: REGION, span: self.span, error: Box::new(error) };
         zstd::decode(frame, &mut body).map_err(codec)?;
         let mut fields = Fields::new(REGION, self.span.start(), &body);
-        let mut word: Vec<u8> = Vec::new();
+        let mut entry_term: Vec<u8> = Vec::new();
         while fields.remaining() > 0 {
             let common = fields.uvarint("common_prefix")?;
             let suffix = fields.bytes("suffix")?;
-            let kept = usize::try_from(common).ok().filter(|kept| *kept <= word.len());
+            let kept = usize::try_from(common).ok().filter(|kept| *kept <= entry_term.len());
             let Some(kept) = kept else {
                 let reason =
                     Reason::OutOfRange { found: common, allowed: "at most the length of the word before" };
                 return Err(fields.fault("common_prefix", 1, reason).into());
             };
-            word.truncate(kept);
-            word.extend_from_slice(suffix);
+            entry_term.truncate(kept);
+            entry_term.extend_from_slice(suffix);
             let entry = entry(&mut fields)?;
-            if !each(&word, entry) {
+            if !each(&entry_term, entry) {
                 return Ok(());
             }
         }
@@ -257,7 +259,10 @@ fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
     }
 }
 
-fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u64), Malformed<Region>> {
+fn tree_form(
+    mut fields: Fields<'_, Region>,
+    payload: &Bytes,
+) -> Result<(DictionaryLayout, u64), Malformed<Region>> {
     let version = fields.byte("version")?;
     if version != VERSION {
         return Err(fields.fault("version", 1, Reason::UnknownVersion { found: version.into(), known: "2" }));
@@ -281,7 +286,7 @@ fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u
             offset: index.uvarint("block_offset")?,
             stored: index.uvarint("block_stored")?,
             raw: index.uvarint("block_raw")?,
-            words: OnceLock::new(),
+            terms: OnceLock::new(),
         });
     }
     if blocks.len() as u64 != wanted {
@@ -289,19 +294,22 @@ fn tree_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u
         let reason = Reason::Mismatch { found: blocks.len() as u64, expected: wanted, because };
         return Err(index.fault("index", 0, reason));
     }
-    Ok((Form::Tree { blocks, frames, held: AtomicU64::new(0) }, count))
+    Ok((DictionaryLayout::Tree { blocks, frames, held: AtomicU64::new(0) }, count))
 }
 
-fn flat_form(mut fields: Fields<'_, Region>, payload: &Bytes) -> Result<(Form, u64), Malformed<Region>> {
+fn flat_form(
+    mut fields: Fields<'_, Region>,
+    payload: &Bytes,
+) -> Result<(DictionaryLayout, u64), Malformed<Region>> {
     let count = fields.count("num_terms", 4)?;
     let mut entries: Vec<(Bytes, Entry)> = Vec::with_capacity(count);
     for _ in 0..count {
-        let word = payload.slice_ref(fields.bytes("term")?);
-        if entries.last().is_some_and(|(last, _)| *last >= word) {
+        let entry_term = payload.slice_ref(fields.bytes("term")?);
+        if entries.last().is_some_and(|(last, _)| *last >= entry_term) {
             let reason = Reason::Unexpected { rule: "the words of the dictionary are in order" };
-            return Err(fields.fault("term", word.len() as u64, reason));
+            return Err(fields.fault("term", entry_term.len() as u64, reason));
         }
-        entries.push((word, entry(&mut fields)?));
+        entries.push((entry_term, entry(&mut fields)?));
     }
-    Ok((Form::Flat { entries }, count as u64))
+    Ok((DictionaryLayout::Flat { entries }, count as u64))
 }

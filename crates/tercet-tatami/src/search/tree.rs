@@ -18,7 +18,7 @@ pub(super) enum Node {
     /// Nothing holds it.
     Nothing,
     /// A list.
-    Word(usize),
+    Term(usize),
     All(Vec<(Sign, Node)>, Option<usize>),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Search<'c, 'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     /// Its words: a phrase is there as far as it is wanted.
-    Words,
+    TermCursor,
     /// Its text.
     Text,
 }
@@ -55,11 +55,11 @@ impl<'a> Search<'_, 'a> {
         let mut nodes = Vec::with_capacity(group.parts.len());
         for (sign, part) in &group.parts {
             let node = match part {
-                Part::Word(word) => self.word(word, open)?,
-                Part::Phrase(words) => {
-                    let all = words.iter().map(|word| Ok((Sign::Must, self.word(word, open)?)));
+                Part::Term(term) => self.term(term, open)?,
+                Part::Phrase(terms) => {
+                    let all = terms.iter().map(|term| Ok((Sign::Must, self.term(term, open)?)));
                     let all = all.collect::<Result<Vec<_>, ErrorKind>>()?;
-                    self.phrases.push(words.clone());
+                    self.phrases.push(terms.clone());
                     all_of(all, Some(self.phrases.len() - 1))
                 }
                 Part::Group(group) => self.bind(group, open)?,
@@ -69,20 +69,25 @@ impl<'a> Search<'_, 'a> {
         Ok(all_of(nodes, None))
     }
 
-    fn word(
+    fn term(
         &mut self,
-        word: &str,
+        term: &str,
         open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, ErrorKind>,
     ) -> Result<Node, ErrorKind> {
-        let Some(cursor) = open(word)? else { return Ok(Node::Nothing) };
+        let Some(cursor) = open(term)? else { return Ok(Node::Nothing) };
         self.cursors.push(cursor);
-        Ok(Node::Word(self.cursors.len() - 1))
+        Ok(Node::Term(self.cursors.len() - 1))
     }
 
     /// The best documents.
-    pub(super) fn best(&mut self, root: &Node, k: usize, seed: f32) -> Result<Vec<(u32, f32)>, ErrorKind> {
+    pub(super) fn best(
+        &mut self,
+        root: &Node,
+        k: usize,
+        min_score: f32,
+    ) -> Result<Vec<(u32, f32)>, ErrorKind> {
         let mut top = Top::new(k);
-        let words = self.cursors.len();
+        let terms = self.cursors.len();
         let has_phrase = !self.phrases.is_empty();
         let mut document = 0;
         loop {
@@ -91,8 +96,8 @@ impl<'a> Search<'_, 'a> {
                 return Ok(top.into_sorted());
             }
             let (bound, last) = self.bound(root, document);
-            let bound = widened(bound, words);
-            if bound < f64::from(seed) || top.is_full() && bound <= f64::from(top.threshold()) {
+            let bound = widened(bound, terms);
+            if bound < f64::from(min_score) || top.is_full() && bound <= f64::from(top.threshold()) {
                 if last >= END - 1 {
                     return Ok(top.into_sorted());
                 }
@@ -100,13 +105,14 @@ impl<'a> Search<'_, 'a> {
                 continue;
             }
             if self.allowed.is_none_or(|mask| mask.get(document as usize)) {
-                let mut score = self.score(root, document, 0.0, Look::Words)?;
-                let enough = |score: &f32| *score >= seed && (!top.is_full() || *score > top.threshold());
+                let mut score = self.score(root, document, 0.0, Look::TermCursor)?;
+                let enough =
+                    |score: &f32| *score >= min_score && (!top.is_full() || *score > top.threshold());
                 if has_phrase && score.as_ref().is_some_and(enough) {
                     score = self.score(root, document, 0.0, Look::Text)?;
                 }
                 self.scored += 1;
-                if let Some(score) = score.filter(|score| *score >= seed) {
+                if let Some(score) = score.filter(|score| *score >= min_score) {
                     top.push(document, score);
                 }
             }
@@ -118,7 +124,7 @@ impl<'a> Search<'_, 'a> {
     fn seek(&mut self, node: &Node, target: u32) -> Result<u32, ErrorKind> {
         match node {
             Node::Nothing => Ok(END),
-            Node::Word(index) => self.cursors[*index].seek(target),
+            Node::Term(index) => self.cursors[*index].seek(target),
             Node::All(nodes, _) if nodes.iter().any(|(sign, _)| *sign == Sign::Must) => {
                 let mut document = target;
                 'again: loop {
@@ -149,7 +155,7 @@ impl<'a> Search<'_, 'a> {
     fn bound(&mut self, node: &Node, document: u32) -> (f64, u32) {
         match node {
             Node::Nothing => (0.0, END),
-            Node::Word(index) => {
+            Node::Term(index) => {
                 let cursor = &mut self.cursors[*index];
                 let lower = cursor.lower(document);
                 if lower > document {
@@ -173,7 +179,7 @@ impl<'a> Search<'_, 'a> {
     fn score(&mut self, node: &Node, document: u32, sum: f32, look: Look) -> Result<Option<f32>, ErrorKind> {
         match node {
             Node::Nothing => Ok(None),
-            Node::Word(index) => {
+            Node::Term(index) => {
                 let cursor = &mut self.cursors[*index];
                 if cursor.find(document)? { Ok(Some(sum + cursor.score()?)) } else { Ok(None) }
             }
@@ -211,7 +217,7 @@ impl<'a> Search<'_, 'a> {
 
     /// Whether a part that must not be there is. Before the text is read, a phrase does not count as found.
     fn is_excluded(&mut self, node: &Node, document: u32, look: Look) -> Result<bool, ErrorKind> {
-        if look == Look::Words && has_phrase(node) {
+        if look == Look::TermCursor && has_phrase(node) {
             return Ok(false);
         }
         Ok(self.score(node, document, 0.0, look)?.is_some())
@@ -220,7 +226,7 @@ impl<'a> Search<'_, 'a> {
 
 fn has_phrase(node: &Node) -> bool {
     match node {
-        Node::Nothing | Node::Word(_) => false,
+        Node::Nothing | Node::Term(_) => false,
         Node::All(nodes, phrase) => phrase.is_some() || nodes.iter().any(|(_, node)| has_phrase(node)),
     }
 }

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use tercet_core::Reason;
 
 use super::Part;
+use crate::block_codec::fault;
 use crate::chunk::{PageTable, number};
 use crate::column::{Column, Values, each_values};
 use crate::error::ErrorKind;
@@ -12,7 +13,6 @@ use crate::file::Inner;
 use crate::page::bounds::Bounds;
 use crate::page::decode::Page;
 use crate::prune::bloom::Bloom;
-use crate::record::fault;
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::schema::Type;

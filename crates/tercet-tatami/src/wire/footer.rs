@@ -213,7 +213,7 @@ pub struct Resource {
     pub dictionary: u64,
 }
 
-type Parsed<T> = Result<T, Malformed<Region>>;
+type ParsedFilter<T> = Result<T, Malformed<Region>>;
 
 impl Footer {
     /// Reads the footer, which starts at `base` in the file. Its checksum was compared before.
@@ -294,13 +294,13 @@ fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, ErrorKind> {
     Ok(Schema::new(out)?)
 }
 
-fn kind(fields: &mut Fields<'_, Region>, field: &'static str) -> Parsed<Type> {
+fn kind(fields: &mut Fields<'_, Region>, field: &'static str) -> ParsedFilter<Type> {
     let id = fields.byte(field)?;
     let reason = Reason::OutOfRange { found: id.into(), allowed: "the number of a type, 0 to 15" };
     Type::from_id(id).ok_or_else(|| fields.fault(field, 1, reason))
 }
 
-fn zone(fields: &mut Fields<'_, Region>, footer: &Bytes, names: [&'static str; 2]) -> Parsed<Zone> {
+fn zone(fields: &mut Fields<'_, Region>, footer: &Bytes, names: [&'static str; 2]) -> ParsedFilter<Zone> {
     let min = footer.slice_ref(fields.bytes(names[0])?);
     let max = footer.slice_ref(fields.bytes(names[1])?);
     Ok(Zone { min, max })
@@ -311,7 +311,7 @@ const HAS_ZONE: u8 = 1;
 const HAS_BLOOM: u8 = 2;
 const HAS_PAGE_INDEX: u8 = 4;
 
-fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> Parsed<Vec<Group>> {
+fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> ParsedFilter<Vec<Group>> {
     let count = fields.count("group_count", 5)?;
     let mut out = Vec::with_capacity(count);
     let mut next_row = 0u64;
@@ -338,7 +338,12 @@ fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> P
     Ok(out)
 }
 
-fn chunks(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema, rows: u64) -> Parsed<Vec<Chunk>> {
+fn chunks(
+    fields: &mut Fields<'_, Region>,
+    footer: &Bytes,
+    schema: &Schema,
+    rows: u64,
+) -> ParsedFilter<Vec<Chunk>> {
     let count = fields.count("chunk_count", 10)?;
     if count != schema.len() {
         let because = "the number of columns";
@@ -391,7 +396,7 @@ fn chunks(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema, rows
     Ok(out)
 }
 
-fn blobs(fields: &mut Fields<'_, Region>) -> Parsed<Vec<BlobColumn>> {
+fn blobs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<BlobColumn>> {
     let count = fields.count("column_count", 4)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -413,7 +418,7 @@ fn blobs(fields: &mut Fields<'_, Region>) -> Parsed<Vec<BlobColumn>> {
     Ok(out)
 }
 
-fn dictionaries(fields: &mut Fields<'_, Region>) -> Parsed<Vec<DictionaryEntry>> {
+fn dictionaries(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<DictionaryEntry>> {
     let count = fields.count("dictionary_count", 2)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -423,7 +428,7 @@ fn dictionaries(fields: &mut Fields<'_, Region>) -> Parsed<Vec<DictionaryEntry>>
     Ok(out)
 }
 
-fn indexes(fields: &mut Fields<'_, Region>) -> Parsed<Vec<IndexEntry>> {
+fn indexes(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<IndexEntry>> {
     let count = fields.count("index_count", 3)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -434,7 +439,7 @@ fn indexes(fields: &mut Fields<'_, Region>) -> Parsed<Vec<IndexEntry>> {
     Ok(out)
 }
 
-fn inverted(fields: &mut Fields<'_, Region>) -> Parsed<Inverted> {
+fn inverted(fields: &mut Fields<'_, Region>) -> ParsedFilter<Inverted> {
     let mut out = Inverted {
         term_dict_offset: fields.uvarint("term_dict_offset")?,
         term_dict_length: fields.uvarint("term_dict_length")?,
@@ -454,7 +459,7 @@ fn inverted(fields: &mut Fields<'_, Region>) -> Parsed<Inverted> {
     Ok(out)
 }
 
-fn pairs(fields: &mut Fields<'_, Region>) -> Parsed<Vec<(String, String)>> {
+fn pairs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<(String, String)>> {
     let count = fields.count("pair_count", 2)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -465,7 +470,7 @@ fn pairs(fields: &mut Fields<'_, Region>) -> Parsed<Vec<(String, String)>> {
     Ok(out)
 }
 
-fn statistics(fields: &mut Fields<'_, Region>) -> Parsed<Statistics> {
+fn statistics(fields: &mut Fields<'_, Region>) -> ParsedFilter<Statistics> {
     Ok(Statistics {
         rows: fields.uvarint("row_count")?,
         raw_bytes: fields.uvarint("uncompressed_total")?,
@@ -473,7 +478,7 @@ fn statistics(fields: &mut Fields<'_, Region>) -> Parsed<Statistics> {
     })
 }
 
-fn features(fields: &mut Fields<'_, Region>) -> Parsed<Features> {
+fn features(fields: &mut Fields<'_, Region>) -> ParsedFilter<Features> {
     let version = fields.byte("version")?;
     if version == 0 {
         let reason = Reason::OutOfRange { found: 0, allowed: "1 or more" };

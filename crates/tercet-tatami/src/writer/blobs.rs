@@ -30,7 +30,7 @@ const SPARE_BYTES: usize = 32 << 20;
 /// The most bytes of a dictionary.
 const DICTIONARY_BYTES: usize = 64 << 10;
 /// Samples shorter than this are not tried.
-const LEAST_SAMPLE_BYTES: usize = 256;
+const MIN_SAMPLE_BYTES: usize = 256;
 /// The trainer sees so many bytes at most.
 const TRAINING_BYTES: usize = 8 << 20;
 /// A run must fit into a record of less than 4 GiB.
@@ -203,7 +203,7 @@ impl BlobRuns {
         let mut least = total(&best.1);
         let sample = sample(runs);
         // What does not compress at all is not tried again.
-        if sample.len() < LEAST_SAMPLE_BYTES || self.native && !pays(raw, least) {
+        if sample.len() < MIN_SAMPLE_BYTES || self.native && !pays(raw, least) {
             return Ok(best);
         }
         // What a dictionary has to come below.

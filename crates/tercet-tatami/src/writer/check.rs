@@ -21,7 +21,7 @@ pub(super) fn batch(schema: &Schema, columns: &[Column]) -> Result<usize, BatchE
     let rows = columns.first().map_or(0, Column::len);
     for (field, column) in schema.fields().iter().zip(columns) {
         if !column.values.fits(field) {
-            let found = column.values.kind_name();
+            let found = column.values.type_name();
             return Err(BatchError::Values { column: name(field), wanted: field.kind, found });
         }
         same_rows(field, rows, column.len())?;

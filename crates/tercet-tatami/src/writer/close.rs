@@ -159,7 +159,7 @@ impl<S: Sink> Writer<S> {
         if inverted.documents > self.rows {
             return Err(ErrorKind::Write(std::io::Error::other("words of documents that are not there")));
         }
-        let (term_dict_offset, term_dict_length) = self.put_index(inverted.words)?;
+        let (term_dict_offset, term_dict_length) = self.put_index(inverted.dictionary)?;
         let (postings_offset, postings_length) = self.put_index(inverted.postings)?;
         let (skips_offset, skips_length) = self.put_index(inverted.skips)?;
         let (live_offset, live_length) = match inverted.live {

@@ -18,7 +18,7 @@ use tercet_tatami::{
 };
 
 fn part(column: &Column, from: usize, to: usize) -> Column {
-    let mut out = column.gather(&[]);
+    let mut out = column.take(&[]);
     out.extend_from(column, from, to);
     out
 }
@@ -274,7 +274,7 @@ fn blobs_share_a_dictionary_where_it_pays() {
         let blob = &made.file.footer().blobs[0];
         assert_eq!((blob.codec, blob.dictionary), (Codec::ZstdDict, 1));
     }
-    assert_eq!(interop.file.needs(), 0, "others know samples of the content only");
+    assert_eq!(interop.file.required_features(), 0, "others know samples of the content only");
     assert!(native.bytes.len() <= interop.bytes.len());
     let long = made(WriterOptions::new());
     let blob = &long.file.footer().blobs[0];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tercet_tatami::File;
-use tercet_tatami::search::{Cluster, Index, ManyHit, Routing, Segment};
+use tercet_tatami::search::{Cluster, GlobalHit, Routing, Segment, SegmentSet};
 
 fn golden() -> Option<(std::path::PathBuf, Value, Vec<Segment>)> {
     let folder = tercet_testkit::golden("tatami")?.join("cluster");
@@ -15,7 +15,7 @@ fn golden() -> Option<(std::path::PathBuf, Value, Vec<Segment>)> {
     Some((folder, manifest["cluster"].clone(), segments))
 }
 
-fn told(hits: &[ManyHit]) -> Vec<(u64, String, String)> {
+fn told(hits: &[GlobalHit]) -> Vec<(u64, String, String)> {
     let told = hits.iter().map(|hit| {
         let id = String::from_utf8(hit.doc_id[..16].to_vec()).unwrap();
         (hit.document.into(), id, format!("{:08x}", hit.score.to_bits()))
@@ -44,7 +44,7 @@ fn cluster_and_index_answer_as_the_reference_does() {
         assert!(stats.visited <= stats.candidates);
         let threshold: f32 = query["threshold"].as_str().unwrap().parse().unwrap();
         assert_eq!(stats.threshold.to_bits(), threshold.to_bits(), "{text}");
-        let hits = Index::new(&segments).search(text, k).unwrap();
+        let hits = SegmentSet::new(&segments).search(text, k).unwrap();
         assert_eq!(told(&hits), expected(&query["index_hits"]), "{text}");
     }
 }
@@ -53,7 +53,7 @@ fn cluster_and_index_answer_as_the_reference_does() {
 fn routing_has_the_bytes_of_the_reference() {
     let Some((folder, cluster, segments)) = golden() else { return };
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
-    let routing = Routing::of(&segments).unwrap();
+    let routing = Routing::build(&segments).unwrap();
     assert_eq!(routing.terms.len() as u64, cluster["routing_terms"].as_u64().unwrap());
     let (portable, mappable) = (read("routing.uvarint"), read("routing.bin"));
     assert_eq!(Routing::parse_portable(&portable).unwrap(), routing);

@@ -10,7 +10,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::publish::Disk;
 use tercet_core::{Class, Diagnose as _};
 use tercet_tatami::predicate::Expr;
-use tercet_tatami::search::{Deleted, Doomed, Segment, analyze, delete, delete_on, score};
+use tercet_tatami::search::{DeleteBy, Deleted, Segment, analyze, delete, delete_on, score};
 use tercet_tatami::{Error, ErrorKind, File, Scalar, VerifyOptions, verify};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
@@ -43,7 +43,7 @@ fn exhaustive(segment: &Segment, query: &str, k: usize, gone: &BTreeSet<u32>) ->
     let mut scores: std::collections::BTreeMap<u32, f32> = std::collections::BTreeMap::new();
     for word in analyze::tokens(query.as_bytes()) {
         let Some(info) = segment.term(&word).unwrap() else { continue };
-        let idf = score::idf(segment.documents(), info.documents);
+        let idf = score::idf(segment.document_count(), info.documents);
         for (document, frequency) in info.postings {
             *scores.entry(document).or_default() += score::term(idf, frequency);
         }
@@ -82,12 +82,12 @@ fn deletes_add_up_and_change_nothing_else() {
     for step in [vec![3u32, 7], vec![7, 8], vec![0, 199], vec![50, 51, 52]] {
         let doomed: Vec<String> = step.iter().map(|row| ids[*row as usize].clone()).collect();
         let new = step.iter().filter(|row| gone.insert(**row)).count() as u64;
-        let done = delete(&path, &Doomed::Ids(&doomed)).unwrap();
+        let done = delete(&path, &DeleteBy::Ids(&doomed)).unwrap();
         assert_eq!((done.deleted, done.documents), (new, ids.len() as u64));
         assert_eq!(done.live, ids.len() as u64 - gone.len() as u64);
         is_well(&path);
         let segment = segment(&path);
-        assert_eq!(segment.live_documents(), done.live);
+        assert_eq!(segment.live_document_count(), done.live);
         for query in words.iter().step_by(40).map(String::as_str).chain(["https example", "rimopesha heavy"])
         {
             for k in [1, 10, 1000] {
@@ -112,10 +112,10 @@ fn deleting_nothing_leaves_the_file_alone() {
     let before = fs::read(&path).unwrap();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     let missing = ["nobody".to_owned()];
-    let done = delete(&path, &Doomed::Ids(&missing)).unwrap();
+    let done = delete(&path, &DeleteBy::Ids(&missing)).unwrap();
     assert_eq!((done.deleted, done.not_found), (0, missing.to_vec()));
-    assert_eq!(delete(&path, &Doomed::Ids(&[])).unwrap().deleted, 0);
-    assert_eq!(delete(&path, &Doomed::Where(&Expr::parse("url = \"\"").unwrap())).unwrap().deleted, 0);
+    assert_eq!(delete(&path, &DeleteBy::Ids(&[])).unwrap().deleted, 0);
+    assert_eq!(delete(&path, &DeleteBy::Filter(&Expr::parse("url = \"\"").unwrap())).unwrap().deleted, 0);
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), time);
 }
@@ -126,10 +126,10 @@ fn documents_are_taken_out_by_condition() {
     let condition = Expr::parse("norm_body < 30").unwrap();
     let matching = File::open(&path).unwrap().scan().filter(&condition).unwrap().count().unwrap();
     assert!(matching > 0);
-    let done = delete(&path, &Doomed::Where(&condition)).unwrap();
+    let done = delete(&path, &DeleteBy::Filter(&condition)).unwrap();
     assert_eq!(done.deleted, matching);
-    assert_eq!(segment(&path).live_documents(), done.documents - matching);
-    assert_eq!(delete(&path, &Doomed::Where(&condition)).unwrap().deleted, 0);
+    assert_eq!(segment(&path).live_document_count(), done.documents - matching);
+    assert_eq!(delete(&path, &DeleteBy::Filter(&condition)).unwrap().deleted, 0);
     is_well(&path);
 }
 
@@ -138,11 +138,11 @@ fn documents_are_taken_out_by_condition() {
 fn every_golden_segment_can_lose_a_document() {
     for name in ["seg_flat_dict.tatami", "seg_deleted.tatami", "seg_tiny.tatami", "seg_merged.tatami"] {
         let Some((_folder, path)) = copied(name) else { return };
-        let before = segment(&path).live_documents();
+        let before = segment(&path).live_document_count();
         let doomed = ids(&path).pop().unwrap();
-        let done = delete(&path, &Doomed::Ids(&[doomed])).unwrap();
+        let done = delete(&path, &DeleteBy::Ids(&[doomed])).unwrap();
         assert!(done.deleted >= 1, "{name}");
-        assert_eq!(segment(&path).live_documents(), before - done.deleted, "{name}");
+        assert_eq!(segment(&path).live_document_count(), before - done.deleted, "{name}");
         is_well(&path);
     }
 }
@@ -151,12 +151,12 @@ fn every_golden_segment_can_lose_a_document() {
 fn what_is_no_segment_is_refused() {
     let Some((_folder, path)) = copied("sorted_str.tatami") else { return };
     let before = fs::read(&path).unwrap();
-    let error = delete(&path, &Doomed::Where(&Expr::parse("id > 0").unwrap())).unwrap_err();
+    let error = delete(&path, &DeleteBy::Filter(&Expr::parse("id > 0").unwrap())).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotASegment), "{error}");
     assert_eq!(error.class(), Class::Request);
     assert_eq!(fs::read(&path).unwrap(), before);
     let missing = path.with_file_name("nothing.tatami");
-    assert_eq!(delete(&missing, &Doomed::Ids(&[])).unwrap_err().class(), Class::Io);
+    assert_eq!(delete(&missing, &DeleteBy::Ids(&[])).unwrap_err().class(), Class::Io);
 }
 
 #[test]
@@ -164,11 +164,11 @@ fn the_file_is_the_old_one_or_the_new_one() {
     let Some((_folder, path)) = copied("seg_tiny.tatami") else { return };
     let old = fs::read(&path).unwrap();
     let doomed = [ids(&path).remove(1)];
-    delete(&path, &Doomed::Ids(&doomed)).unwrap();
+    delete(&path, &DeleteBy::Ids(&doomed)).unwrap();
     let new = fs::read(&path).unwrap();
     let prepare = |folder: &Path| fs::write(folder.join("a.tatami"), &old).unwrap();
     let act = |disk: Arc<dyn Disk>, folder: &Path| -> Result<Deleted, Error> {
-        delete_on(disk, &folder.join("a.tatami"), &Doomed::Ids(&doomed))
+        delete_on(disk, &folder.join("a.tatami"), &DeleteBy::Ids(&doomed))
     };
     let runs = for_each_fault(prepare, act, |trial| {
         let now = fs::read(trial.folder.join("a.tatami")).ok();
@@ -203,11 +203,11 @@ proptest! {
             let rows = step.into_iter().filter(|row| (*row as usize) < ids.len());
             let rows: Vec<u32> = rows.collect();
             let doomed: Vec<String> = rows.iter().map(|row| ids[*row as usize].clone()).collect();
-            delete(&path, &Doomed::Ids(&doomed)).unwrap();
+            delete(&path, &DeleteBy::Ids(&doomed)).unwrap();
             gone.extend(rows);
         }
         let segment = segment(&path);
-        prop_assert_eq!(segment.live_documents(), (ids.len() - gone.len()) as u64);
+        prop_assert_eq!(segment.live_document_count(), (ids.len() - gone.len()) as u64);
         let mut words = Vec::new();
         segment.for_each_term(|word, _| words.push(String::from_utf8(word.to_vec()).unwrap())).unwrap();
         let query: Vec<&str> = query.iter().map(|at| words[at % words.len()].as_str()).collect();

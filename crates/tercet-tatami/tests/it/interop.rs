@@ -50,7 +50,7 @@ fn options(entry: &Value) -> WriterOptions {
 }
 
 fn part(column: &Column, from: usize, to: usize) -> Column {
-    let mut out = column.gather(&[]);
+    let mut out = column.take(&[]);
     out.extend_from(column, from, to);
     out
 }

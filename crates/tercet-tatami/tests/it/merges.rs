@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::search::{
-    Cluster, Document, Doomed, MergeOptions, Query, Rank, SearchOptions, Segment, SegmentBuilder,
+    Cluster, DeleteBy, Document, MergeOptions, Query, Ranking, SearchOptions, Segment, SegmentBuilder,
     SegmentOptions, delete, merge,
 };
 use tercet_tatami::{ErrorKind, File, ReadOptions, Scalar, VerifyOptions, WriterOptions, verify_source};
@@ -96,7 +96,7 @@ proptest! {
             let path = folder.path().join(format!("{number}.tatami"));
             std::fs::write(&path, built(&pages, snippets)).unwrap();
             let gone: Vec<String> = deleted.iter().map(|at| format!("{number}-{at}")).collect();
-            delete(&path, &Doomed::Ids(&gone)).unwrap();
+            delete(&path, &DeleteBy::Ids(&gone)).unwrap();
             left.extend(pages.into_iter().filter(|page| !gone.contains(&page.0)));
             segments.push(File::open(&path).unwrap().segment().unwrap().unwrap());
         }
@@ -132,11 +132,11 @@ proptest! {
             .collect();
         let segments: Vec<Segment> = named.iter().map(|pages| open(&built(pages, true))).collect();
         let one = open(&built(&named.concat(), true));
-        let query = Query::of_words(&query.join(" "));
+        let query = Query::terms(&query.join(" "));
         let cluster = Cluster::new(&segments);
         // Twice, as what a search learns of the blocks is used by the next one.
-        for rank in [Rank::Bm25, Rank::Format, Rank::Bm25] {
-            let options = SearchOptions::new(k).with_rank(rank);
+        for rank in [Ranking::Bm25, Ranking::Native, Ranking::Bm25] {
+            let options = SearchOptions::new(k).with_ranking(rank);
             for segment in &segments {
                 segment.find(&query, &options).unwrap();
             }
@@ -186,7 +186,7 @@ fn the_merged_segment_of_the_reference_comes_out() {
     let (first, second) = (write("a.tatami", &docs[..90]), write("b.tatami", &docs[90..200]));
     let gone: Vec<String> =
         docs[..90].iter().step_by(5).map(|doc| doc["doc_id"].as_str().unwrap().to_owned()).collect();
-    delete(&first, &Doomed::Ids(&gone)).unwrap();
+    delete(&first, &DeleteBy::Ids(&gone)).unwrap();
     let segment = |path: &Path| File::open(path).unwrap().segment().unwrap().unwrap();
     let ours = merged(&[segment(&first), segment(&second)], false);
     let manifest = read("manifest.json");
@@ -205,7 +205,7 @@ fn segments_that_do_not_go_together_are_refused() {
     let pages = vec![("1".to_owned(), "a".to_owned(), "b".to_owned())];
     let segments = [open(&built(&pages, true)), open(&built(&pages, false))];
     let error = merge(&segments, Cursor::new(Vec::new()), MergeOptions::default(), &NoProgress).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Unlike { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::SchemaMismatch { .. }), "{error}");
     assert!(merge(&[], Cursor::new(Vec::new()), MergeOptions::default(), &NoProgress).is_err());
     let interop = MergeOptions::default().with_writer(WriterOptions::interop());
     let done = merge(&segments[..1], Cursor::new(Vec::new()), interop, &NoProgress).unwrap();

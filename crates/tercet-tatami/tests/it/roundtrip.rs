@@ -190,7 +190,7 @@ fn write(fields: Vec<Field>, columns: &[Column], options: &WriterOptions, batch:
         let part: Vec<Column> = columns
             .iter()
             .map(|column| {
-                let mut part = column.gather(&[]);
+                let mut part = column.take(&[]);
                 part.extend_from(column, at, end);
                 part
             })
@@ -245,7 +245,7 @@ proptest! {
         let bytes = write(fields, &columns, &options, batch);
         let file = open(&bytes);
         if interop {
-            prop_assert_eq!(file.needs(), 0);
+            prop_assert_eq!(file.required_features(), 0);
         }
         let all: Vec<usize> = (0..columns.len()).collect();
         for (index, column) in file.read_columns(&all).unwrap().iter().enumerate() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 use tercet_core::source::Memory;
-use tercet_tatami::predicate::{Expr, Literal, Test};
+use tercet_tatami::predicate::{Comparison, Expr, Literal};
 use tercet_tatami::wire::ids::Codec;
 use tercet_tatami::{
     Bitmap, Column, Field, File, Lists, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions,
@@ -49,17 +49,17 @@ fn expr(file: &File, predicate: &Value) -> Expr {
     let test = match op {
         "and" => return Expr::And(kids()),
         "or" => return Expr::Or(kids()),
-        "eq" => Test::Eq(value("value")),
-        "ne" => Test::Ne(value("value")),
-        "lt" => Test::Lt(value("value")),
-        "le" => Test::Le(value("value")),
-        "gt" => Test::Gt(value("value")),
-        "ge" => Test::Ge(value("value")),
-        "between" => Test::Between(value("value"), value("hi")),
-        "is_null" => Test::IsNull,
+        "eq" => Comparison::Eq(value("value")),
+        "ne" => Comparison::Ne(value("value")),
+        "lt" => Comparison::Lt(value("value")),
+        "le" => Comparison::Le(value("value")),
+        "gt" => Comparison::Gt(value("value")),
+        "ge" => Comparison::Ge(value("value")),
+        "between" => Comparison::Between(value("value"), value("hi")),
+        "is_null" => Comparison::IsNull,
         other => panic!("unknown test {other}"),
     };
-    Expr::Test { column: column(), test }
+    Expr::Comparison { column: column(), test }
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option
             if answers.contains(&None) { None } else { Some(false) }
         }
         Expr::Not(part) => plain(part, schema, columns, row).map(|truth| !truth),
-        Expr::Test { column, test } => {
+        Expr::Comparison { column, test } => {
             let column = &columns[schema.index_of(column).unwrap()];
-            if let Test::IsNull = test {
+            if let Comparison::IsNull = test {
                 return Some(!column.is_present(row));
             }
             if !column.is_present(row) {
@@ -152,7 +152,7 @@ fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option
                 Literal::Exact(value) => value.clone(),
                 other => panic!("{other:?}"),
             };
-            if let (Test::Contains(value), Values::List(lists)) = (test, &column.values) {
+            if let (Comparison::Contains(value), Values::List(lists)) = (test, &column.values) {
                 let wanted = exact(value);
                 return Some(lists.range(row).any(|at| {
                     lists
@@ -167,19 +167,19 @@ fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option
                 order(literal).is_some_and(|order| wanted.contains(&order))
             };
             Some(match test {
-                Test::Eq(x) => is(x, &[Equal]),
-                Test::Ne(x) => !is(x, &[Equal]),
-                Test::Lt(x) => is(x, &[Less]),
-                Test::Le(x) => is(x, &[Less, Equal]),
-                Test::Gt(x) => is(x, &[Greater]),
-                Test::Ge(x) => is(x, &[Greater, Equal]),
-                Test::Between(low, high) => is(low, &[Greater, Equal]) && is(high, &[Less, Equal]),
-                Test::In(values) => values.iter().any(|x| is(x, &[Equal])),
-                Test::Prefix(x) => match (&value, exact(x)) {
+                Comparison::Eq(x) => is(x, &[Equal]),
+                Comparison::Ne(x) => !is(x, &[Equal]),
+                Comparison::Lt(x) => is(x, &[Less]),
+                Comparison::Le(x) => is(x, &[Less, Equal]),
+                Comparison::Gt(x) => is(x, &[Greater]),
+                Comparison::Ge(x) => is(x, &[Greater, Equal]),
+                Comparison::Between(low, high) => is(low, &[Greater, Equal]) && is(high, &[Less, Equal]),
+                Comparison::In(values) => values.iter().any(|x| is(x, &[Equal])),
+                Comparison::Prefix(x) => match (&value, exact(x)) {
                     (Scalar::Bytes(text), Scalar::Bytes(prefix)) => text.starts_with(&prefix),
                     other => panic!("{other:?}"),
                 },
-                Test::Contains(_) | Test::IsNull => unreachable!(),
+                Comparison::Contains(_) | Comparison::IsNull => unreachable!(),
             })
         }
     }
@@ -282,19 +282,19 @@ fn tests() -> impl Strategy<Value = Expr> {
             })
         };
         let test = match test {
-            10 => Test::IsNull,
-            _ if column == "l" => Test::Contains(x()),
-            1 => Test::Ne(x()),
-            2 => Test::Lt(x()),
-            3 => Test::Le(x()),
-            4 => Test::Gt(x()),
-            5 => Test::Ge(x()),
-            6 => Test::Between(x(), y()),
-            7 => Test::In(vec![x(), y()]),
-            8 if matches!(value, Scalar::Bytes(_)) => Test::Prefix(x()),
-            _ => Test::Eq(x()),
+            10 => Comparison::IsNull,
+            _ if column == "l" => Comparison::Contains(x()),
+            1 => Comparison::Ne(x()),
+            2 => Comparison::Lt(x()),
+            3 => Comparison::Le(x()),
+            4 => Comparison::Gt(x()),
+            5 => Comparison::Ge(x()),
+            6 => Comparison::Between(x(), y()),
+            7 => Comparison::In(vec![x(), y()]),
+            8 if matches!(value, Scalar::Bytes(_)) => Comparison::Prefix(x()),
+            _ => Comparison::Eq(x()),
         };
-        Expr::Test { column: column.to_owned(), test }
+        Expr::Comparison { column: column.to_owned(), test }
     })
 }
 
@@ -471,7 +471,7 @@ fn long_values_have_no_zones() {
     let file = opened(vec![field().with_sort_key()], &keys, WriterOptions::new());
     assert!(file.footer().groups[0].bounds.is_some());
     assert!(file.lookup(&Scalar::Bytes(values[2].clone())).unwrap().is_some());
-    let short = opened(vec![field()], &[column()[0].part(4, 5)], WriterOptions::new());
+    let short = opened(vec![field()], &[column()[0].slice(4, 5)], WriterOptions::new());
     assert!(short.footer().groups[0].chunks[0].zone.is_some());
 }
 

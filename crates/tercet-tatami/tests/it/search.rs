@@ -103,8 +103,8 @@ fn every_word_has_the_postings_of_the_reference() {
             assert_eq!(found, expected, "{}", segment.file().name());
         }
         let expected = &entry["segment"];
-        assert_eq!(segment.documents(), expected["num_docs"].as_u64().unwrap());
-        assert_eq!(segment.live_documents(), expected["live_docs"].as_u64().unwrap());
+        assert_eq!(segment.document_count(), expected["num_docs"].as_u64().unwrap());
+        assert_eq!(segment.live_document_count(), expected["live_docs"].as_u64().unwrap());
         assert_eq!(segment.term_count(), expected["num_terms"].as_u64().unwrap());
         assert_eq!(segment.is_snippet_only(), expected["snippet_only"].as_bool().unwrap());
     }
@@ -138,12 +138,12 @@ fn skipping_blocks_changes_no_answer() {
             let mut scores = std::collections::BTreeMap::new();
             for at in &picked {
                 let postings = &words[*at].1;
-                let idf = score::idf(segment.documents(), postings.len() as u64);
+                let idf = score::idf(segment.document_count(), postings.len() as u64);
                 for (document, frequency) in postings {
                     *scores.entry(*document).or_insert(0.0f32) += score::term(idf, *frequency);
                 }
             }
-            let live = segment.live_documents() == segment.documents();
+            let live = segment.live_document_count() == segment.document_count();
             if !live {
                 continue;
             }

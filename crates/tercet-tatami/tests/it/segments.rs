@@ -9,8 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tercet_core::source::Memory;
 use tercet_tatami::search::{
-    Document, Form, Query, Rank, SearchOptions, Segment, SegmentBuilder, SegmentOptions, analyze, build,
-    score,
+    Document, Query, Ranking, SearchOptions, Segment, SegmentBuilder, SegmentOptions, StorageMode, analyze,
+    build, score,
 };
 use tercet_tatami::{Expr, File, ReadOptions, Values, WriterOptions};
 
@@ -154,10 +154,10 @@ fn parts(segment: &Segment) -> (Vec<String>, String) {
 #[test]
 fn segments_of_the_reference_come_out_again() {
     let Some((folder, manifest, pages)) = golden() else { return };
-    let cases: [(&str, usize, Form, u64); 3] = [
-        ("seg_full.tatami", 400, Form::Full, 131_072),
-        ("seg_snippet.tatami", 400, Form::Snippet(200), 150),
-        ("seg_snippet40.tatami", 60, Form::Snippet(40), 131_072),
+    let cases: [(&str, usize, StorageMode, u64); 3] = [
+        ("seg_full.tatami", 400, StorageMode::Full, 131_072),
+        ("seg_snippet.tatami", 400, StorageMode::Snippet(200), 150),
+        ("seg_snippet40.tatami", 60, StorageMode::Snippet(40), 131_072),
     ];
     for (name, count, form, rows) in cases {
         let entry = manifest["files"].as_array().unwrap().iter().find(|entry| entry["path"] == name).unwrap();
@@ -165,12 +165,12 @@ fn segments_of_the_reference_come_out_again() {
         let (columns, _) = parts(&reference);
         for writer in [WriterOptions::new(), WriterOptions::interop()] {
             let options =
-                SegmentOptions::new().with_form(form).with_writer(writer.with_row_group_max_rows(rows));
+                SegmentOptions::new().with_mode(form).with_writer(writer.with_row_group_max_rows(rows));
             let segment = opened(built(&pages[..count], options));
             let (ours, dump) = parts(&segment);
             assert_eq!(ours, columns, "{name}");
             assert_eq!(dump, entry["terms_dump_sha256"].as_str().unwrap(), "{name}");
-            assert_eq!(segment.is_snippet_only(), form != Form::Full);
+            assert_eq!(segment.is_snippet_only(), form != StorageMode::Full);
             for query in entry["queries"].as_array().unwrap() {
                 let k = usize::try_from(query["k"].as_i64().unwrap().max(0)).unwrap();
                 let hits = segment.search(query["q"].as_str().unwrap(), k).unwrap();
@@ -199,11 +199,11 @@ fn identities_are_hashes_of_addresses() {
 
 #[test]
 fn an_empty_segment_is_a_segment() {
-    for form in [Form::Full, Form::Snippet(200)] {
-        let segment = opened(built(&[], SegmentOptions::new().with_form(form)));
-        assert_eq!((segment.documents(), segment.term_count()), (0, 0));
+    for form in [StorageMode::Full, StorageMode::Snippet(200)] {
+        let segment = opened(built(&[], SegmentOptions::new().with_mode(form)));
+        assert_eq!((segment.document_count(), segment.term_count()), (0, 0));
         assert!(segment.search("anything", 10).unwrap().is_empty());
-        let options = SearchOptions::new(10).with_rank(Rank::Bm25);
+        let options = SearchOptions::new(10).with_ranking(Ranking::Bm25);
         assert!(segment.find(&Query::parse("+a b").unwrap(), &options).unwrap().hits.is_empty());
     }
 }
@@ -254,13 +254,13 @@ impl Oracle {
         }
     }
 
-    fn score(&self, rank: Rank, document: usize, word: &str) -> Option<f32> {
+    fn score(&self, ranking: Ranking, document: usize, word: &str) -> Option<f32> {
         let (words, factor) = &self.pages[document];
         let frequency = *words.get(word)?;
         let idf = score::idf(self.pages.len() as u64, self.found[word]);
         Some(match rank {
-            Rank::Format => score::term(idf, frequency),
-            Rank::Bm25 => idf * (frequency as f32 * (1.2f32 + 1.0) / (frequency as f32 + factor)),
+            Ranking::Native => score::term(idf, frequency),
+            Ranking::Bm25 => idf * (frequency as f32 * (1.2f32 + 1.0) / (frequency as f32 + factor)),
         })
     }
 
@@ -304,9 +304,9 @@ fn skipping_blocks_changes_no_answer() {
             let count = 1 + random.below(5);
             let query: Vec<String> = (0..count).map(|_| format!("w{}", random.zipf(words))).collect();
             let k = [1, 3, 10, 100, 10_000][random.below(5)];
-            let rank = if round % 2 == 0 { Rank::Format } else { Rank::Bm25 };
+            let rank = if round % 2 == 0 { Ranking::Native } else { Ranking::Bm25 };
             let filter = (round % 3 == 0).then_some(&even);
-            let options = SearchOptions::new(k).with_rank(rank).with_filter(filter);
+            let options = SearchOptions::new(k).with_ranking(rank).with_filter(filter);
             let allowed = |document: usize| filter.is_none_or(|mask| mask.get(document));
             let expected = oracle.best(k, &allowed, &|document| {
                 let mut sum = None;
@@ -331,7 +331,7 @@ fn signs_and_parentheses_mean_what_they_say() {
     for round in 0..60 {
         let words: Vec<String> = (0..4).map(|_| format!("w{}", random.zipf(120))).collect();
         let [a, b, c, d] = [&words[0][..], &words[1], &words[2], &words[3]];
-        let rank = if round % 2 == 0 { Rank::Format } else { Rank::Bm25 };
+        let rank = if round % 2 == 0 { Ranking::Native } else { Ranking::Bm25 };
         let k = [1, 10, 5000][round % 3];
         let score = |document: usize, word: &str| oracle.score(rank, document, word);
         let add = |sum: f32, document: usize, words: &[&str]| {
@@ -375,7 +375,7 @@ fn signs_and_parentheses_mean_what_they_say() {
             ),
         ];
         for (query, score) in cases {
-            let options = SearchOptions::new(k).with_rank(rank);
+            let options = SearchOptions::new(k).with_ranking(rank);
             assert_eq!(bits(&segment, &query, &options), oracle.best(k, &|_| true, &score), "{query} {k}");
         }
     }
@@ -390,8 +390,8 @@ fn few_texts_are_read_for_a_phrase() {
         let query = Query::parse(&format!("\"{a} {b}\"")).unwrap();
         let found = segment.find(&query, &SearchOptions::new(1000)).unwrap();
         let both = |document: &usize| {
-            oracle.score(Rank::Format, *document, a).is_some()
-                && oracle.score(Rank::Format, *document, b).is_some()
+            oracle.score(Ranking::Native, *document, a).is_some()
+                && oracle.score(Ranking::Native, *document, b).is_some()
         };
         let most = (0..pages.len()).filter(both).count() as u64;
         assert!(found.stats.texts_read <= most, "{a} {b}: {} of {most}", found.stats.texts_read);
@@ -431,9 +431,9 @@ fn a_damaged_segment_is_noticed_or_right() {
         let Some(segment) = file.segment()? else { return Ok(None) };
         let hits = segment.search("w0 w1 w2 w3", 10)?;
         let bits: Vec<(u32, u32)> = hits.iter().map(|hit| (hit.document, hit.score.to_bits())).collect();
-        let options = SearchOptions::new(5).with_rank(Rank::Bm25);
+        let options = SearchOptions::new(5).with_ranking(Ranking::Bm25);
         let more = segment.find(&Query::parse("+w0 w1 -w7").unwrap(), &options)?.hits;
-        let stored = segment.stored(&(0..40).collect::<Vec<_>>())?;
+        let stored = segment.documents(&(0..40).collect::<Vec<_>>())?;
         Ok(Some((bits, more, stored)))
     };
     let right = answer(bytes.clone()).unwrap();
@@ -454,8 +454,8 @@ fn explanations_add_up() {
     let pages = corpus(21, 300, 50);
     let segment = opened(built(&pages, SegmentOptions::new()));
     let query = Query::parse("w1 +w3 -w9 w1").unwrap();
-    for rank in [Rank::Format, Rank::Bm25] {
-        let options = SearchOptions::new(20).with_rank(rank);
+    for rank in [Ranking::Native, Ranking::Bm25] {
+        let options = SearchOptions::new(20).with_ranking(rank);
         let found = segment.find(&query, &options).unwrap();
         assert!(!found.hits.is_empty());
         for hit in found.hits {
@@ -492,7 +492,7 @@ fn known_answers_are_found() {
         }
     }
     let queries = std::fs::read_to_string(folder.join("queries.trec")).unwrap();
-    for (rank, least_map, least_gain) in [(Rank::Bm25, 0.19, 0.36), (Rank::Format, 0.0, 0.0)] {
+    for (rank, least_map, least_gain) in [(Ranking::Bm25, 0.19, 0.36), (Ranking::Native, 0.0, 0.0)] {
         let (mut map, mut gain, mut count) = (0.0, 0.0, 0.0);
         for query in queries.split("</top>").filter(|query| query.contains("<num>")) {
             let lower = query.to_lowercase();
@@ -502,13 +502,13 @@ fn known_answers_are_found() {
                 .or_else(|| Some(lower.split_once("<title>")?.1.to_owned()))
                 .unwrap();
             let Some(right) = answers.get(number) else { continue };
-            let options = SearchOptions::new(100).with_rank(rank);
-            let asked = Query::of_words(&words);
-            let asked = if rank == Rank::Bm25 { asked.once() } else { asked };
+            let options = SearchOptions::new(100).with_ranking(rank);
+            let asked = Query::terms(&words);
+            let asked = if rank == Ranking::Bm25 { asked.dedup_terms() } else { asked };
             let hits = segment.find(&asked, &options).unwrap().hits;
             let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
             let found: Vec<bool> = segment
-                .stored(&documents)
+                .documents(&documents)
                 .unwrap()
                 .iter()
                 .map(|stored| right.contains(&stored.doc_id))

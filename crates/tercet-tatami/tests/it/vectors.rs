@@ -51,7 +51,7 @@ fn a_file_of_the_reference_is_read() {
     assert_eq!(file.len(), 188);
     let file = open(&file);
     assert_eq!(file.read_column(0).unwrap().values, Values::Int32(vec![7, 8, 9]));
-    assert_eq!(file.needs(), 0);
+    assert_eq!(file.required_features(), 0);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_file_with_a_value_dictionary_is_read() {
     let file = open(&file);
     let expected = Values::Bytes(["red", "blue", "red", "red"].iter().collect());
     assert_eq!(file.read_column(0).unwrap().values, expected);
-    assert_eq!(file.needs(), requires::DICTIONARY);
+    assert_eq!(file.required_features(), requires::DICTIONARY);
 }
 
 #[test]

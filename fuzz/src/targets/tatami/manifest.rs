@@ -3,14 +3,14 @@
 use std::path::Component;
 
 use tercet_tatami::collection::log::{Record, replay, salvage};
-use tercet_tatami::collection::{Oddity, Replay};
+use tercet_tatami::collection::{ManifestWarning, Replay};
 
 /// Replays a log, appends to it where a writer would, and writes it anew: nothing that is live may be lost.
 pub(in super::super) fn run(input: &[u8]) {
     let saved = salvage(input);
     let Ok(read) = replay(input) else {
         if let Ok(saved) = saved {
-            assert!(saved.odd.iter().any(|odd| matches!(odd, Oddity::Damaged { .. })));
+            assert!(saved.warnings.iter().any(|odd| matches!(odd, ManifestWarning::Damaged { .. })));
         }
         return;
     };
@@ -35,7 +35,7 @@ fn compacted(read: &Replay) {
     let new = read.compacted();
     let again = replay(&new).unwrap_or_else(|error| panic!("a compacted log cannot be read: {error}"));
     assert_eq!(again.members, read.members);
-    assert!(again.odd.is_empty());
+    assert!(again.warnings.is_empty());
     assert_eq!(again.records, read.members.len() as u64);
     assert_eq!(again.end, new.len() as u64);
 }

@@ -151,7 +151,7 @@ fn put(
 
 /// How many rows are printed at a time.
 pub(super) fn batch_rows(file: &File, columns: &[usize]) -> u64 {
-    file.rows_within(columns, BATCH_BYTES).min(BATCH_ROWS)
+    file.estimate_batch_rows(columns, BATCH_BYTES).min(BATCH_ROWS)
 }
 
 /// Tells on standard error about values that were not printed as they are.

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use tercet::core::escape;
 use tercet::tatami::Collection;
-use tercet::tatami::collection::{Compacted, Member, Oddity};
+use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
 
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
@@ -117,7 +117,7 @@ struct Told<'a> {
     bytes: u64,
     records: u64,
     dead_fraction: f64,
-    odd: &'a [Oddity],
+    odd: &'a [ManifestWarning],
 }
 
 #[derive(Serialize)]
@@ -148,14 +148,14 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         Verb::List { folder, json } => list(folder, *json, out)?,
         Verb::Remove { folder, files } => {
             let mut collection = folder.open()?;
-            warn(&folder.folder, &collection.replay().odd, out)?;
+            warn(&folder.folder, &collection.replay().warnings, out)?;
             for member in collection.remove(files)? {
                 out.line(format_args!("removed {}", escape::name(&member.path)))?;
             }
         }
         Verb::Tier { folder, file, tier } => {
             let mut collection = folder.open()?;
-            warn(&folder.folder, &collection.replay().odd, out)?;
+            warn(&folder.folder, &collection.replay().warnings, out)?;
             let member = collection.set_tier(file, *tier)?;
             out.line(format_args!("{} is in tier {tier}", escape::name(&member.path)))?;
         }
@@ -167,7 +167,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 /// Each file by itself: what was added before one that fails stays.
 fn add(folder: &Folder, files: &[PathBuf], out: &mut Ui) -> Result<(), Failure> {
     let mut collection = folder.open()?;
-    warn(&folder.folder, &collection.replay().odd, out)?;
+    warn(&folder.folder, &collection.replay().warnings, out)?;
     for file in files {
         let added = collection.add(&[file])?;
         for member in added {
@@ -188,7 +188,7 @@ fn list(folder: &Folder, json: bool, out: &mut Ui) -> Result<(), Failure> {
             bytes: collection.bytes(),
             records: replay.records,
             dead_fraction: replay.dead_fraction(),
-            odd: &replay.odd,
+            odd: &replay.warnings,
         });
     }
     out.line(format_args!("collection: {}", folder.shown()))?;
@@ -211,38 +211,38 @@ fn list(folder: &Folder, json: bool, out: &mut Ui) -> Result<(), Failure> {
             out.line(format_args!("  {:24}   zone summary on: {}", "", columns.join(", ")))?;
         }
     }
-    warn(&folder.folder, &replay.odd, out)
+    warn(&folder.folder, &replay.warnings, out)
 }
 
 fn compact(folder: &Folder, salvage: bool, out: &mut Ui) -> Result<(), Failure> {
     folder.check()?;
     // A damaged manifest cannot be opened: what is in it is found when it is salvaged.
-    let mut collection = if salvage { Collection::unread(&folder.folder) } else { folder.open()? };
-    let Compacted { live, odd, .. } = collection.compact(salvage)?;
+    let mut collection = if salvage { Collection::for_recovery(&folder.folder) } else { folder.open()? };
+    let Compacted { live, warnings: odd, .. } = collection.compact(salvage)?;
     warn(&folder.folder, &odd, out)?;
     out.line(format_args!("compacted manifest at {} ({live} live members)", folder.shown()))
 }
 
 /// Tells on standard error what was passed over.
-pub(super) fn warn(folder: &Path, odd: &[Oddity], out: &mut Ui) -> Result<(), Failure> {
+pub(super) fn warn(folder: &Path, odd: &[ManifestWarning], out: &mut Ui) -> Result<(), Failure> {
     let (warning, name) = (paint(WARN, "warning:"), shown(folder));
     for odd in odd {
         let told = match odd {
-            Oddity::TornTail { offset, bytes } => format!(
+            ManifestWarning::TornTail { offset, bytes } => format!(
                 "the last {bytes} bytes of the manifest (from byte {offset}) are no whole record and are passed over: a \
                  change that did not end, or damage"
             ),
-            Oddity::UnknownKind { offset, record_kind } => {
+            ManifestWarning::UnknownKind { offset, record_kind } => {
                 format!(
                     "a record of the unknown kind {record_kind} is passed over (byte {offset} of the manifest)"
                 )
             }
-            Oddity::Unreadable { offset, reason } => {
+            ManifestWarning::Unreadable { offset, reason } => {
                 format!(
                     "a record cannot be understood and is passed over (byte {offset} of the manifest): {reason}"
                 )
             }
-            Oddity::Damaged { offset, bytes } => {
+            ManifestWarning::Damaged { offset, bytes } => {
                 format!("{bytes} damaged bytes of the manifest (from byte {offset}) are left out")
             }
             // Another program left an entry of what a file was before; nothing is lost.

@@ -1,7 +1,7 @@
 //! Which columns are meant.
 
 use tercet::core::escape;
-use tercet::tatami::{Field, File, Meaning};
+use tercet::tatami::{Field, File, LogicalType};
 
 use super::names;
 use crate::failure::Failure;
@@ -86,11 +86,11 @@ impl AsStored {
         self,
         file: &'a File,
         columns: &'a [usize],
-    ) -> impl Iterator<Item = (&'a Field, Option<Meaning>)> {
-        let meanings = if self.stored { Vec::new() } else { file.meanings() };
+    ) -> impl Iterator<Item = (&'a Field, Option<LogicalType>)> {
+        let logical_types = if self.stored { Vec::new() } else { file.logical_types() };
         columns.iter().filter_map(move |column| {
             let field = file.schema().fields().get(*column)?;
-            Some((field, meanings.get(*column).copied().flatten()))
+            Some((field, logical_types.get(*column).copied().flatten()))
         })
     }
 }

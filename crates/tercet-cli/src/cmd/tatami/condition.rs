@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use tercet::core::Class;
-use tercet::tatami::predicate::{BindError, Parsed, Predicate};
-use tercet::tatami::{Expr, File, Meaning, Schema};
+use tercet::tatami::predicate::{BindError, ParsedFilter, Predicate};
+use tercet::tatami::{Expr, File, LogicalType, Schema};
 
 use crate::failure::Failure;
 
@@ -53,14 +53,14 @@ impl Condition {
     /// The condition, checked against the columns of a file.
     pub(super) fn of(&self, file: &File) -> Result<Expr, Failure> {
         let parsed = self.parsed()?;
-        self.bound(&parsed, file.name(), file.schema(), &file.meanings())?;
+        self.bound(&parsed, file.name(), file.schema(), &file.logical_types())?;
         Ok(parsed.expr().clone())
     }
 
     /// The condition, if it is one.
-    pub(super) fn parsed(&self) -> Result<Parsed, Failure> {
+    pub(super) fn parsed(&self) -> Result<ParsedFilter, Failure> {
         let text = &self.text;
-        Parsed::new(text).map_err(|error| {
+        ParsedFilter::new(text).map_err(|error| {
             let end = text[error.at.min(text.len())..].chars().next().map_or(1, char::len_utf8);
             Failure::request(error.to_string()).with_excerpt_to_end(text, &(error.at..error.at + end))
         })
@@ -69,12 +69,12 @@ impl Condition {
     /// The condition bound to columns of which it is known what they mean.
     pub(super) fn bound(
         &self,
-        parsed: &Parsed,
+        parsed: &ParsedFilter,
         name: &str,
         schema: &Schema,
-        meanings: &[Option<Meaning>],
+        logical_types: &[Option<LogicalType>],
     ) -> Result<Predicate, Failure> {
-        let bound = parsed.bind(schema, meanings);
+        let bound = parsed.bind(schema, logical_types);
         bound.map_err(|(error, place)| misfit(name, &self.text, &error, &place))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
 use tercet::arrow::Timestamps;
-use tercet::tatami::{Column, Field, Meaning, Type};
+use tercet::tatami::{Column, Field, LogicalType, Type};
 
 use super::columns::Columns;
 use super::condition::Where;
@@ -124,8 +124,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         batch: args.batch.map(|rows| rows as usize),
     };
     let table = input::open(source, from, &asked, out)?;
-    let meanings = meanings(args, &table);
-    let target = Target::create(output, to, &table, &meanings, &args.layout, args.making.force)?;
+    let logical_types = logical_types(args, &table);
+    let target = Target::create(output, to, &table, &logical_types, &args.layout, args.making.force)?;
     let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());
     let bar = out.bar("converting", input_bytes);
     let (sender, receiver) = sync_channel::<Vec<Column>>(2);
@@ -166,15 +166,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 /// What the values of columns are told as in texts.
-fn meanings(args: &Args, table: &Open) -> Vec<Option<Meaning>> {
+fn logical_types(args: &Args, table: &Open) -> Vec<Option<LogicalType>> {
     let fields = table.table().schema().fields();
     if args.stored {
         return vec![None; fields.len()];
     }
-    let noted = Meaning::all(fields, table.pairs());
+    let noted = LogicalType::for_fields(fields, table.pairs());
     // Raw numbers are of any unit.
     let natural = |field: &Field| {
-        (field.scalar() == Type::TimestampMicros && !args.raw_timestamps).then_some(Meaning::Instant)
+        (field.scalar() == Type::TimestampMicros && !args.raw_timestamps).then_some(LogicalType::Timestamp)
     };
     noted.into_iter().zip(fields).map(|(noted, field)| noted.or_else(|| natural(field))).collect()
 }

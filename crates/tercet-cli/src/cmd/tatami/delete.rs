@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tatami::search::{Deleted, Doomed, delete};
+use tercet::tatami::search::{DeleteBy, Deleted, delete};
 use tercet::tatami::{Access, File, ReadOptions};
 
 use super::condition::Condition;
@@ -60,9 +60,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         Some(condition) => {
             let options = ReadOptions::new().with_access(Access::Pread);
             let condition = condition.of(&File::open_with(&args.file, options)?)?;
-            delete(&args.file, &Doomed::Where(&condition))?
+            delete(&args.file, &DeleteBy::Filter(&condition))?
         }
-        None => delete(&args.file, &Doomed::Ids(&identities(args)?))?,
+        None => delete(&args.file, &DeleteBy::Ids(&identities(args)?))?,
     };
     let name = args.file.to_string_lossy();
     if args.json {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tatami::scan::{By, Explain, GroupExplain};
+use tercet::tatami::scan::{Explain, GroupExplain, PrunedBy};
 use tercet::tatami::{Collection, File};
 
 use super::columns::Columns;
@@ -124,10 +124,10 @@ fn told(group: &GroupExplain) -> String {
     match (*verdict, group.by) {
         ("pruned", by) => {
             let by = match by {
-                Some(By::Bloom) => "a bloom filter",
-                Some(By::Bounds) => "bounds of pages",
-                Some(By::Dictionary) => "a dictionary",
-                Some(By::Zone) | None => "zones",
+                Some(PrunedBy::Bloom) => "a bloom filter",
+                Some(PrunedBy::Bounds) => "bounds of pages",
+                Some(PrunedBy::Dictionary) => "a dictionary",
+                Some(PrunedBy::Zone) | None => "zones",
             };
             format!("  group {number}: {rows} left out by {by}")
         }

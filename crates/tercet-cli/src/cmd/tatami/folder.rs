@@ -21,7 +21,7 @@ pub(super) fn collection(input: &Input, out: &mut Ui) -> Result<Option<Collectio
     let options = ReadOptions::new().with_access(Access::Pread).with_invalid_utf8(true);
     let collection = Collection::open_with(&input.path, options)?;
     if collection.manifest_path().exists() {
-        super::collection::warn(&input.path, &collection.replay().odd, out)?;
+        super::collection::warn(&input.path, &collection.replay().warnings, out)?;
         return Ok(Some(collection));
     }
     Err(Failure::request(format!("{}: is a folder without a manifest", shown(&input.path)))
@@ -55,7 +55,7 @@ pub(super) fn question<'a>(
 pub(super) fn deleted_rows(file: &File) -> Result<u64, Failure> {
     let is_marked = file.footer().inverted.is_some_and(|inverted| inverted.live_length > 0);
     let segment = if is_marked { file.segment()? } else { None };
-    Ok(segment.map_or(0, |segment| segment.documents() - segment.live_documents()))
+    Ok(segment.map_or(0, |segment| segment.document_count() - segment.live_document_count()))
 }
 
 /// Says that rows of deleted documents are among those that are told.

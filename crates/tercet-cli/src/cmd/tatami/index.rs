@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tercet::core::Progress as _;
 use tercet::tatami::search::build::Built;
-use tercet::tatami::search::{Document, Form, SegmentBuilder, SegmentOptions};
+use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions, StorageMode};
 use tercet::tatami::{Error, Profile, WriterOptions};
 
 use crate::failure::{Failure, Outcome};
@@ -180,8 +180,8 @@ impl Args {
     fn options(&self) -> SegmentOptions {
         let writer = if self.profile == "interop" { WriterOptions::interop() } else { WriterOptions::new() };
         debug_assert!(self.profile == "interop" || writer.profile == Profile::Native);
-        let form = self.snippet_only.map_or(Form::Full, Form::Snippet);
-        SegmentOptions::new().with_form(form).with_writer(writer).with_memory_bytes(self.memory)
+        let mode = self.snippet_only.map_or(StorageMode::Full, StorageMode::Snippet);
+        SegmentOptions::new().with_mode(mode).with_writer(writer).with_memory_bytes(self.memory)
     }
 
     /// Reads some files: those of one document each on all threads, others as they come.

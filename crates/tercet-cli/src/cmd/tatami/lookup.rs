@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tercet::core::escape;
-use tercet::tatami::{File, Found, Scalar};
+use tercet::tatami::{File, KeyPosition, Scalar};
 
 use super::cat::warn;
 use super::columns::{AsStored, Columns};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 /// The answer of a file or of a collection.
 struct Answer {
     name: String,
-    place: Option<(File, Found)>,
+    place: Option<(File, KeyPosition)>,
 }
 
 fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
@@ -110,8 +110,8 @@ fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
 /// The key that a text means: a date or a decimal where a note says that keys are some.
 fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
     let meant = file.schema().sort_key().and_then(|column| {
-        let meaning = file.meanings().get(column).copied().flatten()?;
-        meaning.read(file.schema().fields().get(column)?.kind, text)
+        let logical_type = file.logical_types().get(column).copied().flatten()?;
+        logical_type.read(file.schema().fields().get(column)?.kind, text)
     });
     match meant {
         Some(key) => Ok(key),
@@ -119,7 +119,12 @@ fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
     }
 }
 
-fn told<'a>(args: &'a Args, file: &'a str, place: Option<Found>, values: Option<Box<RawValue>>) -> Told<'a> {
+fn told<'a>(
+    args: &'a Args,
+    file: &'a str,
+    place: Option<KeyPosition>,
+    values: Option<Box<RawValue>>,
+) -> Told<'a> {
     Told {
         file,
         key: &args.key,

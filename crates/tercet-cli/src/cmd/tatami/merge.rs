@@ -147,7 +147,10 @@ fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
     let segments = segments_of(folder, out)?;
     let sizes: Vec<SegmentSize> = segments
         .iter()
-        .map(|segment| SegmentSize { documents: segment.documents(), live: segment.live_documents() })
+        .map(|segment| SegmentSize {
+            documents: segment.document_count(),
+            live: segment.live_document_count(),
+        })
         .collect();
     let chosen = MergePolicy::default().choose(&sizes).unwrap_or_default();
     let name = |at: usize| segments[at].file().name().to_string();
@@ -177,7 +180,7 @@ pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, F
     let collection = Collection::open_with(folder, options)?;
     let mut files = Vec::new();
     if collection.manifest_path().exists() {
-        super::collection::warn(folder, &collection.replay().odd, out)?;
+        super::collection::warn(folder, &collection.replay().warnings, out)?;
         if collection.members().is_empty() {
             out.note(format_args!("{}: the manifest lists no files", shown(folder)))?;
         }

@@ -5,7 +5,7 @@ mod searched;
 use anstyle::Style;
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tatami::search::{Query, Rank, SearchOptions, Stored, WordExplain};
+use tercet::tatami::search::{Query, Ranking, SearchOptions, StoredFields, TermExplanation};
 
 use self::searched::{Asked, Hit, Searched, Stats};
 use super::condition::Where;
@@ -51,8 +51,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     condition: Where,
     /// How documents are ranked
-    #[arg(long, value_name = "RANK", value_enum, default_value_t = Ranking::Format)]
-    rank: Ranking,
+    #[arg(long, value_name = "RANK", value_enum, default_value_t = RankArg::Format)]
+    rank: RankArg,
     /// Take the question as plain words, whatever signs stand between them
     #[arg(long)]
     words: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Ranking {
+enum RankArg {
     /// As the format says: BM25 with b = 0, the length of a document does not matter
     Format,
     /// BM25 with k1 = 1.2 and b = 0.75; a word that stands twice side by side counts once
@@ -80,7 +80,7 @@ enum Ranking {
 struct Told<'a> {
     file: &'a str,
     query: &'a str,
-    rank: Rank,
+    rank: Ranking,
     documents: u64,
     hits: Vec<Hit>,
     took_us: u64,
@@ -89,7 +89,7 @@ struct Told<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let query = if args.words {
-        Query::of_words(&args.query)
+        Query::terms(&args.query)
     } else {
         Query::parse(&args.query).map_err(|error| {
             let end = args.query[error.at..].chars().next().map_or(error.at, |c| error.at + c.len_utf8());
@@ -97,15 +97,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         })?
     };
     // The format counts a word as often as it is written.
-    let query = if args.rank == Ranking::Bm25 { query.once() } else { query };
+    let query = if args.rank == RankArg::Bm25 { query.dedup_terms() } else { query };
     let searched = Searched::open(&args.input, out)?;
     let rank = match args.rank {
-        Ranking::Format => Rank::Format,
-        Ranking::Bm25 => Rank::Bm25,
+        RankArg::Format => Ranking::Native,
+        RankArg::Bm25 => Ranking::Bm25,
     };
     let answer = searched.ask(&Asked {
         query: &query,
-        options: SearchOptions::new(args.k).with_rank(rank),
+        options: SearchOptions::new(args.k).with_ranking(rank),
         condition: &args.condition,
         explain: args.explain,
         snippet_bytes: args.snippet_bytes,
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(outcome);
     }
     show(&told, args.explain, out)?;
-    for word in query.words() {
+    for word in query.scored_terms() {
         if !searched.holds(word)? {
             let shown: String = word.chars().take(SHOWN_CHARS).collect();
             let dots = if shown.len() < word.len() { "…" } else { "" };
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn show(told: &Told<'_>, explain: bool, out: &mut Ui) -> Result<(), Failure> {
     for (number, hit) in told.hits.iter().enumerate() {
-        let Stored { doc_id, url, title, .. } = &hit.stored;
+        let StoredFields { doc_id, url, title, .. } = &hit.stored;
         let name = [title, url, doc_id].into_iter().find(|name| !name.is_empty()).map_or("", String::as_str);
         let (name, score) = (paint(HEADING, escape::name(name)), paint(DIM, hit.score));
         out.line(format_args!("{:>3}. {name}  {score}", number + 1))?;
@@ -151,7 +151,7 @@ fn show(told: &Told<'_>, explain: bool, out: &mut Ui) -> Result<(), Failure> {
             out.line(format_args!("     {}", marked(&hit.snippet, &hit.marks)))?;
         }
         for word in hit.explain.iter().flatten() {
-            let WordExplain { word, documents, idf, frequency, score, .. } = word;
+            let TermExplanation { term: word, documents, idf, frequency, score, .. } = word;
             let word = escape::name(word);
             let text = format!("{word}: {frequency} times, in {documents} documents (idf {idf}): {score}");
             out.line(format_args!("       {}", paint(DIM, text)))?;

@@ -270,8 +270,8 @@ fn rows_come_back_from_texts() {
                 assert_eq!(bits(after, row), bits(before, row), "{format}, row {row} of {kind}");
             }
         }
-        assert_eq!(File::open(&path).unwrap().meanings(), {
-            File::open(folder.path("c.tatami")).unwrap().meanings()
+        assert_eq!(File::open(&path).unwrap().logical_types(), {
+            File::open(folder.path("c.tatami")).unwrap().logical_types()
         });
     }
 }

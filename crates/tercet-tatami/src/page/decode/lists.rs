@@ -13,7 +13,7 @@ use crate::wire::cursor::Varints as _;
 use crate::wire::ids::Encoding;
 
 /// More elements in one page are refused.
-const MOST_ELEMENTS: u64 = 1 << 24;
+const MAX_ELEMENTS: u64 = 1 << 24;
 
 impl Page<'_> {
     /// Appends `n` lists that fill `body`.
@@ -35,7 +35,7 @@ impl Page<'_> {
             let reason = Reason::Mismatch { found: count, expected: sum, because: "the sum of the lengths" };
             return Err(self.fault("element_count", 32, 0, reason));
         }
-        if count > MOST_ELEMENTS {
+        if count > MAX_ELEMENTS {
             let reason = Reason::OutOfRange { found: count, allowed: "at most 16777216 in one page" };
             return Err(self.fault("element_count", 32, 0, reason));
         }

@@ -129,7 +129,7 @@ impl ValueDictionary {
     }
 
     /// The codes of texts on trial, if their page may be shorter than `best` bytes, the new values counted.
-    pub(super) fn try_texts(&mut self, values: &[&[u8]], best: u64) -> Option<Trial> {
+    pub(super) fn try_strings(&mut self, values: &[&[u8]], best: u64) -> Option<Trial> {
         let known = |this: &Self, value: &&[u8]| this.find_text(value);
         let width = |value: &&[u8]| value.len() as u64 + varint::len(value.len() as u64) as u64;
         if self.is_hopeless(values, best, known, |this, value| hash_text(this.seed, value), width) {

@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::{Block, Form, run};
+use super::{Block, StorageMode, run};
 use crate::column::Strings;
 use crate::search::analyze;
 
@@ -19,39 +19,41 @@ pub(super) struct Counted {
 }
 
 /// Counts the words of a block whose first document has this number.
-pub(super) fn count(block: &Block, first: u32, form: Form) -> Counted {
-    let mut words = Words::default();
+pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> Counted {
+    let mut terms = TermCounter::default();
     let mut norms: [Vec<u16>; 4] = std::array::from_fn(|_| Vec::with_capacity(block.ids.len()));
     for document in 0..block.ids.len() {
         let fields = [&block.bodies, &block.titles, &block.anchors, &block.urls];
         for (field, norm) in fields.into_iter().zip(&mut norms) {
             let mut count = 0u32;
-            analyze::words(field.get(document), |word| {
-                words.take(word.as_bytes());
+            analyze::tokenize(field.get(document), |term| {
+                terms.take(term.as_bytes());
                 count += 1;
             });
             norm.push(u16::try_from(count).unwrap_or(u16::MAX));
         }
-        words.end(first + u32::try_from(document).unwrap_or(u32::MAX));
+        terms.end(first + u32::try_from(document).unwrap_or(u32::MAX));
     }
-    let snippets = match form {
-        Form::Full => None,
-        Form::Snippet(limit) => Some(block.bodies.iter().map(|body| analyze::snippet(body, limit)).collect()),
+    let snippets = match mode {
+        StorageMode::Full => None,
+        StorageMode::Snippet(limit) => {
+            Some(block.bodies.iter().map(|body| analyze::snippet(body, limit)).collect())
+        }
     };
-    Counted { run: words.into_run(), norms, snippets }
+    Counted { run: terms.into_run(), norms, snippets }
 }
 
 /// One word in one document.
 #[derive(Clone, Copy, Debug)]
 struct Posting {
-    word: u32,
+    term: u32,
     document: u32,
     frequency: u32,
 }
 
 /// The words of a block, numbered as they came.
 #[derive(Debug, Default)]
-struct Words {
+struct TermCounter {
     /// The key is random, so that nobody can make words that fall together.
     hasher: DefaultHashBuilder,
     table: HashTable<u32>,
@@ -67,17 +69,17 @@ struct Words {
     postings: Vec<Posting>,
 }
 
-fn text<'a>(texts: &'a [u8], ends: &[u32], word: u32) -> &'a [u8] {
-    let word = word as usize;
-    let start = if word == 0 { 0 } else { ends[word - 1] as usize };
-    &texts[start..ends[word] as usize]
+fn text<'a>(texts: &'a [u8], ends: &[u32], term: u32) -> &'a [u8] {
+    let term = term as usize;
+    let start = if term == 0 { 0 } else { ends[term - 1] as usize };
+    &texts[start..ends[term] as usize]
 }
 
-impl Words {
+impl TermCounter {
     /// Counts a word of the document at hand.
     #[inline]
-    fn take(&mut self, word: &[u8]) {
-        let number = self.number(word);
+    fn take(&mut self, term: &[u8]) {
+        let number = self.number(term);
         let here = &mut self.here[number as usize];
         if *here == 0 {
             self.touched.push(number);
@@ -86,15 +88,15 @@ impl Words {
     }
 
     #[inline]
-    fn number(&mut self, word: &[u8]) -> u32 {
+    fn number(&mut self, term: &[u8]) -> u32 {
         let Self { hasher, table, texts, ends, found, here, .. } = self;
-        let hash = hasher.hash_one(word);
-        if let Some(number) = table.find(hash, |number| text(texts, ends, *number) == word) {
+        let hash = hasher.hash_one(term);
+        if let Some(number) = table.find(hash, |number| text(texts, ends, *number) == term) {
             return *number;
         }
         // Blocks are short unless a document is long, and its fields have less than 4 GiB.
         let number = u32::try_from(ends.len()).unwrap_or(u32::MAX);
-        texts.extend_from_slice(word);
+        texts.extend_from_slice(term);
         ends.push(u32::try_from(texts.len()).unwrap_or(u32::MAX));
         found.push(0);
         here.push(0);
@@ -104,10 +106,10 @@ impl Words {
 
     /// Ends a document.
     fn end(&mut self, document: u32) {
-        for word in self.touched.drain(..) {
-            let frequency = std::mem::take(&mut self.here[word as usize]);
-            self.found[word as usize] += 1;
-            self.postings.push(Posting { word, document, frequency });
+        for term in self.touched.drain(..) {
+            let frequency = std::mem::take(&mut self.here[term as usize]);
+            self.found[term as usize] += 1;
+            self.postings.push(Posting { term, document, frequency });
         }
     }
 
@@ -115,36 +117,36 @@ impl Words {
     fn into_run(self) -> Vec<u8> {
         let Self { texts, ends, found, postings, .. } = self;
         // The first bytes decide almost always.
-        let key = |word: u32| {
-            let text = text(&texts, &ends, word);
+        let key = |term: u32| {
+            let text = text(&texts, &ends, term);
             let mut key = [0; 8];
             let len = text.len().min(8);
             key[..len].copy_from_slice(&text[..len]);
             u64::from_be_bytes(key)
         };
         let count = u32::try_from(ends.len()).unwrap_or(u32::MAX);
-        let mut order: Vec<(u64, u32)> = (0..count).map(|word| (key(word), word)).collect();
+        let mut order: Vec<(u64, u32)> = (0..count).map(|term| (key(term), term)).collect();
         order.sort_unstable_by(|a, b| {
             a.0.cmp(&b.0).then_with(|| text(&texts, &ends, a.1).cmp(text(&texts, &ends, b.1)))
         });
         // The postings are in order of documents: each goes behind the last of its word.
         let mut places = vec![0u32; found.len()];
         let mut at = 0;
-        for (_, word) in &order {
-            places[*word as usize] = at;
-            at += found[*word as usize];
+        for (_, term) in &order {
+            places[*term as usize] = at;
+            at += found[*term as usize];
         }
         let mut sorted = vec![(0, 0); postings.len()];
         for posting in postings {
-            let place = &mut places[posting.word as usize];
+            let place = &mut places[posting.term as usize];
             sorted[*place as usize] = (posting.document, posting.frequency);
             *place += 1;
         }
         let mut out = Vec::with_capacity(texts.len() + 3 * sorted.len());
         let mut rest = &sorted[..];
-        for (_, word) in order {
-            let (here, behind) = rest.split_at(found[word as usize] as usize);
-            run::put_word(text(&texts, &ends, word), here, &mut out);
+        for (_, term) in order {
+            let (here, behind) = rest.split_at(found[term as usize] as usize);
+            run::put_word(text(&texts, &ends, term), here, &mut out);
             rest = behind;
         }
         out

@@ -48,9 +48,9 @@ impl Runs {
         // A word is written when all of its pieces are there.
         let mut pieces = 0;
         let mut stored = Vec::new();
-        while let Some(word) = merged.next() {
-            varint::put(word.len() as u64, &mut out);
-            out.extend_from_slice(word);
+        while let Some(term) = merged.next() {
+            varint::put(term.len() as u64, &mut out);
+            out.extend_from_slice(term);
             merged.pieces(|documents, bytes| {
                 pieces += 1;
                 varint::put(documents as u64, &mut stored);
@@ -76,8 +76,8 @@ impl Runs {
         let files = self.files.into_iter().map(|file| file.into_reader().map(Reader::file));
         let files = files.collect::<io::Result<Vec<_>>>()?;
         let mut merged = Merge::new(files.into_iter().chain(self.memory.into_iter().map(Reader::memory)))?;
-        while let Some(word) = merged.next() {
-            out.begin(word)?;
+        while let Some(term) = merged.next() {
+            out.begin(term)?;
             merged.pieces(|documents, bytes| {
                 run::each_posting(documents, bytes, |document, frequency| out.push(document, frequency))
             })?;
@@ -89,7 +89,7 @@ impl Runs {
 /// The words of several runs in one order.
 struct Merge {
     heads: BinaryHeap<Head>,
-    word: Vec<u8>,
+    term: Vec<u8>,
 }
 
 /// A run that stands at a word. The first word is the greatest, then the first run, so that they are on top of the heap.
@@ -100,7 +100,7 @@ struct Head {
 
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
-        other.reader.word().cmp(self.reader.word()).then(other.number.cmp(&self.number))
+        other.reader.term().cmp(self.reader.term()).then(other.number.cmp(&self.number))
     }
 }
 
@@ -126,15 +126,15 @@ impl Merge {
                 heads.push(Head { reader, number });
             }
         }
-        Ok(Self { heads, word: Vec::new() })
+        Ok(Self { heads, term: Vec::new() })
     }
 
     /// The next word.
     fn next(&mut self) -> Option<&[u8]> {
         let head = self.heads.peek()?;
-        self.word.clear();
-        self.word.extend_from_slice(head.reader.word());
-        Some(&self.word)
+        self.term.clear();
+        self.term.extend_from_slice(head.reader.term());
+        Some(&self.term)
     }
 
     /// Calls `each` with the pieces of that word, in the order of their documents.
@@ -143,7 +143,7 @@ impl Merge {
         mut each: impl FnMut(usize, &[u8]) -> Result<(), ErrorKind>,
     ) -> Result<(), ErrorKind> {
         while let Some(mut head) = self.heads.peek_mut() {
-            if *head.reader.word() != *self.word {
+            if *head.reader.term() != *self.term {
                 break;
             }
             while head.reader.pieces() > 0 {

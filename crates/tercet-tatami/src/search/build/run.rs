@@ -15,9 +15,9 @@ use tercet_codec::varint;
 const READ_LEN: usize = 1 << 16;
 
 /// Appends a word of one piece.
-pub(super) fn put_word(word: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) {
-    varint::put(word.len() as u64, out);
-    out.extend_from_slice(word);
+pub(super) fn put_word(term: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) {
+    varint::put(term.len() as u64, out);
+    out.extend_from_slice(term);
     varint::put(1, out);
     let mut before = 0;
     let mut len = 0;
@@ -40,26 +40,26 @@ pub(super) struct Reader {
     input: Option<Box<dyn Read + Send>>,
     buffer: Vec<u8>,
     at: usize,
-    word: Vec<u8>,
+    term: Vec<u8>,
     pieces: u64,
 }
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("word", &String::from_utf8_lossy(&self.word)).finish_non_exhaustive()
+        f.debug_struct("Reader").field("word", &String::from_utf8_lossy(&self.term)).finish_non_exhaustive()
     }
 }
 
 impl Reader {
     /// A run in memory.
     pub(super) const fn memory(run: Vec<u8>) -> Self {
-        Self { input: None, buffer: run, at: 0, word: Vec::new(), pieces: 0 }
+        Self { input: None, buffer: run, at: 0, term: Vec::new(), pieces: 0 }
     }
 
     /// A run in a file.
     pub(super) fn file(input: impl Read + Send + 'static) -> Self {
         let input: Box<dyn Read + Send> = Box::new(input);
-        Self { input: Some(input), buffer: Vec::new(), at: 0, word: Vec::new(), pieces: 0 }
+        Self { input: Some(input), buffer: Vec::new(), at: 0, term: Vec::new(), pieces: 0 }
     }
 
     /// Goes to the next word, and says whether there is one. The pieces of the last one must be taken.
@@ -70,15 +70,15 @@ impl Reader {
         }
         let len = self.number()?;
         self.need(len)?;
-        self.word.clear();
-        self.word.extend_from_slice(&self.buffer[self.at..self.at + len]);
+        self.term.clear();
+        self.term.extend_from_slice(&self.buffer[self.at..self.at + len]);
         self.at += len;
         self.pieces = self.number()? as u64;
         Ok(true)
     }
 
-    pub(super) fn word(&self) -> &[u8] {
-        &self.word
+    pub(super) fn term(&self) -> &[u8] {
+        &self.term
     }
 
     pub(super) const fn pieces(&self) -> u64 {

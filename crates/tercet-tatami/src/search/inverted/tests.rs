@@ -15,8 +15,8 @@ type Model = BTreeMap<Vec<u8>, Vec<(u32, u32)>>;
 
 fn written(model: &Model, live: Option<Live>) -> Inverted {
     let mut writer = InvertedWriter::new(None);
-    for (word, postings) in model {
-        writer.begin(word).unwrap();
+    for (term, postings) in model {
+        writer.begin(term).unwrap();
         for (document, frequency) in postings {
             writer.push(*document, *frequency).unwrap();
         }
@@ -64,7 +64,7 @@ fn packed(values: &[u32], width: u32) -> Vec<u8> {
 
 /// The frequencies of a block: every width is tried.
 fn patched(values: &[u32]) -> Vec<u8> {
-    let form = |width: u32| {
+    let mode = |width: u32| {
         let mut out = vec![width as u8, 0];
         for (position, value) in values.iter().enumerate() {
             if u64::from(*value) >> width != 0 {
@@ -77,7 +77,7 @@ fn patched(values: &[u32]) -> Vec<u8> {
         out.extend(packed(&low, width));
         out
     };
-    (1..=32).map(form).min_by_key(Vec::len).unwrap()
+    (1..=32).map(mode).min_by_key(Vec::len).unwrap()
 }
 
 fn grouped(values: &[u32]) -> Vec<u8> {
@@ -179,12 +179,12 @@ proptest! {
         });
         let segment = segment(written(&model, live), 3000);
         let mut found = Model::new();
-        segment.for_each_term(|word, info| {
-            found.insert(word.to_vec(), info.postings);
+        segment.for_each_term(|term, info| {
+            found.insert(term.to_vec(), info.postings);
         }).unwrap();
         prop_assert_eq!(&found, &model);
         let gone: std::collections::BTreeSet<u32> = deleted.into_iter().flatten().collect();
-        prop_assert_eq!(segment.live_documents(), 3000 - gone.len() as u64);
+        prop_assert_eq!(segment.live_document_count(), 3000 - gone.len() as u64);
     }
 }
 
@@ -224,7 +224,7 @@ fn the_postings_of_the_reference_come_out_again() {
         let file = File::open(folder.join(entry["path"].as_str().unwrap())).unwrap();
         let Some(segment) = file.segment().unwrap() else { continue };
         let mut model = Model::new();
-        segment.for_each_term(|word, info| drop(model.insert(word.to_vec(), info.postings))).unwrap();
+        segment.for_each_term(|term, info| drop(model.insert(term.to_vec(), info.postings))).unwrap();
         let inverted = written(&model, None);
         let hash = |part| format!("{:x}", Sha256::digest(bytes(part)));
         assert_eq!(hash(inverted.postings), expected, "{}", entry["path"]);

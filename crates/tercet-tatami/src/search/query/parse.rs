@@ -6,10 +6,10 @@ use super::{Group, Part, Query, Sign};
 use crate::search::analyze;
 
 /// How deep parentheses may be.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The most words that are searched for: each takes memory of its own.
-const MOST_WORDS: usize = 1024;
+const MAX_TERMS: usize = 1024;
 
 /// A question that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -36,8 +36,8 @@ impl Query {
             return Err(QueryError::new(parser.at, "`)` closes nothing"));
         }
         let query = Self { root };
-        if query.words().count() > MOST_WORDS {
-            return Err(QueryError::new(0, format!("more than {MOST_WORDS} words")));
+        if query.scored_terms().count() > MAX_TERMS {
+            return Err(QueryError::new(0, format!("more than {MAX_TERMS} words")));
         }
         Ok(query)
     }
@@ -171,9 +171,9 @@ impl Parser<'_> {
             vec![Part::Group(self.parenthesis()?)]
         } else {
             let run = self.run();
-            let words = analyze::tokens(run.as_bytes());
+            let terms = analyze::tokens(run.as_bytes());
             self.at += run.len();
-            words.into_iter().map(Part::Word).collect()
+            terms.into_iter().map(Part::Term).collect()
         };
         if sign != Sign::May && self.at == part_at {
             let sign = &self.text[start..part_at];
@@ -189,19 +189,19 @@ impl Parser<'_> {
             return Err(QueryError::new(open, "`\"` is not closed"));
         };
         self.at = open + len + 2;
-        let mut words = analyze::tokens(&inside.as_bytes()[..len]);
-        if words.len() < 2 {
-            return Ok(words.pop().map(Part::Word));
+        let mut terms = analyze::tokens(&inside.as_bytes()[..len]);
+        if terms.len() < 2 {
+            return Ok(terms.pop().map(Part::Term));
         }
-        Ok(Some(Part::Phrase(words)))
+        Ok(Some(Part::Phrase(terms)))
     }
 
     fn parenthesis(&mut self) -> Result<Group, QueryError> {
         let open = self.at;
-        if self.depth == MOST_DEPTH {
+        if self.depth == MAX_DEPTH {
             return Err(QueryError::new(
                 open,
-                format!("more than {MOST_DEPTH} parentheses within each other"),
+                format!("more than {MAX_DEPTH} parentheses within each other"),
             ));
         }
         self.depth += 1;

@@ -12,8 +12,8 @@ fn shown(text: &str) -> String {
                 Sign::Not => "-",
             };
             let part = match part {
-                Part::Word(word) => word.clone(),
-                Part::Phrase(words) => format!("\"{}\"", words.join(" ")),
+                Part::Term(term) => term.clone(),
+                Part::Phrase(terms) => format!("\"{}\"", terms.join(" ")),
                 Part::Group(inner) => format!("({})", group(inner)),
             };
             format!("{sign}{part}")
@@ -83,7 +83,7 @@ fn what_is_wrong_is_pointed_at() {
 #[test]
 fn plain_words_are_the_list_of_the_format() {
     let query = Query::parse("Red, green; RED blue").unwrap();
-    assert_eq!(query, Query::of_words("Red, green; RED blue"));
+    assert_eq!(query, Query::terms("Red, green; RED blue"));
     assert_eq!(query.plain().unwrap(), ["red", "green", "red", "blue"]);
     assert!(Query::parse("red +green").unwrap().plain().is_none());
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use tercet_core::{Class, Diagnose as _};
 use tercet_tatami::collection::log::{self, Record, Replay};
-use tercet_tatami::collection::{MANIFEST, Member, Oddity};
+use tercet_tatami::collection::{MANIFEST, ManifestWarning, Member};
 use tercet_tatami::{Collection, ErrorKind, File};
 use tercet_testkit::damage::{for_each_flip, truncations};
 
@@ -54,7 +54,7 @@ fn every_truncation_is_a_shorter_log_and_says_so() {
         assert_eq!(replay.records, whole as u64);
         assert_eq!(live(&replay), after(&bytes, &ends, whole));
         let at_a_border = cut.len() <= 5 || ends.contains(&cut.len());
-        let torn = replay.odd.iter().any(|odd| matches!(odd, Oddity::TornTail { .. }));
+        let torn = replay.warnings.iter().any(|odd| matches!(odd, ManifestWarning::TornTail { .. }));
         assert_eq!(torn, !at_a_border, "{} bytes", cut.len());
     }
 }
@@ -77,7 +77,11 @@ fn every_flipped_byte_is_an_error_or_a_torn_tail_that_is_told() {
             assert_eq!(saved.records, ends.len() as u64 - 1, "all but the damaged one, which is {hit}");
         } else {
             let replay = replayed.unwrap();
-            assert!(matches!(replay.odd[..], [Oddity::TornTail { .. }]), "{:?}", replay.odd);
+            assert!(
+                matches!(replay.warnings[..], [ManifestWarning::TornTail { .. }]),
+                "{:?}",
+                replay.warnings
+            );
             assert_eq!(live(&replay), after(&bytes, &ends, ends.len() - 1));
         }
     });
@@ -99,7 +103,7 @@ fn appends_behind_a_torn_tail_are_kept() {
         assert_eq!(again.members(), collection.members(), "{len} bytes");
         assert_eq!(again.members().len(), before + 1);
         assert!(again.member("c.tatami").is_some());
-        assert!(again.replay().odd.is_empty(), "{:?}", again.replay().odd);
+        assert!(again.replay().warnings.is_empty(), "{:?}", again.replay().warnings);
     }
     // Zeros and garbage at the end are no records either.
     for tail in [&[0; 64][..], &[1; 40], b"TMAN\x01"] {
@@ -129,7 +133,7 @@ fn a_damaged_log_is_not_changed_until_it_is_salvaged() {
     assert_eq!(fs::read(&path).unwrap(), bytes);
     let done = collection.compact(true).unwrap();
     assert_eq!((done.live, done.records), (2, 2));
-    assert!(matches!(done.odd[..], [Oddity::Damaged { offset: 5, .. }]));
+    assert!(matches!(done.warnings[..], [ManifestWarning::Damaged { offset: 5, .. }]));
     assert_eq!(Collection::open(folder.path()).unwrap().members().len(), 2);
 }
 
@@ -168,7 +172,7 @@ fn the_older_of_two_entries_of_a_path_is_passed_over() {
     fs::write(folder.path().join(MANIFEST), &bytes).unwrap();
     let collection = Collection::open(folder.path()).unwrap();
     assert_eq!(collection.members(), std::slice::from_ref(&second));
-    assert_eq!(collection.replay().odd, [Oddity::Superseded { path: "a.tatami".into() }]);
+    assert_eq!(collection.replay().warnings, [ManifestWarning::Superseded { path: "a.tatami".into() }]);
     assert_eq!(collection.scan().count().unwrap(), 1);
     // Leaving the older one out, as other programs do, leaves the newer one.
     Record::Remove(first.id).put(&mut bytes);

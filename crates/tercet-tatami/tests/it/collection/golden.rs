@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use tercet_tatami::collection::log;
-use tercet_tatami::collection::{MANIFEST, Member, Oddity};
-use tercet_tatami::predicate::{Expr, Literal, Test};
+use tercet_tatami::collection::{MANIFEST, ManifestWarning, Member};
+use tercet_tatami::predicate::{Comparison, Expr, Literal};
 use tercet_tatami::{Collection, ErrorKind, File, Scalar};
 
 fn golden() -> Option<(PathBuf, Value)> {
@@ -91,16 +91,16 @@ fn variants_have_the_members_of_the_reference_or_are_reported() {
             // The reference loses every record behind the damaged one without a word.
             assert!(matches!(replayed, Err(ErrorKind::ManifestDamaged { .. })), "{name}");
             let saved = log::salvage(&bytes).unwrap();
-            assert!(saved.odd.iter().any(|odd| matches!(odd, Oddity::Damaged { .. })));
+            assert!(saved.warnings.iter().any(|odd| matches!(odd, ManifestWarning::Damaged { .. })));
             assert_eq!(paths(&saved.members), ["part-0.tatami", "part-1.tatami", "part-3.tatami"]);
             continue;
         }
         let replayed = replayed.unwrap();
         assert_eq!(paths(&replayed.members), strings(live), "{name}");
-        let torn = replayed.odd.iter().any(|odd| matches!(odd, Oddity::TornTail { .. }));
-        assert_eq!(torn, name.contains("tail"), "{name}: {:?}", replayed.odd);
-        let unknown = replayed.odd.iter().any(|odd| matches!(odd, Oddity::UnknownKind { .. }));
-        assert_eq!(unknown, name.contains("unknown"), "{name}: {:?}", replayed.odd);
+        let torn = replayed.warnings.iter().any(|odd| matches!(odd, ManifestWarning::TornTail { .. }));
+        assert_eq!(torn, name.contains("tail"), "{name}: {:?}", replayed.warnings);
+        let unknown = replayed.warnings.iter().any(|odd| matches!(odd, ManifestWarning::UnknownKind { .. }));
+        assert_eq!(unknown, name.contains("unknown"), "{name}: {:?}", replayed.warnings);
     }
 }
 
@@ -124,14 +124,14 @@ fn condition(predicate: &Value) -> Expr {
         if matches!(&*column, "id" | "status") { Literal::Number(text) } else { Literal::Text(text) }
     };
     let test = match predicate["op"].as_str().unwrap() {
-        "eq" => Test::Eq(value("value")),
-        "lt" => Test::Lt(value("value")),
-        "ge" => Test::Ge(value("value")),
-        "between" => Test::Between(value("value"), value("hi")),
-        "is_null" => Test::IsNull,
+        "eq" => Comparison::Eq(value("value")),
+        "lt" => Comparison::Lt(value("value")),
+        "ge" => Comparison::Ge(value("value")),
+        "between" => Comparison::Between(value("value"), value("hi")),
+        "is_null" => Comparison::IsNull,
         other => panic!("unknown test {other}"),
     };
-    Expr::Test { column, test }
+    Expr::Comparison { column, test }
 }
 
 #[test]

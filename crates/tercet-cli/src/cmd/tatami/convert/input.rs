@@ -8,7 +8,7 @@ use tercet::arrow::{self, Options, Table, TableReader, Timestamps};
 use tercet::core::{ByteSource, Class, Progress as _, SourceError, Span, escape};
 use tercet::tatami::predicate::Predicate;
 use tercet::tatami::scan::Batches;
-use tercet::tatami::{Column, Meaning, Schema, Values};
+use tercet::tatami::{Column, LogicalType, Schema, Values};
 
 use super::format::Format;
 use crate::cmd::tatami::columns::{Columns, listed, no_column, positions};
@@ -115,7 +115,7 @@ pub(super) fn open(
     roles.apply_explicit(&mut fields)?;
     let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
     let table = table.with_schema(schema);
-    let fitting = file.rows_within(&columns, BATCH_BYTES).min(65_536);
+    let fitting = file.estimate_batch_rows(&columns, BATCH_BYTES).min(65_536);
     let rows = asked.batch.map_or(fitting, |rows| rows as u64);
     let mut scan = file.scan().column_positions(&columns)?.with_batch_rows(rows);
     if let Some(condition) = asked.condition.of(&file)? {
@@ -231,10 +231,10 @@ impl Choice {
         asked: &Asked<'_>,
         in_file: &dyn Fn() -> Vec<String>,
     ) -> Result<(Table, Self), Failure> {
-        let meanings = Meaning::all(all.schema().fields(), notes);
+        let logical_types = LogicalType::for_fields(all.schema().fields(), notes);
         let bind = |condition: &Condition| {
             let parsed = condition.parsed()?;
-            condition.bound(&parsed, all.name(), all.schema(), &meanings).map_err(|failure| {
+            condition.bound(&parsed, all.name(), all.schema(), &logical_types).map_err(|failure| {
                 let is_there = |name: &&str| all.schema().index_of(name).is_some();
                 if parsed.expr().columns().iter().all(is_there) {
                     return failure;
@@ -265,7 +265,7 @@ impl Choice {
             Some(mask) if mask.count() == 0 => None,
             Some(mask) if mask.count() < rows => {
                 let rows: Vec<usize> = mask.positions().collect();
-                Some(batch.iter().map(|column| column.gather(&rows)).collect())
+                Some(batch.iter().map(|column| column.take(&rows)).collect())
             }
             _ => Some(batch),
         }

@@ -9,7 +9,7 @@ use std::sync::mpsc::Receiver;
 use tercet::arrow;
 use tercet::core::Sink as _;
 use tercet::core::publish::AtomicFile;
-use tercet::tatami::{BatchError, Column, Error, ErrorKind, Meaning, Writer, Written};
+use tercet::tatami::{BatchError, Column, Error, ErrorKind, LogicalType, Writer, Written};
 
 use super::format::Format;
 use super::input::Open;
@@ -100,7 +100,7 @@ impl Target {
         output: Output,
         format: Format,
         input: &Open,
-        meanings: &[Option<Meaning>],
+        logical_types: &[Option<LogicalType>],
         layout: &Layout,
         force: bool,
     ) -> Result<Self, Failure> {
@@ -134,7 +134,7 @@ impl Target {
             Goal::Stdout => Bytes::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())),
         };
         let mut out = Counted { out, bytes: 0 };
-        let columns = table.schema().fields().iter().zip(meanings.iter().copied());
+        let columns = table.schema().fields().iter().zip(logical_types.iter().copied());
         let kind = if let Some(format) = format.in_arrow() {
             Kind::Arrow(Box::new(arrow::TableWriter::new(format, &name, table, out)?))
         } else if let Some(delimiter) = format.delimiter() {

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tercet::core::escape;
-use tercet::tatami::meaning::is_number;
-use tercet::tatami::{Bitmap, Column, Field, Lists, Meaning, Scalar, Strings, Type, Values};
+use tercet::tatami::logical_type::is_number;
+use tercet::tatami::{Bitmap, Column, Field, Lists, LogicalType, Scalar, Strings, Type, Values};
 
 use super::json;
 use super::stamp::{stamp, unit};
@@ -18,25 +18,27 @@ pub(super) enum Reading {
     /// As base64, like `cat` prints bytes.
     Base64,
     /// As what a note says: a date, a time, a decimal.
-    Meant(Meaning),
+    Meant(LogicalType),
     /// As a time whose numbers are of a unit with so many nanoseconds; microseconds are stored.
-    Stamp(Meaning, i64),
+    Stamp(LogicalType, i64),
 }
 
 impl Reading {
     /// How text is read into columns that were declared like this, wherever their values are stored.
     pub(super) fn all(fields: &[Field], notes: &[(String, String)]) -> Vec<Self> {
-        let one = |field: &Field| match (Self::of(field, Meaning::of(field, notes)), unit(field, notes)) {
-            (Self::Meant(meaning), Some(nanos)) => Self::Stamp(meaning, nanos),
-            (reading, _) => reading,
-        };
+        let one =
+            |field: &Field| match (Self::of(field, LogicalType::for_field(field, notes)), unit(field, notes))
+            {
+                (Self::Meant(logical_type), Some(nanos)) => Self::Stamp(logical_type, nanos),
+                (reading, _) => reading,
+            };
         fields.iter().map(one).collect()
     }
 
-    fn of(field: &Field, meaning: Option<Meaning>) -> Self {
-        match (field.scalar(), meaning) {
-            (_, Some(Meaning::Text)) => Self::Plain,
-            (_, Some(meaning)) => Self::Meant(meaning),
+    fn of(field: &Field, logical_type: Option<LogicalType>) -> Self {
+        match (field.scalar(), logical_type) {
+            (_, Some(LogicalType::Utf8)) => Self::Plain,
+            (_, Some(logical_type)) => Self::Meant(logical_type),
             (Type::Bytes | Type::BlobRef, None) => Self::Base64,
             _ => Self::Plain,
         }
@@ -116,9 +118,9 @@ impl Builder {
 fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
     match (reading, &mut *values) {
         (_, Values::List(_)) => {}
-        (Reading::Meant(meaning), values) => return meant(values, kind, meaning, &token),
-        (Reading::Stamp(meaning, unit), Values::Int64(v)) => {
-            v.push(stamp(kind, meaning, unit, &token)?);
+        (Reading::Meant(logical_type), values) => return meant(values, kind, logical_type, &token),
+        (Reading::Stamp(logical_type, unit), Values::Int64(v)) => {
+            v.push(stamp(kind, logical_type, unit, &token)?);
             return Ok(8);
         }
         _ => {}
@@ -148,7 +150,12 @@ fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> 
 }
 
 /// Adds a value that is written as what it means.
-fn meant(values: &mut Values, kind: Type, meaning: Meaning, token: &Token<'_>) -> Result<usize, String> {
+fn meant(
+    values: &mut Values,
+    kind: Type,
+    logical_type: LogicalType,
+    token: &Token<'_>,
+) -> Result<usize, String> {
     let text: &str = match token {
         Token::Null => {
             values.push_zeros(1);
@@ -156,10 +163,12 @@ fn meant(values: &mut Values, kind: Type, meaning: Meaning, token: &Token<'_>) -
         }
         Token::Number(text) | Token::Loose(text) => text,
         Token::Text(text) => text,
-        token => return Err(format!("{} is not {meaning}", shown(token))),
+        token => return Err(format!("{} is not {logical_type}", shown(token))),
     };
-    let wrong = || format!("{} is not {meaning} that it can hold, like {}", shown(token), meaning.example());
-    match (values, meaning.read(kind, text).ok_or_else(wrong)?) {
+    let wrong = || {
+        format!("{} is not {logical_type} that it can hold, like {}", shown(token), logical_type.example())
+    };
+    match (values, logical_type.read(kind, text).ok_or_else(wrong)?) {
         (Values::Int32(v), Scalar::Int32(value)) => v.push(value),
         (Values::Int64(v), Scalar::Int64(value)) => v.push(value),
         (Values::Bytes(v), Scalar::Bytes(value)) => {
@@ -236,7 +245,7 @@ fn time(token: &Token<'_>) -> Result<i64, String> {
         token => return integer(token, Type::TimestampMicros),
     };
     // In quotes a number is no time.
-    let read = (!is_number(text)).then(|| Meaning::Instant.read(Type::TimestampMicros, text)).flatten();
+    let read = (!is_number(text)).then(|| LogicalType::Timestamp.read(Type::TimestampMicros, text)).flatten();
     match read {
         Some(Scalar::Int64(micros)) => Ok(micros),
         _ => Err(format!(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tercet::core::escape;
-use tercet::tatami::meaning::is_number;
+use tercet::tatami::logical_type::is_number;
 use tercet::tatami::{Field, Type};
 
 use super::token::Token;

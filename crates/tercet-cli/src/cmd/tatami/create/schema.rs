@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use tercet::core::escape;
 use tercet::tatami::schema::TYPES;
-use tercet::tatami::{Field, Meaning, Schema, Type};
+use tercet::tatami::{Field, LogicalType, Schema, Type};
 
 use super::roles::Roles;
 use crate::cmd::tatami::names;
@@ -43,7 +43,7 @@ impl FromStr for Declared {
         for part in names::split(text, ',', true) {
             let (field, note) = field(part.trim())?;
             if let Some(note) = note {
-                declared.notes.push((Meaning::key(&field.name), note));
+                declared.notes.push((LogicalType::key(&field.name), note));
             }
             declared.fields.push(field);
         }
@@ -95,7 +95,7 @@ fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
     // A note has one space behind each comma; nobody else needs to.
     let parts: Vec<&str> = name.split(',').map(str::trim).collect();
     let note = parts.join(", ");
-    let (_, kind) = Meaning::of_note(&note)
+    let (_, kind) = LogicalType::parse(&note)
         .ok_or_else(|| format!("there is no type `{}`; types are {}", escape::name(name), known()))?;
     Ok((kind, Some(note)))
 }

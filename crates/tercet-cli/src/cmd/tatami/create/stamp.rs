@@ -1,14 +1,14 @@
 //! Times of a declared unit, which are stored in microseconds.
 
-use tercet::tatami::meaning::is_number;
-use tercet::tatami::{Field, Meaning, Scalar, Type};
+use tercet::tatami::logical_type::is_number;
+use tercet::tatami::{Field, LogicalType, Scalar, Type};
 
 use super::build::shown;
 use super::token::Token;
 
 /// The nanoseconds of the unit of a time, if a note tells one.
 pub(super) fn unit(field: &Field, notes: &[(String, String)]) -> Option<i64> {
-    let key = Meaning::key(&field.name);
+    let key = LogicalType::key(&field.name);
     let (_, note) = notes.iter().find(|(found, _)| *found == key)?;
     let inside = note.strip_prefix("timestamp[")?.strip_suffix(']')?;
     match inside.split(',').next()? {
@@ -21,14 +21,21 @@ pub(super) fn unit(field: &Field, notes: &[(String, String)]) -> Option<i64> {
 }
 
 /// Microseconds since 1970: a number of a unit, or a time that is not more exact than it.
-pub(super) fn stamp(kind: Type, meaning: Meaning, unit: i64, token: &Token<'_>) -> Result<i64, String> {
+pub(super) fn stamp(
+    kind: Type,
+    logical_type: LogicalType,
+    unit: i64,
+    token: &Token<'_>,
+) -> Result<i64, String> {
     let text: &str = match token {
         Token::Null => return Ok(0),
         Token::Number(text) | Token::Loose(text) => text,
         Token::Text(text) => text,
-        token => return Err(format!("{} is not {meaning}", shown(token))),
+        token => return Err(format!("{} is not {logical_type}", shown(token))),
     };
-    let wrong = || format!("{} is not {meaning} that it can hold, like {}", shown(token), meaning.example());
+    let wrong = || {
+        format!("{} is not {logical_type} that it can hold, like {}", shown(token), logical_type.example())
+    };
     if is_number(text) {
         let number: i64 = text.parse().map_err(|_| wrong())?;
         let nanos = i128::from(number) * i128::from(unit);
@@ -43,7 +50,7 @@ pub(super) fn stamp(kind: Type, meaning: Meaning, unit: i64, token: &Token<'_>) 
             Err(_) => Err(wrong()),
         };
     }
-    let Some(Scalar::Int64(micros)) = meaning.read(kind, text) else { return Err(wrong()) };
+    let Some(Scalar::Int64(micros)) = logical_type.read(kind, text) else { return Err(wrong()) };
     if !is_whole(micros, unit) {
         let name = if unit > 1_000_000 { "seconds" } else { "milliseconds" };
         return Err(format!("{} is more exact than {name}", shown(token)));
@@ -67,7 +74,7 @@ mod tests {
     fn times_are_read_in_their_unit() {
         let field = Field::new("t", Type::TimestampMicros);
         let one = |note: &str, text: &'static str| {
-            let notes = [(Meaning::key("t"), note.to_owned())];
+            let notes = [(LogicalType::key("t"), note.to_owned())];
             let reading = Reading::all(std::slice::from_ref(&field), &notes)[0];
             let mut builder = Builder::new(field.clone(), reading);
             builder.push(Token::Loose(text)).map(|()| builder.take().values)

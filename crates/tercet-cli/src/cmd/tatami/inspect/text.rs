@@ -57,7 +57,7 @@ pub(super) fn role(file: &File) -> &'static str {
 
 /// Which readers understand the file, where there is something to say about it.
 fn needs(file: &File) -> Option<String> {
-    match file.needs() {
+    match file.required_features() {
         0 => file.footer().features.is_some().then(|| "reference".to_owned()),
         bits => Some(format!("tercet ({})", requires::names(bits).join(", "))),
     }

@@ -257,8 +257,8 @@ fn needs(file: &File) -> Needs {
     let bits = features.map_or(0, |features| features.offers);
     let names = [(offers::HEADER_SUMS, "header_checksums"), (offers::FLOAT_ZONES, "float_zones")];
     Needs {
-        reference: file.needs() == 0,
-        features: requires::names(file.needs()),
+        reference: file.required_features() == 0,
+        features: requires::names(file.required_features()),
         declared: features.is_some(),
         offers: names
             .into_iter()

@@ -7,7 +7,8 @@ use tercet::core::escape;
 use tercet::tatami::Error;
 use tercet::tatami::predicate::Mask;
 use tercet::tatami::search::{
-    Cluster, Highlight, ManyHit, ManyStats, Query, SearchOptions, SearchStats, Segment, Stored, WordExplain,
+    Cluster, GlobalHit, Highlight, MultiSearchStats, Query, SearchOptions, SearchStats, Segment,
+    StoredFields, TermExplanation,
 };
 
 use crate::cmd::tatami::condition::Where;
@@ -31,14 +32,14 @@ pub(super) struct Hit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
     #[serde(flatten)]
-    pub(super) stored: Stored,
+    pub(super) stored: StoredFields,
     pub(super) score: f32,
     document: u32,
     pub(super) snippet: String,
     /// The words in the snippet, as pairs of bytes.
     pub(super) marks: Vec<(usize, usize)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) explain: Option<Vec<WordExplain>>,
+    pub(super) explain: Option<Vec<TermExplanation>>,
 }
 
 /// What was looked at.
@@ -46,7 +47,7 @@ pub(super) struct Hit {
 #[serde(untagged)]
 pub(super) enum Stats {
     One(SearchStats),
-    All(ManyStats),
+    All(MultiSearchStats),
 }
 
 impl std::fmt::Display for Stats {
@@ -103,7 +104,7 @@ impl Searched {
 
     /// Documents that are not deleted.
     pub(super) fn documents(&self) -> u64 {
-        self.segments().iter().map(Segment::live_documents).sum()
+        self.segments().iter().map(Segment::live_document_count).sum()
     }
 
     /// Whether some document holds a word.
@@ -133,7 +134,7 @@ impl Searched {
                 let found = segment.find(query, &options.with_filter(filters.first()))?;
                 let took_us = took();
                 let documents: Vec<u32> = found.hits.iter().map(|hit| hit.document).collect();
-                for (hit, stored) in found.hits.iter().zip(segment.stored(&documents)?) {
+                for (hit, stored) in found.hits.iter().zip(segment.documents(&documents)?) {
                     let explain =
                         asked.explain.then(|| segment.explain(query, options, hit.document)).transpose()?;
                     hits.push(asked.hit(segment, hit.document, hit.score, stored, explain)?);
@@ -160,12 +161,12 @@ impl Searched {
 }
 
 /// What is stored of the hits, in their order; those of one segment are fetched together.
-fn stored(segments: &[Segment], hits: &[ManyHit]) -> Result<Vec<Stored>, Error> {
-    let mut out: Vec<Option<Stored>> = vec![None; hits.len()];
+fn stored(segments: &[Segment], hits: &[GlobalHit]) -> Result<Vec<StoredFields>, Error> {
+    let mut out: Vec<Option<StoredFields>> = vec![None; hits.len()];
     for (at, segment) in segments.iter().enumerate() {
         let places: Vec<usize> = (0..hits.len()).filter(|place| hits[*place].segment == at).collect();
         let documents: Vec<u32> = places.iter().map(|place| hits[*place].document).collect();
-        for (place, stored) in places.into_iter().zip(segment.stored(&documents)?) {
+        for (place, stored) in places.into_iter().zip(segment.documents(&documents)?) {
             out[place] = Some(stored);
         }
     }
@@ -178,8 +179,8 @@ impl Asked<'_> {
         segment: &Segment,
         document: u32,
         score: f32,
-        stored: Stored,
-        explain: Option<Vec<WordExplain>>,
+        stored: StoredFields,
+        explain: Option<Vec<TermExplanation>>,
     ) -> Result<Hit, Failure> {
         let Highlight { text, marks, .. } = segment.highlight(self.query, document, self.snippet_bytes)?;
         let marks = marks.into_iter().map(|mark| (mark.start, mark.end)).collect();

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn encode(values: &mut ValueDictionary, page: &[&[u8]], best: u64, out: &mut Vec<u8>) -> bool {
-    let trial = values.try_texts(page, best);
+    let trial = values.try_strings(page, best);
     trial.as_ref().inspect(|trial| values.keep(trial, out).unwrap()).is_some()
 }
 
@@ -71,7 +71,7 @@ proptest! {
                 let mut out = Vec::new();
                 let values = if is_text { &mut texts } else { &mut numbers };
                 let trial = if is_text {
-                    values.try_texts(&words, 1 << 20)
+                    values.try_strings(&words, 1 << 20)
                 } else {
                     values.try_numbers(&shorts, 1 << 20)
                 };

@@ -10,11 +10,11 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::options::{Hit, SearchOptions, SearchStats, WordExplain};
+use super::options::{Hit, SearchOptions, SearchStats, TermExplanation};
 use super::query::Query;
-use super::rank::{self, Norms, Rank};
-use super::score;
+use super::rank::{self, Norms, Ranking};
 use super::segment::Segment;
+use super::{columns, score};
 use crate::error::Error;
 use crate::predicate::Mask;
 use crate::scalar::Scalar;
@@ -22,7 +22,7 @@ use crate::scalar::Scalar;
 /// A document that was found in one of several segments.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct ManyHit {
+pub struct GlobalHit {
     /// The segment, by its position.
     pub segment: usize,
     /// Its row in that segment.
@@ -36,7 +36,7 @@ pub struct ManyHit {
 /// What a search over a cluster looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 #[non_exhaustive]
-pub struct ManyStats {
+pub struct MultiSearchStats {
     /// Segments that hold a word of the query.
     pub candidates: u64,
     /// Segments that were searched.
@@ -53,7 +53,7 @@ pub struct ManyStats {
     pub texts_read: u64,
 }
 
-impl ManyStats {
+impl MultiSearchStats {
     fn add(&mut self, one: &SearchStats) {
         self.blocks += one.blocks;
         self.blocks_decoded += one.blocks_decoded;
@@ -64,19 +64,19 @@ impl ManyStats {
 
 /// Segments that are ranked each by itself.
 #[derive(Debug)]
-pub struct Index<'a> {
+pub struct SegmentSet<'a> {
     segments: &'a [Segment],
 }
 
-impl<'a> Index<'a> {
+impl<'a> SegmentSet<'a> {
     /// An index over some segments.
     pub const fn new(segments: &'a [Segment]) -> Self {
         Self { segments }
     }
 
     /// The best `k` documents for the words of a text. Of several documents with one identity the best is told.
-    pub fn search(&self, text: &str, k: usize) -> Result<Vec<ManyHit>, Error> {
-        let query = Query::of_words(text);
+    pub fn search(&self, text: &str, k: usize) -> Result<Vec<GlobalHit>, Error> {
+        let query = Query::terms(text);
         let several = self.segments.len() > 1;
         let wanted = if several { k.saturating_mul(2) } else { k };
         let mut all = Vec::new();
@@ -105,7 +105,7 @@ pub struct Cluster<'a> {
 
 /// What the segments say of one word.
 #[derive(Debug, Default)]
-struct Word {
+struct TermSummary {
     /// In so many documents of all segments.
     found: u64,
     /// The most occurrences in a document of each segment; 0 where the word is not.
@@ -115,7 +115,7 @@ struct Word {
 impl<'a> Cluster<'a> {
     /// A cluster of some segments.
     pub fn new(segments: &'a [Segment]) -> Self {
-        let documents = segments.iter().map(Segment::live_documents).sum();
+        let documents = segments.iter().map(Segment::live_document_count).sum();
         Self { segments, documents, norms: OnceLock::new() }
     }
 
@@ -126,8 +126,8 @@ impl<'a> Cluster<'a> {
 
     /// The best `k` documents for the words of a text, as the format says: each segment tells 2k of its documents, so that of
     /// many equal ones those of low numbers are taken, and many with one identity leave room for fewer others.
-    pub fn search(&self, text: &str, k: usize) -> Result<(Vec<ManyHit>, ManyStats), Error> {
-        self.find_in(&Query::of_words(text), &SearchOptions::new(k), None, false)
+    pub fn search(&self, text: &str, k: usize) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
+        self.find_in(&Query::terms(text), &SearchOptions::new(k), None, false)
     }
 
     /// The best documents for a question; with `filters`, only the documents that those of each segment hold.
@@ -141,7 +141,7 @@ impl<'a> Cluster<'a> {
         query: &Query,
         options: &SearchOptions<'_>,
         filters: Option<&[Mask]>,
-    ) -> Result<(Vec<ManyHit>, ManyStats), Error> {
+    ) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
         self.find_in(query, options, filters, true)
     }
 
@@ -151,35 +151,35 @@ impl<'a> Cluster<'a> {
         options: &SearchOptions<'_>,
         filters: Option<&[Mask]>,
         all_equal: bool,
-    ) -> Result<(Vec<ManyHit>, ManyStats), Error> {
+    ) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
         let k = options.k;
-        let words: Vec<&str> = query.words().collect();
+        let terms: Vec<&str> = query.scored_terms().collect();
         let known = self.ask_all(query)?;
-        let weights = self.weights(&known);
-        let norms = self.norms(options.rank)?;
-        let mut stats = ManyStats::default();
+        let idf_overrides = self.idf_overrides(&known);
+        let norms = self.norms(options.ranking)?;
+        let mut stats = MultiSearchStats::default();
         let mut order: Vec<(f32, usize)> = Vec::new();
         for at in 0..self.segments.len() {
-            let most = |word: &str| known.get(word).map_or(0, |known| known.most[at]);
-            if words.iter().all(|word| most(word) == 0) {
+            let most = |term: &str| known.get(term).map_or(0, |known| known.most[at]);
+            if terms.iter().all(|term| most(term) == 0) {
                 continue;
             }
             // In the order of the query, as scores are added: then no score of the segment is higher, to the bit.
-            let idf = |word: &str| weights.get(word).copied().unwrap_or(0.0);
-            let held = words.iter().filter(|word| most(word) > 0);
-            let bound = held.fold(0.0f32, |sum, word| sum + score::term(idf(word), most(word)));
-            order.push((if options.rank == Rank::Format { bound } else { f32::INFINITY }, at));
+            let idf = |term: &str| idf_overrides.get(term).copied().unwrap_or(0.0);
+            let held = terms.iter().filter(|term| most(term) > 0);
+            let bound = held.fold(0.0f32, |sum, term| sum + score::term(idf(term), most(term)));
+            order.push((if options.ranking == Ranking::Native { bound } else { f32::INFINITY }, at));
         }
         stats.candidates = order.len() as u64;
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut best = Best::new(k);
         for (bound, at) in order.into_iter().take_while(|_| k > 0) {
-            let seed = best.threshold();
-            if bound < seed {
+            let min_score = best.threshold();
+            if bound < min_score {
                 break;
             }
             let segment = &self.segments[at];
-            let mut options = options.with_seed(seed).with_weights(&weights);
+            let mut options = options.with_min_score(min_score).with_idf_overrides(&idf_overrides);
             options.k = k.saturating_mul(2);
             options.filter = filters.and_then(|filters| filters.get(at));
             options.norms = norms.and_then(|norms| norms.get(at));
@@ -209,23 +209,23 @@ impl<'a> Cluster<'a> {
         &self,
         query: &Query,
         options: &SearchOptions<'_>,
-        hit: &ManyHit,
-    ) -> Result<Vec<WordExplain>, Error> {
+        hit: &GlobalHit,
+    ) -> Result<Vec<TermExplanation>, Error> {
         let Some(segment) = self.segments.get(hit.segment) else { return Ok(Vec::new()) };
         let known = self.ask_all(query)?;
-        let weights = self.weights(&known);
-        let mut options = options.with_weights(&weights);
-        options.norms = self.norms(options.rank)?.and_then(|norms| norms.get(hit.segment));
+        let idf_overrides = self.idf_overrides(&known);
+        let mut options = options.with_idf_overrides(&idf_overrides);
+        options.norms = self.norms(options.ranking)?.and_then(|norms| norms.get(hit.segment));
         let mut out = segment.explain(query, &options, hit.document)?;
-        for word in &mut out {
-            word.documents = known.get(word.word.as_str()).map_or(0, |known| known.found);
+        for term in &mut out {
+            term.documents = known.get(term.term.as_str()).map_or(0, |known| known.found);
         }
         Ok(out)
     }
 
     /// What lengths come to, if the ranking asks for them.
-    fn norms(&self, rank: Rank) -> Result<Option<&Vec<Norms>>, Error> {
-        if rank == Rank::Format {
+    fn norms(&self, ranking: Ranking) -> Result<Option<&Vec<Norms>>, Error> {
+        if ranking == Ranking::Native {
             return Ok(None);
         }
         if let Some(norms) = self.norms.get() {
@@ -239,29 +239,29 @@ impl<'a> Cluster<'a> {
     }
 
     /// How rare the words of a question are in all segments.
-    fn weights(&self, known: &HashMap<&str, Word>) -> HashMap<String, f32> {
+    fn idf_overrides(&self, known: &HashMap<&str, TermSummary>) -> HashMap<String, f32> {
         known
             .iter()
-            .map(|(word, known)| ((*word).to_owned(), score::idf(self.documents, known.found)))
+            .map(|(term, known)| ((*term).to_owned(), score::idf(self.documents, known.found)))
             .collect()
     }
 
     /// Asks every segment for the words of a question.
-    fn ask_all<'q>(&self, query: &'q Query) -> Result<HashMap<&'q str, Word>, Error> {
+    fn ask_all<'q>(&self, query: &'q Query) -> Result<HashMap<&'q str, TermSummary>, Error> {
         let mut known = HashMap::new();
-        for word in query.words() {
-            if !known.contains_key(word) {
-                known.insert(word, self.ask(word)?);
+        for term in query.scored_terms() {
+            if !known.contains_key(term) {
+                known.insert(term, self.ask(term)?);
             }
         }
         Ok(known)
     }
 
     /// Asks every segment for a word.
-    fn ask(&self, word: &str) -> Result<Word, Error> {
-        let mut out = Word { found: 0, most: Vec::with_capacity(self.segments.len()) };
+    fn ask(&self, term: &str) -> Result<TermSummary, Error> {
+        let mut out = TermSummary { found: 0, most: Vec::with_capacity(self.segments.len()) };
         for segment in self.segments {
-            let told = segment.term_stats(word)?;
+            let told = segment.term_stats(term)?;
             out.found += told.map_or(0, |told| told.documents);
             out.most.push(told.map_or(0, |told| told.max_frequency));
         }
@@ -273,7 +273,7 @@ impl<'a> Cluster<'a> {
 #[derive(Debug)]
 struct Best {
     k: usize,
-    hits: HashMap<Vec<u8>, ManyHit>,
+    hits: HashMap<Vec<u8>, GlobalHit>,
 }
 
 impl Best {
@@ -292,7 +292,7 @@ impl Best {
     }
 
     /// Takes a hit in. Of two with one identity the better one stays, of equal ones the first.
-    fn push(&mut self, hit: ManyHit) {
+    fn push(&mut self, hit: GlobalHit) {
         match self.hits.get_mut(&hit.doc_id) {
             Some(known) if known.score >= hit.score => {}
             Some(known) => *known = hit,
@@ -302,8 +302,8 @@ impl Best {
         }
     }
 
-    fn into_sorted(self) -> Vec<ManyHit> {
-        let mut out: Vec<ManyHit> = self.hits.into_values().collect();
+    fn into_sorted(self) -> Vec<GlobalHit> {
+        let mut out: Vec<GlobalHit> = self.hits.into_values().collect();
         out.sort_by(order);
         out.truncate(self.k);
         out
@@ -311,22 +311,22 @@ impl Best {
 }
 
 /// Higher scores first, then identities.
-fn order(one: &ManyHit, other: &ManyHit) -> std::cmp::Ordering {
+fn order(one: &GlobalHit, other: &GlobalHit) -> std::cmp::Ordering {
     other.score.total_cmp(&one.score).then_with(|| one.doc_id.cmp(&other.doc_id))
 }
 
 /// Hits with their identities, which are in the first column.
-fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<ManyHit>, Error> {
+fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<GlobalHit>, Error> {
     let rows: Vec<u64> = hits.iter().map(|hit| hit.document.into()).collect();
-    let ids = segment.file().take(&rows, &[0])?;
+    let ids = segment.file().take(&rows, &[columns::DOC_ID])?;
     let named = hits.iter().enumerate().map(|(place, hit)| {
         let Some(Scalar::Bytes(doc_id)) = ids.first().and_then(|ids| ids.scalar(place)) else {
             let rule = "the first column of a segment holds the identities of its documents";
             let reason = tercet_core::Reason::Unexpected { rule };
             let region = crate::Region::Chunk { group: 0, column: 0 };
-            return Err(segment.file().error(crate::record::fault(region, "doc_id", 0, 0, reason)));
+            return Err(segment.file().error(crate::block_codec::fault(region, "doc_id", 0, 0, reason)));
         };
-        Ok(ManyHit { segment: at, document: hit.document, doc_id, score: hit.score })
+        Ok(GlobalHit { segment: at, document: hit.document, doc_id, score: hit.score })
     });
     named.collect()
 }

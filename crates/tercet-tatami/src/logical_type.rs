@@ -1,15 +1,15 @@
 //! What the stored values of a column mean.
 //!
 //! Types that `.tatami` does not have are kept in one that holds them exactly: a date as the number of its day, a decimal as its
-//! digits. A pair of the footer says what they are: `arrow.type:price` = `decimal128[10, 2]`. A [`Meaning`] is such a note, read;
+//! digits. A pair of the footer says what they are: `arrow.type:price` = `decimal128[10, 2]`. A [`LogicalType`] is such a note, read;
 //! it makes texts of stored values, stored values of texts, and tells conditions where a literal lies among stored values.
 
-mod form;
-mod wide;
+mod int256;
+mod text;
 
-pub(crate) use form::Place;
-pub use form::{Stored, is_number};
-pub(crate) use wide::Wide;
+pub(crate) use int256::Int256;
+pub(crate) use text::LiteralPosition;
+pub use text::{StoredValue, is_number};
 
 use std::fmt;
 
@@ -21,9 +21,9 @@ const KEY: &str = "arrow.type:";
 /// What stored values are, where their type does not tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Meaning {
+pub enum LogicalType {
     /// Bytes that are text.
-    Text,
+    Utf8,
     /// Whole numbers of which the last `scale` digits stand behind the point.
     Decimal {
         /// The most digits.
@@ -34,17 +34,17 @@ pub enum Meaning {
         width: u8,
     },
     /// Days since 1970.
-    Days,
+    Date32,
     /// Milliseconds since 1970 that are days.
-    MillisOfDays,
+    Date64,
     /// Time since midnight.
     Time(Unit),
     /// Time between two times.
     Duration(Unit),
     /// Microseconds since 1970 in UTC.
-    Instant,
+    Timestamp,
     /// Microseconds since 1970 on a clock of no zone.
-    Clock,
+    LocalTimestamp,
 }
 
 /// What times are counted in.
@@ -67,7 +67,7 @@ impl Unit {
         }
     }
 
-    fn of(name: &str) -> Option<Self> {
+    fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "s" => Self::Seconds,
             "ms" => Self::Millis,
@@ -78,9 +78,9 @@ impl Unit {
     }
 }
 
-impl Meaning {
+impl LogicalType {
     /// What a note says, and the type that keeps such values; none for notes about types whose values tell themselves.
-    pub fn of_note(note: &str) -> Option<(Self, Type)> {
+    pub fn parse(note: &str) -> Option<(Self, Type)> {
         let (name, inside) = match note.split_once('[') {
             Some((name, rest)) => (name, rest.strip_suffix(']')?),
             None => (note, ""),
@@ -98,20 +98,20 @@ impl Meaning {
             fits.then_some((Self::Decimal { precision, scale, width }, stored))
         };
         match name {
-            "string" => Some((Self::Text, Type::String)),
-            "date32" => Some((Self::Days, Type::Int32)),
-            "date64" => Some((Self::MillisOfDays, Type::Int64)),
-            "time" => match Unit::of(inside)? {
+            "string" => Some((Self::Utf8, Type::String)),
+            "date32" => Some((Self::Date32, Type::Int32)),
+            "date64" => Some((Self::Date64, Type::Int64)),
+            "time" => match Unit::parse(inside)? {
                 unit @ (Unit::Seconds | Unit::Millis) => Some((Self::Time(unit), Type::Int32)),
                 unit => Some((Self::Time(unit), Type::Int64)),
             },
-            "duration" => Some((Self::Duration(Unit::of(inside)?), Type::Int64)),
+            "duration" => Some((Self::Duration(Unit::parse(inside)?), Type::Int64)),
             "timestamp" => {
-                let (unit, meaning) = match inside.split_once(", ") {
-                    Some((unit, _)) => (unit, Self::Instant),
-                    None => (inside, Self::Clock),
+                let (unit, logical_type) = match inside.split_once(", ") {
+                    Some((unit, _)) => (unit, Self::Timestamp),
+                    None => (inside, Self::LocalTimestamp),
                 };
-                Unit::of(unit).map(|_| (meaning, Type::TimestampMicros))
+                Unit::parse(unit).map(|_| (logical_type, Type::TimestampMicros))
             }
             "decimal32" => decimal(4, 9, Type::Int32),
             "decimal64" => decimal(8, 18, Type::Int64),
@@ -123,22 +123,22 @@ impl Meaning {
 
     /// What the pairs of a footer say of a column, or of the elements of its lists. A note that does not fit the column says
     /// nothing.
-    pub fn of(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
+    pub fn for_field(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
         let is_about = |key: &str| key.strip_prefix(KEY) == Some(&field.name);
         let (_, note) = pairs.iter().find(|(key, _)| is_about(key))?;
-        let (meaning, stored) = Self::of_note(unwrapped(note))?;
+        let (logical_type, stored) = Self::parse(unwrapped(note))?;
         let kind = field.scalar();
         let apart = kind == Type::BlobRef && matches!(stored, Type::String | Type::Bytes);
-        (stored == kind || apart).then_some(meaning)
+        (stored == kind || apart).then_some(logical_type)
     }
 
     /// The same for each column.
-    pub fn all(fields: &[Field], pairs: &[(String, String)]) -> Vec<Option<Self>> {
+    pub fn for_fields(fields: &[Field], pairs: &[(String, String)]) -> Vec<Option<Self>> {
         // Most files have no notes; of those that do, each column looks through them.
         if !pairs.iter().any(|(key, _)| key.starts_with(KEY)) {
             return vec![None; fields.len()];
         }
-        fields.iter().map(|field| Self::of(field, pairs)).collect()
+        fields.iter().map(|field| Self::for_field(field, pairs)).collect()
     }
 
     /// The key of the note about a column.
@@ -149,13 +149,13 @@ impl Meaning {
     /// A text of such a value.
     pub const fn example(self) -> &'static str {
         match self {
-            Self::Text => "\"text\"",
+            Self::Utf8 => "\"text\"",
             Self::Decimal { .. } => "12.5",
-            Self::Days | Self::MillisOfDays => "\"2020-01-31\"",
+            Self::Date32 | Self::Date64 => "\"2020-01-31\"",
             Self::Time(_) => "\"12:34:56.789\"",
             Self::Duration(_) => "\"PT90.5S\"",
-            Self::Instant => "\"2020-01-31T12:34:56Z\"",
-            Self::Clock => "\"2020-01-31T12:34:56\"",
+            Self::Timestamp => "\"2020-01-31T12:34:56Z\"",
+            Self::LocalTimestamp => "\"2020-01-31T12:34:56\"",
         }
     }
 
@@ -174,16 +174,16 @@ fn unwrapped(note: &str) -> &str {
     inside.map_or(note, unwrapped)
 }
 
-impl fmt::Display for Meaning {
+impl fmt::Display for LogicalType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text => f.write_str("text"),
+            Self::Utf8 => f.write_str("text"),
             Self::Decimal { precision, scale, .. } => write!(f, "decimal({precision}, {scale})"),
-            Self::Days | Self::MillisOfDays => f.write_str("a date"),
+            Self::Date32 | Self::Date64 => f.write_str("a date"),
             Self::Time(_) => f.write_str("a time of day"),
             Self::Duration(_) => f.write_str("a duration"),
-            Self::Instant => f.write_str("a time"),
-            Self::Clock => f.write_str("a time without a zone"),
+            Self::Timestamp => f.write_str("a time"),
+            Self::LocalTimestamp => f.write_str("a time without a zone"),
         }
     }
 }
@@ -194,15 +194,15 @@ mod tests {
 
     #[test]
     fn notes_are_read_and_must_fit() {
-        let decimal = |precision, scale, width| Meaning::Decimal { precision, scale, width };
+        let decimal = |precision, scale, width| LogicalType::Decimal { precision, scale, width };
         for (note, expected) in [
-            ("string", Some((Meaning::Text, Type::String))),
-            ("date32", Some((Meaning::Days, Type::Int32))),
-            ("time[ms]", Some((Meaning::Time(Unit::Millis), Type::Int32))),
-            ("time[ns]", Some((Meaning::Time(Unit::Nanos), Type::Int64))),
-            ("duration[s]", Some((Meaning::Duration(Unit::Seconds), Type::Int64))),
-            ("timestamp[ms]", Some((Meaning::Clock, Type::TimestampMicros))),
-            ("timestamp[ns, Europe/Berlin]", Some((Meaning::Instant, Type::TimestampMicros))),
+            ("string", Some((LogicalType::Utf8, Type::String))),
+            ("date32", Some((LogicalType::Date32, Type::Int32))),
+            ("time[ms]", Some((LogicalType::Time(Unit::Millis), Type::Int32))),
+            ("time[ns]", Some((LogicalType::Time(Unit::Nanos), Type::Int64))),
+            ("duration[s]", Some((LogicalType::Duration(Unit::Seconds), Type::Int64))),
+            ("timestamp[ms]", Some((LogicalType::LocalTimestamp, Type::TimestampMicros))),
+            ("timestamp[ns, Europe/Berlin]", Some((LogicalType::Timestamp, Type::TimestampMicros))),
             ("decimal64[5, 2]", Some((decimal(5, 2, 8), Type::Int64))),
             ("decimal128[9, 2]", Some((decimal(9, 2, 16), Type::Int32))),
             ("decimal128[18, -3]", Some((decimal(18, -3, 16), Type::Int64))),
@@ -214,16 +214,20 @@ mod tests {
             ("binary[4]", None),
             ("date32]", None),
         ] {
-            assert_eq!(Meaning::of_note(note), expected, "{note}");
+            assert_eq!(LogicalType::parse(note), expected, "{note}");
         }
         let pairs = vec![("arrow.type:a".to_owned(), "date32".to_owned())];
-        assert_eq!(Meaning::of(&Field::new("a", Type::Int32), &pairs), Some(Meaning::Days));
-        assert_eq!(Meaning::of(&Field::list("a", Type::Int32), &pairs), Some(Meaning::Days));
-        assert_eq!(Meaning::of(&Field::new("a", Type::Int64), &pairs), None);
-        assert_eq!(Meaning::of(&Field::new("b", Type::Int32), &pairs), None);
+        assert_eq!(LogicalType::for_field(&Field::new("a", Type::Int32), &pairs), Some(LogicalType::Date32));
+        assert_eq!(LogicalType::for_field(&Field::list("a", Type::Int32), &pairs), Some(LogicalType::Date32));
+        assert_eq!(LogicalType::for_field(&Field::new("a", Type::Int64), &pairs), None);
+        assert_eq!(LogicalType::for_field(&Field::new("b", Type::Int32), &pairs), None);
         for note in ["fixed_list[2, date32]", "fixed_list[2, ordered_dictionary[int8, date32]]"] {
             let pairs = vec![("arrow.type:a".to_owned(), note.to_owned())];
-            assert_eq!(Meaning::of(&Field::list("a", Type::Int32), &pairs), Some(Meaning::Days), "{note}");
+            assert_eq!(
+                LogicalType::for_field(&Field::list("a", Type::Int32), &pairs),
+                Some(LogicalType::Date32),
+                "{note}"
+            );
         }
     }
 }

@@ -3,8 +3,8 @@
 //! A literal lies at a stored value or between two of them, which decides what is asked of stored values: with two digits
 //! behind the point `price < 12.345` asks for `<= 1234`, and `price = 12.345` for nothing. No literal is ever rounded.
 
-use super::{BindError, Literal, Predicate, Test};
-use crate::meaning::{Meaning, Place, is_number};
+use super::{BindError, Comparison, Literal, Predicate};
+use crate::logical_type::{LiteralPosition, LogicalType, is_number};
 use crate::scalar::Scalar;
 use crate::schema::{Field, Type};
 
@@ -28,63 +28,70 @@ pub(super) struct Near {
 }
 
 /// Finds a literal among the values of a column, or of its elements.
-pub(super) fn place(field: &Field, meaning: Meaning, literal: &Literal) -> Result<Bound, BindError> {
+pub(super) fn place(field: &Field, logical_type: LogicalType, literal: &Literal) -> Result<Bound, BindError> {
     let column = || field.name.to_string();
-    let refused = || BindError::Meaning { column: column(), meaning, value: literal.shown() };
+    let refused = || BindError::LogicalType { column: column(), logical_type, value: literal.shown() };
     let text = match literal {
         Literal::Number(text) => text,
         // In quotes a number is one of decimals only: a year is no day.
-        Literal::Text(text) if meaning.is_number() || !is_number(text) => text,
+        Literal::Text(text) if logical_type.is_number() || !is_number(text) => text,
         _ => return Err(refused()),
     };
     let beyond = |is_negative| if is_negative { Bound::BeforeAll } else { Bound::BehindAll };
-    let (number, is_at) = match meaning.place(text) {
-        Some(Place::At(number)) => (number, true),
-        Some(Place::After(number)) => (number, false),
+    let (number, is_at) = match logical_type.place(text) {
+        Some(LiteralPosition::At(number)) => (number, true),
+        Some(LiteralPosition::After(number)) => (number, false),
         // No decimal has so many digits.
-        None if meaning.is_number() && is_number(text) => return Ok(beyond(text.starts_with('-'))),
+        None if logical_type.is_number() && is_number(text) => return Ok(beyond(text.starts_with('-'))),
         None => return Err(refused()),
     };
     let is_negative = number.is_negative();
-    Ok(match meaning.stored(field.scalar(), number) {
+    Ok(match logical_type.stored(field.scalar(), number) {
         Some(value) => Bound::Near(Near { value, is_at, is_negative }),
-        None if meaning.is_number() => beyond(is_negative),
+        None if logical_type.is_number() => beyond(is_negative),
         None => return Err(refused()),
     })
 }
 
 /// The test as one of stored values.
-pub(super) fn bound(column: usize, field: &Field, meaning: Meaning, test: Test<Bound>) -> Predicate {
-    let width = match (field.scalar(), meaning) {
-        (Type::Bytes | Type::BlobRef, Meaning::Decimal { width, .. }) => Some(usize::from(width)),
+pub(super) fn bound(
+    column: usize,
+    field: &Field,
+    logical_type: LogicalType,
+    test: Comparison<Bound>,
+) -> Predicate {
+    let width = match (field.scalar(), logical_type) {
+        (Type::Bytes | Type::BlobRef, LogicalType::Decimal { width, .. }) => Some(usize::from(width)),
         _ => None,
     };
     let column = Column { column, width };
     match test {
-        Test::Eq(Bound::Near(near)) if near.is_at => column.leaf(Test::Eq(near.value)),
-        Test::Ne(Bound::Near(near)) if near.is_at => column.leaf(Test::Ne(near.value)),
-        Test::Contains(Bound::Near(near)) if near.is_at => column.leaf(Test::Contains(near.value)),
-        Test::Eq(_) | Test::Contains(_) => column.none(),
-        Test::Ne(_) => column.all(),
-        Test::Lt(bound) => column.before(bound, Test::Lt),
-        Test::Le(bound) => column.before(bound, Test::Le),
-        Test::Gt(bound) => column.behind(bound, Test::Gt),
-        Test::Ge(bound) => column.behind(bound, Test::Ge),
-        Test::Between(Bound::Near(low), Bound::Near(high)) if width.is_none() && low.is_at => {
-            column.leaf(Test::Between(low.value, high.value))
+        Comparison::Eq(Bound::Near(near)) if near.is_at => column.leaf(Comparison::Eq(near.value)),
+        Comparison::Ne(Bound::Near(near)) if near.is_at => column.leaf(Comparison::Ne(near.value)),
+        Comparison::Contains(Bound::Near(near)) if near.is_at => {
+            column.leaf(Comparison::Contains(near.value))
         }
-        Test::Between(low, high) => {
-            Predicate::And(vec![column.behind(low, Test::Ge), column.before(high, Test::Le)])
+        Comparison::Eq(_) | Comparison::Contains(_) => column.none(),
+        Comparison::Ne(_) => column.all(),
+        Comparison::Lt(bound) => column.before(bound, Comparison::Lt),
+        Comparison::Le(bound) => column.before(bound, Comparison::Le),
+        Comparison::Gt(bound) => column.behind(bound, Comparison::Gt),
+        Comparison::Ge(bound) => column.behind(bound, Comparison::Ge),
+        Comparison::Between(Bound::Near(low), Bound::Near(high)) if width.is_none() && low.is_at => {
+            column.leaf(Comparison::Between(low.value, high.value))
         }
-        Test::In(bounds) => {
+        Comparison::Between(low, high) => {
+            Predicate::And(vec![column.behind(low, Comparison::Ge), column.before(high, Comparison::Le)])
+        }
+        Comparison::In(bounds) => {
             let there = bounds.into_iter().filter_map(|bound| match bound {
                 Bound::Near(near) if near.is_at => Some(near.value),
                 _ => None,
             });
-            column.leaf(Test::In(there.collect()))
+            column.leaf(Comparison::In(there.collect()))
         }
         // Neither asks for values that mean something.
-        Test::Prefix(_) | Test::IsNull => column.leaf(Test::IsNull),
+        Comparison::Prefix(_) | Comparison::IsNull => column.leaf(Comparison::IsNull),
     }
 }
 
@@ -97,8 +104,8 @@ struct Column {
 }
 
 impl Column {
-    fn leaf(self, test: Test<Scalar>) -> Predicate {
-        Predicate::Test { column: self.column, test }
+    fn leaf(self, test: Comparison<Scalar>) -> Predicate {
+        Predicate::Comparison { column: self.column, test }
     }
 
     /// The first bytes of a number below zero. As bytes, these stand behind all others, each in its order.
@@ -110,7 +117,7 @@ impl Column {
 
     /// Equal to one of nothing: false, and neither where a row is null.
     fn none(self) -> Predicate {
-        self.leaf(Test::In(Vec::new()))
+        self.leaf(Comparison::In(Vec::new()))
     }
 
     fn all(self) -> Predicate {
@@ -118,15 +125,15 @@ impl Column {
     }
 
     /// Values before a bound: those at it, too, if the test says so or if it lies behind its value.
-    fn before(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
+    fn before(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
         let near = match bound {
             Bound::Near(near) => near,
             Bound::BeforeAll => return self.none(),
             Bound::BehindAll => return self.all(),
         };
-        let test = if near.is_at { test } else { Test::Le };
+        let test = if near.is_at { test } else { Comparison::Le };
         let leaf = self.leaf(test(near.value));
-        match self.negatives().map(|first| self.leaf(Test::Ge(first))) {
+        match self.negatives().map(|first| self.leaf(Comparison::Ge(first))) {
             None => leaf,
             Some(negative) if near.is_negative => Predicate::And(vec![negative, leaf]),
             Some(negative) => Predicate::Or(vec![negative, leaf]),
@@ -134,15 +141,15 @@ impl Column {
     }
 
     /// Values behind a bound: those at it, too, if the test says so and it does not lie behind its value.
-    fn behind(self, bound: Bound, test: fn(Scalar) -> Test<Scalar>) -> Predicate {
+    fn behind(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
         let near = match bound {
             Bound::Near(near) => near,
             Bound::BeforeAll => return self.all(),
             Bound::BehindAll => return self.none(),
         };
-        let test = if near.is_at { test } else { Test::Gt };
+        let test = if near.is_at { test } else { Comparison::Gt };
         let leaf = self.leaf(test(near.value));
-        match self.negatives().map(|first| self.leaf(Test::Lt(first))) {
+        match self.negatives().map(|first| self.leaf(Comparison::Lt(first))) {
             None => leaf,
             Some(positive) if near.is_negative => Predicate::Or(vec![positive, leaf]),
             Some(positive) => Predicate::And(vec![positive, leaf]),
@@ -158,9 +165,10 @@ mod tests {
     use crate::schema::Schema;
 
     /// The rows that a condition takes of a column, whose last row is null.
-    fn taken(kind: Type, meaning: Meaning, values: Values, condition: &str) -> Vec<usize> {
+    fn taken(kind: Type, logical_type: LogicalType, values: Values, condition: &str) -> Vec<usize> {
         let schema = Schema::new(vec![Field::new("x", kind).with_nulls()]).unwrap();
-        let predicate = Expr::parse(condition).unwrap().bind_meaning(&schema, &[Some(meaning)]).unwrap();
+        let predicate =
+            Expr::parse(condition).unwrap().bind_with_types(&schema, &[Some(logical_type)]).unwrap();
         let rows = values.len();
         let validity: Bitmap = (0..rows).map(|row| row + 1 < rows).collect();
         let mask: Mask = predicate.mask(&[Rows::new(values).with_validity(validity)]);
@@ -173,8 +181,8 @@ mod tests {
         let numbers: Vec<i64> = (-25..=25).chain([0]).collect();
         let last = numbers.len() - 1;
         let wide = numbers.iter().map(|number| i128::from(*number).to_be_bytes()).collect::<Vec<_>>();
-        let narrow = Meaning::Decimal { precision: 18, scale: 1, width: 16 };
-        let broad = Meaning::Decimal { precision: 38, scale: 1, width: 16 };
+        let narrow = LogicalType::Decimal { precision: 18, scale: 1, width: 16 };
+        let broad = LogicalType::Decimal { precision: 38, scale: 1, width: 16 };
         for hundredths in -260..=260_i64 {
             let (sign, size) = (if hundredths < 0 { "-" } else { "" }, hundredths.abs());
             let literal = format!("{sign}{}.{:02}", size / 100, size % 100);
@@ -228,7 +236,7 @@ mod tests {
         }
         // Bytes of numbers are not in the order of the numbers.
         let schema = Schema::new(vec![Field::new("x", Type::Bytes)]).unwrap();
-        let bound = |text: &str| Expr::parse(text).unwrap().bind_meaning(&schema, &[Some(broad)]);
+        let bound = |text: &str| Expr::parse(text).unwrap().bind_with_types(&schema, &[Some(broad)]);
         assert!(bound("x < x'00'").is_err() && bound("x between x'00' and x'01'").is_err());
         assert!(bound("x = x'00000000000000000000000000000001'").is_ok());
     }
@@ -236,22 +244,28 @@ mod tests {
     #[test]
     fn dates_and_times_are_texts() {
         let days = || Values::Int32(vec![18_261, 18_262, 18_263, 0]);
-        assert_eq!(taken(Type::Int32, Meaning::Days, days(), "x >= \"2020-01-01\""), [1, 2]);
-        assert_eq!(taken(Type::Int32, Meaning::Days, days(), "x = 18262"), [1]);
+        assert_eq!(taken(Type::Int32, LogicalType::Date32, days(), "x >= \"2020-01-01\""), [1, 2]);
+        assert_eq!(taken(Type::Int32, LogicalType::Date32, days(), "x = 18262"), [1]);
         let times = || Values::Int64(vec![0, 1, 2, 0]);
         let kind = Type::TimestampMicros;
-        assert_eq!(taken(kind, Meaning::Instant, times(), "x > \"1970-01-01T00:00:00.0000005Z\""), [1, 2]);
-        assert_eq!(taken(kind, Meaning::Clock, times(), "x <= \"1970-01-01T00:00:00.000001\""), [0, 1]);
+        assert_eq!(
+            taken(kind, LogicalType::Timestamp, times(), "x > \"1970-01-01T00:00:00.0000005Z\""),
+            [1, 2]
+        );
+        assert_eq!(
+            taken(kind, LogicalType::LocalTimestamp, times(), "x <= \"1970-01-01T00:00:00.000001\""),
+            [0, 1]
+        );
         let schema = Schema::new(vec![Field::new("x", Type::Int32)]).unwrap();
-        for (meaning, condition) in [
-            (Meaning::Days, "x = \"2020\""),
-            (Meaning::Days, "x = \"2020-01-01T00:00:00Z\""),
-            (Meaning::Days, "x prefix \"2020\""),
-            (Meaning::Days, "x = true"),
-            (Meaning::Days, "x = 99999999999"),
-            (Meaning::Decimal { precision: 9, scale: 2, width: 4 }, "x < \"abc\""),
+        for (logical_type, condition) in [
+            (LogicalType::Date32, "x = \"2020\""),
+            (LogicalType::Date32, "x = \"2020-01-01T00:00:00Z\""),
+            (LogicalType::Date32, "x prefix \"2020\""),
+            (LogicalType::Date32, "x = true"),
+            (LogicalType::Date32, "x = 99999999999"),
+            (LogicalType::Decimal { precision: 9, scale: 2, width: 4 }, "x < \"abc\""),
         ] {
-            let bound = Expr::parse(condition).unwrap().bind_meaning(&schema, &[Some(meaning)]);
+            let bound = Expr::parse(condition).unwrap().bind_with_types(&schema, &[Some(logical_type)]);
             assert!(bound.is_err(), "{condition}");
         }
     }

@@ -15,7 +15,7 @@ const LEVEL: i32 = zstd::DEFAULT_LEVEL;
 
 /// Makes blocks of words.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct TermDictionaryWriter {
     index: Piece,
     frames: Piece,
     terms: u64,
@@ -28,7 +28,7 @@ pub(super) struct Words {
     scratch: Vec<u8>,
 }
 
-impl Words {
+impl TermDictionaryWriter {
     pub(super) fn new(folder: Option<&Path>) -> Self {
         Self {
             index: Piece::new(folder),
@@ -43,21 +43,21 @@ impl Words {
         }
     }
 
-    pub(super) fn push(&mut self, word: &[u8], entry: Entry) -> Result<(), ErrorKind> {
+    pub(super) fn push(&mut self, term: &[u8], entry: Entry) -> Result<(), ErrorKind> {
         if self.in_block == BLOCK_TERMS {
             self.block()?;
         }
         if self.in_block == 0 {
             self.first.clear();
-            self.first.extend_from_slice(word);
+            self.first.extend_from_slice(term);
             self.last.clear();
         }
-        let common = self.last.iter().zip(word).take_while(|(a, b)| a == b).count();
+        let common = self.last.iter().zip(term).take_while(|(a, b)| a == b).count();
         put(common as u64, &mut self.body);
-        put_bytes(&word[common..], &mut self.body);
+        put_bytes(&term[common..], &mut self.body);
         put_entry(entry, &mut self.body);
         self.last.truncate(common);
-        self.last.extend_from_slice(&word[common..]);
+        self.last.extend_from_slice(&term[common..]);
         self.in_block += 1;
         self.terms += 1;
         Ok(())

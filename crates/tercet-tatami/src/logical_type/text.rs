@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::fmt::temporal::Pieces;
 
-use super::{Meaning, Unit, Wide};
+use super::{Int256, LogicalType, Unit};
 use crate::scalar::Scalar;
 use crate::schema::Type;
 
@@ -18,7 +18,7 @@ const ZEROS: i64 = 100;
 
 /// A value as it is stored.
 #[derive(Clone, Copy, Debug)]
-pub enum Stored<'a> {
+pub enum StoredValue<'a> {
     /// A whole number.
     Number(i64),
     /// Bytes.
@@ -27,45 +27,45 @@ pub enum Stored<'a> {
 
 /// Where a literal lies among whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum LiteralPosition {
     /// It is this one.
-    At(Wide),
+    At(Int256),
     /// It lies between this one and the next.
-    After(Wide),
+    After(Int256),
 }
 
-impl Meaning {
+impl LogicalType {
     /// Appends the text of a value. None is appended where it has none, as times after the year 9999: then the stored number
     /// tells it.
-    pub fn write(self, value: Stored<'_>, out: &mut Vec<u8>) -> bool {
+    pub fn write(self, value: StoredValue<'_>, out: &mut Vec<u8>) -> bool {
         let text = match (self, value) {
-            (Self::Text, Stored::Bytes(bytes)) => {
+            (Self::Utf8, StoredValue::Bytes(bytes)) => {
                 out.extend_from_slice(bytes);
                 return true;
             }
-            (Self::Decimal { scale, .. }, Stored::Number(number)) => {
+            (Self::Decimal { scale, .. }, StoredValue::Number(number)) => {
                 let mut room = [0; 20];
                 decimal(number < 0, digits_of(number.unsigned_abs(), &mut room), scale, out);
                 return true;
             }
-            (Self::Decimal { scale, width, .. }, Stored::Bytes(bytes))
+            (Self::Decimal { scale, width, .. }, StoredValue::Bytes(bytes))
                 if bytes.len() == usize::from(width) =>
             {
-                let Some(number) = Wide::of_bytes(bytes) else { return false };
+                let Some(number) = Int256::from_bytes(bytes) else { return false };
                 decimal(number.is_negative(), number.digits().as_bytes(), scale, out);
                 return true;
             }
-            (Self::Days, Stored::Number(days)) => return write_day(days, out),
-            (Self::MillisOfDays, Stored::Number(millis)) if millis % MILLIS_OF_DAY == 0 => {
+            (Self::Date32, StoredValue::Number(days)) => return write_day(days, out),
+            (Self::Date64, StoredValue::Number(millis)) if millis % MILLIS_OF_DAY == 0 => {
                 return write_day(millis / MILLIS_OF_DAY, out);
             }
-            (Self::Time(unit), Stored::Number(count)) => time(count, unit).map(|time| time.to_string()),
-            (Self::Duration(unit), Stored::Number(count)) => {
+            (Self::Time(unit), StoredValue::Number(count)) => time(count, unit).map(|time| time.to_string()),
+            (Self::Duration(unit), StoredValue::Number(count)) => {
                 duration(count, unit, out);
                 return true;
             }
-            (Self::Instant, Stored::Number(micros)) => return write_instant(micros, "Z", out),
-            (Self::Clock, Stored::Number(micros)) => return write_instant(micros, "", out),
+            (Self::Timestamp, StoredValue::Number(micros)) => return write_instant(micros, "Z", out),
+            (Self::LocalTimestamp, StoredValue::Number(micros)) => return write_instant(micros, "", out),
             _ => None,
         };
         text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
@@ -73,17 +73,17 @@ impl Meaning {
 
     /// The stored value that a text means in a column of a type: exactly it, or none.
     pub fn read(self, kind: Type, text: &str) -> Option<Scalar> {
-        if self == Self::Text {
+        if self == Self::Utf8 {
             return Some(Scalar::Bytes(text.as_bytes().to_vec()));
         }
         match self.place(text)? {
-            Place::At(number) if self.has_digits_for(number) => self.stored(kind, number),
+            LiteralPosition::At(number) if self.has_digits_for(number) => self.stored(kind, number),
             _ => None,
         }
     }
 
     /// Whether a decimal has no more digits than its type says; of the others every number is one.
-    fn has_digits_for(self, number: Wide) -> bool {
+    fn has_digits_for(self, number: Int256) -> bool {
         match self {
             Self::Decimal { precision, .. } => number.digits().len() <= precision.into(),
             _ => true,
@@ -91,7 +91,7 @@ impl Meaning {
     }
 
     /// A whole number as it is stored in a column of a type, if that has room for it.
-    pub(crate) fn stored(self, kind: Type, number: Wide) -> Option<Scalar> {
+    pub(crate) fn stored(self, kind: Type, number: Int256) -> Option<Scalar> {
         Some(match (kind, self) {
             (Type::Int32, _) => Scalar::Int32(i32::try_from(number.to_i64()?).ok()?),
             (Type::Int64 | Type::TimestampMicros, _) => Scalar::Int64(number.to_i64()?),
@@ -101,16 +101,16 @@ impl Meaning {
     }
 
     /// Where a text lies among stored values. Times that are written as numbers are those that are stored.
-    pub(crate) fn place(self, text: &str) -> Option<Place> {
+    pub(crate) fn place(self, text: &str) -> Option<LiteralPosition> {
         match self {
-            Self::Text => None,
+            Self::Utf8 => None,
             Self::Decimal { scale, .. } => number(text, scale),
             _ if is_number(text) => match number(text, 0)? {
-                place @ Place::At(_) => Some(place),
-                Place::After(_) => None,
+                place @ LiteralPosition::At(_) => Some(place),
+                LiteralPosition::After(_) => None,
             },
-            Self::Days => Some(among(read_day(text)?.into(), 1)),
-            Self::MillisOfDays => Some(among(i128::from(read_day(text)?) * i128::from(MILLIS_OF_DAY), 1)),
+            Self::Date32 => Some(among(read_day(text)?.into(), 1)),
+            Self::Date64 => Some(among(i128::from(read_day(text)?) * i128::from(MILLIS_OF_DAY), 1)),
             Self::Time(unit) => {
                 let is_time = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
                 let time: Time =
@@ -124,14 +124,14 @@ impl Meaning {
                 let duration: SignedDuration = is_iso.then(|| text.parse().ok())??;
                 Some(among(duration.as_nanos(), unit.nanos()))
             }
-            Self::Instant => {
+            Self::Timestamp => {
                 let pieces = (!is_leap(text)).then(|| Pieces::parse(text).ok())??;
                 let offset = i128::from(pieces.to_numeric_offset()?.seconds());
                 let nanos =
                     nanos_of(pieces.date(), pieces.time()?)? - offset * i128::from(Unit::Seconds.nanos());
                 Some(among(nanos, Unit::Micros.nanos()))
             }
-            Self::Clock => {
+            Self::LocalTimestamp => {
                 // An offset would be left out silently.
                 let (_, clock) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
                 let is_plain = !clock.contains(['-', '+', '[']) && !is_leap(text);
@@ -156,10 +156,10 @@ fn is_leap(text: &str) -> bool {
 }
 
 /// Where so many of a finer unit lie among whole units.
-fn among(count: i128, per_unit: i64) -> Place {
+fn among(count: i128, per_unit: i64) -> LiteralPosition {
     let per_unit = i128::from(per_unit);
-    let floor = Wide::from(count.div_euclid(per_unit));
-    if count.rem_euclid(per_unit) == 0 { Place::At(floor) } else { Place::After(floor) }
+    let floor = Int256::from(count.div_euclid(per_unit));
+    if count.rem_euclid(per_unit) == 0 { LiteralPosition::At(floor) } else { LiteralPosition::After(floor) }
 }
 
 /// Whether a text is a number as JSON writes them.
@@ -181,7 +181,7 @@ pub fn is_number(text: &str) -> bool {
 }
 
 /// Where a number, with its point moved to the right, lies among whole numbers; none if it is larger than any decimal.
-fn number(text: &str, scale: i8) -> Option<Place> {
+fn number(text: &str, scale: i8) -> Option<LiteralPosition> {
     if !is_number(text) {
         return None;
     }
@@ -193,7 +193,7 @@ fn number(text: &str, scale: i8) -> Option<Place> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
     if digits.iter().all(|digit| *digit == b'0') {
-        return Some(Place::At(Wide::default()));
+        return Some(LiteralPosition::At(Int256::default()));
     }
     let exponent: i64 = exponent.parse().ok()?;
     let behind = i64::try_from(fraction.len()).ok()?;
@@ -201,14 +201,14 @@ fn number(text: &str, scale: i8) -> Option<Place> {
     if moved >= 0 {
         let zeros = usize::try_from(moved.min(ZEROS)).ok()?;
         let all = digits.iter().copied().chain(std::iter::repeat_n(b'0', zeros));
-        return Wide::of_digits(negative, all).map(Place::At);
+        return Int256::from_digits(negative, all).map(LiteralPosition::At);
     }
     let cut = usize::try_from(moved.unsigned_abs()).map_or(0, |moved| digits.len().saturating_sub(moved));
-    let floor = Wide::of_digits(negative, digits[..cut].iter().copied())?;
+    let floor = Int256::from_digits(negative, digits[..cut].iter().copied())?;
     if digits[cut..].iter().all(|digit| *digit == b'0') {
-        return Some(Place::At(floor));
+        return Some(LiteralPosition::At(floor));
     }
-    Some(Place::After(if negative { floor.before()? } else { floor }))
+    Some(LiteralPosition::After(if negative { floor.before()? } else { floor }))
 }
 
 /// The digits of a number, in room for twenty.
@@ -339,52 +339,56 @@ fn write_instant(micros: i64, zone: &str, out: &mut Vec<u8>) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(meaning: Meaning, value: i64) -> Option<String> {
+    fn shown(logical_type: LogicalType, value: i64) -> Option<String> {
         let mut out = Vec::new();
-        meaning.write(Stored::Number(value), &mut out).then(|| String::from_utf8(out).unwrap())
+        logical_type.write(StoredValue::Number(value), &mut out).then(|| String::from_utf8(out).unwrap())
     }
 
-    const fn cents(scale: i8) -> Meaning {
-        Meaning::Decimal { precision: 18, scale, width: 16 }
+    const fn cents(scale: i8) -> LogicalType {
+        LogicalType::Decimal { precision: 18, scale, width: 16 }
     }
 
     #[test]
     fn values_are_told_as_what_they_mean() {
-        for (meaning, value, expected) in [
+        for (logical_type, value, expected) in [
             (cents(2), 1250, "12.50"),
             (cents(2), -5, "-0.05"),
             (cents(0), 7, "7"),
             (cents(3), 0, "0.000"),
             (cents(-3), 12, "12000"),
             (cents(-3), 0, "0"),
-            (Meaning::Days, 18_262, "2020-01-01"),
-            (Meaning::Days, -1, "1969-12-31"),
-            (Meaning::MillisOfDays, 86_400_000, "1970-01-02"),
-            (Meaning::Time(Unit::Millis), 45_296_789, "12:34:56.789"),
-            (Meaning::Time(Unit::Seconds), 0, "00:00:00"),
-            (Meaning::Duration(Unit::Millis), -1500, "-PT1.5S"),
-            (Meaning::Duration(Unit::Nanos), 1, "PT0.000000001S"),
-            (Meaning::Duration(Unit::Seconds), i64::MIN, "-PT9223372036854775808S"),
-            (Meaning::Instant, 1_577_836_800_500_000, "2020-01-01T00:00:00.5Z"),
-            (Meaning::Clock, 1_577_836_800_000_000, "2020-01-01T00:00:00"),
-            (Meaning::Clock, -1, "1969-12-31T23:59:59.999999"),
-            (Meaning::Instant, 253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
+            (LogicalType::Date32, 18_262, "2020-01-01"),
+            (LogicalType::Date32, -1, "1969-12-31"),
+            (LogicalType::Date64, 86_400_000, "1970-01-02"),
+            (LogicalType::Time(Unit::Millis), 45_296_789, "12:34:56.789"),
+            (LogicalType::Time(Unit::Seconds), 0, "00:00:00"),
+            (LogicalType::Duration(Unit::Millis), -1500, "-PT1.5S"),
+            (LogicalType::Duration(Unit::Nanos), 1, "PT0.000000001S"),
+            (LogicalType::Duration(Unit::Seconds), i64::MIN, "-PT9223372036854775808S"),
+            (LogicalType::Timestamp, 1_577_836_800_500_000, "2020-01-01T00:00:00.5Z"),
+            (LogicalType::LocalTimestamp, 1_577_836_800_000_000, "2020-01-01T00:00:00"),
+            (LogicalType::LocalTimestamp, -1, "1969-12-31T23:59:59.999999"),
+            (LogicalType::Timestamp, 253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
         ] {
-            assert_eq!(shown(meaning, value).as_deref(), Some(expected));
+            assert_eq!(shown(logical_type, value).as_deref(), Some(expected));
             if value != i64::MIN {
-                assert_eq!(meaning.read(Type::Int64, expected), Some(Scalar::Int64(value)), "{expected}");
+                assert_eq!(
+                    logical_type.read(Type::Int64, expected),
+                    Some(Scalar::Int64(value)),
+                    "{expected}"
+                );
             }
         }
-        for (meaning, value) in [
-            (Meaning::Days, i64::from(i32::MAX)),
-            (Meaning::MillisOfDays, 1),
-            (Meaning::Time(Unit::Seconds), 86_400),
-            (Meaning::Time(Unit::Seconds), -1),
-            (Meaning::Instant, i64::MAX),
-            (Meaning::Clock, i64::MIN),
+        for (logical_type, value) in [
+            (LogicalType::Date32, i64::from(i32::MAX)),
+            (LogicalType::Date64, 1),
+            (LogicalType::Time(Unit::Seconds), 86_400),
+            (LogicalType::Time(Unit::Seconds), -1),
+            (LogicalType::Timestamp, i64::MAX),
+            (LogicalType::LocalTimestamp, i64::MIN),
         ] {
-            assert_eq!(shown(meaning, value), None, "{meaning:?}");
-            assert_eq!(meaning.read(Type::Int64, &value.to_string()), Some(Scalar::Int64(value)));
+            assert_eq!(shown(logical_type, value), None, "{logical_type:?}");
+            assert_eq!(logical_type.read(Type::Int64, &value.to_string()), Some(Scalar::Int64(value)));
         }
     }
 
@@ -401,16 +405,16 @@ mod tests {
 
     #[test]
     fn wide_decimals_keep_every_digit() {
-        let meaning = Meaning::Decimal { precision: 38, scale: 10, width: 16 };
+        let logical_type = LogicalType::Decimal { precision: 38, scale: 10, width: 16 };
         for value in [0, 1, -1, i128::MAX / 10, -99_999_999_999_999_999_999_999_999_999_999_999_999] {
             let mut out = Vec::new();
-            assert!(meaning.write(Stored::Bytes(&value.to_be_bytes()), &mut out));
+            assert!(logical_type.write(StoredValue::Bytes(&value.to_be_bytes()), &mut out));
             let text = String::from_utf8(out).unwrap();
             let expected = Scalar::Bytes(value.to_be_bytes().to_vec());
-            assert_eq!(meaning.read(Type::Bytes, &text), Some(expected), "{text}");
+            assert_eq!(logical_type.read(Type::Bytes, &text), Some(expected), "{text}");
         }
-        assert!(!meaning.write(Stored::Bytes(b"short"), &mut Vec::new()));
-        assert_eq!(meaning.read(Type::Bytes, &"9".repeat(29)), None, "too many digits");
+        assert!(!logical_type.write(StoredValue::Bytes(b"short"), &mut Vec::new()));
+        assert_eq!(logical_type.read(Type::Bytes, &"9".repeat(29)), None, "too many digits");
     }
 
     #[test]
@@ -427,8 +431,8 @@ mod tests {
 
     #[test]
     fn literals_lie_at_numbers_or_between_them() {
-        let at = |value: i128| Some(Place::At(value.into()));
-        let after = |value: i128| Some(Place::After(value.into()));
+        let at = |value: i128| Some(LiteralPosition::At(value.into()));
+        let after = |value: i128| Some(LiteralPosition::After(value.into()));
         for (text, scale, expected) in [
             ("12.5", 2, at(1250)),
             ("12.50000", 2, at(1250)),
@@ -449,23 +453,23 @@ mod tests {
         ] {
             assert_eq!(cents(scale).place(text), expected, "{text}");
         }
-        assert_eq!(Meaning::Days.place("2020-01-01"), at(18_262));
-        assert_eq!(Meaning::Days.place("2020-01-01T12:00:00"), None);
-        assert_eq!(Meaning::Days.place("1.5"), None);
-        assert_eq!(Meaning::Instant.place("1970-01-01T00:00:00.0000015Z"), after(1));
-        assert_eq!(Meaning::Instant.place("1970-01-01T00:00:00"), None);
-        assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01"), at(1_000_000));
-        assert_eq!(Meaning::Instant.place("1970-01-01T02:00:01+02:00"), at(1_000_000));
-        assert_eq!(Meaning::Instant.place("9999-12-31T23:59:59.999999Z"), at(253_402_300_799_999_999));
+        assert_eq!(LogicalType::Date32.place("2020-01-01"), at(18_262));
+        assert_eq!(LogicalType::Date32.place("2020-01-01T12:00:00"), None);
+        assert_eq!(LogicalType::Date32.place("1.5"), None);
+        assert_eq!(LogicalType::Timestamp.place("1970-01-01T00:00:00.0000015Z"), after(1));
+        assert_eq!(LogicalType::Timestamp.place("1970-01-01T00:00:00"), None);
+        assert_eq!(LogicalType::LocalTimestamp.place("1970-01-01T00:00:01"), at(1_000_000));
+        assert_eq!(LogicalType::Timestamp.place("1970-01-01T02:00:01+02:00"), at(1_000_000));
+        assert_eq!(LogicalType::Timestamp.place("9999-12-31T23:59:59.999999Z"), at(253_402_300_799_999_999));
         for leap in ["2016-12-31T23:59:60Z", "2016-12-31T235960Z", "2016-12-31 23:59:60.5Z"] {
-            assert_eq!(Meaning::Instant.place(leap), None, "{leap}");
+            assert_eq!(LogicalType::Timestamp.place(leap), None, "{leap}");
         }
-        assert_eq!(Meaning::Clock.place("2016-12-31T23:59:60"), None);
-        assert_eq!(Meaning::Time(Unit::Seconds).place("12:00:60"), None);
-        assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01+02:00"), None);
-        assert_eq!(Meaning::Clock.place("1970-01-01T00:00:01Z"), None);
-        assert_eq!(Meaning::Time(Unit::Seconds).place("00:00:01.5"), after(1));
-        assert_eq!(Meaning::Duration(Unit::Seconds).place("PT1M0.5S"), after(60));
-        assert_eq!(Meaning::Duration(Unit::Seconds).place("1 minute"), None);
+        assert_eq!(LogicalType::LocalTimestamp.place("2016-12-31T23:59:60"), None);
+        assert_eq!(LogicalType::Time(Unit::Seconds).place("12:00:60"), None);
+        assert_eq!(LogicalType::LocalTimestamp.place("1970-01-01T00:00:01+02:00"), None);
+        assert_eq!(LogicalType::LocalTimestamp.place("1970-01-01T00:00:01Z"), None);
+        assert_eq!(LogicalType::Time(Unit::Seconds).place("00:00:01.5"), after(1));
+        assert_eq!(LogicalType::Duration(Unit::Seconds).place("PT1M0.5S"), after(60));
+        assert_eq!(LogicalType::Duration(Unit::Seconds).place("1 minute"), None);
     }
 }

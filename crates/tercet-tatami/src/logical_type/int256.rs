@@ -8,15 +8,15 @@ const CHUNK: u64 = 1_000_000_000_000_000_000;
 
 /// A whole number. Zero is not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wide {
+pub(crate) struct Int256 {
     negative: bool,
     /// The magnitude, lowest first.
     limbs: [u64; 4],
 }
 
-impl Wide {
+impl Int256 {
     /// The number of a text of digits; none if it is too large.
-    pub(crate) fn of_digits(negative: bool, digits: impl Iterator<Item = u8>) -> Option<Self> {
+    pub(crate) fn from_digits(negative: bool, digits: impl Iterator<Item = u8>) -> Option<Self> {
         let mut out = Self::default();
         for digit in digits {
             out.grow(10, u64::from(digit.wrapping_sub(b'0')))?;
@@ -78,7 +78,7 @@ impl Wide {
     }
 
     /// The number of such bytes.
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let negative = bytes.first()? >> 7 == 1;
         if bytes.len() > 32 {
             return None;
@@ -120,7 +120,7 @@ impl Wide {
     }
 }
 
-impl From<i128> for Wide {
+impl From<i128> for Int256 {
     fn from(value: i128) -> Self {
         let magnitude = value.unsigned_abs();
         Self { negative: value < 0, limbs: [low(magnitude), low(magnitude >> 64), 0, 0] }
@@ -144,7 +144,7 @@ fn negate(limbs: &mut [u64; 4]) {
 mod tests {
     use super::*;
 
-    fn shown(number: Wide) -> String {
+    fn shown(number: Int256) -> String {
         format!("{}{}", if number.is_negative() { "-" } else { "" }, number.digits())
     }
 
@@ -155,15 +155,15 @@ mod tests {
             seed = seed.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645).wrapping_add(1);
             let value = seed.cast_signed() >> (round % 128);
             for value in [value, i128::MIN, i128::MAX, 0, -1, i128::from(i64::MIN), i128::from(i64::MAX)] {
-                let wide = Wide::from(value);
+                let wide = Int256::from(value);
                 assert_eq!(shown(wide), value.to_string());
                 assert_eq!(wide.to_bytes(16).unwrap(), value.to_be_bytes());
-                assert_eq!(Wide::of_bytes(&value.to_be_bytes()), Some(wide));
+                assert_eq!(Int256::from_bytes(&value.to_be_bytes()), Some(wide));
                 assert_eq!(wide.to_i64(), i64::try_from(value).ok());
                 let digits = value.unsigned_abs().to_string();
-                assert_eq!(Wide::of_digits(value < 0, digits.bytes()), Some(wide));
+                assert_eq!(Int256::from_digits(value < 0, digits.bytes()), Some(wide));
                 if let Some(before) = value.checked_sub(1) {
-                    assert_eq!(wide.before(), Some(Wide::from(before)));
+                    assert_eq!(wide.before(), Some(Int256::from(before)));
                 }
                 assert_eq!(wide.to_bytes(8).is_some(), i64::try_from(value).is_ok());
             }
@@ -174,12 +174,12 @@ mod tests {
     fn numbers_of_256_bits_come_back() {
         let most = "9".repeat(76);
         for negative in [false, true] {
-            let wide = Wide::of_digits(negative, most.bytes()).unwrap();
+            let wide = Int256::from_digits(negative, most.bytes()).unwrap();
             assert_eq!(wide.digits(), most);
-            assert_eq!(Wide::of_bytes(&wide.to_bytes(32).unwrap()), Some(wide));
+            assert_eq!(Int256::from_bytes(&wide.to_bytes(32).unwrap()), Some(wide));
             assert_eq!(wide.to_bytes(16), None);
         }
-        assert_eq!(Wide::of_digits(false, "9".repeat(78).bytes()), None);
-        assert_eq!(Wide::of_digits(true, "000".bytes()), Some(Wide::default()));
+        assert_eq!(Int256::from_digits(false, "9".repeat(78).bytes()), None);
+        assert_eq!(Int256::from_digits(true, "000".bytes()), Some(Int256::default()));
     }
 }

@@ -43,15 +43,15 @@ const MEASURED_PAGES: u32 = 16;
 /// The sample is this part of a page …
 const SAMPLED_PART: u64 = 8;
 /// … but no fewer bytes than this …
-const LEAST_SAMPLE_BYTES: u64 = 16 << 10;
+const MIN_SAMPLE_BYTES: u64 = 16 << 10;
 /// … and no more than this …
-const MOST_SAMPLE_BYTES: u64 = 64 << 10;
+const MAX_SAMPLE_BYTES: u64 = 64 << 10;
 /// … from so many places.
 const SAMPLE_PIECES: usize = 4;
 
 /// The symbols of a column of text, and whether they pay.
 #[derive(Debug)]
-pub(crate) struct TextTools {
+pub(crate) struct StringEncoder {
     /// None where symbols cannot be used.
     compressor: Option<Compressor>,
     symbols: Option<Symbols>,
@@ -63,7 +63,7 @@ pub(crate) struct TextTools {
     since: u32,
 }
 
-impl TextTools {
+impl StringEncoder {
     pub(super) fn new(kind: Type, options: &WriterOptions) -> Self {
         let may = options.is_native() && kind.is_bytes();
         Self {
@@ -125,7 +125,7 @@ fn pays(
 
 /// Values that follow one another, from a few places of a page.
 fn sample<'a>(values: &[&'a [u8]], plain_len: u64) -> Vec<&'a [u8]> {
-    let most = (plain_len / SAMPLED_PART).clamp(LEAST_SAMPLE_BYTES, MOST_SAMPLE_BYTES);
+    let most = (plain_len / SAMPLED_PART).clamp(MIN_SAMPLE_BYTES, MAX_SAMPLE_BYTES);
     if plain_len <= 2 * most {
         return values.to_vec();
     }
@@ -151,7 +151,7 @@ pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> 
         return Ok(Stream::new(Encoding::Plain, bounds));
     }
     let plain_len = plain_len(values);
-    let trial = tools.values.as_mut().and_then(|dictionary| dictionary.try_texts(values, plain_len));
+    let trial = tools.values.as_mut().and_then(|dictionary| dictionary.try_strings(values, plain_len));
     // A code of a symbol stands for eight bytes at the most: what is shorter still need not be compared.
     let raw_bytes: u64 = values.iter().map(|value| value.len() as u64).sum();
     let unbeaten = trial.as_ref().is_some_and(|trial| trial.bytes <= raw_bytes / 8);
