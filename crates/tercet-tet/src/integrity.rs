@@ -113,13 +113,26 @@ impl IntegrityChecker {
         if is_set(&self.index_runs, run) {
             return Ok(());
         }
-        match (self.recheck_index_run(source, run, bytes, span), &self.suspect_runs) {
-            (Ok(()), _) => {}
-            (Err(ErrorKind::Checksum { .. }), Some(suspect)) => set(suspect, run),
-            (Err(fault), _) => return Err(fault),
-        }
+        self.check_index_run_again(source, run, bytes, span)?;
         set(&self.index_runs, run);
         Ok(())
+    }
+
+    /// Checks the bytes of a run of index rows that were read again. For recovery, a mismatch makes the run suspect.
+    pub(crate) fn check_index_run_again(
+        &self,
+        source: &dyn ByteSource,
+        run: u64,
+        bytes: &[u8],
+        span: Span,
+    ) -> Result<(), ErrorKind> {
+        match (self.recheck_index_run(source, run, bytes, span), &self.suspect_runs) {
+            (Err(ErrorKind::Checksum { .. }), Some(suspect)) => {
+                set(suspect, run);
+                Ok(())
+            }
+            (result, _) => result,
+        }
     }
 
     /// Whether a row may say another place than canonical order gives it.

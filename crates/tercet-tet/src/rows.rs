@@ -166,7 +166,7 @@ impl Rows {
         drop(kept);
         let bytes = ctx.source.read_at(span)?;
         if let Some(checker) = ctx.checker {
-            checker.recheck_index_run(ctx.source, run, &bytes, span)?;
+            checker.check_index_run_again(ctx.source, run, &bytes, span)?;
         }
         let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if kept.len() == KEPT_RUNS {

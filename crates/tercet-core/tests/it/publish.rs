@@ -298,7 +298,7 @@ fn run_child(test: &str, path: &Path, umask: &str) -> std::process::ExitStatus {
     } else {
         Command::new(binary)
     };
-    command.args(["--exact", test, "--nocapture"]).env("TERCET_TEST_CHILD", path);
+    command.args(["--exact", &format!("publish::{test}"), "--nocapture"]).env("TERCET_TEST_CHILD", path);
     command.output().expect("the test can be started").status
 }
 
