@@ -25,7 +25,7 @@ pub enum Persona {
     Tatami,
 }
 
-/// The name of a link to any of the programs that makes it the command for `.tgm` files.
+/// The reference implementation's name of the command for `.tgm` files.
 const TENSOGRAM: &str = "tensogram";
 
 /// What a command line asks for.
@@ -157,10 +157,12 @@ pub(crate) enum TatamiVerb {
 }
 
 impl Persona {
-    /// The name that counts: that of the program, unless it was started through a link named `tensogram`.
-    pub(crate) fn called(self, path: Option<&OsStr>) -> Self {
-        let stem = path.and_then(|path| Path::new(path).file_stem());
-        if stem.is_some_and(|stem| stem == TENSOGRAM) { Self::Tensogram } else { self }
+    /// The persona of a program started under this name or path; `Tercet` if it is no other.
+    pub fn from_program_name(path: &OsStr) -> Self {
+        let stem = Path::new(path).file_stem();
+        let others = [Self::Tet, Self::Tgm, Self::Tensogram, Self::Tatami];
+        let named = others.into_iter().find(|persona| stem == Some(OsStr::new(persona.name())));
+        named.unwrap_or(Self::Tercet)
     }
 
     /// The command line this name understands.
@@ -253,12 +255,14 @@ mod tests {
 
     #[test]
     fn a_link_changes_the_command() {
-        let called = |path: &str| Persona::Tercet.called(Some(OsStr::new(path)));
-        assert_eq!(called("/usr/local/bin/tensogram"), Persona::Tensogram);
-        assert_eq!(called("tensogram.exe"), Persona::Tensogram);
-        for other in ["tercet", "tensogram/tercet", "tensogram2", ""] {
-            assert_eq!(called(other), Persona::Tercet, "{other}");
+        let persona = |path: &str| Persona::from_program_name(OsStr::new(path));
+        for named in [Persona::Tercet, Persona::Tet, Persona::Tgm, Persona::Tensogram, Persona::Tatami] {
+            assert_eq!(persona(named.name()), named);
+            assert_eq!(persona(&format!("/usr/local/bin/{}", named.name())), named);
+            assert_eq!(persona(&format!("{}.exe", named.name())), named);
         }
-        assert_eq!(Persona::Tet.called(None), Persona::Tet);
+        for other in ["tensogram/tercet", "tensogram2", "Tet", ""] {
+            assert_eq!(persona(other), Persona::Tercet, "{other}");
+        }
     }
 }

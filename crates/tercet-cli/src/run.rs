@@ -7,13 +7,12 @@ use crate::failure::{Failure, Outcome};
 use crate::persona::Persona;
 use crate::ui::{self, Ui};
 
-/// Runs the program under a name and tells how it ended. A link named `tensogram` is a name of its own.
+/// Runs the program as a persona and returns its exit code.
 pub fn main_as(persona: Persona) -> ExitCode {
     #[cfg(feature = "sz3")]
     if let Some(code) = crate::cmd::tgm::sz3::child(std::env::args_os()) {
         return code;
     }
-    let persona = persona.called(std::env::args_os().next().as_deref());
     let (common, request) = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => {

@@ -1,5 +1,8 @@
-//! The command `tet`.
+//! The command `tet`: starts `tercet` under this name.
+
+#[path = "../launcher.rs"]
+mod launcher;
 
 fn main() -> std::process::ExitCode {
-    tercet_cli::main_as(tercet_cli::Persona::Tet)
+    launcher::run("tet")
 }

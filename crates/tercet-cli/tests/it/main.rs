@@ -10,6 +10,8 @@
 
 mod arrays;
 mod cli;
+#[cfg(unix)]
+mod launchers;
 #[cfg(feature = "object-store")]
 mod remote;
 mod support;
