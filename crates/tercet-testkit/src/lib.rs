@@ -11,6 +11,7 @@
 //! | [`counting`] | which bytes does this read? |
 //! | [`server`] | which requests does this make, and what if the server misbehaves? |
 //! | [`source_conformance`] | does this source keep the promises of all sources? |
+//! | [`cases`](cases()) | how many cases does a property test draw? |
 //! | [`golden`](golden()) | where are the files of other implementations? |
 //!
 //! ```
@@ -46,7 +47,17 @@ pub mod server;
 pub use conformance::source_conformance;
 pub use golden::golden;
 
-use std::thread;
+use std::{env, thread};
+
+/// The number of cases of a property test: `usual`, times `TERCET_PROPERTY_FACTOR` in long runs.
+///
+/// # Panics
+///
+/// When the variable is set and is not a number.
+pub fn cases(usual: u32) -> u32 {
+    let factor = env::var("TERCET_PROPERTY_FACTOR");
+    usual * factor.map_or(1, |factor| factor.parse().expect("TERCET_PROPERTY_FACTOR is a number"))
+}
 
 /// Asserts that a file holds its old or its new bytes and nothing else; answers whether they are the new ones.
 ///

@@ -283,7 +283,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
         #[test]
         fn blocks_of_any_size_make_the_same_array(
             axes in prop::collection::vec((1u64..12, 1u64..6, 0u64..12, 1u64..12, 1u64..4), 1..4),

@@ -140,7 +140,7 @@ fn comes_back(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     #[test]
     fn parquet_comes_back_bit_for_bit(

@@ -160,7 +160,7 @@ fn every_type_comes_back_in_every_way() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     #[test]
     fn any_file_comes_back(

@@ -188,7 +188,7 @@ fn the_file_is_the_old_one_or_the_new_one() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(24)))]
 
     #[test]
     fn any_documents_can_be_taken_out(

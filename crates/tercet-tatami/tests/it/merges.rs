@@ -78,7 +78,7 @@ fn page() -> impl Strategy<Value = Page> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(32)))]
 
     #[test]
     fn merged_is_built_at_once(

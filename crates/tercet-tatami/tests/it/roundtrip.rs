@@ -227,7 +227,7 @@ fn assert_same(found: &Column, expected: &Column, what: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(150)))]
 
     #[test]
     fn every_row_comes_back(

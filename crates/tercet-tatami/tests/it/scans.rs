@@ -309,7 +309,7 @@ fn conditions() -> impl Strategy<Value = Expr> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
 
     #[test]
     fn a_scan_equals_a_plain_loop(

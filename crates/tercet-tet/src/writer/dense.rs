@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
         #[test]
         fn pieces_in_any_order_make_the_same_file(
             shape in prop::collection::vec(1u64..7, 1..4),

@@ -111,7 +111,7 @@ fn check_chunks(dataset: &Dataset<'_>, array: &Array, with_stats: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(96)))]
 
     #[test]
     fn what_is_written_is_read(arrays in any_arrays(), slices in any_slices()) {
@@ -212,7 +212,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     #[test]
     fn append_keeps_every_old_bit(arrays in any_arrays(), interop in any::<bool>(), inline in any::<bool>()) {

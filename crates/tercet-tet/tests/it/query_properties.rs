@@ -395,7 +395,7 @@ fn check(asked: &Asked) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(200)))]
 
     #[test]
     fn answers_are_those_of_a_plain_loop(asked in asked()) {

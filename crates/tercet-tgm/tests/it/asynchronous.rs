@@ -230,7 +230,7 @@ fn objects() -> impl Strategy<Value = Vec<Object>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(200)))]
 
     /// Whole, damaged or cut off: the events and errors of the decoder that is not async.
     #[test]

@@ -317,7 +317,7 @@ fn equal_messages_make_equal_bytes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     /// A draft is what the encoder makes of the same objects and the same metadata.
     #[test]

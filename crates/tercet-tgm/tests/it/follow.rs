@@ -100,7 +100,7 @@ fn stream_of(parts: &[Part], flips: bool) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
 
     /// Any chunking gives the same reports, with any damage.
     #[test]

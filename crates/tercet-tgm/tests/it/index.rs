@@ -399,7 +399,7 @@ fn a_column_cannot_be_larger_than_its_messages() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     /// Any mixture of keys and types.
     #[test]

@@ -80,7 +80,7 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(300)))]
 
     #[test]
     fn cuts_change_nothing(parts in parts(), cuts in prop::collection::vec(1..200usize, 1..8), resync: bool) {

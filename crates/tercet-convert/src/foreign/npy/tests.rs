@@ -291,7 +291,7 @@ fn naive(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(200)))]
 
     #[test]
     fn every_box_is_what_its_definition_says(

@@ -178,7 +178,7 @@ fn calls_may_come_from_another_runtime() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     /// Whatever is read in which order, it is the bytes of the file.
     #[test]

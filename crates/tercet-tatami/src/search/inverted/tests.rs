@@ -144,7 +144,7 @@ fn postings() -> impl Strategy<Value = Vec<(u32, u32)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     #[test]
     fn the_records_are_those_of_the_format(

@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(40)))]
 
     #[test]
     fn a_history_comes_to_what_a_map_comes_to(steps in prop::collection::vec(step(), 1..25)) {

@@ -234,7 +234,7 @@ fn axis() -> impl Strategy<Value = (u64, u64, AxisSlice, Role)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
     #[test]
     fn every_cell_gets_its_values(
         axes in prop::collection::vec(axis(), 1..4),

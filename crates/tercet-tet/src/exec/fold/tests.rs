@@ -163,7 +163,7 @@ fn check_case<T: Number>(case: &Case) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(10)))]
 
     #[test]
     fn folds_are_right_however_values_are_cut(case in cases()) {

@@ -68,7 +68,7 @@ const ROOMS: [Room; 5] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(96)))]
     #[test]
     fn every_way_gives_the_quantiles_of_the_definition(
         sample in samples(),

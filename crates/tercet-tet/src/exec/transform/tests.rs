@@ -257,7 +257,7 @@ fn tolerance(dtype: ElementType) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
     #[test]
     fn every_transform_equals_the_plain_loop(case in case()) {
         match case.dtype {

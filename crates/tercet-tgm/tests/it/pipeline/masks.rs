@@ -42,7 +42,7 @@ fn same(a: f64, b: f64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     #[test]
     fn what_is_not_finite_comes_back(values in prop::collection::vec(value(), 0..400), big in any::<bool>()) {

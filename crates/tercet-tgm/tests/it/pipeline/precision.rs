@@ -11,7 +11,7 @@ fn bytes_of(values: &[f64]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     #[test]
     fn bounds_hold(

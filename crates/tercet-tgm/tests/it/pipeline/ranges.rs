@@ -46,7 +46,7 @@ fn a_range_is_a_cut_of_the_whole() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     #[test]
     fn any_range_is_a_cut_of_the_whole(

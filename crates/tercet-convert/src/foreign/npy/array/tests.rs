@@ -117,7 +117,7 @@ fn naive(values: &[u8], element: Element, big: bool, fortran: bool, shape: &[u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(300)))]
 
     #[test]
     fn every_array_is_what_its_definition_says(
