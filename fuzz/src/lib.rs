@@ -9,6 +9,11 @@
 //! ```
 //! tercet_fuzz::run("selection", b"10,6\n2:8,::3");
 //! ```
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a program for developers: real files, plain output"
+)]
 
 pub mod guard;
 pub mod mutate;

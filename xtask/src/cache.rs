@@ -1,7 +1,7 @@
-//! What outlives one run: target directories, the Python environment, the reference programs.
+//! The cache between runs: target directories, the Python environment, installed programs.
 //!
-//! An entry is a folder `KIND-KEY` in the cache root. A stamp file inside records its last use and is held under
-//! a shared lock while in use; only the most recent entries of a kind are kept, and one in use is never removed.
+//! An entry is a directory `KIND-KEY` in the cache root. A stamp file in it records the last use and is locked
+//! (shared) while in use. Only the most recent entries of a kind are kept; an entry in use is never removed.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -9,19 +9,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Entries kept of each kind: the current one and the one before, for switching between two branches.
+/// Entries kept of each kind: the current one and the previous one, for switching between two branches.
 const KEEP: usize = 2;
 
 const STAMP: &str = ".last-used";
 const COMPLETE: &str = ".complete";
 
-/// The root folder of the cache.
+/// The root directory of the cache.
 #[derive(Debug)]
 pub(crate) struct Cache {
     root: PathBuf,
 }
 
-/// An entry that stays as long as this value lives.
+/// An entry that is kept as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Lease {
     path: PathBuf,
@@ -33,7 +33,7 @@ impl Lease {
         &self.path
     }
 
-    /// Records this use; the lock goes away with the file.
+    /// Records this use; closing the file releases the lock.
     fn touch(&self) -> Result<(), String> {
         self.stamp
             .lock_shared()
@@ -61,7 +61,7 @@ impl Cache {
         &self.root
     }
 
-    /// The entry of this key, made empty if it is new; older entries of the kind are removed.
+    /// The entry of this key, created empty if it is new; older entries of the kind are removed.
     pub(crate) fn entry(&self, kind: &str, key: &str) -> Result<Lease, String> {
         let _guard = self.lock(kind)?;
         self.lease(kind, key)
@@ -69,8 +69,8 @@ impl Cache {
 
     /// The entry of this key, filled by `install` unless an earlier run completed it.
     ///
-    /// It is filled in place, because a Python environment cannot be moved; a mark written last tells a complete
-    /// entry from an interrupted one, which is made again from nothing.
+    /// It is filled in place, because a Python environment cannot be moved. A mark is written last; an entry
+    /// without it was interrupted and is created again.
     pub(crate) fn installed(
         &self,
         kind: &str,
@@ -134,7 +134,7 @@ impl Cache {
     }
 }
 
-/// Removes a folder and what is in it; a folder that is not there is fine.
+/// Removes a directory and its contents, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), String> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", path, &error)),
@@ -142,7 +142,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), String> {
     }
 }
 
-/// A short name for some content: 64-bit FNV-1a, the same on every machine and with every compiler.
+/// A hash of some content: 64-bit FNV-1a, the same on every machine and with every compiler.
 pub(crate) fn key(parts: &[Vec<u8>]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
@@ -154,7 +154,7 @@ pub(crate) fn key(parts: &[Vec<u8>]) -> String {
     format!("{hash:016x}")
 }
 
-/// `KIND-KEY` with a key free of hyphens, so that `target` does not claim `target-side-…`.
+/// `KIND-KEY` with a key without hyphens, so that `target` does not match `target-other-…`.
 fn is_of_kind(path: &Path, kind: &str) -> bool {
     path.is_dir()
         && path
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Uses an entry and pretends that this was some seconds ago.
+    /// Uses an entry, with a last use some seconds ago.
     fn use_entry(cache: &Cache, kind: &str, key: &str, seconds_ago: u64) {
         let lease = cache.entry(kind, key).unwrap();
         let then = SystemTime::now() - Duration::from_secs(seconds_ago);
@@ -209,14 +209,14 @@ mod tests {
     fn only_the_two_most_recent_entries_of_a_kind_stay() {
         let scratch = Scratch::new("prune");
         let cache = scratch.cache();
-        use_entry(&cache, "target-side", "z", 900);
+        use_entry(&cache, "target-other", "z", 900);
         use_entry(&cache, "target", "a", 30);
         use_entry(&cache, "target", "b", 50);
         let _now = cache.entry("target", "c").unwrap();
         assert!(cache.path("target", "a").exists());
         assert!(!cache.path("target", "b").exists());
         assert!(cache.path("target", "c").exists());
-        assert!(cache.path("target-side", "z").exists());
+        assert!(cache.path("target-other", "z").exists());
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_tell_contents_and_their_borders_apart() {
+    fn keys_depend_on_contents_and_their_boundaries() {
         let of = |parts: &[&[u8]]| key(&parts.iter().map(|part| part.to_vec()).collect::<Vec<_>>());
         assert_eq!(of(&[b"ab", b"c"]).len(), 16);
         assert_eq!(of(&[b"ab", b"c"]), of(&[b"ab", b"c"]));

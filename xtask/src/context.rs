@@ -5,24 +5,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cache::{Cache, Lease, key};
+use crate::layers;
 use crate::process;
 
-/// The workspaces beside the main one that the tests build, each with its own lock file. `bench` is not among
-/// them: the peers it measures take long to build.
-pub(crate) const SIDE_WORKSPACES: [&str; 2] = ["fuzz", "interop"];
+/// Features that no build here enables: the shells for cargo-fuzz need its sanitizer flags.
+const NEVER: [&str; 1] = ["libfuzzer"];
+/// The feature that needs a C++ compiler.
+const SZ3: &str = "sz3";
 
-/// Everything a stage needs to know about its surroundings.
+/// Everything a stage needs to know about its environment.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) root: PathBuf,
-    /// `CI=true`: whatever is missing is a failure.
+    /// `CI=true`: a missing tool or directory is a failure.
     pub(crate) ci: bool,
     pub(crate) cache: Cache,
-    main_target: Lease,
-    side_target: Lease,
+    /// Why the feature `sz3` is not built, if it is not.
+    pub(crate) without_sz3: Option<String>,
+    /// `package/feature` of all features of all members.
+    features: String,
+    target: Lease,
 }
 
-/// Where property tests start to draw their cases.
+/// The seed of all property tests.
 const PROPERTY_SEED: &str = "20261116";
 
 impl Context {
@@ -30,66 +35,73 @@ impl Context {
         let root = checkout();
         let cache = Cache::open(&root)?;
         let compiler = process::read(Command::new("rustc").arg("-vV").current_dir(&root))?;
-        let locks = |folders: &[&str]| {
-            let mut parts = vec![compiler.clone().into_bytes()];
-            // A lock file that is not there yet counts as empty: cargo will write it.
-            parts.extend(folders.iter().map(|folder| read_or_empty(&root.join(folder).join("Cargo.lock"))));
-            key(&parts)
-        };
-        let main_target = cache.entry("target", &locks(&[""]))?;
-        let side_target = cache.entry("target-side", &locks(&SIDE_WORKSPACES))?;
+        // A missing lock file counts as empty: cargo will write it.
+        let lock = read_or_empty(&root.join("Cargo.lock"));
+        let target = cache.entry("target", &key(&[compiler.into_bytes(), lock]))?;
         let ci = env::var("CI").is_ok_and(|value| matches!(value.as_str(), "true" | "1"));
-        Ok(Self { root, ci, cache, main_target, side_target })
+        let without_sz3 = missing_cxx();
+        let features = all_features(&root, without_sz3.is_none())?;
+        Ok(Self { root, ci, cache, without_sz3, features, target })
     }
 
-    /// Cargo on the main workspace.
+    /// Cargo in the checkout, with the cached target directory.
     pub(crate) fn cargo(&self) -> Command {
-        self.cargo_with_target(self.main_target.path())
-    }
-
-    /// Cargo on the side workspaces, which share one target directory.
-    pub(crate) fn side_cargo(&self) -> Command {
-        self.cargo_with_target(self.side_target.path())
-    }
-
-    /// A program of the main workspace, once that is built.
-    pub(crate) fn program(&self, name: &str) -> PathBuf {
-        self.main_target.path().join("debug").join(name).with_extension(env::consts::EXE_EXTENSION)
-    }
-
-    /// A program of a side workspace, once that is built.
-    pub(crate) fn side_program(&self, name: &str) -> PathBuf {
-        self.side_target.path().join("debug").join(name).with_extension(env::consts::EXE_EXTENSION)
-    }
-
-    fn cargo_with_target(&self, target: &Path) -> Command {
         let mut command = cargo();
-        command.current_dir(&self.root).env("CARGO_TARGET_DIR", target);
+        command.current_dir(&self.root).env("CARGO_TARGET_DIR", self.target.path());
         // The same cases in every run, so that a failure can be repeated; `cargo test` by hand draws new ones.
         command.env("PROPTEST_RNG_SEED", PROPERTY_SEED);
         if self.ci {
-            // Nothing is rebuilt after an edit there, so incremental state would only fill the disk.
+            // Nothing is rebuilt after an edit there; incremental state would only fill the disk.
             command.env("CARGO_INCREMENTAL", "0");
         }
         command
     }
 
-    /// `--locked` where the lock files must already be right.
+    /// A cargo command on all members with all features. Every stage that compiles uses the same members and
+    /// features, so that each crate is compiled once per profile.
+    pub(crate) fn workspace(&self, verb: &str) -> Command {
+        let mut command = self.cargo();
+        command.args([verb, "--workspace", "--features", &self.features]).args(self.locked());
+        command
+    }
+
+    /// [`Self::workspace`] for running tests: golden files named, snapshots compared and never written.
+    pub(crate) fn workspace_test(&self) -> Command {
+        let mut command = self.workspace("test");
+        self.prepare_tests(&mut command);
+        command
+    }
+
+    /// The environment of tests.
+    pub(crate) fn prepare_tests(&self, command: &mut Command) {
+        command.arg("--no-fail-fast").env("INSTA_UPDATE", "no");
+        if let Ok(directory) = self.golden() {
+            command.env("TERCET_GOLDEN", directory);
+        }
+    }
+
+    /// A program of the workspace, after the stage `build`.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.built("debug", name)
+    }
+
+    /// A program of the workspace, after a build with this profile.
+    pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
+        self.target.path().join(profile).join(name).with_extension(env::consts::EXE_EXTENSION)
+    }
+
+    /// `--locked` where the lock file must already be right.
     pub(crate) fn locked(&self) -> &'static [&'static str] {
         if self.ci { &["--locked"] } else { &[] }
     }
 
-    /// Whether the checkout has this file or folder.
-    pub(crate) fn has(&self, path: &str) -> bool {
-        self.root.join(path).exists()
-    }
-
-    /// The folder with golden files, or where it was looked for.
+    /// The directory with golden files, or where it was expected.
     pub(crate) fn golden(&self) -> Result<PathBuf, PathBuf> {
-        let folder = PathBuf::from(env::var_os("TERCET_GOLDEN").unwrap_or_else(|| "../shared/golden".into()));
-        match self.root.join(&folder).canonicalize() {
+        let directory =
+            PathBuf::from(env::var_os("TERCET_GOLDEN").unwrap_or_else(|| "../shared/golden".into()));
+        match self.root.join(&directory).canonicalize() {
             Ok(found) if found.is_dir() => Ok(found),
-            _ => Err(folder),
+            _ => Err(directory),
         }
     }
 }
@@ -100,7 +112,7 @@ pub(crate) fn checkout() -> PathBuf {
     xtask.parent().unwrap_or(xtask).to_path_buf()
 }
 
-/// Cargo without what the cargo that started us told us about our own package.
+/// Cargo without the variables that describe our own package.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in env::vars_os() {
@@ -115,4 +127,24 @@ pub(crate) fn cargo() -> Command {
 
 pub(crate) fn read_or_empty(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_default()
+}
+
+/// Why there is no C++ compiler, if there is none.
+fn missing_cxx() -> Option<String> {
+    let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let found = process::read(Command::new(&compiler).arg("--version"));
+    found.err().map(|_| format!("`{compiler}` not found: the feature needs a C++17 compiler"))
+}
+
+fn all_features(root: &Path, sz3: bool) -> Result<String, String> {
+    let metadata = layers::metadata(root)?;
+    let mut features = Vec::new();
+    for (name, package) in layers::packages(&metadata) {
+        for feature in layers::features(package).filter(|feature| !NEVER.contains(feature)) {
+            if sz3 || feature != SZ3 {
+                features.push(format!("{name}/{feature}"));
+            }
+        }
+    }
+    Ok(features.join(","))
 }

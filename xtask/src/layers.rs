@@ -1,6 +1,6 @@
 //! Which crate may use which.
 //!
-//! Data flows one way, so a crate uses only crates of lower layers, and the formats never see each other. The
+//! Data flows one way: a crate uses crates of lower layers only, and the formats do not use each other. The
 //! reference implementations are oracles, never dependencies.
 
 use std::fmt;
@@ -12,18 +12,20 @@ use serde_json::Value;
 use crate::context;
 use crate::process;
 
-/// The part a workspace crate plays.
+/// The role of a workspace crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Shipped, on this layer.
     Layer(u8),
-    /// Test equipment: stands on the lowest layer, used as a dev-dependency only.
+    /// Test equipment: uses the lowest layer only, is a dev-dependency only.
     TestOnly,
-    /// Stands alone.
+    /// Programs for tests: use anything, nothing uses them.
+    Driver,
+    /// Uses nothing, nothing uses it.
     Tool,
 }
 
-/// The layer on which the crates never see each other, not even in their tests.
+/// The layer on which crates do not use each other, not even in their tests.
 const FORMATS: u8 = 2;
 
 const ROLES: &[(&str, Role)] = &[
@@ -39,10 +41,12 @@ const ROLES: &[(&str, Role)] = &[
     ("tercet-cli", Role::Layer(5)),
     ("tercet-python", Role::Layer(5)),
     ("tercet-testkit", Role::TestOnly),
+    ("tercet-fuzz", Role::Driver),
+    ("tercet-interop", Role::Driver),
     ("xtask", Role::Tool),
 ];
 
-/// Uses inside one layer that are fine.
+/// Allowed uses within a layer.
 const SIDEWAYS: &[(&str, &str)] = &[("tercet-convert", "tercet-arrow")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,16 +75,16 @@ impl fmt::Display for Edge {
     }
 }
 
-/// The crates of a workspace and what each asks for.
+/// The crates of a workspace and their dependencies.
 #[derive(Debug, Default)]
 struct Graph {
     members: Vec<String>,
     edges: Vec<Edge>,
-    /// Names in the lock file: everything that would be built, however indirectly.
+    /// Names in the lock file: all direct and indirect dependencies.
     locked: Vec<String>,
 }
 
-/// Checks the workspace at `root`; the error lists everything that is wrong.
+/// Checks the workspace at `root`; the error lists all problems.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let metadata = metadata(root)?;
     let lock = String::from_utf8_lossy(&context::read_or_empty(&root.join("Cargo.lock"))).into_owned();
@@ -99,6 +103,12 @@ pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
 pub(crate) fn packages(metadata: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     packages.iter().filter_map(|package| Some((package["name"].as_str()?, package)))
+}
+
+/// The features of a package, without the set that is on by default.
+pub(crate) fn features(package: &Value) -> impl Iterator<Item = &str> {
+    let names = package["features"].as_object().into_iter().flat_map(|features| features.keys());
+    names.map(String::as_str).filter(|name| *name != "default")
 }
 
 impl Graph {
@@ -134,29 +144,30 @@ fn problems(graph: &Graph) -> Vec<String> {
         }
     }
     problems.extend(graph.edges.iter().filter_map(|edge| Some(format!("{edge}: {}", objection(edge)?))));
-    // The allowed binding brings its C++ half with it; nobody else may ask for that.
+    // The allowed binding brings its C++ half with it; no other crate may depend on that.
     for name in graph.locked.iter().filter(|name| is_reference(name) && *name != "tensogram-sz3-sys") {
         problems.push(format!("Cargo.lock names `{name}`: reference implementations are oracles only"));
     }
     problems
 }
 
-/// Why a use is refused; `None` when it is fine.
+/// Why a use is refused; `None` if it is allowed.
 fn objection(edge: &Edge) -> Option<&'static str> {
     if is_reference(&edge.to) {
         return Some("reference implementations are oracles only");
     }
     let from = role(&edge.from)?;
-    // A crate from elsewhere; workspace members without a role are reported on their own.
+    // Other crates have no role; workspace members without one are reported separately.
     let to = role(&edge.to)?;
     let pair = (edge.from.as_str(), edge.to.as_str());
     match (from, to, edge.kind) {
-        (_, Role::Tool, _) => Some("nothing uses the tasks"),
-        (Role::Tool, _, _) => Some("the tasks stand alone"),
+        (_, Role::Tool | Role::Driver, _) => Some("nothing uses tasks and test programs"),
+        (Role::Tool, _, _) => Some("the tasks use no other crate"),
+        (Role::Driver, _, _) => None,
         (Role::Layer(FORMATS), Role::Layer(FORMATS), _) => Some("the formats never see each other"),
         (_, Role::TestOnly, Kind::Normal | Kind::Build) => Some("test equipment is for tests"),
         (Role::TestOnly, Role::Layer(1..), Kind::Normal | Kind::Build) => {
-            Some("test equipment stands on the lowest layer only")
+            Some("test equipment uses the lowest layer only")
         }
         (Role::Layer(above), Role::Layer(below), Kind::Normal | Kind::Build)
             if below >= above && !SIDEWAYS.contains(&pair) =>

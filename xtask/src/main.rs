@@ -2,74 +2,84 @@
 //!
 //! ```text
 //! test      everything that must hold before a change is kept (stages.rs)
+//! nightly   what takes longer, on the shipped build where that matters
 //!   ├─ stages/checks.rs   fmt, layers, clippy, docs, features, wasm, deny
-//!   ├─ stages/tests.rs    unit, doctest, fuzz, demo
+//!   ├─ stages/tests.rs    build, unit, doctest, fuzz, demo
 //!   ├─ stages/interop.rs  our files read and verified by the reference implementations
-//!   └─ stages/sz3.rs      the feature that needs a C++ compiler
+//!   └─ stages/nightly.rs  release build, large property counts, long fuzzing
 //! layers    only the layer check (layers.rs)
-//! oracles   only the installation of the reference implementations (oracles.rs)
+//! oracles   only the installation of the reference implementations (tools.rs)
 //! ```
 
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "a command for developers: it talks to the terminal and stands on std alone"
+    reason = "a command for developers: plain output, plain files"
 )]
 
 mod cache;
 mod context;
 mod layers;
-mod oracles;
 mod process;
 mod report;
 mod stages;
 mod tally;
+mod tools;
 
 use std::process::ExitCode;
 
 use context::Context;
-use stages::{STAGES, Stage};
+use stages::{NIGHTLY, Stage, TEST};
 
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  test [--only STAGE]... [--list]   run all stages, or only those named; --list names them
-  layers                            check which crate uses which
-  oracles                           install the reference implementations into the cache
+  test [--only STAGE]... [--list]      run all stages, or only those named; --list prints them
+  nightly [--only STAGE]... [--list]   the same for what takes longer: release build, fuzzing, cargo-deny
+  layers                               check which crate uses which
+  oracles                              install the reference implementations into the cache
 
-With CI=true a missing golden folder, oracle or compile target is a failure; elsewhere it is
-skipped by name. TERCET_GOLDEN names the golden folder when it is not ../shared/golden.
+With CI=true a missing golden directory, oracle or compile target is a failure; elsewhere it is
+skipped by name. TERCET_GOLDEN names the golden directory if it is not ../shared/golden.
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["test", options @ ..] => match chosen(options) {
-            Ok(Choice::List) => list(),
-            Ok(Choice::Run(stages)) => test(&stages),
-            Err(why) => usage(&why),
-        },
+        ["test", options @ ..] => stages(TEST, options),
+        ["nightly", options @ ..] => stages(NIGHTLY, options),
         ["layers"] => finish(layers::check(&context::checkout()), "layers: all crates in order"),
-        ["oracles"] => finish(Context::open().and_then(|found| oracles::install(&found)), "oracles: ready"),
+        ["oracles"] => {
+            finish(Context::open().and_then(|found| tools::install_oracles(&found)), "oracles: ready")
+        }
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS
         }
-        [] => usage("no task named"),
-        [other, ..] => usage(&format!("cannot run `{}`", other.escape_debug())),
+        [] => usage("no task given"),
+        [other, ..] => usage(&format!("unknown task `{}`", other.escape_debug())),
     }
 }
 
-/// What `test` was asked to do.
+/// Runs or lists the stages of a task.
+fn stages(all: &'static [Stage], options: &[&str]) -> ExitCode {
+    match chosen(all, options) {
+        Ok(Choice::List) => list(all),
+        Ok(Choice::Run(stages)) => run(&stages),
+        Err(reason) => usage(&reason),
+    }
+}
+
+/// What a task with stages was asked to do.
 enum Choice {
     List,
     Run(Vec<&'static Stage>),
 }
 
-/// Reads the options of `test`; stages keep the order of the table, whatever the order they are named in.
-fn chosen(options: &[&str]) -> Result<Choice, String> {
+/// Parses the options of a task; stages keep the order of the table, whatever the order of the options.
+fn chosen(all: &'static [Stage], options: &[&str]) -> Result<Choice, String> {
     let mut only = Vec::new();
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
@@ -77,30 +87,30 @@ fn chosen(options: &[&str]) -> Result<Choice, String> {
             "--list" => return Ok(Choice::List),
             "--only" => {
                 let name = rest.next().ok_or("`--only` needs the name of a stage")?;
-                if !STAGES.iter().any(|stage| stage.name == *name) {
-                    return Err(format!("no stage is called `{}`", name.escape_debug()));
+                if !all.iter().any(|stage| stage.name == *name) {
+                    return Err(format!("unknown stage `{}`", name.escape_debug()));
                 }
                 only.push(*name);
             }
             other => return Err(format!("unknown option `{}`", other.escape_debug())),
         }
     }
-    Ok(Choice::Run(STAGES.iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect()))
+    Ok(Choice::Run(all.iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect()))
 }
 
-fn list() -> ExitCode {
-    for stage in STAGES {
-        println!("{:<9} {}", stage.name, stage.about);
+fn list(all: &[Stage]) -> ExitCode {
+    for stage in all {
+        println!("{:<11}{}", stage.name, stage.about);
     }
     ExitCode::SUCCESS
 }
 
-fn test(stages: &[&Stage]) -> ExitCode {
+fn run(stages: &[&Stage]) -> ExitCode {
     match Context::open() {
         Ok(context) => stages::run(&context, stages),
-        Err(why) => {
-            eprintln!("error: {why}");
-            // The last line is a promise to whoever reads the log by machine.
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            // Programs that read the log rely on the last line.
             println!("0 passed, 1 failed, 0 skipped");
             ExitCode::FAILURE
         }
@@ -113,15 +123,15 @@ fn finish(result: Result<(), String>, success: &str) -> ExitCode {
             println!("{success}");
             ExitCode::SUCCESS
         }
-        Err(why) => {
-            eprintln!("error: {why}");
+        Err(reason) => {
+            eprintln!("error: {reason}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn usage(why: &str) -> ExitCode {
-    eprintln!("error: {why}\n\n{USAGE}");
+fn usage(reason: &str) -> ExitCode {
+    eprintln!("error: {reason}\n\n{USAGE}");
     ExitCode::from(2)
 }
 
@@ -130,7 +140,7 @@ mod tests {
     use super::*;
 
     fn names(options: &[&str]) -> Vec<&'static str> {
-        match chosen(options) {
+        match chosen(TEST, options) {
             Ok(Choice::Run(stages)) => stages.iter().map(|stage| stage.name).collect(),
             _ => Vec::new(),
         }
@@ -138,7 +148,7 @@ mod tests {
 
     #[test]
     fn no_option_runs_every_stage() {
-        assert_eq!(names(&[]).len(), STAGES.len());
+        assert_eq!(names(&[]).len(), TEST.len());
     }
 
     #[test]
@@ -148,8 +158,10 @@ mod tests {
 
     #[test]
     fn unknown_stages_and_options_are_refused() {
-        assert!(chosen(&["--only", "nonsense"]).is_err());
-        assert!(chosen(&["--only"]).is_err());
-        assert!(chosen(&["--fast"]).is_err());
+        assert!(chosen(TEST, &["--only", "nonsense"]).is_err());
+        assert!(chosen(TEST, &["--only"]).is_err());
+        assert!(chosen(TEST, &["--fast"]).is_err());
+        assert!(chosen(NIGHTLY, &["--only", "deny"]).is_ok());
+        assert!(chosen(TEST, &["--only", "deny"]).is_err());
     }
 }

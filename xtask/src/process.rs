@@ -1,4 +1,4 @@
-//! Child processes: shown before they run, streamed while they run, captured where their output counts.
+//! Child processes: printed before they run, streamed while they run, captured where their output is parsed.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     judge(command, status)
 }
 
-/// Like [`run`], and hands back what went to stdout. The outer error means that it never started.
+/// Like [`run`], and returns stdout. The outer error means that it never started.
 pub(crate) fn run_captured(command: &mut Command) -> Result<(String, Result<(), String>), String> {
     announce(command);
     let mut child = command
@@ -25,7 +25,7 @@ pub(crate) fn run_captured(command: &mut Command) -> Result<(String, Result<(), 
     Ok((output, judge(command, status)))
 }
 
-/// Like [`run`], and hands back what went to stderr, where cargo writes its warnings.
+/// Like [`run`], and returns stderr, where cargo writes its warnings.
 pub(crate) fn run_listening(command: &mut Command) -> Result<String, String> {
     announce(command);
     let mut child = command
@@ -42,15 +42,15 @@ pub(crate) fn run_listening(command: &mut Command) -> Result<String, String> {
 pub(crate) fn read(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| cannot_start(command, &error))?;
     judge(command, output.status)
-        .map_err(|why| format!("{why}\n{}", String::from_utf8_lossy(&output.stderr).trim_end()))?;
+        .map_err(|reason| format!("{reason}\n{}", String::from_utf8_lossy(&output.stderr).trim_end()))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Copies a stream to the terminal as it arrives and keeps a copy.
+/// Copies a stream to the terminal as it arrives and returns it.
 fn tee(from: Option<impl Read + Send>, mut to: impl Write) -> String {
     let mut kept = Vec::new();
     if let Some(mut from) = from {
-        // A thread of its own reads ahead, so that a slow terminal never blocks the child.
+        // A separate thread reads ahead, so that a slow terminal never blocks the child.
         thread::scope(|scope| {
             let (sender, receiver) = std::sync::mpsc::channel::<Vec<u8>>();
             scope.spawn(move || {
@@ -84,7 +84,7 @@ fn judge(command: &Command, status: ExitStatus) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}", describe(command))) }
 }
 
-/// The command as one would type it: the program by its name, arguments as they are.
+/// The command as typed in a shell: the name of the program, then its arguments.
 fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut words = vec![program.file_stem().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()];

@@ -1,8 +1,8 @@
-//! What one stage has to say when it is over.
+//! The result of a stage.
 
 use crate::tally::Tally;
 
-/// Counts of a stage, and a sentence for everything that did not simply pass.
+/// Counts of a stage, and a message for every failure and skip.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) tally: Tally,
@@ -11,31 +11,25 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The report of a stage that is one check: passed when nothing went wrong, failed once otherwise.
-    pub(crate) fn of_check(failures: Vec<String>) -> Self {
+    /// The report of a stage that is one check: passed without failures, otherwise failed once.
+    pub(crate) fn from_failures(failures: Vec<String>) -> Self {
         let failed = u64::from(!failures.is_empty());
         Self { tally: Tally { passed: 1 - failed, failed, skipped: 0 }, failures, skips: Vec::new() }
     }
 
-    pub(crate) fn failed(why: impl Into<String>) -> Self {
-        Self::of_check(vec![why.into()])
-    }
-
-    pub(crate) fn skipped(name: &str, why: &str) -> Self {
-        let mut report = Self::default();
-        report.skip(name, why);
-        report
+    pub(crate) fn failed(reason: impl Into<String>) -> Self {
+        Self::from_failures(vec![reason.into()])
     }
 
     /// Adds the result of a program that counts its own tests.
     ///
     /// A program that fails without a failed test (it did not compile, it was killed) counts as one failure,
-    /// and so does one that ran nothing: a filter gone wrong must not look like success.
+    /// and so does one that ran no test: a wrong filter must not look like success.
     pub(crate) fn add_tests(&mut self, what: &str, tally: Tally, exit: Result<(), String>) {
         self.tally += tally;
         match exit {
-            Err(why) if tally.failed == 0 => self.fail(why),
-            Err(why) => self.failures.push(why),
+            Err(reason) if tally.failed == 0 => self.fail(reason),
+            Err(reason) => self.failures.push(reason),
             Ok(()) if tally.failed > 0 => {
                 self.failures.push(format!("{what} reports {} failed tests", tally.failed));
             }
@@ -44,26 +38,26 @@ impl Report {
         }
     }
 
-    pub(crate) fn fail(&mut self, why: impl Into<String>) {
+    pub(crate) fn fail(&mut self, reason: impl Into<String>) {
         self.tally.failed += 1;
-        self.failures.push(why.into());
+        self.failures.push(reason.into());
     }
 
-    pub(crate) fn skip(&mut self, name: &str, why: &str) {
+    pub(crate) fn skip(&mut self, name: &str, reason: &str) {
         self.tally.skipped += 1;
-        self.skips.push(format!("{name} ({why})"));
+        self.skips.push(format!("{name} ({reason})"));
     }
 
-    /// Something the machine lacks: a failure where everything must be present, a named skip elsewhere.
-    pub(crate) fn lack(&mut self, must_be_present: bool, name: &str, why: &str) {
+    /// Something that is missing on this machine: a failure where everything must be present, else a skip.
+    pub(crate) fn lack(&mut self, must_be_present: bool, name: &str, reason: &str) {
         if must_be_present {
-            self.fail(format!("{name}: {why}"));
+            self.fail(format!("{name}: {reason}"));
         } else {
-            self.skip(name, why);
+            self.skip(name, reason);
         }
     }
 
-    /// One word for the table of stages.
+    /// The outcome in the table of stages.
     pub(crate) fn outcome(&self) -> &'static str {
         if !self.failures.is_empty() || self.tally.failed > 0 {
             "FAILED"
@@ -87,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_check_counts_once_however_many_things_it_found() {
-        assert_eq!(Report::of_check(Vec::new()).tally.passed, 1);
-        let report = Report::of_check(vec!["a".into(), "b".into()]);
+        assert_eq!(Report::from_failures(Vec::new()).tally.passed, 1);
+        let report = Report::from_failures(vec!["a".into(), "b".into()]);
         assert_eq!((report.tally.passed, report.tally.failed), (0, 1));
         assert_eq!(report.outcome(), "FAILED");
     }

@@ -1,9 +1,9 @@
-//! The stages of `cargo xtask test`, fastest first, and the loop that runs them.
+//! The stages of `cargo xtask test` and `cargo xtask nightly`, and the loop that runs them.
 
 mod checks;
 mod interop;
+mod nightly;
 mod scratch;
-mod sz3;
 mod tests;
 
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::report::Report;
 use crate::tally::Tally;
 
-/// One step of the test command.
+/// One step of a task.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) name: &'static str,
@@ -22,36 +22,44 @@ pub(crate) struct Stage {
     run: fn(&Context) -> Report,
 }
 
-/// Every stage in the order it runs.
-pub(crate) const STAGES: &[Stage] = &[
-    Stage { name: "fmt", about: "formatting, side workspaces included", run: checks::fmt },
+/// Every stage of `test`, in order. All stages from `clippy` to `demo` build the same members with the same features.
+pub(crate) const TEST: &[Stage] = &[
+    Stage { name: "fmt", about: "formatting, benchmarks included", run: checks::fmt },
     Stage { name: "layers", about: "which crate uses which", run: checks::layers },
-    Stage { name: "clippy", about: "lints, warnings denied", run: checks::clippy },
+    Stage { name: "clippy", about: "lints, all features, warnings denied", run: checks::clippy },
     Stage { name: "docs", about: "rustdoc, warnings denied", run: checks::docs },
+    Stage { name: "build", about: "all programs and tests, all features", run: tests::build },
     Stage {
         name: "unit",
         about: "unit, property, golden, snapshot, damage and fault tests",
         run: tests::unit,
     },
     Stage { name: "doctest", about: "examples in the documentation", run: tests::doctest },
-    Stage { name: "features", about: "each feature of the lower crates alone", run: checks::features },
-    Stage { name: "wasm", about: "core and formats compile for wasm32", run: checks::wasm },
     Stage {
         name: "interop",
         about: "our files through the reference implementations",
         run: interop::interop,
     },
-    Stage { name: "sz3", about: "the feature `sz3`, if there is a C++ compiler", run: sz3::sz3 },
     Stage { name: "fuzz", about: "corpus replay and a few seconds of mutation", run: tests::fuzz },
-    Stage { name: "demo", about: "release build and `demo`", run: tests::demo },
-    Stage {
-        name: "deny",
-        about: "licences, bans, advisories (if cargo-deny is installed)",
-        run: checks::deny,
-    },
+    Stage { name: "demo", about: "`tercet demo`", run: tests::demo },
+    Stage { name: "features", about: "each feature of the lower crates alone", run: checks::features },
+    Stage { name: "wasm", about: "core and formats compile for wasm32", run: checks::wasm },
 ];
 
-/// Runs the stages, none stopped by the failure of another, and ends with the table and the counts.
+/// Every stage of `nightly`, in order.
+pub(crate) const NIGHTLY: &[Stage] = &[
+    Stage { name: "deny", about: "licences, bans and sources of all dependencies", run: checks::deny },
+    Stage { name: "release", about: "release build: programs, their sizes, `demo`", run: nightly::release },
+    Stage { name: "shipped", about: "tests of the commands as shipped", run: nightly::shipped },
+    Stage {
+        name: "properties",
+        about: "all tests, property tests with many cases",
+        run: nightly::properties,
+    },
+    Stage { name: "fuzz", about: "corpus replay and minutes of mutation", run: nightly::fuzz },
+];
+
+/// Runs all stages, also after a failure, and ends with a table and the counts.
 pub(crate) fn run(context: &Context, stages: &[&Stage]) -> ExitCode {
     let mut finished = Vec::new();
     for stage in stages {
@@ -68,13 +76,13 @@ pub(crate) fn run(context: &Context, stages: &[&Stage]) -> ExitCode {
     for (stage, report, _) in &finished {
         print_findings(stage, report);
     }
-    println!("{:<10}{:<9}{:>10}{:>9}{:>9}{:>9}", "stage", "outcome", "time", "passed", "failed", "skipped");
+    println!("{:<11}{:<9}{:>10}{:>9}{:>9}{:>9}", "stage", "outcome", "time", "passed", "failed", "skipped");
     let mut sum = Tally::default();
     let mut total = Duration::ZERO;
     for (stage, report, time) in &finished {
         let Tally { passed, failed, skipped } = report.tally;
         println!(
-            "{:<10}{:<9}{:>10}{passed:>9}{failed:>9}{skipped:>9}",
+            "{:<11}{:<9}{:>10}{passed:>9}{failed:>9}{skipped:>9}",
             stage.name,
             report.outcome(),
             seconds(*time)
@@ -82,7 +90,7 @@ pub(crate) fn run(context: &Context, stages: &[&Stage]) -> ExitCode {
         sum += report.tally;
         total += *time;
     }
-    println!("{:<19}{:>10}", "total", seconds(total));
+    println!("{:<20}{:>10}", "total", seconds(total));
     println!("{sum}");
     let flushed = std::io::stdout().flush().is_ok();
     if sum.failed == 0 && flushed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -103,12 +111,14 @@ fn seconds(time: Duration) -> String {
 
 #[cfg(test)]
 mod names {
-    use super::STAGES;
+    use super::{NIGHTLY, TEST};
 
     #[test]
     fn stage_names_are_unique() {
-        for (i, stage) in STAGES.iter().enumerate() {
-            assert!(STAGES.iter().skip(i + 1).all(|other| other.name != stage.name), "{}", stage.name);
+        for stages in [TEST, NIGHTLY] {
+            for (i, stage) in stages.iter().enumerate() {
+                assert!(stages.iter().skip(i + 1).all(|other| other.name != stage.name), "{}", stage.name);
+            }
         }
     }
 }

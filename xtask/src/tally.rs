@@ -1,9 +1,9 @@
-//! Counts of tests, read from what test programs print.
+//! Counts of tests, parsed from the output of test programs.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// How many tests passed, failed and were left out.
+/// Numbers of passed, failed and skipped tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Sums the `test result:` lines of `cargo test`, one per test program.
-    pub(crate) fn of_cargo_test(output: &str) -> Self {
+    pub(crate) fn from_cargo_test(output: &str) -> Self {
         let mut sum = Self::default();
         for line in output.lines() {
             let line = without_colour(line);
@@ -34,8 +34,8 @@ impl Tally {
         sum
     }
 
-    /// Reads the line `N passed, N failed, N skipped` with which every driver ends; `None` when it is missing.
-    pub(crate) fn of_driver(output: &str) -> Option<Self> {
+    /// Parses the last line of a driver, `N passed, N failed, N skipped`; `None` if it is missing.
+    pub(crate) fn from_driver(output: &str) -> Option<Self> {
         let last = without_colour(output.lines().rev().find(|line| !line.trim().is_empty())?);
         let mut counts = last.trim().split(", ");
         let mut next = |what: &str| counts.next()?.strip_suffix(what)?.trim_end().parse::<u64>().ok();
@@ -43,7 +43,7 @@ impl Tally {
         counts.next().is_none().then_some(tally)
     }
 
-    /// Tests that really ran.
+    /// Tests that ran.
     pub(crate) fn ran(self) -> u64 {
         self.passed + self.failed
     }
@@ -87,31 +87,31 @@ mod tests {
             test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
             noise, 7 passed; 7 failed\n\
             test result: FAILED. 4 passed; 5 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n";
-        assert_eq!(Tally::of_cargo_test(output), Tally { passed: 6, failed: 5, skipped: 1 });
+        assert_eq!(Tally::from_cargo_test(output), Tally { passed: 6, failed: 5, skipped: 1 });
     }
 
     #[test]
     fn coloured_result_lines_are_read() {
         let output = "test result: \u{1b}[32mok\u{1b}[0m. 2 passed; 0 failed; 0 ignored; 0 measured\n";
-        assert_eq!(Tally::of_cargo_test(output).passed, 2);
+        assert_eq!(Tally::from_cargo_test(output).passed, 2);
     }
 
     #[test]
     fn a_driver_must_end_with_its_counts() {
         assert_eq!(
-            Tally::of_driver("reading…\n3 passed, 0 failed, 2 skipped\n\n"),
+            Tally::from_driver("reading…\n3 passed, 0 failed, 2 skipped\n\n"),
             Some(Tally { passed: 3, failed: 0, skipped: 2 })
         );
-        assert_eq!(Tally::of_driver("3 passed, 0 failed, 2 skipped\nTraceback\n"), None);
-        assert_eq!(Tally::of_driver("3 passed, 0 failed\n"), None);
-        assert_eq!(Tally::of_driver("3 passed, 0 failed, 0 skipped, 1 lost\n"), None);
-        assert_eq!(Tally::of_driver(""), None);
+        assert_eq!(Tally::from_driver("3 passed, 0 failed, 2 skipped\nTraceback\n"), None);
+        assert_eq!(Tally::from_driver("3 passed, 0 failed\n"), None);
+        assert_eq!(Tally::from_driver("3 passed, 0 failed, 0 skipped, 1 lost\n"), None);
+        assert_eq!(Tally::from_driver(""), None);
     }
 
     #[test]
-    fn display_is_what_of_driver_reads() {
+    fn display_is_what_from_driver_reads() {
         let tally = Tally { passed: 10, failed: 2, skipped: 3 };
         assert_eq!(tally.to_string(), "10 passed, 2 failed, 3 skipped");
-        assert_eq!(Tally::of_driver(&tally.to_string()), Some(tally));
+        assert_eq!(Tally::from_driver(&tally.to_string()), Some(tally));
     }
 }

@@ -1,4 +1,5 @@
-//! The reference implementations, installed once into the cache and never part of our own graph.
+//! Programs of others that the stages run, installed once into the cache and never part of our own graph: the
+//! reference implementations as oracles, and cargo-deny.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,40 +8,50 @@ use crate::cache::{Lease, key, remove};
 use crate::context::{Context, cargo, read_or_empty};
 use crate::process;
 
-/// What the Python environment holds, pinned exactly.
+/// What the Python environment contains, pinned exactly.
 const REQUIREMENTS: &str = "interop/requirements.txt";
 
-/// A command line of a reference implementation, installed by cargo from its published source.
+/// A program that cargo installs from its published source.
 #[derive(Debug)]
-pub(crate) struct ReferenceCli {
-    /// Names its folder in the cache.
+pub(crate) struct CargoTool {
+    /// The prefix of its directory in the cache.
     kind: &'static str,
     package: &'static str,
     version: &'static str,
-    features: &'static str,
+    /// Features instead of the default ones.
+    features: Option<&'static str>,
     binary: &'static str,
 }
 
 /// The reference command line for `.tet`; its Python package cannot verify a file, this can.
-pub(crate) const TET: ReferenceCli = ReferenceCli {
+pub(crate) const TET: CargoTool = CargoTool {
     kind: "oracle-tet",
     package: "tetration",
     version: "0.8.3",
-    features: "tetration-cli",
+    features: Some("tetration-cli"),
     binary: "tet",
 };
 
-/// Something installed, kept in the cache as long as this value lives.
+/// Checks licences and sources of dependencies.
+pub(crate) const DENY: CargoTool = CargoTool {
+    kind: "cargo-deny",
+    package: "cargo-deny",
+    version: "0.20.2",
+    features: None,
+    binary: "cargo-deny",
+};
+
+/// An installed program; it stays in the cache as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) program: PathBuf,
     _lease: Lease,
 }
 
-/// Installs every oracle that is not there yet.
-pub(crate) fn install(context: &Context) -> Result<(), String> {
+/// Installs every oracle that is missing.
+pub(crate) fn install_oracles(context: &Context) -> Result<(), String> {
     println!("{}", python(context)?.program.display());
-    println!("{}", reference_cli(context, &TET)?.program.display());
+    println!("{}", cargo_tool(context, &TET)?.program.display());
     Ok(())
 }
 
@@ -48,12 +59,12 @@ pub(crate) fn install(context: &Context) -> Result<(), String> {
 pub(crate) fn python(context: &Context) -> Result<Installed, String> {
     let requirements = context.root.join(REQUIREMENTS);
     let version = process::read(Command::new("python3").arg("--version"))?;
-    // An environment belongs to its interpreter, so an upgraded Python gets a new one.
+    // An environment belongs to its interpreter: an upgraded Python gets a new one.
     let key = key(&[read_or_empty(&requirements), version.into_bytes()]);
-    let lease = context.cache.installed("venv", &key, |folder| {
-        process::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+    let lease = context.cache.installed("venv", &key, |directory| {
+        process::run(Command::new("python3").args(["-m", "venv"]).arg(directory))?;
         process::run(
-            Command::new(interpreter(folder))
+            Command::new(interpreter(directory))
                 .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
                 .arg(&requirements),
         )
@@ -61,23 +72,26 @@ pub(crate) fn python(context: &Context) -> Result<Installed, String> {
     Ok(Installed { program: interpreter(lease.path()), _lease: lease })
 }
 
-/// A reference command line; building it takes some minutes, once.
-pub(crate) fn reference_cli(context: &Context, cli: &ReferenceCli) -> Result<Installed, String> {
-    let lease = context.cache.installed(cli.kind, cli.version, |folder| {
-        let scratch = context.cache.root().join(format!("{}-build", cli.kind));
+/// An installed tool; building it takes some minutes, once.
+pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<Installed, String> {
+    let lease = context.cache.installed(tool.kind, tool.version, |directory| {
+        let scratch = context.cache.root().join(format!("{}-build", tool.kind));
         let mut command = cargo();
+        command.args(["install", tool.package, "--version", tool.version, "--locked"]);
+        if let Some(features) = tool.features {
+            command.args(["--no-default-features", "--features", features]);
+        }
         command
-            .args(["install", cli.package, "--version", cli.version, "--locked"])
-            .args(["--no-default-features", "--features", cli.features, "--root"])
-            .arg(folder)
-            // Outside the checkout, so that none of its settings reach a foreign build.
+            .arg("--root")
+            .arg(directory)
+            // Outside the checkout, so that its settings do not apply.
             .current_dir(context.cache.root())
             .env("CARGO_TARGET_DIR", &scratch);
         let built = process::run(&mut command);
         remove(&scratch)?;
         built
     })?;
-    let program = lease.path().join("bin").join(cli.binary).with_extension(std::env::consts::EXE_EXTENSION);
+    let program = lease.path().join("bin").join(tool.binary).with_extension(std::env::consts::EXE_EXTENSION);
     Ok(Installed { program, _lease: lease })
 }
 

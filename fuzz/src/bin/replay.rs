@@ -3,6 +3,12 @@
 //! The seed decides the order of inputs, time only how many of them there are: the same seed always meets the same
 //! crash. An abort (stack overflow, memory) cannot be caught; run again with `--save-each` and the last saved
 //! input is the culprit.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for developers: real files, plain output"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

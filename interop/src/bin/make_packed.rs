@@ -1,5 +1,6 @@
 //! Packs values and writes the payloads into a folder, with a `manifest.json` of what they are: for readers of GRIB, which
 //! packs in the same way.
+#![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::path::PathBuf;
 

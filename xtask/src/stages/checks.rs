@@ -1,64 +1,53 @@
-//! Stages that are one check each: they pass or they fail, nothing is counted inside.
+//! Stages that are one check each: they pass or fail as a whole.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::context::{Context, SIDE_WORKSPACES};
+use crate::context::Context;
 use crate::layers;
 use crate::process;
 use crate::report::Report;
+use crate::tools;
 
-/// Crates whose features are tried one by one, and which build for wasm32 without them: what every format
-/// stands on, and the formats. Those not in the workspace are passed over.
+/// Crates whose features are checked one by one, and which build for wasm32 without features: the formats and
+/// what they depend on. Those that are not in the workspace are ignored.
 const LOWER_CRATES: [&str; 5] = ["tercet-core", "tercet-codec", "tercet-tgm", "tercet-tet", "tercet-tatami"];
 
 const WASM: &str = "wasm32-unknown-unknown";
 
 pub(super) fn fmt(context: &Context) -> Report {
-    let manifests = ["Cargo.toml".to_owned()].into_iter().chain(side_manifests(context, &["bench"]));
-    run_all(manifests.map(|manifest| {
+    run_all(["Cargo.toml", "bench/Cargo.toml"].map(|manifest| {
         let mut command = context.cargo();
-        command.args(["fmt", "--all", "--check", "--manifest-path", &manifest]);
+        command.args(["fmt", "--all", "--check", "--manifest-path", manifest]);
         command
     }))
 }
 
 pub(super) fn layers(context: &Context) -> Report {
-    Report::of_check(layers::check(&context.root).err().into_iter().collect())
+    Report::from_failures(layers::check(&context.root).err().into_iter().collect())
 }
 
 pub(super) fn clippy(context: &Context) -> Report {
-    let mut main = context.cargo();
-    main.args(["clippy", "--workspace", "--all-targets"]);
-    let sides = side_manifests(context, &[]).map(|manifest| {
-        let mut command = context.side_cargo();
-        command.args(["clippy", "--all-targets", "--manifest-path", &manifest]);
-        command
-    });
-    run_all([main].into_iter().chain(sides).map(|mut command| {
-        command.args(context.locked()).args(["--", "-D", "warnings"]);
-        command
-    }))
-}
-
-pub(super) fn docs(context: &Context) -> Report {
-    let mut command = context.cargo();
-    // Libraries only: the program `tercet` and the library `tercet` would write the same pages.
-    command
-        .args(["doc", "--workspace", "--no-deps", "--lib"])
-        .args(context.locked())
-        .env("RUSTDOCFLAGS", "-D warnings");
+    let mut command = context.workspace("clippy");
+    command.args(["--all-targets", "--", "-D", "warnings"]);
     run_all([command])
 }
 
-/// Each lower crate without features, and with each of its features alone. A warning fails here too: it is
-/// code that only some other feature uses.
+pub(super) fn docs(context: &Context) -> Report {
+    let mut command = context.workspace("doc");
+    // Libraries only: the program `tercet` and the library `tercet` would write the same pages.
+    command.args(["--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings");
+    run_all([command])
+}
+
+/// Checks each lower crate without features, and with each of its features alone. A warning fails here too: it
+/// is code that only another feature uses.
 pub(super) fn features(context: &Context) -> Report {
     let metadata = match layers::metadata(&context.root) {
         Ok(metadata) => metadata,
-        Err(why) => return Report::failed(why),
+        Err(reason) => return Report::failed(reason),
     };
     let mut failures = Vec::new();
     for (name, package) in layers::packages(&metadata).filter(|(name, _)| LOWER_CRATES.contains(name)) {
@@ -67,7 +56,7 @@ pub(super) fn features(context: &Context) -> Report {
             command.args(["check", "--package", name, "--no-default-features"]).args(context.locked());
             command.args(feature.iter().flat_map(|feature| ["--features", feature]));
             match process::run_listening(&mut command) {
-                Err(why) => failures.push(why),
+                Err(reason) => failures.push(reason),
                 Ok(messages) if messages.lines().any(|line| line.starts_with("warning")) => {
                     failures.push(format!("`{name}` has warnings with {}", feature.unwrap_or("no feature")));
                 }
@@ -75,24 +64,23 @@ pub(super) fn features(context: &Context) -> Report {
             }
         }
     }
-    Report::of_check(failures)
+    Report::from_failures(failures)
 }
 
-/// The features of a package, except the set that is on by default, and `sz3`, which has a stage of its own.
+/// The features that are checked alone; `sz3` needs a C++ compiler and is part of the whole build.
 fn single_features(package: &Value) -> impl Iterator<Item = &str> {
-    let names = package["features"].as_object().into_iter().flat_map(|features| features.keys());
-    names.map(String::as_str).filter(|name| !["default", "sz3"].contains(name))
+    layers::features(package).filter(|name| *name != "sz3")
 }
 
 pub(super) fn wasm(context: &Context) -> Report {
-    if let Err(why) = add_wasm_target(context) {
+    if let Err(reason) = add_wasm_target(context) {
         let mut report = Report::default();
-        report.lack(context.ci, "wasm", &why);
+        report.lack(context.ci, "wasm", &reason);
         return report;
     }
     let metadata = match layers::metadata(&context.root) {
         Ok(metadata) => metadata,
-        Err(why) => return Report::failed(why),
+        Err(reason) => return Report::failed(reason),
     };
     let mut command = context.cargo();
     command.args(["check", "--target", WASM, "--lib", "--no-default-features"]).args(context.locked());
@@ -102,37 +90,36 @@ pub(super) fn wasm(context: &Context) -> Report {
     run_all([command])
 }
 
-/// Makes sure that the standard library for wasm32 is there, by rustup if need be.
+/// Installs the standard library for wasm32 with rustup, if it is missing.
 fn add_wasm_target(context: &Context) -> Result<(), String> {
     let mut ask = Command::new("rustc");
     ask.args(["--print", "target-libdir", "--target", WASM]).current_dir(&context.root);
-    let folder = process::read(&mut ask)?;
-    if Path::new(folder.trim()).is_dir() {
+    let directory = process::read(&mut ask)?;
+    if Path::new(directory.trim()).is_dir() {
         return Ok(());
     }
     process::run(Command::new("rustup").args(["target", "add", WASM]).current_dir(&context.root))
 }
 
-/// A courtesy where the tool is present: it is no oracle, so its absence never fails.
+/// Licences, bans and sources. Advisories need a database from the network, so they are not among them.
 pub(super) fn deny(context: &Context) -> Report {
-    if process::read(context.cargo().args(["deny", "--version"])).is_err() {
-        return Report::skipped("deny", "cargo-deny is not installed");
-    }
-    let mut command = context.cargo();
-    command.args(["deny", "check"]);
+    let deny = match tools::cargo_tool(context, &tools::DENY) {
+        Ok(deny) => deny,
+        Err(reason) => {
+            let mut report = Report::default();
+            report.lack(context.ci, "deny", &reason);
+            return report;
+        }
+    };
+    let mut command = Command::new(&deny.program);
+    command.args(["--all-features", "check", "licenses", "bans", "sources"]).current_dir(&context.root);
     run_all([command])
 }
 
-/// Runs all commands, whatever becomes of each.
+/// Runs all commands, also after a failure.
 fn run_all(commands: impl IntoIterator<Item = Command>) -> Report {
     let failures = commands.into_iter().filter_map(|mut command| process::run(&mut command).err());
-    Report::of_check(failures.collect())
-}
-
-/// The manifests of those workspaces beside the main one that exist.
-fn side_manifests(context: &Context, more: &[&str]) -> impl Iterator<Item = String> {
-    let manifests = SIDE_WORKSPACES.iter().chain(more).map(|folder| format!("{folder}/Cargo.toml"));
-    manifests.filter(|manifest| context.has(manifest))
+    Report::from_failures(failures.collect())
 }
 
 #[cfg(test)]

@@ -1,41 +1,51 @@
-//! Our files in the hands of the reference implementations.
+//! Our files, read by the reference implementations, and theirs by us.
 
 use std::process::Command;
 
 use super::scratch::Scratch;
-use super::tests::{cargo_test, driver};
+use super::tests::driver;
 use crate::context::Context;
-use crate::oracles::{self, ReferenceCli};
 use crate::process;
 use crate::report::Report;
+use crate::tools::{self, CargoTool};
 
-/// How one format is checked: a program of ours makes every kind of file, a Python script reads them back
-/// through the reference's package and command line.
+/// How one format is checked: a program of ours writes every kind of file, a Python script reads them with the
+/// reference's package and command line.
 #[derive(Debug)]
 struct Format {
     name: &'static str,
-    /// Binary of the `interop` workspace, called with the folder to fill.
+    /// Program of `tercet-interop`, called with the directory to fill and the argument below.
     maker: &'static str,
-    /// Binary of the `interop` workspace that tells what our reader finds.
+    argument: Option<&'static str>,
+    /// Program of `tercet-interop` that prints what our reader finds.
     reader: &'static str,
-    /// Script in `interop/`, called with `--files FOLDER`, `--reader PROGRAM` and the option below.
+    /// Script in `interop/`, called with `--files DIRECTORY`, `--reader PROGRAM` and the option below.
     script: &'static str,
-    /// The command of the reference and the option that names it, where its package is not enough.
-    cli: Option<(&'static str, ReferenceCli)>,
+    /// The command line of the reference and the option that names it, where its package is not enough.
+    cli: Option<(&'static str, CargoTool)>,
 }
 
 const FORMATS: &[Format] = &[
     Format {
         name: "tet",
         maker: "make_tet",
+        argument: None,
         reader: "read_tet",
         script: "interop/tet_check.py",
-        cli: Some(("--tet-cli", oracles::TET)),
+        cli: Some(("--tet-cli", tools::TET)),
     },
-    Format { name: "tgm", maker: "make_tgm", reader: "read_tgm", script: "interop/tgm_check.py", cli: None },
+    Format {
+        name: "tgm",
+        maker: "make_tgm",
+        argument: None,
+        reader: "read_tgm",
+        script: "interop/tgm_check.py",
+        cli: None,
+    },
     Format {
         name: "tgm pipelines",
         maker: "make_pipelines",
+        argument: None,
         reader: "read_pipelines",
         script: "interop/pipeline_check.py",
         cli: None,
@@ -43,29 +53,38 @@ const FORMATS: &[Format] = &[
     Format {
         name: "packed payloads in GRIB",
         maker: "make_packed",
+        argument: None,
         reader: "make_packed",
         script: "interop/grib_check.py",
         cli: None,
     },
 ];
 
+/// Objects that SZ3 compressed, where that feature is built in.
+const SZ3: Format = Format {
+    name: "sz3",
+    maker: "make_pipelines",
+    argument: Some("sz3"),
+    reader: "read_pipelines",
+    script: "interop/pipeline_check.py",
+    cli: None,
+};
+
 pub(super) fn interop(context: &Context) -> Report {
-    if !context.has("interop/Cargo.toml") {
-        return Report::skipped("interop", "interop/Cargo.toml not found");
-    }
     let mut report = Report::default();
-    let mut own_tests = context.side_cargo();
-    own_tests.args(["test", "--manifest-path", "interop/Cargo.toml", "--lib"]).args(context.locked());
-    cargo_test(&mut report, &mut own_tests);
     for format in FORMATS {
         check(context, format, &mut report);
+    }
+    match &context.without_sz3 {
+        None => check(context, &SZ3, &mut report),
+        Some(reason) => report.skip("interop sz3", reason),
     }
     guides(context, &mut report);
     tables(context, &mut report);
     report
 }
 
-/// Tables of other programs, through our command and back.
+/// Tables of other programs, converted by our command and back.
 fn tables(context: &Context, report: &mut Report) {
     python_with_our_command(context, report, "interop tables", "interop/table_check.py", "tatami");
 }
@@ -75,17 +94,12 @@ fn guides(context: &Context, report: &mut Report) {
     python_with_our_command(context, report, "interop guides", "interop/guide_check.py", "tet");
 }
 
-/// A script that is told where a command of ours is.
+/// Runs a script that gets the path of one of our commands.
 fn python_with_our_command(context: &Context, report: &mut Report, what: &str, script: &str, bin: &str) {
-    let python = match oracles::python(context) {
+    let python = match tools::python(context) {
         Ok(python) => python,
-        Err(why) => return report.lack(context.ci, what, &why),
+        Err(reason) => return report.lack(context.ci, what, &reason),
     };
-    let mut build = context.cargo();
-    build.args(["build", "--package", "tercet-cli", "--bin", bin]).args(context.locked());
-    if let Err(why) = process::run(&mut build) {
-        return report.fail(why);
-    }
     let mut command = Command::new(&python.program);
     command.arg(script).arg(format!("--{bin}")).arg(context.program(bin)).current_dir(&context.root);
     driver(report, script, command.env("PYTHONDONTWRITEBYTECODE", "1"));
@@ -94,16 +108,16 @@ fn python_with_our_command(context: &Context, report: &mut Report, what: &str, s
 fn check(context: &Context, format: &Format, report: &mut Report) {
     let install_cli = || {
         let cli = format.cli.as_ref();
-        cli.map(|(option, cli)| Ok::<_, String>((*option, oracles::reference_cli(context, cli)?))).transpose()
+        cli.map(|(option, cli)| Ok::<_, String>((*option, tools::cargo_tool(context, cli)?))).transpose()
     };
-    let installed = oracles::python(context).and_then(|python| Ok((python, install_cli()?)));
+    let installed = tools::python(context).and_then(|python| Ok((python, install_cli()?)));
     let (python, cli) = match installed {
         Ok(oracles) => oracles,
-        Err(why) => return report.lack(context.ci, &format!("interop {}", format.name), &why),
+        Err(reason) => return report.lack(context.ci, &format!("interop {}", format.name), &reason),
     };
     let files = match make_files(context, format) {
         Ok(files) => files,
-        Err(why) => return report.fail(why),
+        Err(reason) => return report.fail(reason),
     };
     let mut command = Command::new(&python.program);
     command
@@ -111,7 +125,7 @@ fn check(context: &Context, format: &Format, report: &mut Report) {
         .arg("--files")
         .arg(files.path())
         .arg("--reader")
-        .arg(context.side_program(format.reader))
+        .arg(context.program(format.reader))
         .current_dir(&context.root)
         .env("PYTHONDONTWRITEBYTECODE", "1");
     if let Some((option, cli)) = cli {
@@ -122,9 +136,6 @@ fn check(context: &Context, format: &Format, report: &mut Report) {
 
 fn make_files(context: &Context, format: &Format) -> Result<Scratch, String> {
     let files = Scratch::new(format.maker)?;
-    let mut build = context.side_cargo();
-    build.args(["build", "--manifest-path", "interop/Cargo.toml", "--bins"]).args(context.locked());
-    process::run(&mut build)?;
-    process::run(Command::new(context.side_program(format.maker)).arg(files.path()))?;
+    process::run(Command::new(context.program(format.maker)).arg(files.path()).args(format.argument))?;
     Ok(files)
 }

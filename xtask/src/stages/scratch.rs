@@ -1,10 +1,10 @@
-//! A temporary folder for what a stage makes.
+//! Temporary directories of stages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A new folder, removed with everything in it when the value goes away.
+/// A new directory, removed with its contents on drop.
 #[derive(Debug)]
 pub(super) struct Scratch {
     path: PathBuf,
@@ -12,7 +12,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(name: &str) -> Result<Self, String> {
-        // Process ids come again soon in containers, the clock does not.
+        // Process IDs repeat in containers, the clock does not.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let path = std::env::temp_dir().join(format!("tercet-{name}-{now:x}"));
         fs::create_dir(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
@@ -26,7 +26,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing to be done about a leftover in the temporary folder.
+        // A failure only leaves files in the temporary directory.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
