@@ -116,7 +116,10 @@ fn footers() -> Vec<Plan> {
         interop("footer-dims", small().dims(&["time", "station"])),
         interop("footer-labels-by-number", small().labelled("1", "s", 5)),
         Plan { history: rows(2), tool: Some("interop".to_owned()), ..interop("footer-all", described()) },
-        interop("footer-64-labels", Array::new("a", ElementType::I32, &[64, 2], &[10, 2]).labelled("0", "p", 64)),
+        interop(
+            "footer-64-labels",
+            Array::new("a", ElementType::I32, &[64, 2], &[10, 2]).labelled("0", "p", 64),
+        ),
         interop("footer-spill", spilled(Array::new("a", ElementType::I16, &[9], &[4]))),
         Plan { history: rows(4096 / 8), ..interop("footer-long-history", small()) },
     ];
@@ -170,7 +173,10 @@ fn blocks() -> Vec<Plan> {
         one("block-1025-rows", column(1025)),
         one("block-3072-rows", column(3072)),
         one("block-3073-rows", column(3073)),
-        one("block-3073-rows-zstd", Array::new("column", ElementType::F64, &[7, 1756], &[1, 4]).compressed(1)),
+        one(
+            "block-3073-rows-zstd",
+            Array::new("column", ElementType::F64, &[7, 1756], &[1, 4]).compressed(1),
+        ),
         Plan::new("block-3073-rows-no-statistics", Options::NoStatistics, vec![column(3073)]),
         one("block-spill", spilled(Array::new("a", ElementType::U8, &[600], &[2]))),
         one("block-spill-by-reference", spilled(Array::new("a", ElementType::F32, &[3100], &[1]))),
@@ -254,7 +260,10 @@ fn rewritten() -> Vec<Plan> {
             let plan = |kind: &str, arrays| Plan::new(format!("{kind}-{codec}-{name}"), options, arrays);
             let first = vec![Array::new("odd", ElementType::U8, &[3], &[3]), described()];
             plans.push(Plan {
-                appended: vec![add("more/a", ElementType::F64, 5).attr("units", "m"), add("more/b", ElementType::F16, 6)],
+                appended: vec![
+                    add("more/a", ElementType::F64, 5).attr("units", "m"),
+                    add("more/b", ElementType::F16, 6),
+                ],
                 ..plan("appended", first.clone())
             });
             plans.push(Plan {

@@ -8,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 use tercet_core::Span;
 use tercet_tgm::edit::{self, Change, Changes, Merge, Strategy};
 use tercet_tgm::{
-    ByteOrder, IndexBuilder, IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, Entry,
-    GlobalMetadata, Message, MessageFlags, Object, Placement, PreEncoded, Provenance, Stamp,
-    StreamingEncoder, Value, encode_message, encode_pre_encoded,
+    ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, Entry, GlobalMetadata, IndexBuilder, IndexKeys,
+    Message, MessageFlags, Object, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value,
+    encode_message, encode_pre_encoded,
 };
 
 use crate::Failure;

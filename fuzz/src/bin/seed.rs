@@ -11,7 +11,9 @@ use std::path::Path;
 use tercet_core::checksum::crc32c;
 use tercet_core::{ElementType, Shape, TensorView};
 use tercet_fuzz::TARGETS;
-use tercet_tet::{Compression, DatasetId, File, HistoryRow, Layout, MemoryBudget, IntegrityStatus, WriterOptions};
+use tercet_tet::{
+    Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, MemoryBudget, WriterOptions,
+};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

@@ -10,9 +10,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use tercet_tgm::{
-    IndexBuilder, IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message,
-    Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, cbor, encode_message,
-    encode_pre_encoded,
+    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, IndexBuilder, IndexKeys, Message, Placement,
+    PreEncoded, Provenance, Stamp, StreamingEncoder, Value, cbor, encode_message, encode_pre_encoded,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;

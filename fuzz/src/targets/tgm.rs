@@ -8,8 +8,8 @@ use tercet_core::{Budget, ByteSource, Diagnose as _, Limits, Span};
 use tercet_tgm::edit::{self, Change, Changes};
 use tercet_tgm::salvage::salvage;
 use tercet_tgm::{
-    Decoder, Depth, Direction, EncodeOptions, Event, File, Follower, Message, Provenance, ReadOptions,
-    FollowEvent, ScanOptions, ValidateOptions, cbor, scan_source, validate_source,
+    Decoder, Depth, Direction, EncodeOptions, Event, File, FollowEvent, Follower, Message, Provenance,
+    ReadOptions, ScanOptions, ValidateOptions, cbor, scan_source, validate_source,
 };
 
 pub(super) mod reseal;

@@ -299,7 +299,9 @@ fn run_child(test: &str, path: &Path, umask: &str) -> std::process::ExitStatus {
         Command::new(binary)
     };
     command.args(["--exact", &format!("publish::{test}"), "--nocapture"]).env("TERCET_TEST_CHILD", path);
-    command.output().expect("the test can be started").status
+    let output = command.output().expect("the test can be started");
+    assert!(output.stdout.windows(14).any(|part| part == b"running 1 test"), "no test is named {test}");
+    output.status
 }
 
 fn child_path() -> Option<PathBuf> {

@@ -100,7 +100,7 @@ fn spill_len(json: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use tercet_core::{ElementType, TensorView};
-    use tercet_tet::{File, Layout, IntegrityStatus, WriterOptions};
+    use tercet_tet::{File, IntegrityStatus, Layout, WriterOptions};
 
     use super::*;
 
