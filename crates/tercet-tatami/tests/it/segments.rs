@@ -258,7 +258,7 @@ impl Oracle {
         let (words, factor) = &self.pages[document];
         let frequency = *words.get(word)?;
         let idf = score::idf(self.pages.len() as u64, self.found[word]);
-        Some(match rank {
+        Some(match ranking {
             Ranking::Native => score::term(idf, frequency),
             Ranking::Bm25 => idf * (frequency as f32 * (1.2f32 + 1.0) / (frequency as f32 + factor)),
         })
