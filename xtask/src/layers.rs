@@ -30,6 +30,7 @@ const FORMATS: u8 = 2;
 
 const ROLES: &[(&str, Role)] = &[
     ("tercet-core", Role::Layer(0)),
+    ("tercet-remote", Role::Layer(0)),
     ("tercet-codec", Role::Layer(1)),
     ("tercet-tgm", Role::Layer(FORMATS)),
     ("tercet-tet", Role::Layer(FORMATS)),
@@ -47,7 +48,7 @@ const ROLES: &[(&str, Role)] = &[
 ];
 
 /// Allowed uses within a layer.
-const SIDEWAYS: &[(&str, &str)] = &[("tercet-convert", "tercet-arrow")];
+const SIDEWAYS: &[(&str, &str)] = &[("tercet-remote", "tercet-core"), ("tercet-convert", "tercet-arrow")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

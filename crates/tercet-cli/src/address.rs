@@ -30,27 +30,27 @@ pub(crate) fn redact(text: &str) -> String {
 }
 
 /// An address as it is shown to the user.
-#[cfg(feature = "object-store")]
+#[cfg(feature = "remote")]
 pub(crate) fn shown(address: &str) -> String {
-    tercet::core::source::remote::redacted(address)
+    tercet::core::redact_url(address)
 }
 
 /// An address as it is shown to the user. What cannot be taken apart is not shown.
-#[cfg(not(feature = "object-store"))]
+#[cfg(not(feature = "remote"))]
 pub(crate) fn shown(address: &str) -> String {
     format!("{}://…", address.split_once("://").map_or("", |(scheme, _)| scheme))
 }
 
-#[cfg(feature = "object-store")]
+#[cfg(feature = "remote")]
 mod remote {
-    use tercet::core::source::Remote;
-    use tercet::core::source::remote::{RemoteError, RemoteOptions, Upload, is_address};
+    use tercet::core::Location;
+    use tercet::remote::{Remote, RemoteError, RemoteOptions, Upload};
 
     use super::{Arc, ByteSource, Class, Failure, Write, io, shown};
     use crate::ui::exit_at_once_if_interrupted;
 
     pub(crate) fn must_be_known(address: &str) -> Result<(), Failure> {
-        if is_address(address) {
+        if Location::is_url(address) {
             return Ok(());
         }
         let failure =
@@ -111,14 +111,14 @@ mod remote {
     }
 }
 
-#[cfg(not(feature = "object-store"))]
+#[cfg(not(feature = "remote"))]
 mod remote {
     use super::{Arc, ByteSource, Class, Failure, Write, io, shown};
 
     fn not_built(address: &str) -> Failure {
         let failure =
             Failure::new(Class::Unsupported, format!("{}: this build knows no addresses", shown(address)));
-        failure.with_hint("build it with the feature `object-store`")
+        failure.with_hint("build it with the feature `remote`")
     }
 
     pub(crate) fn open(address: &str) -> Result<Arc<dyn ByteSource>, Failure> {
@@ -159,7 +159,7 @@ mod remote {
     }
 }
 
-#[cfg(feature = "object-store")]
+#[cfg(feature = "remote")]
 pub(crate) use remote::must_be_known;
 pub(crate) use remote::{Object, of_object, open};
 

@@ -17,9 +17,6 @@ mod memory;
 #[cfg(any(unix, windows))]
 mod mmap;
 
-#[cfg(all(feature = "object-store", any(unix, windows)))]
-pub mod remote;
-
 pub use access::Access;
 #[cfg(any(unix, windows))]
 pub use file::File;
@@ -28,8 +25,6 @@ pub use lazy_file::LazyFile;
 pub use memory::Memory;
 #[cfg(any(unix, windows))]
 pub use mmap::Mmap;
-#[cfg(all(feature = "object-store", any(unix, windows)))]
-pub use remote::{Remote, RemoteOptions};
 
 /// Bytes that can be read at any position: a file, a map, memory.
 ///
@@ -210,8 +205,8 @@ pub fn open_location(location: &Location, access: Access) -> Result<Arc<dyn Byte
     }
 }
 
-/// The usable range of a span inside `len` bytes.
-fn range_within(span: Span, len: u64) -> Result<std::ops::Range<usize>, SourceError> {
+/// The range of a span in a source of `len` bytes, or the error of a read outside of it.
+pub fn check_span(span: Span, len: u64) -> Result<std::ops::Range<usize>, SourceError> {
     if span.end() > len {
         return Err(SourceError::PastEnd { span, len });
     }

@@ -32,6 +32,8 @@ mod format;
 pub use tercet_arrow as arrow;
 pub use tercet_convert as convert;
 pub use tercet_core as core;
+#[cfg(all(feature = "remote", any(unix, windows)))]
+pub use tercet_remote as remote;
 pub use tercet_tatami as tatami;
 pub use tercet_tet as tet;
 pub use tercet_tgm as tgm;

@@ -12,7 +12,7 @@ mod arrays;
 mod cli;
 #[cfg(unix)]
 mod launchers;
-#[cfg(feature = "object-store")]
+#[cfg(feature = "remote")]
 mod remote;
 mod support;
 #[cfg(feature = "sz3")]

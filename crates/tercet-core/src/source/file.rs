@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ByteSource, SourceError, range_within};
+use super::{ByteSource, SourceError, check_span};
 use crate::Span;
 
 /// A file read with positional reads: every read copies, nothing is mapped.
@@ -43,7 +43,7 @@ impl ByteSource for File {
         self.len
     }
     fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
-        let range = range_within(span, self.len)?;
+        let range = check_span(span, self.len)?;
         let mut out = Vec::new();
         out.try_reserve_exact(range.len()).map_err(|_| SourceError::TooLarge { span })?;
         out.resize(range.len(), 0);
@@ -53,7 +53,7 @@ impl ByteSource for File {
     fn read_into(&self, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
         let span = Span::at(start, out.len() as u64)
             .ok_or(SourceError::PastEnd { span: Span::empty(start), len: self.len })?;
-        range_within(span, self.len)?;
+        check_span(span, self.len)?;
         read_exact_at(&self.handle, out, start).map_err(|error| {
             if error.kind() == io::ErrorKind::UnexpectedEof {
                 SourceError::PastEnd { span, len: self.handle.metadata().map_or(0, |meta| meta.len()) }

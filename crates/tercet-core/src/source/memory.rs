@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ByteSource, SourceError, range_within};
+use super::{ByteSource, SourceError, check_span};
 use crate::Span;
 
 /// A source over bytes in memory. Reads share them.
@@ -29,7 +29,7 @@ impl ByteSource for Memory {
         self.bytes.len() as u64
     }
     fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
-        Ok(self.bytes.slice(range_within(span, self.len())?))
+        Ok(self.bytes.slice(check_span(span, self.len())?))
     }
     fn is_zero_copy(&self) -> bool {
         true

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::file::open_regular;
-use super::{ByteSource, SourceError, range_within};
+use super::{ByteSource, SourceError, check_span};
 use crate::Span;
 
 /// A file mapped into memory: reads are slices of the map, without a copy.
@@ -51,7 +51,7 @@ impl ByteSource for Mmap {
         self.bytes.len() as u64
     }
     fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
-        Ok(self.bytes.slice(range_within(span, self.len())?))
+        Ok(self.bytes.slice(check_span(span, self.len())?))
     }
     fn is_zero_copy(&self) -> bool {
         true

@@ -4,7 +4,5 @@
 
 #[cfg(any(unix, windows))]
 mod publish;
-#[cfg(all(feature = "object-store", any(unix, windows)))]
-mod remote;
 #[cfg(any(unix, windows))]
 mod sources;

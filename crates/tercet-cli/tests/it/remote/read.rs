@@ -109,19 +109,15 @@ fn what_verify_fetches_it_compares() {
 #[test]
 fn failures_have_the_exit_codes_of_files() {
     let scene = Scene::new();
-    scene.refused(
-        &format!("tgm ls {}", scene.server.url("/none.tgm")),
-        3,
-        "there is nothing at this address",
-    );
-    scene.refused("tgm ls s3://bucket/none.tgm", 3, "s3://bucket/none.tgm: cannot open: there is nothing");
-    scene.refused("tgm ls s3://bucket", 8, "the address names no object");
+    scene.refused(&format!("tgm ls {}", scene.server.url("/none.tgm")), 3, "not found (HTTP 404)");
+    scene.refused("tgm ls s3://bucket/none.tgm", 3, "s3://bucket/none.tgm: cannot open: not found");
+    scene.refused("tgm ls s3://bucket", 8, "invalid URL: it names no object");
     scene.refused("tgm ls ftp://host/a.tgm", 8, "this kind of address is not known");
     scene.server.put("/text", b"no message");
     scene.refused(&format!("tgm ls {}", scene.server.url("/text")), 4, "");
     scene.server.always(Fault::Status(403));
-    let said = scene.refused("tgm ls s3://bucket/a.tgm", 3, "access is denied (status 403)");
-    assert!(said.err.contains("hint: credentials"), "{}", said.err);
+    let said = scene.refused("tgm ls s3://bucket/a.tgm", 3, "access denied (HTTP 403)");
+    assert!(said.err.contains("hint: set the credentials"), "{}", said.err);
 }
 
 #[test]

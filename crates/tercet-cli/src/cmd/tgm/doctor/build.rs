@@ -133,7 +133,7 @@ pub(super) fn features() -> Vec<Feature> {
         stages.map(|(name, kind, backend)| Feature::new(name, kind, is_built_in(kind, name), backend));
     let others = [
         Feature::new("threads", "threading", true, of_crate("rayon", rust)),
-        Feature::new("remote", "io", cfg!(feature = "object-store"), of_crate("object_store", rust)),
+        Feature::new("remote", "io", cfg!(feature = "remote"), of_crate("object_store", rust)),
         Feature::new("mmap", "io", true, of_crate("memmap2", rust)),
         Feature::new("async", "io", cfg!(feature = "async"), of_crate("tokio", rust)),
     ];
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(features.len(), 14);
         let told = |name: &str| features.iter().find(|feature| feature.name == name).unwrap().told();
         assert!(told("szip").unwrap().starts_with("own "));
-        assert_eq!(told("remote").is_some(), cfg!(feature = "object-store"));
+        assert_eq!(told("remote").is_some(), cfg!(feature = "remote"));
         assert_eq!(told("zfp").is_some(), is_built_in("compression", "zfp"));
     }
 

@@ -6,25 +6,24 @@
 use super::growing::Place;
 use crate::failure::Failure;
 
-#[cfg(not(feature = "object-store"))]
+#[cfg(not(feature = "remote"))]
 pub(super) fn place(address: &str) -> Result<Box<dyn Place>, Failure> {
     Err(crate::address::open(address).err().unwrap_or(Failure::Interrupted))
 }
 
-#[cfg(feature = "object-store")]
+#[cfg(feature = "remote")]
 pub(super) fn place(address: &str) -> Result<Box<dyn Place>, Failure> {
     crate::address::must_be_known(address)?;
     Ok(Box::new(remote::Distant { address: address.to_owned() }))
 }
 
-#[cfg(feature = "object-store")]
+#[cfg(feature = "remote")]
 mod remote {
     use std::cell::RefCell;
     use std::sync::Arc;
 
-    use tercet::core::source::Remote;
-    use tercet::core::source::remote::{RemoteError, RemoteOptions};
     use tercet::core::{ByteSource, Diagnose as _, SourceError, Span};
+    use tercet::remote::{Remote, RemoteError, RemoteOptions};
 
     use crate::cmd::tgm::tail::growing::{Growing, Identity, Place, Stamp};
 

@@ -138,7 +138,7 @@ fn doctor_is_healthy() {
     );
     assert_eq!(feature("zstd")["linkage"], "static-c");
     assert!(feature("zstd")["version"].as_str().unwrap().starts_with("1."));
-    let state = if cfg!(feature = "object-store") { "on" } else { "off" };
+    let state = if cfg!(feature = "remote") { "on" } else { "off" };
     assert_eq!(feature("remote")["state"], state);
     let mut lines = vec!["  lz4                   lz4_flex          pure Rust "];
     if cfg!(not(feature = "async")) {

@@ -1,4 +1,4 @@
-//! Where a file is: at a web server, or in a store.
+//! Endpoints: a file on a web server, or an object in an object store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,22 +18,23 @@ use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, Retry
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
-use super::address::{Address, Kind};
-use super::error::cause_of;
-use super::guard::{Found, Guard};
-use super::{RemoteError, RemoteOptions};
-use crate::Span;
+use tercet_core::Span;
 
-/// A file at a web server, or an object in a store.
+use crate::error::root_cause;
+use crate::http_client::{ContentRange, HttpClient};
+use crate::url::{RemoteUrl, Service};
+use crate::{RemoteError, RemoteOptions};
+
+/// A file on a web server, or an object in an object store.
 #[derive(Clone)]
-pub(super) enum Place {
-    Http { url: Url, authorization: Option<HeaderValue>, guard: Guard },
+pub(crate) enum Endpoint {
+    Http { url: Url, authorization: Option<HeaderValue>, client: HttpClient },
     Store { store: Arc<dyn ObjectStore>, path: Path },
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is inside knows secrets.
+        // The fields hold credentials.
         f.write_str(match self {
             Self::Http { .. } => "Http",
             Self::Store { .. } => "Store",
@@ -41,44 +42,44 @@ impl fmt::Debug for Place {
     }
 }
 
-/// What tells one state of a file from another.
+/// The version of a file: entity tag and modification time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Version {
+pub(crate) struct Version {
     etag: Option<String>,
     modified: Option<String>,
 }
 
-/// Bytes of a file, and what was said about it.
+/// The response to a range request.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) bytes: Bytes,
+pub(crate) struct RangeResponse {
+    pub(crate) bytes: Bytes,
     /// The length of the file.
-    pub(super) total: u64,
-    pub(super) version: Version,
-    /// All bytes of the file came, though fewer were asked for.
-    pub(super) is_whole: bool,
+    pub(crate) file_len: u64,
+    pub(crate) version: Version,
+    /// The server ignored the range and sent the whole file.
+    pub(crate) is_whole: bool,
 }
 
-impl Place {
-    pub(super) fn of(address: &Address, options: &RemoteOptions) -> Result<Self, RemoteError> {
-        let url = &address.url;
-        match address.kind {
-            Kind::Http => {
-                let guard = Guard::new(options, is_loopback(url), Some(options.whole_bytes))?;
+impl Endpoint {
+    pub(crate) fn new(url: &RemoteUrl, options: &RemoteOptions) -> Result<Self, RemoteError> {
+        let RemoteUrl { url, service } = url;
+        match service {
+            Service::Http => {
+                let client = HttpClient::new(options, is_loopback(url), Some(options.whole_bytes))?;
                 let authorization = authorization(url)?;
                 let mut url = url.clone();
-                // Both only fail for addresses without a host.
+                // Both fail only for URLs without a host.
                 let _ = url.set_username("");
                 let _ = url.set_password(None);
-                Ok(Self::Http { url, authorization, guard })
+                Ok(Self::Http { url, authorization, client })
             }
-            kind => {
+            service => {
                 let path = Path::from_url_path(url.path());
-                let path = path
-                    .map_err(|_| RemoteError::Address { reason: "names an object that no store can have" })?;
-                let store = match kind {
-                    Kind::S3 => s3(url, options)?,
-                    Kind::Google => google(url, options)?,
+                let path =
+                    path.map_err(|_| RemoteError::Url { reason: "the name of the object is not valid" })?;
+                let store = match service {
+                    Service::S3 => s3(url, options)?,
+                    Service::Google => google(url, options)?,
                     _ => azure(url, options)?,
                 };
                 Ok(Self::Store { store, path })
@@ -86,71 +87,80 @@ impl Place {
         }
     }
 
-    /// Bytes of the file: those of the span that are there, or all of them. With a version, of that version only.
-    pub(super) async fn get(&self, span: Span, version: Option<&Version>) -> Result<Answer, RemoteError> {
-        let answer = match self {
+    /// Requests a byte range, cut at the end of the file. With a version, another version is an error.
+    pub(crate) async fn get(
+        &self,
+        span: Span,
+        version: Option<&Version>,
+    ) -> Result<RangeResponse, RemoteError> {
+        let response = match self {
             Self::Http { .. } => self.get_http(span, version).await?,
             Self::Store { store, path } => {
-                let if_match = version.and_then(Version::strong).map(str::to_owned);
+                let if_match = version.and_then(Version::strong_etag).map(str::to_owned);
                 let range = Some(GetRange::Bounded(span.start()..span.end()));
                 let options = GetOptions { range, if_match, ..GetOptions::default() };
-                let result = store.get_opts(path, options).await.map_err(|error| of_store(&error))?;
+                let result = store.get_opts(path, options).await.map_err(|error| store_error(&error))?;
                 let meta = result.meta.clone();
                 let modified = Some(meta.last_modified.timestamp_millis().to_string());
                 let version = Version { etag: meta.e_tag, modified };
-                let bytes = result.bytes().await.map_err(|error| of_store(&error))?;
-                Answer { bytes, total: meta.size, version, is_whole: false }
+                let bytes = result.bytes().await.map_err(|error| store_error(&error))?;
+                RangeResponse { bytes, file_len: meta.size, version, is_whole: false }
             }
         };
         match version {
-            Some(version) if !version.agrees(&answer.version) => Err(RemoteError::Changed),
-            _ => Ok(answer),
+            Some(version) if !version.matches(&response.version) => Err(RemoteError::Changed),
+            _ => Ok(response),
         }
     }
 
-    async fn get_http(&self, span: Span, version: Option<&Version>) -> Result<Answer, RemoteError> {
-        let Self::Http { guard, .. } = self else { return Err(RemoteError::NotFound) };
+    async fn get_http(&self, span: Span, version: Option<&Version>) -> Result<RangeResponse, RemoteError> {
+        let Self::Http { client, .. } = self else { return Err(RemoteError::NotFound) };
         let mut headers = HeaderMap::new();
         let range = format!("bytes={}-{}", span.start(), span.end().saturating_sub(1));
         headers.insert(RANGE, header(&range)?);
-        if let Some(etag) = version.and_then(Version::strong) {
+        if let Some(etag) = version.and_then(Version::strong_etag) {
             headers.insert(IF_MATCH, header(etag)?);
         }
-        let (parts, body) = guard.send(self.request(Method::GET, headers)?).await?.into_parts();
-        // Of the others that are no failure none brings the bytes that were asked for.
+        let (parts, body) = client.send(self.request(Method::GET, headers)?).await?.into_parts();
+        // No other success carries the requested bytes.
         if ![StatusCode::OK, StatusCode::PARTIAL_CONTENT].contains(&parts.status) {
-            return Err(RemoteError::of_status(parts.status.as_u16()));
+            return Err(RemoteError::from_status(parts.status.as_u16()));
         }
-        // The guard has it in one piece already.
-        let bytes = body.bytes().await.map_err(|error| of_store(&error))?;
-        let version = Version::of(&parts.headers);
+        // The HTTP client has collected it already.
+        let bytes = body.bytes().await.map_err(|error| store_error(&error))?;
+        let version = Version::from_headers(&parts.headers);
         if parts.status == StatusCode::PARTIAL_CONTENT {
-            let total = Found::of(&parts.headers)?.total;
-            return Ok(Answer { bytes, total, version, is_whole: false });
+            let file_len = ContentRange::from_headers(&parts.headers)?.total;
+            return Ok(RangeResponse { bytes, file_len, version, is_whole: false });
         }
-        Ok(Answer { total: bytes.len() as u64, bytes, version, is_whole: true })
+        Ok(RangeResponse { file_len: bytes.len() as u64, bytes, version, is_whole: true })
     }
 
-    /// The length of the file.
-    pub(super) async fn length(&self) -> Result<u64, RemoteError> {
+    /// Requests the length of the file.
+    pub(crate) async fn file_len(&self) -> Result<u64, RemoteError> {
         match self {
-            Self::Http { guard, .. } => {
-                let answer = guard.send(self.request(Method::HEAD, HeaderMap::new())?).await?;
-                if !answer.status().is_success() {
-                    return Err(RemoteError::of_status(answer.status().as_u16()));
+            Self::Http { client, .. } => {
+                let response = client.send(self.request(Method::HEAD, HeaderMap::new())?).await?;
+                if !response.status().is_success() {
+                    return Err(RemoteError::from_status(response.status().as_u16()));
                 }
-                let length =
-                    answer.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-                length.ok_or(RemoteError::OtherBytes { said: "none".to_owned() })
+                let length = response
+                    .headers()
+                    .get(CONTENT_LENGTH)
+                    .and_then(|value| value.to_str().ok()?.parse().ok());
+                length.ok_or(RemoteError::NoLength)
             }
-            Self::Store { store, path } => Ok(store.head(path).await.map_err(|error| of_store(&error))?.size),
+            Self::Store { store, path } => {
+                Ok(store.head(path).await.map_err(|error| store_error(&error))?.size)
+            }
         }
     }
 
     fn request(&self, method: Method, headers: HeaderMap) -> Result<Request<HttpRequestBody>, RemoteError> {
         let Self::Http { url, authorization, .. } = self else { return Err(RemoteError::NotFound) };
         let request = Request::builder().method(method).uri(url.as_str()).body(HttpRequestBody::empty());
-        let mut request = request.map_err(|_| RemoteError::Address { reason: "cannot be asked for" })?;
+        let mut request =
+            request.map_err(|_| RemoteError::Url { reason: "it cannot be sent in a request" })?;
         *request.headers_mut() = headers;
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
@@ -160,24 +170,24 @@ impl Place {
 }
 
 impl Version {
-    /// Its tag, or else its time.
-    pub(super) fn name(&self) -> Option<&str> {
+    /// The entity tag, or else the modification time.
+    pub(crate) fn name(&self) -> Option<&str> {
         self.etag.as_deref().or(self.modified.as_deref())
     }
 
-    fn of(headers: &HeaderMap) -> Self {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let text =
             |name| headers.get(name).and_then(|value: &HeaderValue| Some(value.to_str().ok()?.to_owned()));
         Self { etag: text(ETAG), modified: text(LAST_MODIFIED) }
     }
 
-    /// The tag to ask with. A weak one equals nothing when it is asked with, not even itself.
-    fn strong(&self) -> Option<&str> {
+    /// The tag for `If-Match`. A weak tag never matches there.
+    fn strong_etag(&self) -> Option<&str> {
         self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))
     }
 
-    /// Whether nothing says that the file is another one.
-    fn agrees(&self, later: &Self) -> bool {
+    /// Whether the two may be the same version.
+    fn matches(&self, later: &Self) -> bool {
         match (&self.etag, &later.etag) {
             (Some(was), Some(is)) => was == is,
             _ => match (&self.modified, &later.modified) {
@@ -189,10 +199,10 @@ impl Version {
 }
 
 fn header(text: &str) -> Result<HeaderValue, RemoteError> {
-    HeaderValue::from_str(text).map_err(|_| RemoteError::Address { reason: "cannot be asked for" })
+    HeaderValue::from_str(text).map_err(|_| RemoteError::Url { reason: "it cannot be sent in a request" })
 }
 
-/// User and password of an address, as they are sent.
+/// The header for user and password of a URL.
 fn authorization(url: &Url) -> Result<Option<HeaderValue>, RemoteError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok(None);
@@ -214,13 +224,13 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A guard for a store, whose server may be named in the settings.
-fn guard_of(endpoint: Option<String>, options: &RemoteOptions) -> Result<Guard, RemoteError> {
+/// The client for a store, whose server may be set in the options.
+fn store_client(endpoint: Option<String>, options: &RemoteOptions) -> Result<HttpClient, RemoteError> {
     let endpoint = endpoint.and_then(|text| Url::parse(&text).ok());
-    Guard::new(options, endpoint.as_ref().is_some_and(is_loopback), None)
+    HttpClient::new(options, endpoint.as_ref().is_some_and(is_loopback), None)
 }
 
-/// The guard tries again; nobody else does.
+/// Our HTTP client retries; the library does not.
 fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
@@ -235,8 +245,8 @@ fn s3(url: &Url, options: &RemoteOptions) -> Result<Arc<dyn ObjectStore>, Remote
     let endpoint = builder.get_config_value(&AmazonS3ConfigKey::S3Endpoint);
     let endpoint = endpoint.or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
     let builder = builder.with_bucket_name(url.host_str().unwrap_or_default()).with_retry(no_retries());
-    let store = builder.with_http_connector(guard_of(endpoint, options)?).build();
-    Ok(Arc::new(store.map_err(|error| of_settings(&error))?))
+    let store = builder.with_http_connector(store_client(endpoint, options)?).build();
+    Ok(Arc::new(store.map_err(|error| settings_error(&error))?))
 }
 
 fn google(url: &Url, options: &RemoteOptions) -> Result<Arc<dyn ObjectStore>, RemoteError> {
@@ -247,8 +257,8 @@ fn google(url: &Url, options: &RemoteOptions) -> Result<Arc<dyn ObjectStore>, Re
         }
     }
     let builder = builder.with_bucket_name(url.host_str().unwrap_or_default()).with_retry(no_retries());
-    let store = builder.with_http_connector(guard_of(None, options)?).build();
-    Ok(Arc::new(store.map_err(|error| of_settings(&error))?))
+    let store = builder.with_http_connector(store_client(None, options)?).build();
+    Ok(Arc::new(store.map_err(|error| settings_error(&error))?))
 }
 
 fn azure(url: &Url, options: &RemoteOptions) -> Result<Arc<dyn ObjectStore>, RemoteError> {
@@ -260,16 +270,17 @@ fn azure(url: &Url, options: &RemoteOptions) -> Result<Arc<dyn ObjectStore>, Rem
     }
     let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
     let builder = builder.with_url(url.as_str()).with_retry(no_retries());
-    let store = builder.with_http_connector(guard_of(endpoint, options)?).build();
-    Ok(Arc::new(store.map_err(|error| of_settings(&error))?))
+    let store = builder.with_http_connector(store_client(endpoint, options)?).build();
+    Ok(Arc::new(store.map_err(|error| settings_error(&error))?))
 }
 
-fn of_settings(error: &object_store::Error) -> RemoteError {
-    RemoteError::Configuration { detail: cause_of(error) }
+fn settings_error(error: &object_store::Error) -> RemoteError {
+    RemoteError::Configuration { detail: root_cause(error) }
 }
 
-/// An error of the library: ours if it only passes one on, or else its kind. Its words quote addresses and answers.
-pub(super) fn of_store(error: &(dyn std::error::Error + 'static)) -> RemoteError {
+/// The error behind an error of the store library: ours where it wraps one, or else its kind. Its own message quotes URLs
+/// and responses.
+pub(crate) fn store_error(error: &(dyn std::error::Error + 'static)) -> RemoteError {
     use object_store::Error;
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -284,7 +295,7 @@ pub(super) fn of_store(error: &(dyn std::error::Error + 'static)) -> RemoteError
         Some(Error::Unauthenticated { .. }) => RemoteError::Denied { status: 401 },
         Some(Error::Precondition { .. } | Error::NotModified { .. }) => RemoteError::Changed,
         Some(Error::AlreadyExists { .. }) => RemoteError::Exists,
-        _ => RemoteError::Library { detail: cause_of(error) },
+        _ => RemoteError::Library { detail: root_cause(error) },
     }
 }
 
@@ -293,25 +304,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weak_tags_are_compared_but_not_asked_with() {
+    fn weak_tags_are_compared_but_not_sent() {
         let version = |etag: Option<&str>, modified: Option<&str>| Version {
             etag: etag.map(str::to_owned),
             modified: modified.map(str::to_owned),
         };
         let weak = version(Some("W/\"1\""), Some("then"));
-        assert_eq!(weak.strong(), None);
-        assert!(weak.agrees(&weak.clone()) && !weak.agrees(&version(Some("W/\"2\""), Some("then"))));
-        assert_eq!(version(Some("\"1\""), None).strong(), Some("\"1\""));
-        assert!(!version(None, Some("then")).agrees(&version(None, Some("now"))));
-        assert!(version(None, None).agrees(&weak));
+        assert_eq!(weak.strong_etag(), None);
+        assert!(weak.matches(&weak.clone()) && !weak.matches(&version(Some("W/\"2\""), Some("then"))));
+        assert_eq!(version(Some("\"1\""), None).strong_etag(), Some("\"1\""));
+        assert!(!version(None, Some("then")).matches(&version(None, Some("now"))));
+        assert!(version(None, None).matches(&weak));
     }
 
     #[test]
-    fn users_are_sent_and_then_forgotten() {
-        let address = Address::parse("http://me:a%40b@127.0.0.1/x?y=z").unwrap();
-        let Ok(Place::Http { url, authorization, .. }) = Place::of(&address, &RemoteOptions::default())
+    fn credentials_move_from_the_url_to_a_header() {
+        let url = RemoteUrl::parse("http://me:a%40b@127.0.0.1/x?y=z").unwrap();
+        let Ok(Endpoint::Http { url, authorization, .. }) = Endpoint::new(&url, &RemoteOptions::default())
         else {
-            panic!("an HTTP place was expected");
+            panic!("an HTTP endpoint was expected");
         };
         assert_eq!(url.as_str(), "http://127.0.0.1/x?y=z");
         assert_eq!(authorization.unwrap().as_bytes(), b"Basic bWU6YUBi");

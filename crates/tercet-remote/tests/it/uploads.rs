@@ -1,9 +1,9 @@
-//! Objects of stores, written.
+//! Uploads to object stores.
 
 use std::io::Write as _;
 
-use tercet_core::source::remote::Upload;
 use tercet_core::{Class, Diagnose};
+use tercet_remote::Upload;
 use tercet_testkit::server::Fault;
 
 use super::stores::s3;
@@ -19,7 +19,7 @@ fn methods(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn a_small_object_is_one_request_that_replaces_nothing() {
+fn a_small_object_is_one_put() {
     let server = Server::start();
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     upload.write_all(b"hello, ").unwrap();
@@ -27,7 +27,7 @@ fn a_small_object_is_one_request_that_replaces_nothing() {
     assert_eq!(server.file(PATH), None);
     assert_eq!(upload.finish().unwrap(), 12);
     assert_eq!(server.file(PATH).unwrap(), b"hello, world");
-    // Is it there, here it is, is it whole.
+    // Existence check, upload, length check.
     assert_eq!(methods(&server), ["HEAD", "PUT", "HEAD"]);
 
     let error = Upload::create(OBJECT, &s3(&server), false).unwrap_err();
@@ -39,7 +39,7 @@ fn a_small_object_is_one_request_that_replaces_nothing() {
 }
 
 #[test]
-fn who_comes_first_is_not_replaced() {
+fn a_concurrent_object_is_not_overwritten() {
     let server = Server::start();
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     upload.write_all(b"late").unwrap();
@@ -49,14 +49,14 @@ fn who_comes_first_is_not_replaced() {
 }
 
 #[test]
-fn nothing_at_all_is_an_object_too() {
+fn an_empty_object_is_uploaded() {
     let server = Server::start();
     assert_eq!(Upload::create(OBJECT, &s3(&server), false).unwrap().finish().unwrap(), 0);
     assert_eq!(server.file(PATH).unwrap(), b"");
 }
 
 #[test]
-fn a_large_object_comes_in_parts_and_appears_at_the_end() {
+fn a_large_object_is_a_multipart_upload() {
     let (server, bytes) = (Server::start(), content(20 << 20));
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     bytes.chunks(1_000_003).for_each(|piece| upload.write_all(piece).unwrap());
@@ -75,7 +75,7 @@ fn a_large_object_comes_in_parts_and_appears_at_the_end() {
 }
 
 #[test]
-fn parts_that_are_whole_leave_no_empty_one() {
+fn the_last_part_is_never_empty() {
     let (server, bytes) = (Server::start(), content(16 << 20));
     for len in [8 << 20, 16 << 20] {
         let mut upload = Upload::create(OBJECT, &s3(&server), true).unwrap();
@@ -89,7 +89,7 @@ fn parts_that_are_whole_leave_no_empty_one() {
 }
 
 #[test]
-fn what_is_given_up_is_taken_back() {
+fn dropped_uploads_are_aborted() {
     let (server, bytes) = (Server::start(), content(9 << 20));
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     upload.write_all(&bytes).unwrap();
@@ -104,10 +104,10 @@ fn what_is_given_up_is_taken_back() {
 }
 
 #[test]
-fn a_part_that_fails_for_a_moment_is_sent_again() {
+fn transient_errors_of_parts_are_retried() {
     let (server, bytes) = (Server::start(), content(9 << 20));
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
-    // The first request from here on starts the upload, the second sends a part.
+    // The next request starts the upload, the second one sends a part.
     server.next([None, Some(Fault::Status(503))]);
     upload.write_all(&bytes).unwrap();
     upload.finish().unwrap();
@@ -115,7 +115,7 @@ fn a_part_that_fails_for_a_moment_is_sent_again() {
 }
 
 #[test]
-fn a_part_that_fails_for_good_ends_it() {
+fn permanent_errors_of_parts_abort() {
     let (server, bytes) = (Server::start(), content(40 << 20));
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     server.next([None, Some(Fault::Status(400))]);
@@ -126,7 +126,7 @@ fn a_part_that_fails_for_good_ends_it() {
             .and_then(|inner| inner.downcast_ref::<tercet_core::Error<RemoteError>>())
             .unwrap();
         assert_eq!((inner.location(), inner.kind()), (OBJECT, &RemoteError::Status { status: 400 }));
-        assert!(upload.write_all(b"more").is_err(), "once broken it stays so");
+        assert!(upload.write_all(b"more").is_err(), "a failed upload accepts no more bytes");
     }
     let error = upload.finish().unwrap_err();
     assert_eq!(error.kind(), &RemoteError::Status { status: 400 });
@@ -134,7 +134,7 @@ fn a_part_that_fails_for_good_ends_it() {
 }
 
 #[test]
-fn an_object_that_appears_meanwhile_is_not_replaced() {
+fn multipart_uploads_do_not_overwrite_a_concurrent_object() {
     let (server, bytes) = (Server::start(), content(9 << 20));
     let mut upload = Upload::create(OBJECT, &s3(&server), false).unwrap();
     upload.write_all(&bytes).unwrap();
@@ -144,7 +144,7 @@ fn an_object_that_appears_meanwhile_is_not_replaced() {
 }
 
 #[test]
-fn web_servers_take_no_files() {
+fn uploads_to_web_servers_are_refused() {
     let server = Server::start();
     let error = Upload::create(&server.url("/a?token=geheim"), &RemoteOptions::default(), true).unwrap_err();
     assert_eq!((error.kind(), error.class()), (&RemoteError::NotWritable, Class::Request));

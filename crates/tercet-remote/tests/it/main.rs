@@ -1,10 +1,11 @@
-//! Files at a server on the loopback interface: which requests are made, and what if the server misbehaves.
+//! Integration tests against an HTTP server on the loopback interface: requests, faults, object stores, uploads.
+#![cfg(any(unix, windows))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::time::Duration;
 
-use tercet_core::source::remote::RemoteError;
-use tercet_core::source::{Remote, RemoteOptions};
 use tercet_core::{SourceError, Span};
+use tercet_remote::{Remote, RemoteError, RemoteOptions};
 use tercet_testkit::server::Server;
 
 mod faults;
@@ -33,22 +34,22 @@ fn open(server: &Server) -> Remote {
     Remote::open(&server.url("/a.tgm"), &RemoteOptions::default()).unwrap()
 }
 
-/// Tries nothing again.
-fn once() -> RemoteOptions {
+/// Options without retries.
+fn no_retries() -> RemoteOptions {
     let mut options = RemoteOptions::default();
     options.retries = 0;
     options
 }
 
-/// Gives up soon, for servers that never answer.
-fn impatient() -> RemoteOptions {
-    let mut options = once();
+/// Options with a short timeout, for servers that never respond.
+fn short_timeout() -> RemoteOptions {
+    let mut options = no_retries();
     options.timeout = Duration::from_millis(200);
     options
 }
 
-/// What happened between here and the server.
-fn trouble<T: std::fmt::Debug>(result: Result<T, SourceError>) -> RemoteError {
+/// The remote error of a failed call.
+fn remote_error<T: std::fmt::Debug>(result: Result<T, SourceError>) -> RemoteError {
     match result {
         Err(error) => RemoteError::from_source(&error).unwrap().clone(),
         other => panic!("{other:?}"),

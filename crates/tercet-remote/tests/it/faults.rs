@@ -1,4 +1,4 @@
-//! Servers that misbehave.
+//! Faulty servers.
 
 use tercet_core::{ByteSource, Class, Diagnose};
 use tercet_testkit::server::Fault;
@@ -6,7 +6,7 @@ use tercet_testkit::server::Fault;
 use super::*;
 
 #[test]
-fn a_server_without_ranges_sends_the_file_once() {
+fn a_server_without_ranges_sends_the_file_no_retries() {
     let (server, bytes) = server(300_000);
     server.always(Fault::NoRanges);
     let remote = open(&server);
@@ -20,7 +20,7 @@ fn a_server_without_ranges_sends_the_file_once() {
 }
 
 #[test]
-fn and_not_if_it_is_too_large() {
+fn a_large_file_without_ranges_is_refused() {
     let (server, _) = server(300_000);
     server.always(Fault::NoRanges);
     let mut options = RemoteOptions::default();
@@ -28,13 +28,13 @@ fn and_not_if_it_is_too_large() {
     let error = Remote::open(&server.url("/a.tgm"), &options).unwrap_err();
     assert_eq!(error.class(), Class::Limit);
     assert!(error.hint().unwrap().to_string().contains("download"));
-    assert_eq!(trouble::<()>(Err(error)), RemoteError::NoRanges { limit: 299_999 });
+    assert_eq!(remote_error::<()>(Err(error)), RemoteError::NoRanges { limit: 299_999 });
     options.whole_bytes = 300_000;
     Remote::open(&server.url("/a.tgm"), &options).unwrap();
 }
 
 #[test]
-fn what_breaks_for_a_moment_is_tried_again() {
+fn transient_errors_are_retried() {
     for fault in [Fault::Truncated, Fault::Shorter, Fault::Closed, Fault::Status(500), Fault::Status(429)] {
         let (server, bytes) = server(300_000);
         server.next([Some(fault.clone()), Some(fault.clone())]);
@@ -47,7 +47,7 @@ fn what_breaks_for_a_moment_is_tried_again() {
 }
 
 #[test]
-fn and_given_up_after_a_while() {
+fn retries_end() {
     let expected = [
         (Fault::Status(503), RemoteError::Status { status: 503 }),
         (Fault::Shorter, RemoteError::Short { found: 50_000, expected: 100_000 }),
@@ -61,68 +61,71 @@ fn and_given_up_after_a_while() {
         server.always(fault);
         let error = remote.read_at(span(100_000, 100_000)).unwrap_err();
         assert_eq!((error.class(), Diagnose::span(&error)), (Class::Io, Some(span(100_000, 100_000))));
-        assert_eq!(trouble::<()>(Err(error)), expected);
+        assert_eq!(remote_error::<()>(Err(error)), expected);
         assert_eq!(server.requests().len(), 2);
     }
     let (server, _) = server(300_000);
-    let remote = Remote::open(&server.url("/a.tgm"), &once()).unwrap();
+    let remote = Remote::open(&server.url("/a.tgm"), &no_retries()).unwrap();
     server.always(Fault::Truncated);
     let error = remote.read_at(span(100_000, 100_000)).unwrap_err();
-    assert!(matches!(trouble::<()>(Err(error)), RemoteError::Interrupted { .. }));
-    // The server is as it was: so is the source.
+    assert!(matches!(remote_error::<()>(Err(error)), RemoteError::Interrupted { .. }));
+    // The source works again once the server does.
     server.behave();
     remote.read_at(span(100_000, 100_000)).unwrap();
 }
 
 #[test]
-fn never_more_than_asked_for() {
+fn longer_responses_are_refused() {
     let (server, _) = server(300_000);
     let remote = open(&server);
     server.forget();
     server.always(Fault::Endless);
-    let error = trouble(remote.read_at(span(100_000, 100_000)));
+    let error = remote_error(remote.read_at(span(100_000, 100_000)));
     assert_eq!(error, RemoteError::Long { expected: 100_000 });
-    assert_eq!(server.requests().len(), 1, "it would not be better the next time");
-    assert!(matches!(trouble(Remote::open(&server.url("/a.tgm"), &once())), RemoteError::Long { .. }));
+    assert_eq!(server.requests().len(), 1, "not retried");
+    assert!(matches!(
+        remote_error(Remote::open(&server.url("/a.tgm"), &no_retries())),
+        RemoteError::Long { .. }
+    ));
     server.behave();
     server.always(Fault::Endless);
     server.always(Fault::NoRanges);
-    // Where the connection ends could be the end of the file, or not.
-    assert_eq!(trouble(Remote::open(&server.url("/a.tgm"), &once())), RemoteError::NoLength);
+    // The end of the connection need not be the end of the file.
+    assert_eq!(remote_error(Remote::open(&server.url("/a.tgm"), &no_retries())), RemoteError::NoLength);
 }
 
 #[test]
-fn other_bytes_are_refused() {
+fn other_ranges_are_refused() {
     let (server, _) = server(300_000);
     let remote = open(&server);
     server.always(Fault::OtherRange);
-    let error = trouble(remote.read_at(span(100_000, 100_000)));
-    assert_eq!(error, RemoteError::OtherBytes { said: "bytes 99999-199999/300000".to_owned() });
+    let error = remote_error(remote.read_at(span(100_000, 100_000)));
+    assert_eq!(error, RemoteError::WrongRange { content_range: "bytes 99999-199999/300000".to_owned() });
 }
 
 #[test]
-fn waiting_has_an_end() {
+fn requests_time_out() {
     for fault in [Fault::NoProgress, Fault::Hanging] {
         let (server, _) = server(300_000);
         server.always(fault);
-        let error = Remote::open(&server.url("/a.tgm"), &impatient()).unwrap_err();
+        let error = Remote::open(&server.url("/a.tgm"), &short_timeout()).unwrap_err();
         assert_eq!(error.class(), Class::Io);
-        assert_eq!(trouble::<()>(Err(error)), RemoteError::TimedOut { seconds: 0 });
+        assert_eq!(remote_error::<()>(Err(error)), RemoteError::TimedOut { seconds: 0 });
     }
 }
 
 #[test]
-fn nobody_there_is_told() {
-    let address = {
+fn connection_failures_are_reported() {
+    let url = {
         let (server, _) = server(10);
         server.url("/a.tgm")
     };
-    let error = trouble(Remote::open(&address, &once()));
+    let error = remote_error(Remote::open(&url, &no_retries()));
     assert!(matches!(error, RemoteError::Unreachable { .. } | RemoteError::Interrupted { .. }), "{error:?}");
 }
 
 #[test]
-fn refusals_are_not_repeated() {
+fn permanent_errors_are_not_retried() {
     let expected = [
         (404, RemoteError::NotFound),
         (401, RemoteError::Denied { status: 401 }),
@@ -132,13 +135,13 @@ fn refusals_are_not_repeated() {
     for (status, expected) in expected {
         let (server, _) = server(10);
         server.always(Fault::Status(status));
-        assert_eq!(trouble(Remote::open(&server.url("/a.tgm"), &RemoteOptions::default())), expected);
+        assert_eq!(remote_error(Remote::open(&server.url("/a.tgm"), &RemoteOptions::default())), expected);
         assert_eq!(server.requests().len(), 1);
     }
 }
 
 #[test]
-fn a_replaced_file_is_never_mixed_with_the_old_one() {
+fn a_replaced_file_is_an_error() {
     let ways = [vec![], vec![Fault::NoConditions], vec![Fault::WeakTags], vec![Fault::TimesOnly]];
     for faults in ways {
         let (server, bytes) = server(300_000);
@@ -150,29 +153,29 @@ fn a_replaced_file_is_never_mixed_with_the_old_one() {
         server.put("/a.tgm", &bytes.iter().map(|byte| !byte).collect::<Vec<u8>>());
         let error = remote.read_at(span(100_000, 10)).unwrap_err();
         assert!(error.hint().is_some());
-        assert_eq!(trouble::<()>(Err(error)), RemoteError::Changed, "{faults:?}");
-        assert_eq!(trouble(remote.read_at(span(100_000, 100_000))), RemoteError::Changed, "{faults:?}");
-        assert_eq!(trouble(remote.read_many(&[span(100_000, 10)])), RemoteError::Changed, "{faults:?}");
+        assert_eq!(remote_error::<()>(Err(error)), RemoteError::Changed, "{faults:?}");
+        assert_eq!(remote_error(remote.read_at(span(100_000, 100_000))), RemoteError::Changed, "{faults:?}");
+        assert_eq!(remote_error(remote.read_many(&[span(100_000, 10)])), RemoteError::Changed, "{faults:?}");
         let sent = server.requests()[1].header("if-match").map(str::to_owned);
         assert_eq!(sent.is_some(), !faults.contains(&Fault::WeakTags) && !faults.contains(&Fault::TimesOnly));
     }
-    // Nothing says which file it is, but another length is another file.
+    // Without a version, another length is another file.
     let (server, bytes) = server(300_000);
     server.always(Fault::NoVersion);
     let remote = open(&server);
     server.put("/a.tgm", &bytes[..299_999]);
-    assert_eq!(trouble(remote.read_at(span(100_000, 10))), RemoteError::Changed);
+    assert_eq!(remote_error(remote.read_at(span(100_000, 10))), RemoteError::Changed);
 }
 
 #[test]
-fn addresses_signed_for_reading_need_nothing_else() {
+fn presigned_urls_need_get_only() {
     let (server, bytes) = server(300_000);
     server.always(Fault::HeadRefused);
     assert_eq!(open(&server).read_at(span(1, 299_999)).unwrap(), bytes[1..]);
 }
 
 #[test]
-fn redirects_stay_at_the_server() {
+fn redirects_stay_on_the_server() {
     let (here, bytes) = server(300_000);
     here.put("/b.tgm", &bytes);
     here.next([Some(Fault::Redirect("/b.tgm?again".to_owned()))]);
@@ -184,29 +187,29 @@ fn redirects_stay_at_the_server() {
     here.always(Fault::Redirect(there));
     let error = Remote::open(&here.url("/a.tgm"), &RemoteOptions::default()).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("geheim"), "{error:?}");
-    assert_eq!(trouble::<()>(Err(error)), RemoteError::Redirected { host: elsewhere.url("") });
+    assert_eq!(remote_error::<()>(Err(error)), RemoteError::Redirected { host: elsewhere.url("") });
     assert_eq!(elsewhere.requests(), []);
 
     here.behave();
     here.forget();
     here.always(Fault::Redirect("/a.tgm".to_owned()));
-    let error = trouble(Remote::open(&here.url("/a.tgm"), &RemoteOptions::default()));
-    assert_eq!(error, RemoteError::RedirectedTooOften { most: 5 });
+    let error = remote_error(Remote::open(&here.url("/a.tgm"), &RemoteOptions::default()));
+    assert_eq!(error, RemoteError::TooManyRedirects { max: 5 });
     assert_eq!(here.requests().len(), 6);
 }
 
 #[test]
-fn secrets_of_an_address_are_sent_and_never_told() {
+fn credentials_are_sent_and_never_printed() {
     let (server, _) = server(300_000);
-    let address = server.url("/a.tgm?token=geheim").replace("http://", "http://me:geheim@");
-    let remote = Remote::open(&address, &RemoteOptions::default()).unwrap();
+    let url = server.url("/a.tgm?token=geheim").replace("http://", "http://me:geheim@");
+    let remote = Remote::open(&url, &RemoteOptions::default()).unwrap();
     assert_eq!(&**remote.name(), server.url("/a.tgm?…"));
     let request = &server.requests()[0];
     assert_eq!(
         (request.query.as_str(), request.header("authorization")),
         ("token=geheim", Some("Basic bWU6Z2VoZWlt"))
     );
-    let mut told = vec![format!("{remote:?}")];
+    let mut output = vec![format!("{remote:?}")];
     for fault in [
         Fault::Status(500),
         Fault::Status(404),
@@ -216,15 +219,15 @@ fn secrets_of_an_address_are_sent_and_never_told() {
         Fault::Endless,
     ] {
         server.behave();
-        let options = if fault == Fault::NoProgress { impatient() } else { once() };
+        let options = if fault == Fault::NoProgress { short_timeout() } else { no_retries() };
         server.always(fault);
-        let error = Remote::open(&address, &options).unwrap_err();
+        let error = Remote::open(&url, &options).unwrap_err();
         let error = tercet_core::Error::new(remote.name().clone(), error);
-        told.push(format!("{error} {error:?} {:?}", std::error::Error::source(&error)));
+        output.push(format!("{error} {error:?} {:?}", std::error::Error::source(&error)));
     }
     drop(server);
-    let error = Remote::open(&address, &once()).unwrap_err();
-    told.push(format!("{error} {error:?}"));
-    let told = told.join("\n");
-    assert!(!told.contains("geheim") && !told.contains("Z2VoZWlt"), "{told}");
+    let error = Remote::open(&url, &no_retries()).unwrap_err();
+    output.push(format!("{error} {error:?}"));
+    let output = output.join("\n");
+    assert!(!output.contains("geheim") && !output.contains("Z2VoZWlt"), "{output}");
 }
