@@ -1,56 +1,56 @@
-//! What `.tatami` does not have, as texts in the footer of a file.
+//! Annotations in the footer of a `.tatami` file: Arrow types and metadata that `.tatami` does not have.
 //!
-//! The values of such columns are kept in a type that holds them exactly: a date as the number of its day, a decimal as its
-//! digits. Notes say what they are, so that the way back gives the same type:
+//! The values of such columns are stored exactly in another type: a date as a day number, a decimal as its unscaled integer.
+//! The annotation records the logical type, so that reading restores it:
 //!
-//! | key | text |
+//! | key | value |
 //! |---|---|
-//! | `arrow.type:COLUMN` | its type: `date32`, `timestamp[ms, UTC]`, `dictionary[int8]`, `fixed_list[2, date32]` |
-//! | `arrow.metadata:COLUMN` | what Arrow keeps beside the column, its extension type among it, as a JSON object |
-//! | `arrow.element:COLUMN` | the same for the elements of its lists |
-//! | `arrow.metadata` | the same for the table |
+//! | `arrow.type:COLUMN` | the logical type: `date32`, `timestamp[ms, UTC]`, `dictionary[int8]`, `fixed_list[2, date32]` |
+//! | `arrow.metadata:COLUMN` | the metadata of the Arrow field, including extension types, as a JSON object |
+//! | `arrow.element:COLUMN` | the metadata of the list elements |
+//! | `arrow.metadata` | the metadata of the Arrow schema |
 
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::arrow_type::Metadata;
 
-/// The key of what Arrow keeps beside a table.
+/// Key of the schema metadata.
 pub(crate) const METADATA: &str = "arrow.metadata";
 
-/// The starts of the keys about columns.
+/// Prefixes of the keys of column annotations.
 const KEYS: [&str; 3] = ["arrow.type:", "arrow.metadata:", "arrow.element:"];
 
-/// The key of the note about the type of a column.
+/// Key of the logical type of a column.
 pub(crate) fn type_key(column: &str) -> String {
     format!("{}{column}", KEYS[0])
 }
 
-/// The key of what Arrow keeps beside a column.
+/// Key of the field metadata of a column.
 pub(crate) fn metadata_key(column: &str) -> String {
     format!("{}{column}", KEYS[1])
 }
 
-/// The key of what Arrow keeps beside the elements of lists.
+/// Key of the element metadata of a list column.
 pub(crate) fn element_key(column: &str) -> String {
     format!("{}{column}", KEYS[2])
 }
 
-/// The column that a key is about.
+/// The column that an annotation key refers to.
 pub fn annotated_column(key: &str) -> Option<&str> {
     KEYS.iter().find_map(|start| key.strip_prefix(start))
 }
 
-/// The text of what Arrow keeps beside something; none where it is nothing.
+/// Metadata as JSON; `None` if there is none.
 pub(crate) fn metadata(kept: &Metadata) -> Option<String> {
     if kept.is_empty() { None } else { serde_json::to_string(kept).ok() }
 }
 
-/// What Arrow keeps, of a text.
+/// Parses metadata from JSON.
 pub(crate) fn parse_metadata(text: &str) -> Option<Metadata> {
     serde_json::from_str(text).ok()
 }
 
-/// The types that number the values of dictionaries.
+/// Dictionary key types and their names.
 const NUMBERS: [(&str, DataType); 8] = [
     ("int8", DataType::Int8),
     ("int16", DataType::Int16),
@@ -62,7 +62,7 @@ const NUMBERS: [(&str, DataType); 8] = [
     ("uint64", DataType::UInt64),
 ];
 
-/// The text of values that are told by their number; `value` is the text of their type, where it needs one.
+/// Annotation of a dictionary; `value` annotates the value type, where needed.
 pub(crate) fn dictionary(is_ordered: bool, key: &DataType, value: Option<&str>) -> Option<String> {
     let head = if is_ordered { "ordered_dictionary" } else { "dictionary" };
     let (key, _) = NUMBERS.iter().find(|(_, known)| known == key)?;
@@ -72,7 +72,7 @@ pub(crate) fn dictionary(is_ordered: bool, key: &DataType, value: Option<&str>) 
     })
 }
 
-/// The parts of such a text.
+/// Parses a dictionary annotation into order flag, key type and value annotation.
 pub(crate) fn parse_dictionary(text: &str) -> Option<(bool, DataType, Option<&str>)> {
     let (is_ordered, rest) = match text.strip_prefix("ordered_") {
         Some(rest) => (true, rest),
@@ -83,7 +83,7 @@ pub(crate) fn parse_dictionary(text: &str) -> Option<(bool, DataType, Option<&st
     Some((is_ordered, key, value))
 }
 
-/// The text of lists that all have the same length.
+/// Annotation of fixed-size lists.
 pub(crate) fn fixed_list(len: i32, element: Option<&str>) -> String {
     match element {
         Some(element) => format!("fixed_list[{len}, {element}]"),
@@ -91,7 +91,7 @@ pub(crate) fn fixed_list(len: i32, element: Option<&str>) -> String {
     }
 }
 
-/// The parts of such a text.
+/// Parses a fixed-size list annotation into length and element annotation.
 pub(crate) fn parse_fixed_list(text: &str) -> Option<(i32, Option<&str>)> {
     let (len, element) = parts(text.strip_prefix("fixed_list[")?.strip_suffix(']')?);
     Some((len.parse().ok().filter(|len| *len > 0)?, element))
@@ -116,7 +116,7 @@ fn unit(name: &str) -> Option<TimeUnit> {
         .find(|unit| unit_name(*unit) == name)
 }
 
-/// The text of a type; none for types whose columns need no note, and for those that have no place.
+/// Annotation of a type; `None` for types that need none and for unsupported types.
 pub(crate) fn text(kind: &DataType) -> Option<String> {
     Some(match kind {
         DataType::Null => "null".to_owned(),
@@ -137,7 +137,7 @@ pub(crate) fn text(kind: &DataType) -> Option<String> {
     })
 }
 
-/// The type of a text.
+/// Parses the annotation of a type.
 pub(crate) fn parse(text: &str) -> Option<DataType> {
     let (name, inside) = match text.split_once('[') {
         Some((name, rest)) => (name, Some(rest.strip_suffix(']')?)),
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_dictionaries_and_what_is_beside_them_come_back() {
+    fn lists_dictionaries_and_metadata_round_trip() {
         let text = dictionary(true, &DataType::UInt16, Some("timestamp[ms, UTC]")).unwrap();
         assert_eq!(text, "ordered_dictionary[uint16, timestamp[ms, UTC]]");
         assert_eq!(parse_dictionary(&text), Some((true, DataType::UInt16, Some("timestamp[ms, UTC]"))));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn types_come_back_from_their_texts() {
+    fn types_round_trip() {
         for kind in [
             DataType::Null,
             DataType::Float16,

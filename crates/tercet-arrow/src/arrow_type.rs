@@ -1,4 +1,4 @@
-//! What a column is in Arrow, beside the type that keeps it.
+//! The Arrow type of a column, as opposed to the type it is stored in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use crate::error::UnsupportedColumn;
 use crate::options::{Options, Timestamps};
 use crate::table::StringLayout;
 
-/// StringLayout under keys, which Arrow keeps beside columns and tables.
+/// Key-value metadata of Arrow fields and schemas.
 pub(crate) type Metadata = BTreeMap<String, String>;
 
-/// What a column is in Arrow.
+/// The Arrow type and metadata of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ArrowType {
-    /// What its values, or the elements of its lists, are; without their packing.
+    /// The type of the values, or of the list elements, without string layout.
     pub(crate) value: DataType,
-    /// Whether the order of its dictionary means something.
+    /// Whether the dictionary is ordered.
     pub(crate) is_ordered: bool,
-    /// The number of elements that all its lists have.
+    /// The length of fixed-size lists.
     pub(crate) len: Option<i32>,
     pub(crate) metadata: Metadata,
     pub(crate) element_metadata: Metadata,
 }
 
 impl ArrowType {
-    /// A kind of which nothing is known but its values.
+    /// A type without metadata.
     pub(crate) fn new(value: DataType) -> Self {
         let (metadata, element_metadata) = (Metadata::new(), Metadata::new());
         Self { value, is_ordered: false, len: None, metadata, element_metadata }
     }
 
-    /// The note that brings it back; none where the type of the column says it all.
+    /// The annotation that restores the type; `None` if the stored type implies it.
     pub(crate) fn annotation(&self, column: &Field) -> Option<String> {
         let default_arrow_type = default_arrow_type(column.scalar());
         let plain =
@@ -51,7 +51,7 @@ impl ArrowType {
         }
     }
 
-    /// What a note says of a column, if the column can be that.
+    /// Parses an annotation; `None` if it does not fit the stored type.
     pub(crate) fn from_annotation(text: &str, column: &Field) -> Option<Self> {
         let default_arrow_type = default_arrow_type(column.scalar());
         let (len, text) = match annotation::parse_fixed_list(text) {
@@ -72,7 +72,7 @@ impl ArrowType {
         can_store(column.scalar(), &value).then_some(Self { is_ordered, len, ..Self::new(value) })
     }
 
-    /// The column in Arrow.
+    /// The Arrow field of a column.
     pub(crate) fn field(&self, column: &Field, layout: StringLayout) -> FieldRef {
         let value = with_layout(&self.value, layout);
         let ordered = |field: ArrowField| field.with_dict_is_ordered(self.is_ordered);
@@ -82,7 +82,7 @@ impl ArrowType {
                 Arc::new(element.with_metadata(self.element_metadata.clone().into_iter().collect()));
             match self.len {
                 Some(len) => DataType::FixedSizeList(element, len),
-                // Offsets have 64 bits: no batch has too many elements.
+                // 64-bit offsets: a batch cannot have too many elements.
                 None => DataType::LargeList(element),
             }
         } else {
@@ -93,7 +93,7 @@ impl ArrowType {
     }
 }
 
-/// A column of an Arrow table in a file, and what it is.
+/// Maps an Arrow field to a stored field and its Arrow type; `None` if it is unsupported.
 pub(crate) fn map_field(field: &ArrowField, options: &Options) -> Option<(Field, ArrowType)> {
     let element = match field.data_type() {
         DataType::FixedSizeList(_, ..0) => return None,
@@ -109,7 +109,7 @@ pub(crate) fn map_field(field: &ArrowField, options: &Options) -> Option<(Field,
     if options.timestamps == Timestamps::Raw
         && matches!(value_type(&value), DataType::Timestamp(unit, _) if *unit != TimeUnit::Microsecond)
     {
-        // The numbers are kept in a unit that the file does not tell.
+        // Raw numbers lose their unit: the file has no annotation for it.
         value = default_arrow_type(Type::TimestampMicros);
     }
     let mut kind = ArrowType::new(value);
@@ -123,7 +123,7 @@ pub(crate) fn map_field(field: &ArrowField, options: &Options) -> Option<(Field,
         }
         None => Field::new(field.name().as_str(), stored),
     };
-    // Lists without elements take no room that would tell their number.
+    // A list length of zero cannot be restored from the number of elements.
     if let DataType::FixedSizeList(_, len @ 1..) = field.data_type() {
         kind.len = Some(*len);
     }
@@ -133,7 +133,7 @@ pub(crate) fn map_field(field: &ArrowField, options: &Options) -> Option<(Field,
     Some((out, kind))
 }
 
-/// A column that has no place, for messages.
+/// An unsupported column, for messages.
 pub(crate) fn unsupported(field: &ArrowField) -> UnsupportedColumn {
     const CHARS: usize = 100;
     let whole = describe(field.data_type());
@@ -144,7 +144,7 @@ pub(crate) fn unsupported(field: &ArrowField) -> UnsupportedColumn {
     UnsupportedColumn { column: field.name().clone(), type_name }
 }
 
-/// A type in words.
+/// Describes a type for messages.
 fn describe(kind: &DataType) -> String {
     match kind {
         DataType::Struct(fields) => {
@@ -163,12 +163,12 @@ fn describe(kind: &DataType) -> String {
         DataType::Dictionary(_, values) => format!("dictionary of {}", describe(values)),
         DataType::Boolean => "bool".to_owned(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytes".to_owned(),
-        // The names of numbers are the same in small letters.
+        // The names of numeric types only differ in case.
         kind => annotation::text(kind).unwrap_or_else(|| kind.to_string().to_lowercase()),
     }
 }
 
-/// What values are when they are not told by their number.
+/// The type of the values of a dictionary; other types are returned as they are.
 pub(crate) fn value_type(kind: &DataType) -> &DataType {
     match kind {
         DataType::Dictionary(_, values) => values,
@@ -176,7 +176,7 @@ pub(crate) fn value_type(kind: &DataType) -> &DataType {
     }
 }
 
-/// The type that keeps values of an Arrow type exactly, and that type without its packing.
+/// The stored type that holds an Arrow type exactly, and the Arrow type without string layout.
 fn storage_type(kind: &DataType) -> Option<(Type, DataType)> {
     let stored = match kind {
         DataType::Dictionary(key, values) => {
@@ -195,7 +195,7 @@ fn storage_type(kind: &DataType) -> Option<(Type, DataType)> {
         | DataType::Decimal128(..=9, _)
         | DataType::Decimal256(..=9, _)
         | DataType::Null => Type::Int32,
-        // What fits into 64 bits can be compared as a number.
+        // Decimals of up to 64 bits are stored as integers, so that filters can compare them.
         DataType::Int64
         | DataType::Date64
         | DataType::Time64(TimeUnit::Microsecond | TimeUnit::Nanosecond)
@@ -222,7 +222,7 @@ fn storage_type(kind: &DataType) -> Option<(Type, DataType)> {
     Some((stored, kind.clone()))
 }
 
-/// Whether a column of a type can hold values of an Arrow type.
+/// Whether a stored type can hold an Arrow type.
 fn can_store(column: Type, kind: &DataType) -> bool {
     match storage_type(kind) {
         Some((Type::String | Type::Bytes, _)) if column == Type::BlobRef => true,
@@ -231,7 +231,7 @@ fn can_store(column: Type, kind: &DataType) -> bool {
     }
 }
 
-/// What a column is in Arrow when nothing else is noted.
+/// The Arrow type of a stored type without annotation.
 pub(crate) fn default_arrow_type(kind: Type) -> DataType {
     match kind {
         Type::Bool => DataType::Boolean,
@@ -255,7 +255,7 @@ fn with_layout(kind: &DataType, layout: StringLayout) -> DataType {
     match (kind, layout) {
         (DataType::Utf8View, StringLayout::LargeUtf8) => DataType::LargeUtf8,
         (DataType::BinaryView, StringLayout::LargeUtf8) => DataType::LargeBinary,
-        // Few programs know dictionaries of views.
+        // Few programs support dictionaries of views.
         (DataType::Dictionary(key, values), _) => {
             DataType::Dictionary(key.clone(), Box::new(with_layout(values, StringLayout::LargeUtf8)))
         }

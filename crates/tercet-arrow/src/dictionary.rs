@@ -1,4 +1,4 @@
-//! Values told by their number in a dictionary.
+//! Dictionary encoding of columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::error::ValueError;
 use crate::from_arrow::RowError;
 use crate::to_arrow;
 
-/// The values of a dictionary in the order of the rows that had them first. It only grows: numbers keep their meaning in later
-/// batches, which a file demands.
+/// Dictionary values in the order of their first row. It only grows: keys stay valid in later batches, as the Arrow file format
+/// requires.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dictionary {
     numbers: HashMap<Box<[u8]>, usize>,
@@ -29,7 +29,7 @@ pub(crate) struct Dictionary {
 }
 
 impl Dictionary {
-    /// The rows of a column with the numbers of their values; values that are new get the next ones.
+    /// Encodes a column; new values are appended to the dictionary.
     pub(crate) fn coded(
         &mut self,
         column: &Column,
@@ -48,7 +48,7 @@ impl Dictionary {
         }
     }
 
-    /// The same rows with all the values that there are by now.
+    /// The same array with all values that the dictionary has by now.
     pub(crate) fn completed(&self, array: &ArrayRef) -> ArrayRef {
         let Some(values) = &self.array else { return Arc::clone(array) };
         match array.data_type() {
@@ -99,12 +99,12 @@ impl Dictionary {
         }
         let array = self.grown(column, &new, value)?;
         let keys: PrimitiveArray<K> = keys.into_iter().collect();
-        // Every number is that of a value.
+        // Every key has a value.
         let coded = DictionaryArray::try_new(keys, array).map_err(|_| (0, ValueError::InvalidUtf8))?;
         Ok(Arc::new(coded))
     }
 
-    /// The values with some more rows.
+    /// The dictionary values, extended by some rows of a column.
     fn grown(&mut self, column: &Column, new: &[usize], value: &DataType) -> Result<ArrayRef, RowError> {
         if let Some(array) = self.array.as_ref().filter(|_| new.is_empty()) {
             return Ok(Arc::clone(array));
@@ -119,7 +119,7 @@ impl Dictionary {
             None => more,
         };
         let array = to_arrow::array(values.clone(), value, &mut Self::default());
-        // The row of the batch: the values before it were good in batches before.
+        // The row of the batch: values of earlier batches were valid.
         let first = values.len() - new.len();
         self.values = Some(values);
         let array = array.map_err(|(at, reason)| {
@@ -130,7 +130,7 @@ impl Dictionary {
     }
 }
 
-/// The bits of a value.
+/// Appends the bytes of a value, for hashing.
 fn push_bytes(values: &Values, row: usize, out: &mut Vec<u8>) {
     match values {
         Values::Bool(values) => out.push(u8::from(values[row])),
@@ -145,7 +145,7 @@ fn push_bytes(values: &Values, row: usize, out: &mut Vec<u8>) {
         Values::Float32(values) => out.extend(values[row].to_le_bytes()),
         Values::Float64(values) => out.extend(values[row].to_le_bytes()),
         Values::Bytes(strings) => out.extend_from_slice(strings.get(row)),
-        // Dictionaries of lists have no place.
+        // Dictionaries of lists are unsupported.
         Values::List(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Arrow arrays as columns.
+//! Conversion of Arrow arrays to columns.
 
 use std::ops::Range;
 
@@ -21,21 +21,21 @@ use crate::half;
 use crate::options::Timestamps;
 use crate::string_arrays;
 
-/// How values are read.
+/// Options of the conversion.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reading {
+pub(crate) struct Conversion {
     pub(crate) timestamps: Timestamps,
 }
 
-/// A row, counted from the first of the array, and what is wrong with it.
+/// A row of the array, 0-based, and the error in it.
 pub(crate) type RowError = (usize, ValueError);
 
-/// The rows of an array as a column of a field.
-pub(crate) fn column(array: &ArrayRef, field: &Field, reading: Reading) -> Result<Column, RowError> {
+/// Converts an array to a column of a field.
+pub(crate) fn column(array: &ArrayRef, field: &Field, conversion: Conversion) -> Result<Column, RowError> {
     let column = if field.kind == Type::List {
-        list(array, &Field::new("", field.scalar()), reading)?
+        list(array, &Field::new("", field.scalar()), conversion)?
     } else {
-        scalars(array, field.kind, reading)?
+        scalars(array, field.kind, conversion)?
     };
     if !field.nullable && column.nulls() > 0 {
         let row = (0..column.len()).find(|row| !column.is_present(*row)).unwrap_or(0);
@@ -44,13 +44,13 @@ pub(crate) fn column(array: &ArrayRef, field: &Field, reading: Reading) -> Resul
     Ok(column)
 }
 
-/// Values that are no lists.
-fn scalars(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, RowError> {
+/// Converts an array of scalars.
+fn scalars(array: &ArrayRef, kind: Type, conversion: Conversion) -> Result<Column, RowError> {
     if let DataType::Dictionary(..) = array.data_type() {
-        return dictionary(array, kind, reading);
+        return dictionary(array, kind, conversion);
     }
     let values = match array.data_type() {
-        // Every row of it is null.
+        // All rows are null.
         DataType::Null => {
             let validity = Bitmap::filled(array.len(), false);
             return Ok(Column::new(Values::Int32(vec![0; array.len()])).with_validity(validity));
@@ -82,7 +82,7 @@ fn scalars(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, Row
         DataType::Duration(TimeUnit::Millisecond) => Values::Int64(copied::<DurationMillisecondType>(array)),
         DataType::Duration(TimeUnit::Microsecond) => Values::Int64(copied::<DurationMicrosecondType>(array)),
         DataType::Duration(TimeUnit::Nanosecond) => Values::Int64(copied::<DurationNanosecondType>(array)),
-        DataType::Timestamp(unit, _) => Values::Int64(times(array, *unit, reading.timestamps)?),
+        DataType::Timestamp(unit, _) => Values::Int64(times(array, *unit, conversion.timestamps)?),
         DataType::Decimal32(..) => Values::Int32(copied::<Decimal32Type>(array)),
         DataType::Decimal64(..) => Values::Int64(copied::<Decimal64Type>(array)),
         DataType::Decimal128(..) => {
@@ -99,7 +99,7 @@ fn scalars(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, Row
     Ok(Column { values, validity: validity(array.nulls()) })
 }
 
-/// The numbers of an array; zero where a row is null.
+/// The values of a primitive array; zero for null rows.
 fn copied<T: ArrowPrimitiveType>(array: &ArrayRef) -> Vec<T::Native> {
     zeroed(array.as_primitive::<T>())
 }
@@ -128,7 +128,7 @@ fn validity(nulls: Option<&NullBuffer>) -> Option<Bitmap> {
     Bitmap::from_bytes(&bytes, nulls.len())
 }
 
-/// Times in microseconds.
+/// Timestamps in microseconds.
 fn times(array: &ArrayRef, unit: TimeUnit, timestamps: Timestamps) -> Result<Vec<i64>, RowError> {
     let (values, per_micro, micros_per, name) = match unit {
         TimeUnit::Second => (copied::<TimestampSecondType>(array), 1, 1_000_000, "s"),
@@ -151,7 +151,7 @@ fn times(array: &ArrayRef, unit: TimeUnit, timestamps: Timestamps) -> Result<Vec
     values.into_iter().enumerate().map(scaled).collect()
 }
 
-/// The digits of decimals, as a number where one fits, otherwise as bytes with the highest first.
+/// Unscaled decimals: as integers if they fit, otherwise as big-endian bytes.
 fn digits<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     kind: Type,
@@ -191,8 +191,8 @@ fn digits<T: ArrowPrimitiveType>(
     })
 }
 
-/// Values that are told by their number in a dictionary.
-fn dictionary(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, RowError> {
+/// Decodes a dictionary array.
+fn dictionary(array: &ArrayRef, kind: Type, conversion: Conversion) -> Result<Column, RowError> {
     let coded = array.as_any_dictionary();
     let nulls = array.logical_nulls();
     if coded.values().is_empty() {
@@ -200,7 +200,7 @@ fn dictionary(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, 
         column.values.push_zeros(array.len());
         return Ok(column.with_validity(Bitmap::filled(array.len(), false)));
     }
-    let values = scalars(coded.values(), kind, reading)?;
+    let values = scalars(coded.values(), kind, conversion)?;
     let mut column = values.take(&coded.normalized_keys());
     if let Some(validity) = validity(nulls.as_ref()) {
         column = blanked(&column, &validity, kind).with_validity(validity);
@@ -208,7 +208,7 @@ fn dictionary(array: &ArrayRef, kind: Type, reading: Reading) -> Result<Column, 
     Ok(column)
 }
 
-/// The same values with zero or nothing where a row is null.
+/// The same values with zero or empty values for null rows.
 fn blanked(column: &Column, validity: &Bitmap, kind: Type) -> Column {
     let mut out = Column::empty(&Field::new("", kind));
     let mut from = 0;
@@ -222,7 +222,7 @@ fn blanked(column: &Column, validity: &Bitmap, kind: Type) -> Column {
     out
 }
 
-fn list(array: &ArrayRef, element: &Field, reading: Reading) -> Result<Column, RowError> {
+fn list(array: &ArrayRef, element: &Field, conversion: Conversion) -> Result<Column, RowError> {
     let (values, ranges): (ArrayRef, Vec<Range<usize>>) = match array.data_type() {
         DataType::List(_) => ranges(array.as_list::<i32>()),
         DataType::LargeList(_) => ranges(array.as_list::<i64>()),
@@ -240,14 +240,14 @@ fn list(array: &ArrayRef, element: &Field, reading: Reading) -> Result<Column, R
             (lists.values().clone(), views(lists.value_offsets(), lists.value_sizes()))
         }
     };
-    let elements = scalars(&values, element.kind, reading);
+    let elements = scalars(&values, element.kind, conversion);
     let elements = elements.map_err(|(at, reason)| {
         let row = ranges.iter().position(|range| range.contains(&at)).unwrap_or(0);
         (row, reason)
     })?;
     let validity = validity(array.nulls());
     let is_present = |row: usize| validity.as_ref().is_none_or(|validity| validity.get(row));
-    // A null row may have elements in Arrow, which are nobody's.
+    // A null row may refer to elements in Arrow; they are dropped.
     let mut ends = Vec::with_capacity(ranges.len());
     let (mut end, mut is_dense) = (0, true);
     for (row, range) in ranges.iter().enumerate() {
@@ -266,7 +266,7 @@ fn list(array: &ArrayRef, element: &Field, reading: Reading) -> Result<Column, R
     Ok(Column { values: Values::List(Box::new(Lists { ends, elements })), validity })
 }
 
-/// The elements that the rows of an array lie in, and those of each row.
+/// The range of elements of all rows, and of each row.
 fn ranges<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> (ArrayRef, Vec<Range<usize>>) {
     let offsets = lists.value_offsets();
     let at = |index: usize| offsets.get(index).map_or(0, |offset| offset.as_usize());

@@ -1,18 +1,18 @@
-//! Floats of 16 bits, which are kept as floats of 32. Every bit survives, those of NaN included.
+//! Conversion between float16 and float32 that keeps every bit, including NaN payloads.
 
 use half::f16;
 
-/// The same number in 32 bits.
+/// Widens to float32.
 pub(crate) fn widen(value: f16) -> f32 {
     if !value.is_nan() {
         return value.to_f32();
     }
-    // Conversions make signalling NaN quiet: the bits are moved by hand.
+    // Hardware conversions quiet signalling NaNs: move the bits instead.
     let bits = u32::from(value.to_bits());
     f32::from_bits((bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x03ff) << 13)
 }
 
-/// The same number in 16 bits, if there is one.
+/// Narrows to float16; `None` if the value is not representable.
 pub(crate) fn narrow(value: f32) -> Option<f16> {
     let narrow = if value.is_nan() {
         let bits = value.to_bits();
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_half_comes_back() {
+    fn every_float16_round_trips() {
         for bits in 0..=u16::MAX {
             let wide = widen(f16::from_bits(bits));
             assert_eq!(narrow(wide).map(f16::to_bits), Some(bits));

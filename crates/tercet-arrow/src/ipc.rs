@@ -1,4 +1,4 @@
-//! Arrow files and streams, message by message. What a message says of lengths is checked before the library allocates on its word.
+//! Reader of Arrow IPC files and streams, message by message. Lengths are validated before arrow allocates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,38 +16,38 @@ use crate::error::{Batch, Error, from_arrow};
 
 mod check;
 
-/// What a message starts with.
+/// Continuation marker at the start of a message.
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// What a file ends with.
+/// Magic at the end of a file.
 const MAGIC: &[u8; 6] = b"ARROW1";
-/// What a file starts with, padded.
+/// Length of the padded magic at the start of a file.
 const HEAD_LEN: u64 = 8;
-/// The length of the footer and the magic.
+/// Length of the footer length and the magic.
 const TAIL_LEN: u64 = 10;
 
-/// The batches of a file or a stream.
+/// Reads the record batches of a file or a stream.
 pub(crate) struct Batches {
     source: Arc<dyn ByteSource>,
     limits: Limits,
     schema: SchemaRef,
-    places: Places,
+    positions: MessagePositions,
     dictionaries: HashMap<i64, ArrayRef>,
-    /// Batches of both kinds so far, for messages.
+    /// Number of record and dictionary batches so far, for messages.
     counts: [u64; 2],
-    /// Whether a stream ended without its mark.
+    /// Whether a stream ended without an end-of-stream marker.
     is_truncated: Arc<AtomicBool>,
 }
 
-/// Where messages are.
-enum Places {
-    /// The end of a file lists them.
-    Listed(std::vec::IntoIter<Place>),
-    /// One behind the other; none at the end.
+/// Positions of the messages.
+enum MessagePositions {
+    /// Listed in the footer of a file.
+    Listed(std::vec::IntoIter<MessagePosition>),
+    /// The next message of a stream; `None` at the end.
     Next(Option<u64>),
 }
 
-/// Where one message is, and what it has to be.
-struct Place {
+/// Position and kind of a message.
+struct MessagePosition {
     kind: Batch,
     at: u64,
     head: u64,
@@ -55,74 +55,80 @@ struct Place {
 }
 
 impl Batches {
-    /// Opens a file: its end tells schema and places.
+    /// Opens a file: the footer has the schema and the positions of the messages.
     pub(crate) fn from_file(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
         let wrong = |message| wrong(&*source, message);
         let tail = source.len().checked_sub(TAIL_LEN).filter(|start| *start >= HEAD_LEN);
-        let tail = tail.ok_or_else(|| wrong("is too short"))?;
+        let tail = tail.ok_or_else(|| wrong("truncated Arrow file"))?;
         let bytes = read(&*source, tail, TAIL_LEN)?;
         let (size, magic) = bytes.split_at(4);
         if magic != MAGIC {
-            return Err(wrong("does not end like an Arrow file"));
+            return Err(wrong("truncated Arrow file: the magic at the end is missing"));
         }
-        let size = number(size).ok_or_else(|| wrong("says nothing of its footer"))?;
+        let size = number(size).ok_or_else(|| wrong("invalid footer length"))?;
         let start = tail.checked_sub(size).filter(|start| *start >= HEAD_LEN);
-        let start = start.ok_or_else(|| wrong("has a footer that is longer than the file"))?;
+        let start = start.ok_or_else(|| wrong("invalid footer length: longer than the file"))?;
         let footer = read(&*source, start, size)?;
-        let footer = root_as_footer(&footer).map_err(|_| wrong("has a footer that cannot be read"))?;
-        let schema = footer.schema().ok_or_else(|| wrong("has a footer without a schema"))?;
-        let mut places = Vec::new();
+        let footer = root_as_footer(&footer).map_err(|_| wrong("malformed footer"))?;
+        let schema = footer.schema().ok_or_else(|| wrong("footer without schema"))?;
+        let mut positions = Vec::new();
         for block in footer.dictionaries().into_iter().flatten() {
-            places.push(place(&*source, Batch::Dictionary, block)?);
+            positions.push(message_position(&*source, Batch::Dictionary, block)?);
         }
         for block in footer.recordBatches().into_iter().flatten() {
-            places.push(place(&*source, Batch::Record, block)?);
+            positions.push(message_position(&*source, Batch::Record, block)?);
         }
         let schema = Arc::new(fb_to_schema(schema));
-        Ok(Self::new(source, limits, schema, Places::Listed(places.into_iter())))
+        Ok(Self::new(source, limits, schema, MessagePositions::Listed(positions.into_iter())))
     }
 
-    /// Opens a stream: its first message is the schema.
+    /// Opens a stream: the first message is the schema.
     pub(crate) fn from_stream(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
-        let first = next_message(&*source, 0)?.ok_or_else(|| wrong(&*source, "is an empty stream"))?;
+        let first = next_message(&*source, 0)?.ok_or_else(|| wrong(&*source, "empty stream"))?;
         let message = first.message(&*source)?;
         let schema = message.header_as_schema();
-        let schema = schema.ok_or_else(|| wrong(&*source, "does not start with a schema"))?;
+        let schema =
+            schema.ok_or_else(|| wrong(&*source, "the first message of the stream is not a schema"))?;
         let schema = Arc::new(fb_to_schema(schema));
         let next = first.body_start.checked_add(first.body_len);
-        Ok(Self::new(source, limits, schema, Places::Next(next)))
+        Ok(Self::new(source, limits, schema, MessagePositions::Next(next)))
     }
 
-    fn new(source: Arc<dyn ByteSource>, limits: Limits, schema: SchemaRef, places: Places) -> Self {
+    fn new(
+        source: Arc<dyn ByteSource>,
+        limits: Limits,
+        schema: SchemaRef,
+        positions: MessagePositions,
+    ) -> Self {
         Self {
             source,
             limits,
             schema,
-            places,
+            positions,
             dictionaries: HashMap::new(),
             counts: [0; 2],
             is_truncated: Arc::default(),
         }
     }
 
-    /// Whether a stream ended without the mark of its end, once everything is read.
+    /// Whether the stream ended without an end-of-stream marker; valid once all batches are read.
     pub(crate) fn is_truncated(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_truncated)
     }
 
-    /// The columns.
+    /// The schema.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     fn read(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {
-            let (head, kind) = match &mut self.places {
-                Places::Listed(places) => match places.next() {
-                    Some(place) => (listed_message(&*self.source, &place)?, Some(place.kind)),
+            let (head, kind) = match &mut self.positions {
+                MessagePositions::Listed(positions) => match positions.next() {
+                    Some(position) => (listed_message(&*self.source, &position)?, Some(position.kind)),
                     None => return Ok(None),
                 },
-                Places::Next(at) => {
+                MessagePositions::Next(at) => {
                     let Some(start) = at.take() else { return Ok(None) };
                     if start >= self.source.len() {
                         self.is_truncated.store(true, Ordering::Relaxed);
@@ -138,7 +144,7 @@ impl Batches {
         }
     }
 
-    /// The rows of a message; none if it is a dictionary, which is kept.
+    /// Decodes a message; `None` for a dictionary batch, which is kept.
     fn decode(&mut self, head: &Head, wanted: Option<Batch>) -> Result<Option<RecordBatch>, Error> {
         let source = &*self.source;
         let message = head.message(source)?;
@@ -149,20 +155,25 @@ impl Batches {
                 let dictionary = message.header_as_dictionary_batch();
                 (Batch::Dictionary, dictionary.and_then(|dictionary| dictionary.data()), dictionary)
             }
-            _ => return Err(wrong(source, "has a message that is no batch where one has to be")),
+            _ => {
+                return Err(wrong(
+                    source,
+                    "unexpected message: expected a record batch or a dictionary batch",
+                ));
+            }
         };
         if wanted.is_some_and(|wanted| wanted != kind) {
-            return Err(wrong(source, "has a batch of another kind than its footer says"));
+            return Err(wrong(source, "batch kind differs from the footer"));
         }
-        let data = data.ok_or_else(|| wrong(source, "has a batch without a header"))?;
+        let data = data.ok_or_else(|| wrong(source, "batch without header"))?;
         let index = self.counts[kind as usize];
         self.counts[kind as usize] += 1;
         let span = head.body_span(source)?;
-        // A copy: what was checked must not change while it is used.
+        // Copied: validated bytes must not change while they are used.
         let mut body = MutableBuffer::from_len_zeroed(in_memory(source, span.len())?);
         source.read_into(span.start(), &mut body).map_err(|error| unread(source, error))?;
         let body = Buffer::from(body);
-        check::batch(&data, &body, self.limits).map_err(|flaw| flaw.at(name, kind, index, span))?;
+        check::batch(&data, &body, self.limits).map_err(|error| error.at(name, kind, index, span))?;
         let version = message.version();
         let in_arrow = |error| from_arrow(name, error);
         if let Some(dictionary) = dictionary {
@@ -184,7 +195,7 @@ impl Iterator for Batches {
     }
 }
 
-/// The head of a message, and where its body is.
+/// The header of a message and the position of its body.
 struct Head {
     bytes: bytes::Bytes,
     body_start: u64,
@@ -193,64 +204,64 @@ struct Head {
 
 impl Head {
     fn message(&self, source: &dyn ByteSource) -> Result<Message<'_>, Error> {
-        root_as_message(&self.bytes).map_err(|_| wrong(source, "has a message that cannot be read"))
+        root_as_message(&self.bytes).map_err(|_| wrong(source, "malformed message header"))
     }
 
     fn body_span(&self, source: &dyn ByteSource) -> Result<Span, Error> {
         let span = Span::at(self.body_start, self.body_len).filter(|span| span.end() <= source.len());
-        span.ok_or_else(|| wrong(source, "has a message whose body is longer than the file"))
+        span.ok_or_else(|| wrong(source, "message body extends past the end of the file"))
     }
 }
 
-/// A block of the end of a file, inside of the file.
-fn place(source: &dyn ByteSource, kind: Batch, block: &Block) -> Result<Place, Error> {
+/// Checks that a block of the footer is inside the file.
+fn message_position(source: &dyn ByteSource, kind: Batch, block: &Block) -> Result<MessagePosition, Error> {
     let parts = (
         u64::try_from(block.offset()),
         u64::try_from(block.metaDataLength()),
         u64::try_from(block.bodyLength()),
     );
     let (Ok(at), Ok(head), Ok(body)) = parts else {
-        return Err(wrong(source, "has a block of a negative length"));
+        return Err(wrong(source, "footer block of negative length"));
     };
     let end = at.checked_add(head).and_then(|end| end.checked_add(body));
     if end.is_none_or(|end| end > source.len()) {
-        return Err(wrong(source, "has a block that is longer than the file"));
+        return Err(wrong(source, "footer block extends past the end of the file"));
     }
-    Ok(Place { kind, at, head, body })
+    Ok(MessagePosition { kind, at, head, body })
 }
 
-fn listed_message(source: &dyn ByteSource, place: &Place) -> Result<Head, Error> {
-    let bytes = read(source, place.at, place.head)?;
+fn listed_message(source: &dyn ByteSource, position: &MessagePosition) -> Result<Head, Error> {
+    let bytes = read(source, position.at, position.head)?;
     let start = if bytes.starts_with(&CONTINUATION) { 8 } else { 4 };
     if bytes.len() <= start {
-        return Err(wrong(source, "has a block without a message"));
+        return Err(wrong(source, "footer block without message"));
     }
-    Ok(Head { bytes: bytes.slice(start..), body_start: place.at + place.head, body_len: place.body })
+    Ok(Head { bytes: bytes.slice(start..), body_start: position.at + position.head, body_len: position.body })
 }
 
-/// The message that starts somewhere; none at the end of the stream.
+/// Reads the header of the message at a position; `None` at the end of the stream.
 fn next_message(source: &dyn ByteSource, at: u64) -> Result<Option<Head>, Error> {
     let left = source.len().saturating_sub(at);
     if left == 0 {
         return Ok(None);
     }
     let head = read(source, at, left.min(8))?;
-    // Old streams have no mark before the length.
+    // Streams of Arrow before 0.15 have no continuation marker.
     let (size, start) = match head.strip_prefix(&CONTINUATION) {
         Some(size) => (size, at + 8),
         None => (head.get(..4).unwrap_or(&[]), at + 4),
     };
     let size = size.try_into().ok().map(i32::from_le_bytes);
-    let size = size.ok_or_else(|| wrong(source, "ends in the middle of a message"))?;
-    let size = u64::try_from(size).map_err(|_| wrong(source, "has a message of a negative length"))?;
+    let size = size.ok_or_else(|| wrong(source, "truncated message"))?;
+    let size = u64::try_from(size).map_err(|_| wrong(source, "message of negative length"))?;
     if size == 0 {
         return Ok(None);
     }
     let body_start = start.checked_add(size).filter(|end| *end <= source.len());
-    let body_start = body_start.ok_or_else(|| wrong(source, "has a message that is longer than the file"))?;
+    let body_start = body_start.ok_or_else(|| wrong(source, "message extends past the end of the file"))?;
     let mut head = Head { bytes: read(source, start, size)?, body_start, body_len: 0 };
     let len = head.message(source)?.bodyLength();
-    head.body_len = u64::try_from(len).map_err(|_| wrong(source, "has a message of a negative length"))?;
+    head.body_len = u64::try_from(len).map_err(|_| wrong(source, "message of negative length"))?;
     head.body_span(source)?;
     Ok(Some(head))
 }
@@ -261,11 +272,11 @@ fn number(bytes: &[u8]) -> Option<u64> {
 }
 
 fn in_memory(source: &dyn ByteSource, len: u64) -> Result<usize, Error> {
-    usize::try_from(len).map_err(|_| wrong(source, "has a message that is longer than memory"))
+    usize::try_from(len).map_err(|_| wrong(source, "message too large for memory"))
 }
 
 fn read(source: &dyn ByteSource, start: u64, len: u64) -> Result<bytes::Bytes, Error> {
-    let span = Span::at(start, len).ok_or_else(|| wrong(source, "has a part that lies nowhere"))?;
+    let span = Span::at(start, len).ok_or_else(|| wrong(source, "byte range overflow"))?;
     source.read_at(span).map_err(|error| unread(source, error))
 }
 

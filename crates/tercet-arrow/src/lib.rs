@@ -1,14 +1,14 @@
-//! Tables of Arrow, Parquet and `.tatami`, each into the others.
+//! Conversion between Arrow, Parquet and `.tatami` tables.
 //!
 //! ```text
 //!  Parquet ─┐                                    ┌─▶ Parquet
 //!  Arrow   ─┼─▶ RecordBatch ─▶ Column ─▶ .tatami ─▶ Column ─▶ RecordBatch ─┼─▶ Arrow
 //! ```
 //!
-//! A [`Table`] knows the columns on both sides. Values keep every bit: types that a `.tatami` file does not have (dates, decimals, times
-//! of other units, bytes of fixed length, dictionaries) are kept in one that holds them exactly, and a note in the footer of the
-//! file brings them back, with what Arrow keeps beside columns and tables. What cannot be kept is refused by name before
-//! anything is written.
+//! A [`Table`] maps the columns of both sides. Values keep every bit: types that `.tatami` does not have (dates, decimals, other
+//! time units, fixed-size binary, dictionaries) are stored exactly in another type, and an annotation in the footer restores
+//! them, together with the metadata of Arrow fields and schemas. Unsupported columns are reported by name before anything is
+//! written.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,13 +26,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`table`] | columns on both sides |
-//! | [`options`] | which columns get which roles, what becomes of times |
-//! | [`read`] | Parquet and Arrow files as rows |
-//! | [`mod@write`] | rows as Parquet and Arrow files |
-//! | [`note`] | types that come back by a note |
+//! | [`table`] | column mapping between Arrow and `.tatami` |
+//! | [`options`] | column roles, timestamp conversion, limits |
+//! | [`read`] | reader of Parquet and Arrow IPC files |
+//! | [`mod@write`] | writer of Parquet and Arrow IPC files |
+//! | [`annotation`] | footer annotations of logical types |
 
 pub mod annotation;
 mod arrow_type;

@@ -1,90 +1,90 @@
-//! How a table is carried over.
+//! Conversion options.
 
 use tercet_core::Limits;
 use tercet_tatami::{Field, Type};
 
 use crate::error::{ColumnRole, ColumnRoleError, Error};
 
-/// How a table is carried over into a `.tatami` file.
+/// Options of the conversion to `.tatami`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Which columns get which roles.
+    /// Roles of the columns: blobs, bloom filters, dictionaries, sort key.
     pub column_options: ColumnOptions,
-    /// How times are carried over.
+    /// Conversion of timestamps.
     pub timestamps: Timestamps,
-    /// Whether the file is for other readers of the format, which know no lists.
+    /// Whether the file must be readable by other implementations, which do not support lists.
     pub interop: bool,
-    /// The columns that are read, whatever their order; names that are not there are passed over, as are the types of
-    /// columns that are not named. None reads all.
+    /// Names of the columns to read, in any order; `None` reads all. Names that do not exist are ignored, and so are the types of
+    /// other columns.
     pub columns: Option<Vec<String>>,
-    /// How much a file may make the reader allocate.
+    /// Largest sizes accepted when reading.
     pub limits: Limits,
 }
 
 impl Options {
-    /// The defaults.
+    /// Default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the roles.
+    /// Sets the column roles.
     pub fn with_column_options(mut self, column_options: ColumnOptions) -> Self {
         self.column_options = column_options;
         self
     }
 
-    /// Sets how times are carried over.
+    /// Sets the conversion of timestamps.
     pub fn with_timestamps(mut self, timestamps: Timestamps) -> Self {
         self.timestamps = timestamps;
         self
     }
 
-    /// Sets which columns are read.
+    /// Sets the columns to read.
     pub fn with_columns(mut self, columns: Option<Vec<String>>) -> Self {
         self.columns = columns;
         self
     }
 
-    /// Sets whether lists are refused.
+    /// Sets whether lists are rejected.
     pub fn with_interop(mut self, interop: bool) -> Self {
         self.interop = interop;
         self
     }
 
-    /// Sets how much a file may make the reader allocate.
+    /// Sets the largest sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 }
 
-/// What becomes of times that are not in microseconds.
+/// Conversion of timestamps that are not in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timestamps {
-    /// They are scaled; one between two microseconds is refused.
+    /// Scale; reject values finer than microseconds.
     #[default]
     Exact,
-    /// They are scaled; one between two microseconds is cut to the one before.
+    /// Scale; round values finer than microseconds down.
     Floor,
-    /// Their numbers are copied, whatever their unit, as the reference implementation does.
+    /// Copy the raw integers regardless of the unit, as the reference implementation does.
     Raw,
 }
 
-/// Columns that are stored apart, that have filters, that are to be sorted by.
+/// Roles of columns: blobs, bloom filters, dictionary hints, sort key.
 ///
-/// Where nothing is said, names decide: `markdown`, `body` and `html` are stored apart; `doc_id`, `url` and `digest` get
-/// filters; every other text gets the hint that a dictionary would fit.
+/// Column names decide where a list is `None`: `markdown`, `body` and `html` are blobs; `doc_id`, `url` and `digest` get bloom
+/// filters; every other string column gets the dictionary hint.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ColumnOptions {
-    /// Stored apart.
+    /// Columns stored in the blob region.
     pub blob: Option<Vec<String>>,
-    /// With bloom filters.
+    /// Columns with bloom filters.
     pub bloom: Option<Vec<String>>,
-    /// With the dictionary hint.
+    /// Columns with the dictionary hint.
     pub dict: Option<Vec<String>>,
-    /// The rows are in the order of this column.
+    /// Column by which the rows are sorted.
     pub sort_key: Option<String>,
 }
 
@@ -92,17 +92,17 @@ const BLOBS: [&str; 3] = ["markdown", "body", "html"];
 const BLOOMS: [&str; 3] = ["doc_id", "url", "digest"];
 
 impl ColumnOptions {
-    /// What names decide.
+    /// Roles by column name.
     pub fn by_name() -> Self {
         Self::default()
     }
 
-    /// No roles at all.
+    /// No roles.
     pub fn none() -> Self {
         Self { blob: Some(Vec::new()), bloom: Some(Vec::new()), dict: Some(Vec::new()), sort_key: None }
     }
 
-    /// Gives fields the roles that are said, and leaves the others as they are.
+    /// Applies the roles that are set explicitly; keeps the others.
     pub fn apply_explicit(&self, fields: &mut [Field]) -> Result<(), Error> {
         let names = |wanted: &dyn Fn(&Field) -> bool| {
             let named = fields.iter().filter(|field| wanted(field));
@@ -123,7 +123,7 @@ impl ColumnOptions {
         all.apply(fields)
     }
 
-    /// Gives fields their roles.
+    /// Applies the roles.
     pub(crate) fn apply(&self, fields: &mut [Field]) -> Result<(), Error> {
         let said = |list: &Option<Vec<String>>, name: &str, usual: &[&str]| match list {
             Some(names) => names.iter().any(|known| known == name),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_decide_unless_something_is_said() {
+    fn explicit_roles_override_column_names() {
         let mut by_name = fields();
         ColumnOptions::by_name().apply(&mut by_name).unwrap();
         let of = |fields: &[Field], index: usize| {

@@ -1,4 +1,4 @@
-//! Parquet files. What they say of themselves is checked before the library allocates on its word.
+//! Reader of Parquet files. Metadata is validated before parquet allocates.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tercet_core::{ByteSource, Class, Span};
 use crate::error::{Error, UnsupportedColumn, from_arrow, from_parquet};
 use crate::options::Options;
 use crate::read::{BATCH_BYTES, BATCH_ROWS, TableReader};
-use crate::source::Reading;
+use crate::source::SourceReader;
 use crate::table::{Table, chosen, names_of};
 use crate::unwind::catch_panic;
 
@@ -23,9 +23,9 @@ pub(crate) mod types;
 use pages::{Checked, Groups};
 use thrift::{Item, Stop, walk};
 
-/// The length of the metadata and the magic.
+/// Length of the metadata length and the magic.
 const TAIL_LEN: u64 = 8;
-/// Values of a fixed length that need not be shorter than their file.
+/// Fixed-size value length that is always accepted, even in a shorter file.
 const FREE_WIDTH: u64 = 1 << 16;
 
 /// Opens a file.
@@ -36,15 +36,15 @@ pub(crate) fn open(
     batch_rows: Option<usize>,
 ) -> Result<TableReader, Error> {
     check_metadata(&*source)?;
-    let reading = Reading::new(source);
+    let reading = SourceReader::new(source);
     let below = reading.clone();
     let wrong = |error| below.failure().unwrap_or_else(|| from_parquet(name, error));
     let (metadata, warning) = load(&reading)?;
-    let mut refused: Vec<UnsupportedColumn> = Vec::new();
+    let mut rejected: Vec<UnsupportedColumn> = Vec::new();
     for column in metadata.parquet_schema().columns() {
         let root = column.path().parts().first().cloned().unwrap_or_default();
-        if column.physical_type() == Physical::INT96 && !refused.iter().any(|known| known.column == root) {
-            refused.push(UnsupportedColumn { column: root, type_name: "INT96".to_owned() });
+        if column.physical_type() == Physical::INT96 && !rejected.iter().any(|known| known.column == root) {
+            rejected.push(UnsupportedColumn { column: root, type_name: "INT96".to_owned() });
         }
     }
     let fields = types::complete(metadata.schema().fields(), metadata.metadata());
@@ -59,8 +59,8 @@ pub(crate) fn open(
         Some(chosen) => schema.project(chosen).map_err(|error| from_arrow(name, error))?,
         None => schema,
     };
-    refused.retain(|refused| schema.index_of(&refused.column).is_ok());
-    let table = Table::from_arrow_rejecting(name, &schema, options, refused)?;
+    rejected.retain(|rejected| schema.index_of(&rejected.column).is_ok());
+    let table = Table::from_arrow_rejecting(name, &schema, options, rejected)?;
     let levels = |hint: &Fields| parquet_to_arrow_field_levels(metadata.parquet_schema(), mask(), Some(hint));
     let levels = levels(&hinted(&fields)).or_else(|_| levels(&fields)).map_err(wrong)?;
     let groups = Groups {
@@ -81,9 +81,8 @@ pub(crate) fn open(
     Ok(out)
 }
 
-/// The metadata. What the file says about Arrow beside its own types may be damaged; then its own types count, and a warning
-/// says so.
-fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), Error> {
+/// Loads the metadata. If the embedded Arrow schema is damaged, the Parquet types are used, with a warning.
+fn load(reading: &SourceReader) -> Result<(ArrowReaderMetadata, Option<String>), Error> {
     let wrong = |error| from_parquet(reading.name(), error);
     let error = match catch_panic(|| ArrowReaderMetadata::load(reading, ArrowReaderOptions::new())) {
         Some(Ok(metadata)) => return Ok((metadata, None)),
@@ -96,14 +95,14 @@ fn load(reading: &Reading) -> Result<(ArrowReaderMetadata, Option<String>), Erro
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     match ArrowReaderMetadata::load(reading, plain) {
         Ok(metadata) => {
-            let message = "its types of Arrow (`ARROW:schema`) cannot be read: those of Parquet are used";
+            let message = "malformed Arrow schema (`ARROW:schema`): using the Parquet types";
             Ok((metadata, Some(message.to_owned())))
         }
         Err(again) => Err(error.unwrap_or_else(|| wrong(again))),
     }
 }
 
-/// Goes over the end of a file: all that it lists has to be in it.
+/// Validates the footer: the bytes of all listed elements must exist.
 fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
     let wrong = |message: String| {
         Err(Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, message })
@@ -117,15 +116,15 @@ fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
     };
     let tail = source.len().checked_sub(TAIL_LEN);
     let Some(bytes) = read(tail.and_then(|start| Span::at(start, TAIL_LEN)))? else {
-        return wrong("is too short for a Parquet file".to_owned());
+        return wrong("truncated Parquet file".to_owned());
     };
     let (Some(tail), Some((len, b"PAR1"))) = (tail, bytes.split_first_chunk::<4>()) else {
-        // Something else, or encrypted: the library has words for it.
+        // Not Parquet, or encrypted: the parquet crate reports it.
         return Ok(());
     };
     let len = u64::from(u32::from_le_bytes(*len));
     let Some(bytes) = read(tail.checked_sub(len).and_then(|start| Span::at(start, len)))? else {
-        return wrong(format!("says {len} bytes of metadata, but has {} bytes", source.len()));
+        return wrong(format!("metadata of {len} bytes in a file of {} bytes", source.len()));
     };
     let (mut nodes, widest) = (0, source.len().max(FREE_WIDTH));
     let walked = walk(&bytes, &mut |path, item| match (path, item) {
@@ -133,7 +132,7 @@ fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
             nodes = count;
             Ok(())
         }
-        // The children of a group, and the length of values that all have the same.
+        // The children of a group, and the length of fixed-size values.
         ([2, 5], Item::Number(count)) if u64::try_from(count).is_ok_and(|count| count > nodes) => {
             Err(format!("a group of {count} columns in a schema of {nodes}"))
         }
@@ -144,8 +143,8 @@ fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
     });
     match walked {
         Ok(_) => Ok(()),
-        Err(Stop::Short) => wrong("has metadata that says more than is there".to_owned()),
-        Err(Stop::Wrong(message)) => wrong(format!("has metadata with {message}")),
+        Err(Stop::Short) => wrong("truncated metadata".to_owned()),
+        Err(Stop::Wrong(message)) => wrong(format!("malformed metadata: {message}")),
     }
 }
 
@@ -154,7 +153,7 @@ fn total_rows(metadata: &ParquetMetaData) -> u64 {
     rows.fold(0, u64::saturating_add)
 }
 
-/// Rows of a batch: as many as are asked for, or as take some megabytes. Values of a fixed length take it even where they are null.
+/// Rows per batch: as requested, or by size. Fixed-size values take their length even if null.
 fn fitting_rows(metadata: &ParquetMetaData, rows: u64, asked: Option<usize>) -> usize {
     let inside = |per_row: u64| usize::try_from(BATCH_BYTES / per_row.max(1)).unwrap_or(usize::MAX).max(1);
     let bytes = metadata.row_groups().iter().map(|group| u64::try_from(group.total_byte_size()).unwrap_or(0));
@@ -168,7 +167,7 @@ fn fitting_rows(metadata: &ParquetMetaData, rows: u64, asked: Option<usize>) -> 
     asked.unwrap_or(usual).max(1).min(fixed).min(all)
 }
 
-/// The same columns with texts as views, which share the bytes of pages, and lists that can have any number of elements.
+/// The same fields with strings as views, which share the bytes of pages, and lists with 64-bit offsets.
 fn hinted(fields: &Fields) -> Fields {
     fields.iter().map(|field| hinted_field(field)).collect()
 }

@@ -1,4 +1,4 @@
-//! Parquet and Arrow files as rows.
+//! Reader of Parquet and Arrow IPC files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,31 +17,31 @@ use crate::parquet_file;
 use crate::table::{StringLayout, Table, chosen, names_of};
 use crate::unwind::catch_panic;
 
-/// Rows of a batch, unless they are large.
+/// Maximum rows per batch.
 pub(crate) const BATCH_ROWS: usize = 65_536;
-/// Bytes of a batch, unless one row has more.
+/// Target bytes per batch.
 pub(crate) const BATCH_BYTES: u64 = 16 << 20;
 
-/// Elements of lists of a batch, unless one row has more.
+/// Maximum list elements per batch, unless one row has more.
 const BATCH_ELEMENTS: usize = 1 << 22;
 
-/// What a file of a table is.
+/// Table file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Parquet.
     Parquet,
-    /// Arrow IPC, the form for files.
+    /// Arrow IPC file format.
     ArrowFile,
-    /// Arrow IPC, the form for streams.
+    /// Arrow IPC streaming format.
     ArrowStream,
 }
 
-/// What the first bytes of a file say; eight are enough.
+/// Detects the format of a file by its first eight bytes.
 pub fn detect(head: &[u8]) -> Option<Format> {
     match head {
         [b'P', b'A', b'R', b'1', ..] => Some(Format::Parquet),
         [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Format::ArrowFile),
-        // The length of the first message, the schema, is not zero.
+        // The length of the schema message is not zero.
         [0xff, 0xff, 0xff, 0xff, len @ .., 0] if len.iter().any(|byte| *byte != 0) => {
             Some(Format::ArrowStream)
         }
@@ -49,18 +49,18 @@ pub fn detect(head: &[u8]) -> Option<Format> {
     }
 }
 
-/// The rows of a file, batch by batch.
+/// Reads the rows of a Parquet or Arrow IPC file in batches.
 pub struct TableReader {
     table: Table,
     batches: Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>,
-    /// What is left of a batch that is too large to be handed over at once.
+    /// The rest of a batch that exceeds the batch size.
     left: Option<RecordBatch>,
-    batch_most: Option<usize>,
+    max_batch_rows: Option<usize>,
     total: Option<u64>,
     warnings: Vec<String>,
-    /// All columns of the file, also those that are not read.
+    /// All columns of the file, including those that are not read.
     names: Vec<String>,
-    /// Whether a stream ended without saying so.
+    /// Whether a stream ended without an end-of-stream marker.
     is_truncated: Option<Arc<AtomicBool>>,
     row: u64,
     failed: bool,
@@ -73,7 +73,7 @@ impl std::fmt::Debug for TableReader {
 }
 
 impl TableReader {
-    /// Opens a file of a format; `batch_rows` is how many rows are handed over at once, otherwise their bytes decide.
+    /// Opens a file. `batch_rows` sets the rows per batch; by default their size decides.
     pub fn open(
         source: Arc<dyn ByteSource>,
         format: Format,
@@ -81,14 +81,14 @@ impl TableReader {
         batch_rows: Option<usize>,
     ) -> Result<Self, Error> {
         let name = Arc::clone(source.name());
-        // The libraries are careful, but not made for bytes that somebody built to hurt.
+        // The checks before each call reject known bad inputs; this catches the unknown ones.
         let opened = catch_panic(|| match format {
             Format::Parquet => parquet_file::open(&name, source, options, batch_rows),
             Format::ArrowFile => arrow(&name, Batches::from_file(source, options.limits)?, options),
             Format::ArrowStream => arrow(&name, Batches::from_stream(source, options.limits)?, options),
         });
-        let mut rows = opened.unwrap_or_else(|| Err(broken(&name)))?;
-        rows.batch_most = batch_rows;
+        let mut rows = opened.unwrap_or_else(|| Err(decoder_panicked(&name)))?;
+        rows.max_batch_rows = batch_rows;
         Ok(rows)
     }
 
@@ -102,7 +102,7 @@ impl TableReader {
             table,
             batches,
             left: None,
-            batch_most: None,
+            max_batch_rows: None,
             total: None,
             warnings: Vec::new(),
             names,
@@ -117,17 +117,17 @@ impl TableReader {
         &self.table
     }
 
-    /// The names of all columns of the file, also of those that are not read.
+    /// Names of all columns of the file, including those that are not read.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether this is a stream whose end was reached without the mark that it is the end.
+    /// Whether this is a stream that ended without an end-of-stream marker.
     pub fn is_truncated(&self) -> bool {
         self.is_truncated.as_ref().is_some_and(|is_truncated| is_truncated.load(Ordering::Relaxed))
     }
 
-    /// The number of rows, where the file tells it in advance.
+    /// The number of rows, if the file declares it.
     pub fn total(&self) -> Option<u64> {
         self.total
     }
@@ -136,7 +136,7 @@ impl TableReader {
         self.total = Some(rows);
     }
 
-    /// What is not as it should be, but does not keep the rows from being read.
+    /// Problems of the file that do not prevent reading.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -150,16 +150,16 @@ impl TableReader {
             return Some(Ok(batch));
         }
         let name = self.table.name();
-        catch_panic(|| self.batches.next()).unwrap_or_else(|| Some(Err(broken(name))))
+        catch_panic(|| self.batches.next()).unwrap_or_else(|| Some(Err(decoder_panicked(name))))
     }
 
-    /// The first rows of a batch; the others are kept for later.
+    /// Cuts a batch to the batch size; the rest is kept.
     fn cut(&mut self, batch: RecordBatch) -> RecordBatch {
         let rows = batch.num_rows();
         let bytes = batch.get_array_memory_size() as u64;
         let per_row = (bytes / (rows as u64).max(1)).max(1);
         let by_bytes = usize::try_from(BATCH_BYTES / per_row).unwrap_or(usize::MAX).clamp(1, BATCH_ROWS);
-        let most = shared_elements(&batch, self.batch_most.unwrap_or(by_bytes)).max(1);
+        let most = shared_elements(&batch, self.max_batch_rows.unwrap_or(by_bytes)).max(1);
         if rows <= most {
             return batch;
         }
@@ -189,8 +189,8 @@ impl Iterator for TableReader {
     }
 }
 
-/// Rows whose lists have not too many elements together, at most as many as are asked for. Lists that are views may share
-/// elements, so that few bytes can tell more of them than fit into memory.
+/// The number of rows whose lists have at most [`BATCH_ELEMENTS`] elements together, up to `most`. List views may share elements,
+/// so that a few bytes can describe more elements than fit into memory.
 fn shared_elements(batch: &RecordBatch, most: usize) -> usize {
     fn check_limit(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
         let mut sum = 0_usize;
@@ -207,8 +207,8 @@ fn shared_elements(batch: &RecordBatch, most: usize) -> usize {
     })
 }
 
-fn broken(name: &Arc<str>) -> Error {
-    let message = "the file breaks the rules of its format in a way that stopped the reader".to_owned();
+fn decoder_panicked(name: &Arc<str>) -> Error {
+    let message = "malformed file: the decoder panicked".to_owned();
     Error::Format { name: Arc::clone(name), class: Class::Malformed, message }
 }
 
@@ -230,7 +230,7 @@ fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<TableRe
     Ok(rows)
 }
 
-/// The answer of a scan as Arrow batches, none of them larger than some megabytes unless one row is.
+/// The result of a scan as Arrow record batches of bounded size.
 pub fn batches(
     scan: &Scan,
     layout: StringLayout,
@@ -246,7 +246,7 @@ pub fn batches(
     }))
 }
 
-/// The first bytes of a source, to [`detect`] what it is.
+/// Reads the first bytes of a source, for [`detect`].
 pub fn head(source: &dyn ByteSource) -> Result<bytes::Bytes, Error> {
     let span = Span::first(source.len().min(8));
     source.read_at(span).map_err(|error| Error::Source { name: Arc::clone(source.name()), error })

@@ -1,4 +1,4 @@
-//! StringLayout and bytes, shared with Arrow where the layouts allow it.
+//! Conversion of string and binary arrays, zero-copy where the layouts allow it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tercet_tatami::column::View;
 use crate::error::ValueError;
 use crate::from_arrow::RowError;
 
-/// A buffer of Arrow that is kept as long as its bytes are used.
+/// An Arrow buffer that owns the bytes of a [`Bytes`].
 struct Kept(Buffer);
 
 impl AsRef<[u8]> for Kept {
@@ -31,7 +31,7 @@ fn shared(buffer: &Buffer) -> Bytes {
     Bytes::from_owner(Kept(buffer.clone()))
 }
 
-/// The texts or bytes of an array; none if it holds something else.
+/// Converts a string or binary array; `None` for other types.
 pub(crate) fn from_arrow(array: &ArrayRef) -> Option<Strings> {
     match array.data_type() {
         DataType::Utf8 => from_offsets(array.as_string::<i32>()),
@@ -48,7 +48,7 @@ pub(crate) fn from_arrow(array: &ArrayRef) -> Option<Strings> {
 fn from_offsets<T: ByteArrayType>(array: &GenericByteArray<T>) -> Option<Strings> {
     let offsets = array.value_offsets();
     if u32::try_from(array.values().len()).is_err() {
-        // Places are told in 32 bits.
+        // View offsets have 32 bits.
         let mut strings = Strings::new();
         for row in 0..array.len() {
             strings.push(if array.is_valid(row) { array.value(row).as_ref() } else { &[] });
@@ -75,7 +75,7 @@ fn from_fixed(array: &FixedSizeBinaryArray) -> Option<Strings> {
 
 fn from_views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Option<Strings> {
     let mut buffers: Vec<Bytes> = array.data_buffers().iter().map(shared).collect();
-    // Short values stand in the views themselves; they get a buffer of their own.
+    // Short values are inlined in views; they are copied to one more buffer.
     let mut short = Vec::new();
     let mut views = Vec::with_capacity(array.len());
     for (row, raw) in array.views().iter().enumerate() {
@@ -104,7 +104,7 @@ fn view(buffer: usize, start: usize, len: usize) -> Option<View> {
     })
 }
 
-/// StringLayout as an array of views.
+/// Converts to a view array.
 fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Result<ArrayRef, RowError> {
     let (buffers, views) = strings.into_parts();
     let mut raw = Vec::with_capacity(views.len());
@@ -114,7 +114,7 @@ fn to_views<T: ByteViewType>(strings: Strings, nulls: Option<NullBuffer>) -> Res
             Some(buffer) if len > 0 => &buffer[start..start + len],
             _ => &[],
         };
-        // What others read as signed numbers must be some.
+        // Arrow defines view fields as signed.
         if len > i32::MAX as usize || start > i32::MAX as usize {
             return Err((row, ValueError::TooLong { len }));
         }
@@ -132,7 +132,7 @@ fn first_wrong(strings: &Strings) -> usize {
     strings.iter().position(|text| std::str::from_utf8(text).is_err()).unwrap_or(0)
 }
 
-/// The two kinds of views.
+/// Converts to a string or binary view array.
 pub(crate) fn views(
     strings: Strings,
     nulls: Option<NullBuffer>,
@@ -145,7 +145,7 @@ pub(crate) fn views(
     }
 }
 
-/// StringLayout one behind the other.
+/// Converts to a large string or binary array.
 pub(crate) fn large(
     strings: &Strings,
     nulls: Option<NullBuffer>,
@@ -168,7 +168,7 @@ pub(crate) fn large(
     made.map_err(|_| (first_wrong(strings), ValueError::InvalidUtf8))
 }
 
-/// Values that all have the same length.
+/// Converts to a fixed-size binary array.
 pub(crate) fn fixed(strings: &Strings, nulls: Option<NullBuffer>, len: i32) -> Result<ArrayRef, RowError> {
     let expected = usize::try_from(len).unwrap_or(0);
     let mut bytes = Vec::with_capacity(strings.len().saturating_mul(expected));
@@ -182,7 +182,7 @@ pub(crate) fn fixed(strings: &Strings, nulls: Option<NullBuffer>, len: i32) -> R
         }
         bytes.extend_from_slice(value);
     }
-    // Of values without bytes only their number tells how many there are.
+    // For a length of zero the number of values must be passed.
     let made = FixedSizeBinaryArray::try_new_with_len(len, Buffer::from(bytes), nulls, strings.len());
     made.map(|array| Arc::new(array) as ArrayRef)
         .map_err(|_| (0, ValueError::LengthMismatch { found: 0, expected }))

@@ -1,4 +1,4 @@
-//! The columns of a table on both sides.
+//! Column mapping between Arrow and `.tatami`.
 
 use std::sync::Arc;
 
@@ -14,39 +14,39 @@ use crate::annotation;
 use crate::arrow_type::{ArrowType, Metadata, default_arrow_type, map_field, unsupported};
 use crate::dictionary::Dictionary;
 use crate::error::{Error, UnsupportedColumn};
-use crate::from_arrow::{self, Reading};
+use crate::from_arrow::{self, Conversion};
 use crate::options::Options;
 use crate::to_arrow;
 
-/// How texts and bytes lie in Arrow arrays.
+/// Layout of strings and bytes in Arrow arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StringLayout {
-    /// As views into buffers: nothing is copied that is longer than twelve bytes.
+    /// View arrays: values of more than 12 bytes are not copied.
     #[default]
     View,
-    /// One behind the other with offsets of 64 bits, which every program knows.
+    /// Contiguous values with 64-bit offsets, which every program supports.
     LargeUtf8,
 }
 
-/// The columns of a table: how they are kept in a `.tatami` file, and what they are in Arrow.
+/// The columns of a table: their stored types and their Arrow types.
 #[derive(Clone, Debug)]
 pub struct Table {
     name: Arc<str>,
     schema: Schema,
-    /// For each column what it is in Arrow.
+    /// The Arrow type of each column.
     arrow_types: Vec<ArrowType>,
     metadata: Metadata,
-    reading: Reading,
+    conversion: Conversion,
 }
 
 impl Table {
-    /// The columns of an Arrow table, with the roles that the options give them. Types that have no place are refused, all
-    /// of them at once.
+    /// Maps the columns of an Arrow schema, with the roles of the options. Unsupported types are an error that lists all of
+    /// them.
     pub fn from_arrow(name: &Arc<str>, schema: &ArrowSchema, options: &Options) -> Result<Self, Error> {
         Self::from_arrow_rejecting(name, schema, options, Vec::new())
     }
 
-    /// The same; some columns are refused for reasons that Arrow does not see.
+    /// The same with columns that are rejected for reasons invisible in the Arrow schema.
     pub(crate) fn from_arrow_rejecting(
         name: &Arc<str>,
         schema: &ArrowSchema,
@@ -71,13 +71,13 @@ impl Table {
             return Err(Error::UnsupportedTypes { name: Arc::clone(name), columns: refused });
         }
         options.column_options.apply(&mut fields)?;
-        let reading = Reading { timestamps: options.timestamps };
-        let mut table = Self::new(name, fields, arrow_types, reading)?;
+        let conversion = Conversion { timestamps: options.timestamps };
+        let mut table = Self::new(name, fields, arrow_types, conversion)?;
         table.metadata = schema.metadata().clone().into_iter().collect();
         Ok(table)
     }
 
-    /// The columns of a `.tatami` file at some positions; its notes say what they were in Arrow.
+    /// Columns of a `.tatami` file at some positions; annotations in the footer restore their Arrow types.
     pub fn from_file(file: &File, columns: &[usize]) -> Result<Self, Error> {
         let annotations = &file.footer().pairs;
         let mut fields = Vec::with_capacity(columns.len());
@@ -90,7 +90,7 @@ impl Table {
         })
     }
 
-    /// Columns without notes.
+    /// Columns of a schema without annotations.
     pub fn from_schema(name: &Arc<str>, schema: &Schema) -> Result<Self, Error> {
         Self::from_annotations(name, schema.fields().to_vec(), |_| None)
     }
@@ -117,7 +117,7 @@ impl Table {
             arrow_type.element_metadata = metadata(&annotation::element_key(&field.name));
             arrow_types.push(arrow_type);
         }
-        let mut table = Self::new(name, fields, arrow_types, Reading::default())?;
+        let mut table = Self::new(name, fields, arrow_types, Conversion::default())?;
         table.metadata = metadata(annotation::METADATA);
         Ok(table)
     }
@@ -126,30 +126,30 @@ impl Table {
         name: &Arc<str>,
         fields: Vec<Field>,
         arrow_types: Vec<ArrowType>,
-        reading: Reading,
+        conversion: Conversion,
     ) -> Result<Self, Error> {
         let schema = Schema::new(fields).map_err(|error| Error::Schema { name: Arc::clone(name), error })?;
-        Ok(Self { name: Arc::clone(name), schema, arrow_types, metadata: Metadata::new(), reading })
+        Ok(Self { name: Arc::clone(name), schema, arrow_types, metadata: Metadata::new(), conversion })
     }
 
-    /// The name of the file that the table is from.
+    /// The name of the file.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The columns of a `.tatami` file.
+    /// The `.tatami` schema.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The same columns with other roles.
+    /// Replaces the schema; only column roles may differ.
     pub fn with_schema(mut self, schema: Schema) -> Self {
         debug_assert_eq!(schema.len(), self.schema.len(), "roles do not change the number of columns");
         self.schema = schema;
         self
     }
 
-    /// What the footer of a file has to say so that the types come back.
+    /// The annotations that restore the Arrow types; write them to the footer of the file.
     pub fn annotations(&self) -> Vec<(String, String)> {
         let mut annotations = Vec::new();
         for (field, arrow_type) in self.schema.fields().iter().zip(&self.arrow_types) {
@@ -167,7 +167,7 @@ impl Table {
         annotations
     }
 
-    /// The columns in Arrow.
+    /// The Arrow schema.
     pub fn arrow_schema(&self, layout: StringLayout) -> SchemaRef {
         let fields = self.schema.fields().iter().zip(&self.arrow_types);
         let fields: Vec<FieldRef> =
@@ -176,11 +176,11 @@ impl Table {
         Arc::new(ArrowSchema::new_with_metadata(fields, metadata))
     }
 
-    /// The rows of an Arrow batch; `first_row` is the number of the first, for messages.
+    /// Converts a record batch; `first_row` is the number of its first row, for error messages.
     pub fn columns(&self, batch: &RecordBatch, first_row: u64) -> Result<Vec<Column>, Error> {
         let mut columns = Vec::with_capacity(self.arrow_types.len());
         for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
-            let column = from_arrow::column(array, field, self.reading);
+            let column = from_arrow::column(array, field, self.conversion);
             let column = column.map_err(|(row, reason)| Error::Value {
                 name: Arc::clone(&self.name),
                 column: field.name.to_string(),
@@ -192,7 +192,7 @@ impl Table {
         Ok(columns)
     }
 
-    /// Rows as an Arrow batch of the columns of [`arrow_schema`](Self::arrow_schema).
+    /// Converts columns to a record batch of the schema of [`arrow_schema`](Self::arrow_schema).
     pub fn batch(
         &self,
         schema: &SchemaRef,
@@ -203,7 +203,7 @@ impl Table {
         self.batch_with(schema, columns, first_row, &mut dictionaries)
     }
 
-    /// The same with dictionaries that go on from batch to batch.
+    /// The same with dictionaries that continue from batch to batch.
     pub(crate) fn batch_with(
         &self,
         schema: &SchemaRef,

@@ -1,4 +1,4 @@
-//! Columns as Arrow arrays. Numbers are handed over, not copied.
+//! Conversion of columns to Arrow arrays. Numeric buffers are moved, not copied.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::error::ValueError;
 use crate::from_arrow::RowError;
 use crate::{half, string_arrays};
 
-/// The rows of a column as an array of a type that fits them; a dictionary that is asked for goes on with the values it has.
+/// Converts a column to an array of a type; `dictionary` continues across batches.
 pub(crate) fn array(
     column: Column,
     kind: &DataType,
@@ -83,7 +83,7 @@ pub(crate) fn array(
     }
 }
 
-/// Lists that all have the same length. Those that are null take the room of others all the same.
+/// Converts to fixed-size lists. Null lists take the space of their elements.
 fn fixed_lists(
     lists: Lists,
     field: &FieldRef,
@@ -123,7 +123,7 @@ fn nulls(validity: Option<&Bitmap>) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// What is known of numbers beside them.
+/// Type and nulls of a primitive array.
 struct Fixed<'a> {
     kind: &'a DataType,
     nulls: Option<NullBuffer>,

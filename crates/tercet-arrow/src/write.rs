@@ -1,4 +1,4 @@
-//! Rows as Parquet and Arrow files.
+//! Writer of Parquet and Arrow IPC files.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::parquet_file::types;
 use crate::read::Format;
 use crate::table::{StringLayout, Table};
 
-/// Rows and bytes of a row group of Parquet.
+/// Maximum rows and bytes of a Parquet row group.
 const GROUP_ROWS: usize = 1 << 20;
 const GROUP_BYTES: usize = 128 << 20;
 
-/// Bytes of texts in one column that are written together.
+/// Maximum bytes of strings per column that are written at once.
 const PIECE_BYTES: u64 = 64 << 20;
 
-/// Bytes of batches that wait until the dictionaries of an Arrow file are complete: many programs read no file that adds to them.
+/// Bytes of batches held back until the dictionaries of an Arrow file are complete: many programs do not support delta dictionaries.
 const HELD_BYTES: usize = 64 << 20;
 
-/// A file of a table that is being written.
+/// Writes a table to a Parquet or Arrow IPC file.
 pub struct TableWriter<W: Write + Send> {
     name: Arc<str>,
     table: Table,
@@ -41,24 +41,24 @@ pub struct TableWriter<W: Write + Send> {
     writer: FormatWriter<W>,
     dictionaries: Vec<Dictionary>,
     held: Option<Held>,
-    /// For each column what Parquet wants of its values.
+    /// The conversion that Parquet requires for each column.
     changes: Vec<Option<Change>>,
     rows: u64,
 }
 
-/// Batches that wait.
+/// Batches held back.
 #[derive(Default)]
 struct Held {
     batches: Vec<RecordBatch>,
     bytes: usize,
 }
 
-/// What becomes of values on the way to Parquet.
+/// Conversion of values for Parquet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// Times of day in seconds are told in milliseconds.
+    /// Times of day in seconds become milliseconds.
     Millis,
-    /// Days in milliseconds are told as days, so they must be some.
+    /// Millisecond dates become days, so they must be midnight.
     Days,
 }
 
@@ -68,13 +68,13 @@ enum FormatWriter<W: Write + Send> {
     Stream(Box<StreamWriter<W>>),
 }
 
-/// A file that was written.
+/// A finished file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Written<W> {
-    /// Where its bytes went.
+    /// The output.
     pub output: W,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
@@ -85,7 +85,7 @@ impl<W: Write + Send> std::fmt::Debug for TableWriter<W> {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Starts a file; `name` is what messages call it.
+    /// Starts a file; `name` is used in error messages.
     pub fn new(format: Format, name: &Arc<str>, table: &Table, out: W) -> Result<Self, Error> {
         let mut schema = table.arrow_schema(StringLayout::LargeUtf8);
         let mut changes = vec![None; schema.fields().len()];
@@ -110,7 +110,7 @@ impl<W: Write + Send> TableWriter<W> {
                 FormatWriter::Parquet(Box::new(writer.map_err(|error| parquet_write_error(name, error))?))
             }
             Format::ArrowFile => {
-                // A file may add to a dictionary, but not replace it.
+                // The file format allows delta dictionaries, but no replacement.
                 let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
                 let writer = FileWriter::try_new_with_options(out, &schema, options);
                 FormatWriter::File(Box::new(writer.map_err(|error| arrow_write_error(name, error))?))
@@ -128,24 +128,24 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(Self { name, table, schema, writer, dictionaries, held, changes, rows: 0 })
     }
 
-    /// Adds rows: one column for each of the table. Rows with many bytes are written a few at a time: texts that share their
-    /// bytes in memory do not do so in a file.
-    pub fn push(&mut self, columns: Vec<Column>) -> Result<(), Error> {
+    /// Appends rows: one column per column of the table. Rows with many string bytes are written in pieces: strings that share bytes
+    /// in memory do not share them in a file.
+    pub fn append(&mut self, columns: Vec<Column>) -> Result<(), Error> {
         let rows = columns.first().map_or(0, Column::len);
         let bytes = columns.iter().map(|column| text_bytes(&column.values)).max().unwrap_or(0);
         let pieces = usize::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(usize::MAX).clamp(1, rows.max(1));
         if pieces == 1 {
-            return self.push_piece(columns);
+            return self.append_piece(columns);
         }
         let most = rows.div_ceil(pieces);
         for start in (0..rows).step_by(most) {
             let cut = |column: &Column| column.slice(start, rows.min(start + most));
-            self.push_piece(columns.iter().map(cut).collect())?;
+            self.append_piece(columns.iter().map(cut).collect())?;
         }
         Ok(())
     }
 
-    fn push_piece(&mut self, mut columns: Vec<Column>) -> Result<(), Error> {
+    fn append_piece(&mut self, mut columns: Vec<Column>) -> Result<(), Error> {
         for (index, change) in self.changes.iter().enumerate() {
             let (Some(change), Some(column)) = (change, columns.get_mut(index)) else { continue };
             changed(column, *change).map_err(|(row, reason)| self.refused(index, row, reason))?;
@@ -156,11 +156,11 @@ impl<W: Write + Send> TableWriter<W> {
             let batch = self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries)?;
             return self.write(&batch);
         }
-        self.push_replacing(columns)
+        self.append_replacing(columns)
     }
 
-    /// Rows whose dictionaries may start anew: with those of batches before as long as their numbers suffice.
-    fn push_replacing(&mut self, columns: Vec<Column>) -> Result<(), Error> {
+    /// Writes rows with the current dictionaries while their keys suffice; then starts new dictionaries.
+    fn append_replacing(&mut self, columns: Vec<Column>) -> Result<(), Error> {
         let rows = columns.first().map_or(0, Column::len);
         let kept = columns.clone();
         match self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries) {
@@ -174,8 +174,8 @@ impl<W: Write + Send> TableWriter<W> {
                 let (first, second) = (part(0, rows / 2), part(rows / 2, rows));
                 drop(kept);
                 self.dictionaries.fill(Dictionary::default());
-                self.push_replacing(first)?;
-                self.push_replacing(second)
+                self.append_replacing(first)?;
+                self.append_replacing(second)
             }
             made => self.write(&made?),
         }
@@ -194,7 +194,7 @@ impl<W: Write + Send> TableWriter<W> {
         if held.bytes > HELD_BYTES { self.release() } else { Ok(()) }
     }
 
-    /// Writes the batches that wait, each with the values that the dictionaries have by now.
+    /// Writes the batches held back, with complete dictionaries.
     fn release(&mut self) -> Result<(), Error> {
         for batch in self.held.take().unwrap_or_default().batches {
             let columns = batch.columns().iter().zip(&self.dictionaries);
@@ -219,7 +219,7 @@ impl<W: Write + Send> TableWriter<W> {
         }
     }
 
-    /// Completes the file.
+    /// Finishes the file.
     pub fn finish(mut self) -> Result<Written<W>, Error> {
         self.release()?;
         let Self { name, writer, rows, .. } = self;
@@ -238,7 +238,7 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-/// Whether values, or elements of lists, are told by their number.
+/// Whether the values, or the list elements, are dictionary-encoded.
 fn is_dictionary(field: &Field) -> bool {
     match field.data_type() {
         DataType::Dictionary(..) => true,
@@ -247,7 +247,7 @@ fn is_dictionary(field: &Field) -> bool {
     }
 }
 
-/// What Parquet wants of values of a type.
+/// The conversion that Parquet requires for a type.
 fn change(kind: &DataType) -> Option<Change> {
     match value_type(kind) {
         DataType::Time32(TimeUnit::Second) => Some(Change::Millis),
@@ -257,7 +257,7 @@ fn change(kind: &DataType) -> Option<Change> {
     }
 }
 
-/// Changes the values of a column, or of the elements of its lists.
+/// Converts the values of a column, or of its list elements.
 fn changed(column: &mut Column, change: Change) -> Result<(), RowError> {
     const DAY: i64 = 86_400_000;
     match (&mut column.values, change) {
@@ -288,7 +288,7 @@ fn changed(column: &mut Column, change: Change) -> Result<(), RowError> {
     }
 }
 
-/// Bytes of texts that a column has, each counted where it is used.
+/// Bytes of the strings of a column.
 fn text_bytes(values: &Values) -> u64 {
     match values {
         Values::Bytes(strings) => strings.total_bytes(),
@@ -298,7 +298,7 @@ fn text_bytes(values: &Values) -> u64 {
 }
 
 fn properties(schema: &SchemaRef) -> WriterProperties {
-    // What is kept beside the table is for readers without Arrow too.
+    // Schema metadata is also written as Parquet metadata, for readers without Arrow.
     let mut pairs: Vec<KeyValue> =
         schema.metadata().iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
     pairs.sort_by(|a, b| a.key.cmp(&b.key));
@@ -312,7 +312,7 @@ fn properties(schema: &SchemaRef) -> WriterProperties {
         .build()
 }
 
-/// Whether Parquet can tell a type: its decimals have no digits left out before the point.
+/// Whether Parquet has the type: its decimals have no negative scale.
 fn is_in_parquet(kind: &DataType) -> bool {
     match kind {
         DataType::Decimal32(_, scale)
@@ -362,7 +362,7 @@ mod tests {
     use crate::options::Options;
 
     #[test]
-    fn what_parquet_cannot_tell_is_named() {
+    fn types_missing_in_parquet_are_listed() {
         let list = DataType::List(Arc::new(Field::new("item", DataType::Decimal128(4, -1), true)));
         let fields = [("a", DataType::Decimal128(5, -2)), ("b", DataType::Int8), ("c", list)];
         let schema: Vec<Field> = fields.map(|(name, kind)| Field::new(name, kind, true)).into();
@@ -374,22 +374,22 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_wait_and_those_that_do_not_tell_the_same() {
+    fn held_back_batches_have_the_same_values() {
         let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
         let schema = Schema::new(vec![Field::new("coded", kind, false)]);
         let table = Table::from_arrow(&"coded".into(), &schema, &Options::new()).unwrap();
         let batches = [["a", "b"], ["b", "c"], ["a", "d"]];
         for waits in [true, false] {
-            let mut sink = TableWriter::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).unwrap();
-            sink.held = sink.held.filter(|_| waits);
+            let mut writer = TableWriter::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).unwrap();
+            writer.held = writer.held.filter(|_| waits);
             for batch in batches {
                 let mut strings = Strings::new();
                 for text in batch {
                     strings.push(text.as_bytes());
                 }
-                sink.push(vec![Column::new(Values::Bytes(strings))]).unwrap();
+                writer.append(vec![Column::new(Values::Bytes(strings))]).unwrap();
             }
-            let written = sink.finish().unwrap();
+            let written = writer.finish().unwrap();
             assert_eq!(written.rows, 6);
             for (batch, expected) in
                 FileReader::try_new(Cursor::new(written.output), None).unwrap().zip(batches)

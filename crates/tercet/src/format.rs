@@ -1,16 +1,17 @@
-//! Which format a file has.
+//! Container formats and their detection.
 
 use std::fmt;
 use std::path::Path;
 
 use tercet_core::{ByteSource, Span};
 
-use crate::error::{Error, Unrecognised};
+use crate::error::{Error, UnknownFormat};
+use crate::foreign::Foreign;
 
-/// How many bytes [`detect`] wants to see.
-pub const HEAD_LEN: u64 = 8;
+/// Number of first bytes that [`detect_source`] reads. [`detect`] needs 8 of them, [`Foreign::detect`] up to all.
+pub const HEAD_LEN: u64 = 512;
 
-/// A container format. Exhaustive on purpose: the compiler finds every place that a new one concerns.
+/// A container format. Exhaustive on purpose: the compiler finds every `match` that a new format concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `.tet`: chunked arrays at rest.
@@ -22,10 +23,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::Tet, Self::Tgm, Self::Tatami];
 
-    /// The ending of its files, without the dot.
+    /// The file extension without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Tet => "tet",
@@ -34,7 +35,16 @@ impl Format {
         }
     }
 
-    /// The format whose files end like this path.
+    /// The magic bytes at the start of a file.
+    pub const fn magic(self) -> &'static [u8] {
+        match self {
+            Self::Tet => b"TETR",
+            Self::Tgm => b"TENSOGRM",
+            Self::Tatami => b"TAT1",
+        }
+    }
+
+    /// The format of a file name, by its extension.
     pub fn from_extension(path: &Path) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -48,22 +58,27 @@ impl fmt::Display for Format {
     }
 }
 
-/// The format of a file that starts with these bytes. Eight bytes are enough.
+/// Detects the container format of a file by its first eight bytes.
 pub fn detect(head: &[u8]) -> Option<Format> {
-    let starts: [(&[u8], Format); 3] =
-        [(b"TETR", Format::Tet), (b"TENSOGRM", Format::Tgm), (b"TAT1", Format::Tatami)];
-    starts.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| format)
+    Format::ALL.into_iter().find(|format| head.starts_with(format.magic()))
 }
 
-/// The format of a source: by its first bytes, or else by the ending of its name, so that a file whose first bytes
-/// are damaged is still reported by the format it belongs to. A `.tgm` file may even begin with other bytes.
-pub fn format_of(source: &dyn ByteSource) -> Result<Format, Error> {
+/// Detects the container format of a source: by its magic bytes, else by the extension of its name.
+///
+/// The extension counts only for files of unknown content, so that a file with damaged first bytes, or a `.tgm` file that
+/// starts with junk, still has its format. A well-known foreign format is an error even under a container's extension.
+pub fn detect_source(source: &dyn ByteSource) -> Result<Format, Error> {
     let name = || source.name().clone();
-    let head = Span::at(0, source.len().min(HEAD_LEN)).unwrap_or(Span::empty(0));
+    let head = Span::first(source.len().min(HEAD_LEN));
     let head = source.read_at(head).map_err(|error| Error::Source(tercet_core::Error::new(name(), error)))?;
-    detect(&head).or_else(|| Format::from_extension(Path::new(&**source.name()))).ok_or_else(|| {
-        Error::Unrecognised(tercet_core::Error::new(name(), Unrecognised { head: head.to_vec() }))
-    })
+    if let Some(format) = detect(&head) {
+        return Ok(format);
+    }
+    let foreign = Foreign::detect(&head);
+    match Format::from_extension(Path::new(&**source.name())) {
+        Some(format) if foreign.is_none_or(Foreign::is_text) => Ok(format),
+        _ => Err(Error::UnknownFormat(tercet_core::Error::new(name(), UnknownFormat::new(&head, foreign)))),
+    }
 }
 
 #[cfg(test)]
@@ -74,22 +89,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_bytes_count_before_names() {
+    fn magic_bytes_take_precedence_over_extensions() {
         assert_eq!(detect(b"TETR"), Some(Format::Tet));
         assert_eq!(detect(b"TENSOGRM"), Some(Format::Tgm));
         assert_eq!(detect(b"TAT1"), Some(Format::Tatami));
         assert_eq!(detect(b"TET"), None);
         assert_eq!(detect(b"TENSOGR"), None);
         assert_eq!(detect(b""), None);
-        assert_eq!(format_of(&Memory::new("a.bin", &b"TETR...."[..])).unwrap(), Format::Tet);
-        assert_eq!(format_of(&Memory::new("a.TET", &b"XETR...."[..])).unwrap(), Format::Tet);
-        assert_eq!(format_of(&Memory::new("a.tet", &b"TENSOGRM...."[..])).unwrap(), Format::Tgm);
-        assert_eq!(format_of(&Memory::new("a.tgm", &b"junk before"[..])).unwrap(), Format::Tgm);
-        assert_eq!(format_of(&Memory::new("a.tgm", &b""[..])).unwrap(), Format::Tgm);
+        assert_eq!(detect_source(&Memory::new("a.bin", &b"TETR...."[..])).unwrap(), Format::Tet);
+        assert_eq!(detect_source(&Memory::new("a.TET", &b"XETR...."[..])).unwrap(), Format::Tet);
+        assert_eq!(detect_source(&Memory::new("a.tet", &b"TENSOGRM...."[..])).unwrap(), Format::Tgm);
+        assert_eq!(detect_source(&Memory::new("a.tgm", &b"junk before"[..])).unwrap(), Format::Tgm);
+        assert_eq!(detect_source(&Memory::new("a.tgm", &b""[..])).unwrap(), Format::Tgm);
     }
 
     #[test]
-    fn endings_belong_to_formats() {
+    fn extensions_name_formats() {
         for format in Format::ALL {
             assert_eq!(Format::from_extension(Path::new(&format!("a{format}"))), Some(format));
         }
@@ -98,13 +113,13 @@ mod tests {
 
     #[test]
     fn a_stranger_is_malformed_and_shown() {
-        let error = format_of(&Memory::new("a.png", &b"\x89PNG\r\n\x1a\n and more"[..])).unwrap_err();
+        let error = detect_source(&Memory::new("a.png", &b"\x89PNG\r\n\x1a\n and more"[..])).unwrap_err();
         assert_eq!(error.class(), Class::Malformed);
         assert_eq!(
             error.to_string(),
             "a.png: is in no format that is known here: it starts with `\\x89PNG\\r\\n\\x1a\\n`"
         );
-        let error = format_of(&Memory::new("nothing", &b""[..])).unwrap_err();
+        let error = detect_source(&Memory::new("nothing", &b""[..])).unwrap_err();
         assert_eq!(error.to_string(), "nothing: is empty");
     }
 }

@@ -1,4 +1,4 @@
-//! Pages of Parquet, checked before the library makes values of them.
+//! Page reader of Parquet column chunks that validates pages before they are decoded.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use tercet_core::Class;
 
 use super::thrift::{Item, Stop, varint, walk};
 use crate::error::Error;
-use crate::source::Reading;
+use crate::source::SourceReader;
 
-/// Bytes of a head that are read at first, and at most.
+/// Number of bytes of a page header to read at first, and at most.
 const HEAD_LEN: u64 = 1 << 12;
-const HEAD_MOST: u64 = 16 << 20;
-/// A block of Zstandard, which packs tightest of all, makes at most 128 KiB of at least four bytes.
+const MAX_HEAD_LEN: u64 = 16 << 20;
+/// Largest compression ratio: a Zstandard block expands at least 4 bytes to at most 128 KiB.
 const RATIO: i64 = 32 << 10;
-/// Pages that may be this large whatever they are made of: those of nothing but null have no bytes when they are packed.
+/// Page size that is always accepted: pages of nulls compress to nothing.
 const FREE_BYTES: i64 = 1 << 20;
 
 /// All row groups of a file.
@@ -52,7 +52,7 @@ impl RowGroups for Groups {
     }
 }
 
-/// The pages of a column, row group by row group.
+/// The column chunks of a column, one per row group.
 struct Chunks {
     reader: Arc<Checked>,
     metadata: Arc<ParquetMetaData>,
@@ -81,9 +81,9 @@ impl PageIterator for Chunks {}
 
 struct Pages {
     inner: SerializedPageReader<Checked>,
-    /// The highest levels of repetition and definition.
+    /// Maximum repetition and definition levels.
     levels: [i16; 2],
-    /// Values of the whole chunk.
+    /// Number of values of the column chunk.
     most: i64,
 }
 
@@ -117,34 +117,34 @@ impl PageReader for Pages {
     }
 }
 
-/// Compares the number of values of a page with what it has bytes for.
+/// Checks the number of values of a page against its bytes.
 fn check(page: &Page, levels: [i16; 2], most: i64) -> std::result::Result<(), String> {
     let (bytes, count) = (page.buffer(), page.num_values());
     if page.is_dictionary_page() {
-        // A value takes a bit at least.
+        // A value takes at least one bit.
         if u64::from(count) > bytes.len() as u64 * 8 {
-            return Err(format!("a dictionary says {count} values, but has {} bytes", bytes.len()));
+            return Err(format!("dictionary page declares {count} values in {} bytes", bytes.len()));
         }
         return Ok(());
     }
     if i64::from(count) > most {
-        return Err(format!("a page says {count} values, but its column has {most} in the row group"));
+        return Err(format!("page declares {count} values, but its column chunk has {most}"));
     }
     let encoding = page.encoding();
     if !matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY) {
         return Ok(());
     }
-    let short = || "a page ends before its values start".to_owned();
-    let values = behind_levels(page, levels).ok_or_else(short)?;
-    let behind = lengths(values, count)?;
+    let short = || "truncated page: no values".to_owned();
+    let values = values_after_levels(page, levels).ok_or_else(short)?;
+    let rest = lengths(values, count)?;
     if encoding == Encoding::DELTA_BYTE_ARRAY {
-        lengths(behind, count)?;
+        lengths(rest, count)?;
     }
     Ok(())
 }
 
-/// The values of a page.
-fn behind_levels(page: &Page, levels: [i16; 2]) -> Option<&[u8]> {
+/// The values of a page, after its levels.
+fn values_after_levels(page: &Page, levels: [i16; 2]) -> Option<&[u8]> {
     match page {
         Page::DataPage { buf, num_values, rep_level_encoding, def_level_encoding, .. } => {
             let mut left: &[u8] = buf;
@@ -172,10 +172,10 @@ fn behind_levels(page: &Page, levels: [i16; 2]) -> Option<&[u8]> {
     }
 }
 
-/// Goes over lengths that are told by their differences, for which memory is taken at once; answers what is behind them.
+/// Skips delta-encoded lengths, for which parquet allocates at once; returns the bytes after them.
 fn lengths(bytes: &[u8], most: u32) -> std::result::Result<&[u8], String> {
     let message = |stop| match stop {
-        Stop::Short => "the lengths of texts end too early".to_owned(),
+        Stop::Short => "truncated string lengths".to_owned(),
         Stop::Wrong(message) => message,
     };
     let (block, left) = varint(bytes).map_err(message)?;
@@ -183,10 +183,11 @@ fn lengths(bytes: &[u8], most: u32) -> std::result::Result<&[u8], String> {
     let (count, left) = varint(left).map_err(message)?;
     let (_first, mut left) = varint(left).map_err(message)?;
     if count > u64::from(most) {
-        return Err(format!("says {count} lengths of texts, but the page has {most} values"));
+        return Err(format!("declares {count} string lengths, but the page has {most} values"));
     }
     let per_part = block.checked_div(parts).filter(|per_part| *per_part > 0 && *per_part <= 1 << 31);
-    let per_part = per_part.ok_or_else(|| format!("says {block} lengths in {parts} parts"))?;
+    let per_part =
+        per_part.ok_or_else(|| format!("invalid delta block: {block} values in {parts} miniblocks"))?;
     let mut missing = count.saturating_sub(1);
     while missing > 0 {
         let (_least, rest) = varint(left).map_err(message)?;
@@ -205,10 +206,10 @@ fn lengths(bytes: &[u8], most: u32) -> std::result::Result<&[u8], String> {
     Ok(left)
 }
 
-/// A source whose heads of pages are looked at before they are read.
+/// A reader that validates page headers before parquet parses them.
 pub(super) struct Checked {
-    pub(super) reading: Reading,
-    /// Bytes that a page may have when it is unpacked.
+    pub(super) reading: SourceReader,
+    /// Maximum uncompressed page size.
     pub(super) most: u64,
 }
 
@@ -230,9 +231,9 @@ impl ChunkReader for Checked {
     }
 }
 
-/// The head of a page. It is fetched when it is read: the library asks for some that it does not read.
+/// A page header. Fetched on the first read: parquet opens some headers that it does not read.
 pub(super) struct Head {
-    reading: Reading,
+    reading: SourceReader,
     most: u64,
     start: u64,
     bytes: Option<io::Cursor<Bytes>>,
@@ -248,8 +249,8 @@ impl Read for Head {
     }
 }
 
-/// The bytes of the head that starts somewhere.
-fn head(reading: &Reading, start: u64, most: u64) -> io::Result<Bytes> {
+/// Reads the page header at a position.
+fn head(reading: &SourceReader, start: u64, most: u64) -> io::Result<Bytes> {
     let left = reading.len().saturating_sub(start);
     let mut len = HEAD_LEN.min(left);
     loop {
@@ -264,26 +265,26 @@ fn head(reading: &Reading, start: u64, most: u64) -> io::Result<Bytes> {
             Ok(())
         });
         let wrong = |message: String| {
-            let message = format!("the head of the page at {start} {message}");
+            let message = format!("page header at byte {start}: {message}");
             Err(io::Error::new(io::ErrorKind::InvalidData, message))
         };
         let [plain, packed] = sizes;
         match walked {
             Ok(_) if plain > packed.saturating_mul(RATIO).max(FREE_BYTES) => {
-                return wrong(format!("says {plain} bytes when it is unpacked, but the page has {packed}"));
+                return wrong(format!("declares {plain} uncompressed bytes for {packed} compressed bytes"));
             }
             Ok(_) if u64::try_from(plain).is_ok_and(|plain| plain > most) => {
-                let message = format!("the page at {start} takes {plain} bytes, but the limit is {most}");
+                let message = format!("page at byte {start}: {plain} bytes exceed the limit of {most}");
                 let name = Arc::clone(reading.name());
                 reading.fail(Error::Format { name, class: Class::Limit, message: message.clone() });
                 return Err(io::Error::other(message));
             }
             Ok(end) => return Ok(bytes.slice(..end)),
-            Err(Stop::Wrong(message)) => return wrong(format!("has {message}")),
-            Err(Stop::Short) if len == left || len >= HEAD_MOST => {
-                return wrong("does not end".to_owned());
+            Err(Stop::Wrong(message)) => return wrong(message),
+            Err(Stop::Short) if len == left || len >= MAX_HEAD_LEN => {
+                return wrong("truncated".to_owned());
             }
-            Err(Stop::Short) => len = (len * 8).min(left).min(HEAD_MOST),
+            Err(Stop::Short) => len = (len * 8).min(left).min(MAX_HEAD_LEN),
         }
     }
 }
@@ -295,11 +296,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_counted_before_memory_is_taken() {
-        // Blocks of 128 in four parts, three lengths; the first is 5, the others differ by one and two bits.
+    fn string_lengths_are_validated_before_allocation() {
+        // Blocks of 128 in four miniblocks, three lengths; the first is 5, the others differ by one and two bits.
         let good = [0x80, 1, 4, 3, 10, 2, 2, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 99];
         assert_eq!(lengths(&good, 3), Ok(&[99][..]));
-        assert!(lengths(&good, 2).unwrap_err().contains("3 lengths"));
+        assert!(lengths(&good, 2).unwrap_err().contains("3 string lengths"));
         for len in 0..good.len() - 1 {
             assert!(lengths(&good[..len], 3).is_err(), "{len}");
         }
@@ -308,20 +309,20 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_pages_are_walked_before_they_are_read() {
+    fn page_headers_are_validated_before_they_are_parsed() {
         let read = |bytes: &[u8]| {
-            let reading = Reading::new(Arc::new(Memory::new("page", bytes.to_vec())));
+            let reading = SourceReader::new(Arc::new(Memory::new("page", bytes.to_vec())));
             let mut out = Vec::new();
             Checked { reading, most: 1 << 40 }.get_read(0).unwrap().read_to_end(&mut out).map(|_| out)
         };
-        // A page of 8 bytes, 100 when they are unpacked; what is behind the head is not its.
+        // A page of 8 bytes, 100 uncompressed; the last byte is not part of the header.
         assert_eq!(read(&[0x15, 0, 0x15, 0xc8, 1, 0x15, 16, 0, 9]).unwrap().len(), 8);
         let large = read(&[0x15, 0, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 16, 0]).unwrap_err();
-        assert!(large.to_string().contains("2147483647 bytes when it is unpacked"), "{large}");
+        assert!(large.to_string().contains("2147483647 uncompressed bytes"), "{large}");
         // A statistic of 2^60 bytes.
         let long = [0x15, 0, 0x5c, 0x5c, 0x18, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0];
-        assert!(read(&long).unwrap_err().to_string().contains("does not end"));
-        // One of some thousand, which takes a second look.
+        assert!(read(&long).unwrap_err().to_string().contains("truncated"));
+        // A statistic of 8000 bytes, which takes a second read.
         let head = [&[0x15, 0, 0x5c, 0x5c, 0x18, 0xc0, 0x3e][..], &[7; 8000], &[0, 0, 0, 1]].concat();
         assert_eq!(read(&head).unwrap().len(), head.len() - 1);
     }

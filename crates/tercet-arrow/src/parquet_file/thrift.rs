@@ -1,33 +1,33 @@
-//! The bytes of Thrift's compact protocol, walked without keeping anything.
+//! Validation of Thrift compact protocol structs without allocating.
 //!
-//! Heads of pages and the end of a Parquet file are such structs. The library that reads them allocates what they say; a walk
-//! before it shows whether all of that is there.
+//! Page headers and the footer of a Parquet file are such structs. The parquet crate allocates by the counts in them; a walk
+//! before it checks that the bytes for all elements exist.
 
-/// What a walk comes across.
+/// An item of a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// A number.
+    /// An integer.
     Number(i64),
-    /// The start of a list with so many elements.
+    /// A list with its number of elements.
     List(u64),
 }
 
-/// Reason a walk ends before its struct does.
+/// Reason a walk stops early.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The bytes end first.
+    /// The struct is truncated.
     Short,
-    /// They are no struct, or one that whoever looks refuses.
+    /// The struct is invalid, or the visitor rejected it.
     Wrong(String),
 }
 
-/// Who looks at what a walk comes across, each with the numbers of the fields that lead to it.
+/// Visitor of integers and lists, with the path of field IDs to each.
 type Seen<'s> = dyn FnMut(&[i16], Item) -> Result<(), String> + 's;
 
-/// Structs in structs, beyond which nobody goes.
+/// Maximum nesting depth.
 const DEPTH: usize = 32;
 
-/// Walks over a struct and answers its length. `seen` gets every number and list.
+/// Walks over a struct and returns its length. `seen` visits every integer and list.
 pub(super) fn walk(bytes: &[u8], seen: &mut Seen<'_>) -> Result<usize, Stop> {
     let mut walk = Walk { left: bytes, path: Vec::new(), seen };
     walk.fields()?;
@@ -43,7 +43,7 @@ struct Walk<'a, 's> {
 impl Walk<'_, '_> {
     fn fields(&mut self) -> Result<(), Stop> {
         if self.path.len() >= DEPTH {
-            return Err(Stop::Wrong(format!("structs in more than {DEPTH} structs")));
+            return Err(Stop::Wrong(format!("structs nested deeper than {DEPTH}")));
         }
         self.path.push(0);
         loop {
@@ -61,7 +61,7 @@ impl Walk<'_, '_> {
             if let Some(last) = self.path.last_mut() {
                 *last = id;
             }
-            // The kind of a truth value in a struct is its value.
+            // The type code of a bool in a struct is its value.
             if kind > 2 {
                 self.value(kind)?;
             }
@@ -95,7 +95,7 @@ impl Walk<'_, '_> {
             15 => self.varint()?,
             short => u64::from(short),
         };
-        // Every element takes a byte at least.
+        // An element takes at least one byte.
         if len > self.left.len() as u64 {
             return Err(Stop::Short);
         }
@@ -127,7 +127,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// A number of seven bits to a byte, and what is behind it.
+/// Decodes a varint; returns it and the bytes after it.
 pub(super) fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), Stop> {
     let mut number = 0;
     for (index, byte) in bytes.iter().take(10).enumerate() {

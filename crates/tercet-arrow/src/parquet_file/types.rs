@@ -1,4 +1,4 @@
-//! Types of Parquet that Arrow has no types for, and the other way round.
+//! Mapping of Parquet logical types without Arrow type, and of Arrow types without Parquet type.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::unwind::catch_panic;
 
-/// The key beside a column that keeps a type for which Arrow has neither a type nor an extension.
+/// Metadata key for a Parquet logical type that has neither Arrow type nor extension type.
 const LOGICAL_TYPE: &str = "PARQUET:logical_type";
 
-/// The columns with what the library leaves out: extension types that Parquet has as its own, and zones of times whose unit
+/// Completes the fields that parquet returns: extension types of Parquet logical types, and time zones of timestamps whose unit
 /// Parquet does not have.
 pub(super) fn complete(fields: &Fields, metadata: &ParquetMetaData) -> Fields {
     let said = arrow_schema(metadata);
@@ -38,7 +38,7 @@ pub(super) fn complete(fields: &Fields, metadata: &ParquetMetaData) -> Fields {
     fields.collect()
 }
 
-/// The schema that Arrow keeps in a file.
+/// The embedded Arrow schema (`ARROW:schema`).
 fn arrow_schema(metadata: &ParquetMetaData) -> Option<Schema> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     let text = pairs.iter().find(|pair| pair.key == ARROW_SCHEMA_META_KEY)?.value.as_deref()?;
@@ -48,7 +48,7 @@ fn arrow_schema(metadata: &ParquetMetaData) -> Option<Schema> {
     catch_panic(|| fb_to_schema(schema))
 }
 
-/// A type with the zone that Arrow says. Parquet knows only whether there is one.
+/// A type with the time zone of the Arrow schema. Parquet only knows whether there is one.
 fn zoned(found: &DataType, said: &DataType) -> DataType {
     match (found, said) {
         (DataType::Timestamp(unit, Some(_)), DataType::Timestamp(_, Some(zone))) => {
@@ -69,10 +69,10 @@ fn zoned_field(found: &Field, said: &Field) -> FieldRef {
     Arc::new(found.clone().with_data_type(zoned(found.data_type(), said.data_type())))
 }
 
-/// A column with the extension type that its type of Parquet is in Arrow.
+/// A field with the extension type of its Parquet logical type.
 fn named(field: Field, kind: &Type) -> Field {
     let element = |element: &FieldRef| match kind {
-        // Around elements are groups of one.
+        // List elements are nested in groups of one field.
         Type::GroupType { fields, .. } => match fields.as_slice() {
             [inner] => Arc::new(named_leaf(element.as_ref().clone(), innermost(inner))),
             _ => Arc::clone(element),
@@ -115,8 +115,8 @@ fn named_leaf(field: Field, kind: &Type) -> Field {
     field.with_metadata(metadata)
 }
 
-/// The columns as Parquet can tell them: times in seconds in milliseconds, as plain numbers they would be lost on most readers;
-/// dictionaries of texts and bytes only.
+/// The schema for Parquet: seconds become milliseconds, because most readers would see plain integers; dictionaries only of
+/// strings and bytes.
 pub(crate) fn parquet_arrow_schema(schema: &SchemaRef) -> SchemaRef {
     fn kind(of: &DataType) -> DataType {
         match of {
@@ -141,7 +141,7 @@ fn is_text(kind: &DataType) -> bool {
     matches!(kind, DataType::LargeUtf8 | DataType::LargeBinary)
 }
 
-/// The schema of a Parquet file, with the types that extensions of Arrow are in it.
+/// The Parquet schema, with the logical types of Arrow extension types.
 pub(crate) fn descriptor(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let plain = ArrowSchemaConverter::new().with_coerce_types(true).convert(schema)?;
     let root = plain.root_schema();
@@ -154,7 +154,7 @@ pub(crate) fn descriptor(schema: &Schema) -> Result<SchemaDescriptor, ParquetErr
     Ok(SchemaDescriptor::new(Arc::new(root)))
 }
 
-/// The type of Parquet for the values of a column, or for the elements of its lists.
+/// The Parquet logical type of the values, or of the list elements.
 fn logical(field: &Field) -> Option<LogicalType> {
     if let DataType::LargeList(element) | DataType::FixedSizeList(element, _) = field.data_type() {
         return logical(element);
@@ -171,7 +171,7 @@ fn logical(field: &Field) -> Option<LogicalType> {
     }
 }
 
-/// The same type with another meaning of its values; as it was where that cannot be.
+/// A Parquet type with another logical type; unchanged if the combination is invalid.
 fn replaced(kind: &TypePtr, logical: &LogicalType) -> TypePtr {
     let info = kind.get_basic_info();
     let id = info.has_id().then(|| info.id());

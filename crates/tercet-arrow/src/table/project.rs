@@ -1,4 +1,4 @@
-//! Some columns of a table.
+//! Column projection of tables.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::options::Options;
 
 impl Table {
-    /// Columns with notes, each under the key of its column, as they stand in a footer.
+    /// Columns of a schema with annotations as they are in a footer.
     pub fn from_annotated(
         name: &Arc<str>,
         schema: &Schema,
@@ -28,13 +28,13 @@ impl Table {
             fields.extend(self.schema.fields().get(*position).cloned());
             arrow_types.extend(self.arrow_types.get(*position).cloned());
         }
-        let mut table = Self::new(&self.name, fields, arrow_types, self.reading)?;
+        let mut table = Self::new(&self.name, fields, arrow_types, self.conversion)?;
         table.metadata = self.metadata.clone();
         Ok(table)
     }
 }
 
-/// The positions of the columns that are to be read, in the order of the file; none if all are.
+/// Positions of the columns to read, in file order; `None` for all.
 pub(crate) fn chosen(
     name: &Arc<str>,
     schema: &ArrowSchema,

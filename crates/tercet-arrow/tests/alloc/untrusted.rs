@@ -1,5 +1,5 @@
-//! Every truncation and every flipped byte of small Arrow and Parquet files: an error or rows, no panic that gets out, no end of the
-//! process, and no memory beyond what such a file can be worth.
+//! Every truncation and every flipped byte of small Arrow and Parquet files: an error or rows, no panic, no abort, and bounded
+//! memory.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -26,7 +26,7 @@ use tercet_testkit::alloc::measure;
 use tercet_testkit::damage;
 
 const MIB: usize = 1 << 20;
-/// The bits that are flipped: all, the lowest, one of the middle, and that which makes numbers longer.
+/// Flipped bits: all, the lowest, a middle one, and the continuation bit of varints.
 const MASKS: [u8; 4] = [0xff, 0x01, 0x10, 0x80];
 
 fn table() -> RecordBatch {
@@ -62,7 +62,7 @@ fn table() -> RecordBatch {
         .unwrap()
 }
 
-/// A table that is worth compressing.
+/// A table that compresses well.
 fn compressible() -> RecordBatch {
     let texts: StringArray = (0..40).map(|_| Some("again and again and again")).collect();
     let numbers = Int64Array::from_iter_values(std::iter::repeat_n(7, 40));
@@ -94,7 +94,7 @@ fn read(bytes: &[u8], format: Format) -> Result<usize, Error> {
     let mut count = 0;
     for columns in TableReader::open(source, format, &Options::new(), None)? {
         count += columns?.first().map_or(0, tercet_tatami::Column::len);
-        // Rows of nothing but null need no bytes: a file may say as many as it likes.
+        // Null rows need no bytes: a file may declare any number of them.
         if count > 1 << 20 {
             break;
         }
@@ -109,14 +109,14 @@ fn bounded(bytes: &[u8], format: Format, what: &dyn std::fmt::Display) -> Result
     result
 }
 
-/// Tries every truncation and some bits of every byte.
+/// Tries every truncation and some bit flips of every byte.
 fn damage(bytes: &[u8], format: Format, what: &str) {
     let whole = read(bytes, format).unwrap();
     for cut in damage::truncations(bytes) {
         let what = format!("{what} of {} bytes", cut.len());
-        // A stream may end behind any message.
-        let is_told = |rows: usize| format == Format::ArrowStream && rows <= whole;
-        assert!(bounded(cut, format, &what).map_or(true, is_told), "{what}");
+        // A stream may end after any message.
+        let is_valid = |rows: usize| format == Format::ArrowStream && rows <= whole;
+        assert!(bounded(cut, format, &what).map_or(true, is_valid), "{what}");
     }
     let (mut errors, mut tried) = (0, 0);
     let mut copy = bytes.to_vec();
@@ -154,7 +154,7 @@ fn parquet_files_with_dictionaries() {
 }
 
 #[test]
-fn parquet_files_with_differences() {
+fn delta_encoded_parquet_files() {
     let table = table().project(&[0, 2, 6]).unwrap();
     for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
         let bytes = parquet(&table, |set| {
@@ -182,18 +182,18 @@ fn compressed_parquet_files() {
 }
 
 #[test]
-fn lengths_of_unpacked_buffers_are_held_against_what_is_packed() {
-    for (codec, said, message) in [
+fn uncompressed_lengths_are_checked_against_compressed_bytes() {
+    for (codec, declared, message) in [
         (CompressionType::LZ4_FRAME, 1_i64 << 60, "hold at most"),
         (CompressionType::LZ4_FRAME, 1 << 20, "hold at most"),
         (CompressionType::ZSTD, 1 << 60, "hold at most"),
-        (CompressionType::ZSTD, -7, "says -7 bytes"),
+        (CompressionType::ZSTD, -7, "declares -7 uncompressed bytes"),
     ] {
         for format in [Format::ArrowFile, Format::ArrowStream] {
             let bytes = ipc(&compressible(), format, Some(codec));
-            // The texts have 40 times 25 bytes; the last offset says so too.
+            // The strings have 40 times 25 bytes; the last offset is the same number.
             let at = bytes.windows(8).rposition(|part| part == 1000_i64.to_le_bytes()).unwrap();
-            let error = read(&damage::patched(&bytes, at, &said.to_le_bytes()), format).unwrap_err();
+            let error = read(&damage::patched(&bytes, at, &declared.to_le_bytes()), format).unwrap_err();
             let Error::Batch { index: 0, buffer: Some(2), span, .. } = &error else { panic!("{error}") };
             assert_eq!((span.start(), span.len()), (at as u64, 8));
             let expected = format!("damaged: record batch 0, buffer 2 (bytes {at}..{}): ", at + 8);
@@ -206,7 +206,7 @@ fn lengths_of_unpacked_buffers_are_held_against_what_is_packed() {
 }
 
 #[test]
-fn limits_bound_what_a_batch_becomes() {
+fn limits_bound_batch_sizes() {
     let bytes = ipc(&compressible(), Format::ArrowFile, Some(CompressionType::ZSTD));
     let opened = |limit| {
         let options = Options::new().with_limits(Limits::small().with_chunk_bytes(limit));
@@ -224,7 +224,7 @@ fn limits_bound_what_a_batch_becomes() {
 }
 
 #[test]
-fn lists_that_share_their_elements_come_a_few_at_a_time() {
+fn list_views_that_share_elements_are_read_in_small_batches() {
     let (rows, len) = (3_000_i64, 100_000_i64);
     let field = Arc::new(Field::new("element", DataType::Int64, true));
     let offsets = ScalarBuffer::from(vec![0_i64; 3_000]);
@@ -236,7 +236,7 @@ fn lists_that_share_their_elements_come_a_few_at_a_time() {
     let (count, memory) = measure(|| {
         let source = Arc::new(Memory::new("shared", bytes));
         let rows = TableReader::open(source, Format::ArrowStream, &Options::new(), None).unwrap();
-        // The first are enough: all of them have gigabytes.
+        // The first batches suffice: all of them together are gigabytes.
         rows.take(2).map(|columns| columns.unwrap()[0].len()).sum::<usize>()
     });
     assert!(count > 0 && i64::try_from(count).unwrap() < rows / 10, "{count} rows");
@@ -244,7 +244,7 @@ fn lists_that_share_their_elements_come_a_few_at_a_time() {
 }
 
 #[test]
-fn the_end_of_a_parquet_file_cannot_say_more_than_it_has() {
+fn parquet_footers_are_validated_before_allocation() {
     let with_end = |metadata: &[u8]| {
         let len = u32::try_from(metadata.len()).unwrap().to_le_bytes();
         [b"PAR1", metadata, &len, b"PAR1"].concat()
@@ -254,7 +254,7 @@ fn the_end_of_a_parquet_file_cannot_say_more_than_it_has() {
     let groups = [root.as_slice(), &[0x16, 0, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0]].concat();
     // A group of 2^31 - 1 columns.
     let children = [0x15, 2, 0x19, 0x1c, 0x48, 1, b'r', 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0];
-    for (metadata, message) in [(groups.as_slice(), "more than is there"), (&children, "2147483647 columns")]
+    for (metadata, message) in [(groups.as_slice(), "truncated metadata"), (&children, "2147483647 columns")]
     {
         let error = bounded(&with_end(metadata), Format::Parquet, &message).unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
@@ -264,11 +264,11 @@ fn the_end_of_a_parquet_file_cannot_say_more_than_it_has() {
 }
 
 #[test]
-fn damaged_types_of_arrow_give_way_to_those_of_parquet() {
+fn a_damaged_arrow_schema_falls_back_to_parquet_types() {
     let bytes = parquet(&table(), |set| set);
     let key = b"ARROW:schema";
     let at = bytes.windows(key.len()).rposition(|part| part == key).unwrap() + key.len();
-    // The value is base64 behind the head of its field and its length.
+    // The value is base64, after its field header and length.
     let len = bytes[at + 3..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
     let value = at + 3..at + 3 + len.count();
     assert!(value.len() > 300);
@@ -287,14 +287,11 @@ fn damaged_types_of_arrow_give_way_to_those_of_parquet() {
     assert!(warned > value.len(), "{warned} of {}", value.len());
     let none = damage::patched(&bytes, value.start, &vec![b'A'; value.len()]);
     let rows = opened(none).unwrap();
-    assert_eq!(
-        rows.warnings(),
-        ["its types of Arrow (`ARROW:schema`) cannot be read: those of Parquet are used"]
-    );
+    assert_eq!(rows.warnings(), ["malformed Arrow schema (`ARROW:schema`): using the Parquet types"]);
     assert!(opened(bytes).unwrap().warnings().is_empty());
 }
 
-/// A source that gives so many pieces and no more.
+/// A source that fails after some reads.
 #[derive(Debug)]
 struct Failing {
     inner: Memory,
@@ -317,7 +314,7 @@ impl ByteSource for Failing {
 }
 
 #[test]
-fn bytes_that_cannot_be_read_are_not_taken_for_damage() {
+fn read_errors_are_not_reported_as_damage() {
     let table = compressible();
     for (bytes, format) in [
         (parquet(&table, |set| set), Format::Parquet),

@@ -1,4 +1,4 @@
-//! The Parquet file that the reference implementation converted, converted by us: the same pages, zones and filters.
+//! The Parquet file of the golden set, converted: same pages, zone maps and bloom filters as the reference implementation.
 
 use std::fmt::Write as _;
 use std::io::Cursor;
@@ -87,7 +87,7 @@ fn compare(made: &Bytes, entry: &Value) {
 }
 
 #[test]
-fn the_golden_conversions_have_the_pages_of_the_reference() {
+fn golden_conversions_have_the_pages_of_the_reference() {
     let Some(folder) = tercet_testkit::golden("tatami") else { return };
     let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&text).unwrap();
@@ -103,7 +103,7 @@ fn the_golden_conversions_have_the_pages_of_the_reference() {
 }
 
 #[test]
-fn times_in_milliseconds_are_scaled_unless_raw_ones_are_asked_for() {
+fn millisecond_timestamps_are_scaled_unless_raw() {
     let Some(folder) = tercet_testkit::golden("tatami") else { return };
     let bytes = std::fs::read(folder.join("convert/in.parquet")).unwrap();
     let first = |timestamps: Timestamps| {

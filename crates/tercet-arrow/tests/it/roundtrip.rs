@@ -1,4 +1,4 @@
-//! Tables through `.tatami` files and back: every bit, for every type, out of files that are written in many ways.
+//! Round trips of tables through `.tatami`: bit-exact for every type, from files written with many settings.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -58,11 +58,11 @@ fn to_tatami(rows: TableReader, options: WriterOptions) -> File {
 fn from_tatami(file: &File, format: Format) -> Vec<u8> {
     let all: Vec<usize> = (0..file.schema().len()).collect();
     let table = Table::from_file(file, &all).unwrap();
-    let mut sink = TableWriter::new(format, &"out".into(), &table, Vec::new()).unwrap();
+    let mut writer = TableWriter::new(format, &"out".into(), &table, Vec::new()).unwrap();
     for batch in file.scan().with_batch_rows(37).batches() {
-        sink.push(batch.unwrap().columns).unwrap();
+        writer.append(batch.unwrap().columns).unwrap();
     }
-    let written = sink.finish().unwrap();
+    let written = writer.finish().unwrap();
     assert_eq!(written.rows, file.rows());
     written.output
 }
@@ -78,7 +78,7 @@ fn properties(compression: Compression, dictionary: bool, v2: bool, group_rows: 
         .build()
 }
 
-/// An Arrow file or stream of a table in several batches, some of them without rows.
+/// An Arrow file or stream of a table in several batches, some of them empty.
 fn ipc(table: &RecordBatch, format: Format, cuts: &[usize], compression: Option<CompressionType>) -> Vec<u8> {
     let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
     let options = options.with_dictionary_handling(DictionaryHandling::Delta);
@@ -96,7 +96,7 @@ fn ipc(table: &RecordBatch, format: Format, cuts: &[usize], compression: Option<
     writer.into_inner().unwrap()
 }
 
-/// Reads the bytes of every format by the libraries alone.
+/// Reads a file with the Arrow crates alone.
 fn read_back(bytes: Vec<u8>, format: Format) -> (SchemaRef, Vec<RecordBatch>) {
     match format {
         Format::Parquet => {
@@ -115,7 +115,7 @@ fn read_back(bytes: Vec<u8>, format: Format) -> (SchemaRef, Vec<RecordBatch>) {
     }
 }
 
-fn comes_back(
+fn round_trip(
     bytes: Vec<u8>,
     format: Format,
     expected: &RecordBatch,
@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     #[test]
-    fn parquet_comes_back_bit_for_bit(
+    fn parquet_round_trips_bit_for_bit(
         rows in bits(),
         compression in prop::sample::select(vec![
             Compression::UNCOMPRESSED,
@@ -157,17 +157,17 @@ proptest! {
         page_rows in 1u32..40,
         batch_rows in prop::option::of(1usize..40),
     ) {
-        // What Parquet does not have is not in its files: numbers told by their number.
+        // Parquet has no dictionaries of numbers.
         let table = table(&rows);
         let expected = table.project(&positions(&table, &["coded_numbers"])).unwrap();
         let properties = properties(compression, dictionary, v2, group_rows);
         let mut parquet = ArrowWriter::try_new(Vec::new(), expected.schema(), Some(properties)).unwrap();
         parquet.write(&expected).unwrap();
-        comes_back(parquet.into_inner().unwrap(), Format::Parquet, &expected, batch_rows, page_rows);
+        round_trip(parquet.into_inner().unwrap(), Format::Parquet, &expected, batch_rows, page_rows);
     }
 
     #[test]
-    fn arrow_comes_back_bit_for_bit(
+    fn arrow_round_trips_bit_for_bit(
         rows in bits(),
         cuts in prop::collection::vec(0usize..100, 0..4),
         compression in prop::sample::select(vec![
@@ -181,7 +181,7 @@ proptest! {
     ) {
         let expected = table(&rows);
         let format = if is_file { Format::ArrowFile } else { Format::ArrowStream };
-        comes_back(ipc(&expected, format, &cuts, compression), format, &expected, batch_rows, page_rows);
+        round_trip(ipc(&expected, format, &cuts, compression), format, &expected, batch_rows, page_rows);
     }
 }
 
@@ -191,7 +191,7 @@ fn positions(table: &RecordBatch, without: &[&str]) -> Vec<usize> {
 }
 
 #[test]
-fn scans_answer_as_record_batches() {
+fn scans_return_record_batches() {
     let rows: Vec<Bits> = (0..500).map(|row| (row % 7 != 0).then_some(row)).collect();
     let expected = table(&rows);
     let mut writer = ArrowWriter::try_new(Vec::new(), expected.schema(), None).unwrap();
@@ -212,7 +212,7 @@ fn scans_answer_as_record_batches() {
 }
 
 #[test]
-fn a_column_without_values_keeps_its_type() {
+fn null_columns_keep_their_type() {
     let nothing: ArrayRef = Arc::new(NullArray::new(5));
     let batch = RecordBatch::try_from_iter_with_nullable([("nothing", nothing, true)]).unwrap();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
@@ -227,7 +227,7 @@ fn a_column_without_values_keeps_its_type() {
 }
 
 #[test]
-fn times_between_microseconds_are_refused_cut_or_copied() {
+fn sub_microsecond_timestamps_are_rejected_rounded_or_copied() {
     let times: ArrayRef =
         Arc::new(PrimitiveArray::<TimestampNanosecondType>::from(vec![1_000, -1_500, 3_000]));
     let batch = RecordBatch::try_from_iter([("at", times)]).unwrap();
@@ -250,7 +250,7 @@ fn times_between_microseconds_are_refused_cut_or_copied() {
 }
 
 #[test]
-fn what_has_no_place_is_named_column_by_column() {
+fn unsupported_columns_are_listed_by_name() {
     use arrow_schema::{Field, IntervalUnit, Schema};
     let inner = Arc::new(Field::new("x", DataType::Int32, true));
     let list = DataType::List(Arc::clone(&inner));
@@ -277,7 +277,7 @@ fn what_has_no_place_is_named_column_by_column() {
 }
 
 #[test]
-fn notes_that_do_not_fit_are_refused() {
+fn annotations_that_do_not_fit_are_rejected() {
     let schema =
         tercet_tatami::Schema::new(vec![tercet_tatami::Field::new("n", tercet_tatami::Type::Int32)]).unwrap();
     for (annotation, fits) in [

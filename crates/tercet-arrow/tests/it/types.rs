@@ -1,4 +1,4 @@
-//! Types that one of the formats does not have, through all of them.
+//! Types that one of the formats does not have, converted through all of them.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -40,11 +40,11 @@ fn tatami(bytes: Vec<u8>, format: Format) -> File {
 
 fn written(file: &File, format: Format) -> Result<Vec<u8>, Error> {
     let all: Vec<usize> = (0..file.schema().len()).collect();
-    let mut sink = TableWriter::new(format, &"out".into(), &Table::from_file(file, &all)?, Vec::new())?;
+    let mut writer = TableWriter::new(format, &"out".into(), &Table::from_file(file, &all)?, Vec::new())?;
     for batch in file.scan().batches() {
-        sink.push(batch?.columns)?;
+        writer.append(batch?.columns)?;
     }
-    Ok(sink.finish()?.output)
+    Ok(writer.finish()?.output)
 }
 
 fn stream(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
@@ -63,7 +63,7 @@ fn annotation(file: &File, key: &str) -> Option<String> {
 }
 
 #[test]
-fn types_of_parquet_alone_come_back() {
+fn parquet_logical_types_are_restored() {
     let message = "message schema {
         OPTIONAL FIXED_LEN_BYTE_ARRAY(16) id (UUID);
         OPTIONAL BYTE_ARRAY doc (JSON);
@@ -99,16 +99,16 @@ fn types_of_parquet_alone_come_back() {
     let found = builder.build().unwrap().next().unwrap().unwrap();
     assert_eq!(found.column(0).as_fixed_size_binary().value(0), [7; 16]);
     assert!(found.columns().iter().all(|column| column.is_null(1)));
-    // And once more, out of the file that we wrote.
+    // Once more, from the file just written.
     let again = written(&tatami(back.clone(), Format::Parquet), Format::Parquet).unwrap();
     assert_eq!(parquet(&again).parquet_schema(), parquet(&back).parquet_schema());
 }
 
 #[test]
-fn times_of_seconds_keep_their_zone_in_parquet() {
+fn second_timestamps_keep_their_time_zone_in_parquet() {
     let times = PrimitiveArray::<TimestampMillisecondType>::from(vec![1000, -2000]).with_timezone("UTC");
     let batch = RecordBatch::try_from_iter([("at", Arc::new(times) as ArrayRef)]).unwrap();
-    // As others write it: Parquet has milliseconds, Arrow says that they were seconds.
+    // As other writers do: milliseconds in Parquet, seconds in the Arrow schema.
     let kind = DataType::Timestamp(TimeUnit::Second, Some("Europe/Berlin".into()));
     let said = encode_arrow_schema(&Schema::new(vec![Field::new("at", kind, false)]));
     let pairs = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), said)];
@@ -125,7 +125,7 @@ fn times_of_seconds_keep_their_zone_in_parquet() {
 }
 
 #[test]
-fn days_and_times_of_day_are_such_in_parquet_too() {
+fn dates_and_times_have_parquet_logical_types() {
     const DAY: i64 = 86_400_000;
     let days: ArrayRef = Arc::new(PrimitiveArray::<Date64Type>::from(vec![0, -3 * DAY]));
     let clock: ArrayRef = Arc::new(PrimitiveArray::<Time32SecondType>::from(vec![0, 86_399]));
@@ -149,8 +149,8 @@ fn days_and_times_of_day_are_such_in_parquet_too() {
 }
 
 #[test]
-fn dictionaries_grow_and_start_anew() {
-    // Batches of 100 values each, more together than eight bits can tell apart.
+fn dictionaries_grow_and_are_replaced() {
+    // Batches of 100 values each, together more than 8-bit keys can number.
     let batch = |from: usize| {
         let values: StringArray = (from..from + 100).map(|value| Some(format!("value {value}"))).collect();
         let keys = (0..100).chain(0..100).map(|key| (key % 7 != 3).then_some(key)).collect::<Int8Array>();
@@ -179,7 +179,7 @@ fn dictionaries_grow_and_start_anew() {
     assert_eq!(texts(found), expected);
     let back = parquet(&written(&file, Format::Parquet).unwrap());
     assert_eq!(back.schema().field(0).data_type().to_string(), "Dictionary(Int8, LargeUtf8)");
-    // The library decodes a dictionary page in one piece; ours are texts until they are written.
+    // The parquet crate decodes a dictionary page at once; our values stay strings until they are written.
     let bytes = written(&file, Format::Parquet).unwrap();
     let again = tatami(bytes, Format::Parquet);
     assert_eq!(again.rows(), 600);

@@ -1,4 +1,4 @@
-//! Tables with a column of every type that has a place, and what makes two tables the same.
+//! Tables with a column of every supported type, and their comparison.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use arrow_array::{
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
-/// A value as bytes, by the slowest way there is; none for null.
+/// The bytes of a value, by the slowest way; `None` for null.
 fn dump(array: &ArrayRef, row: usize) -> Option<Vec<u8>> {
     if array.is_null(row) || array.data_type() == &DataType::Null {
         return None;
@@ -77,7 +77,7 @@ fn dumped(batches: &[RecordBatch], column: usize) -> Vec<Option<Vec<u8>>> {
     rows.collect()
 }
 
-/// What a type is when only its packing may change.
+/// A type without its string layout and list offsets.
 fn plain(kind: &DataType) -> DataType {
     let element = |field: &Field| {
         let named = Field::new("element", plain(field.data_type()), true);
@@ -95,7 +95,7 @@ fn plain(kind: &DataType) -> DataType {
     }
 }
 
-/// Compares types up to their packing, what is beside columns and table, and every bit of every value.
+/// Compares types up to layout, metadata of columns and table, and every bit of every value.
 pub(crate) fn assert_same(expected: &RecordBatch, schema: &Schema, found: &[RecordBatch], what: &str) {
     assert_eq!(expected.schema().metadata(), schema.metadata(), "{what}");
     assert_eq!(expected.num_columns(), schema.fields().len(), "{what}");
@@ -111,7 +111,7 @@ pub(crate) fn assert_same(expected: &RecordBatch, schema: &Schema, found: &[Reco
     }
 }
 
-/// What makes a column: bits for each row, or null.
+/// Content of a column: the bits of each row, or null.
 pub(crate) type Bits = Option<u64>;
 
 fn primitive<T: ArrowPrimitiveType>(rows: &[Bits], make: impl Fn(u64) -> T::Native) -> PrimitiveArray<T> {
@@ -143,7 +143,7 @@ fn small(bits: u64) -> i64 {
     whole(bits) % 1_000_000_000
 }
 
-/// Lists of all forms, and dictionaries.
+/// Lists of all layouts, and dictionaries.
 fn nested(rows: &[Bits]) -> Vec<(&'static str, ArrayRef)> {
     let mut lists = ListBuilder::new(Int32Builder::new());
     let mut texts = LargeListBuilder::new(StringBuilder::new());
@@ -207,7 +207,7 @@ fn nested(rows: &[Bits]) -> Vec<(&'static str, ArrayRef)> {
     ]
 }
 
-/// A column of every type that has a place, out of the same bits.
+/// A column of every supported type, from the same bits.
 pub(crate) fn table(rows: &[Bits]) -> RecordBatch {
     let options = |make: &dyn Fn(u64) -> String| rows.iter().map(|bits| bits.map(make)).collect::<Vec<_>>();
     let mut fixed = FixedSizeBinaryBuilder::new(3);
@@ -283,7 +283,7 @@ pub(crate) fn table(rows: &[Bits]) -> RecordBatch {
     with_metadata(&table)
 }
 
-/// The same table with texts beside some columns and beside the table.
+/// The same table with metadata on some columns and on the schema.
 fn with_metadata(table: &RecordBatch) -> RecordBatch {
     let owned = |pairs: &[(&str, &str)]| -> HashMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -306,7 +306,7 @@ fn with_metadata(table: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), table.columns().to_vec()).unwrap()
 }
 
-/// The table as Parquet can tell it: seconds become milliseconds, and only texts and bytes are told by their number.
+/// The table as Parquet represents it: seconds become milliseconds, dictionaries only of strings and bytes.
 pub(crate) fn in_parquet(table: &RecordBatch) -> RecordBatch {
     let schema = table.schema();
     let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());

@@ -168,7 +168,7 @@ impl Target {
         match &mut self.kind {
             Kind::Path(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
             Kind::Spool(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
-            Kind::Arrow(sink) => Ok(sink.push(columns)?),
+            Kind::Arrow(sink) => Ok(sink.append(columns)?),
             Kind::Jsonl(writer, out) => write(pieces(writer, &columns, rows), out),
             Kind::Csv(writer, out) => write(pieces(writer, &columns, rows), out),
         }
