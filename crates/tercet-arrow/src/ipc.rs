@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer};
-use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
@@ -15,6 +14,10 @@ use tercet_core::{ByteSource, Class, Limits, Span};
 use crate::error::{Batch, Error, from_arrow};
 
 mod check;
+mod layout;
+mod schema;
+
+pub(crate) use schema::decode_schema;
 
 /// Continuation marker at the start of a message.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -78,7 +81,8 @@ impl Batches {
         for block in footer.recordBatches().into_iter().flatten() {
             positions.push(message_position(&*source, Batch::Record, block)?);
         }
-        let schema = Arc::new(fb_to_schema(schema));
+        let schema = decode_schema(schema).map_err(|message| wrong(&message))?;
+        let schema = Arc::new(schema);
         Ok(Self::new(source, limits, schema, MessagePositions::Listed(positions.into_iter())))
     }
 
@@ -89,7 +93,7 @@ impl Batches {
         let schema = message.header_as_schema();
         let schema =
             schema.ok_or_else(|| wrong(&*source, "the first message of the stream is not a schema"))?;
-        let schema = Arc::new(fb_to_schema(schema));
+        let schema = Arc::new(decode_schema(schema).map_err(|message| wrong(&*source, &message))?);
         let next = first.body_start.checked_add(first.body_len);
         Ok(Self::new(source, limits, schema, MessagePositions::Next(next)))
     }
@@ -173,8 +177,14 @@ impl Batches {
         let mut body = MutableBuffer::from_len_zeroed(in_memory(source, span.len())?);
         source.read_into(span.start(), &mut body).map_err(|error| unread(source, error))?;
         let body = Buffer::from(body);
-        check::batch(&data, &body, self.limits).map_err(|error| error.at(name, kind, index, span))?;
         let version = message.version();
+        let columns = match &dictionary {
+            None => layout::Columns::Rows(&self.schema),
+            Some(dictionary) => layout::Columns::Dictionary(&self.schema, dictionary.id()),
+        };
+        check::batch(&data, &body, self.limits)
+            .and_then(|lens| check::buffers(&columns, &data, &lens, version))
+            .map_err(|error| error.at(name, kind, index, span))?;
         let in_arrow = |error| from_arrow(name, error);
         if let Some(dictionary) = dictionary {
             let dictionaries = &mut self.dictionaries;

@@ -16,12 +16,14 @@ use crate::source::SourceReader;
 use crate::table::{Table, chosen, names_of};
 use crate::unwind::catch_panic;
 
+mod page_check;
 mod pages;
 mod thrift;
 pub(crate) mod types;
 
 use pages::{Checked, Groups};
 use thrift::{Item, Stop, walk};
+use types::EmbeddedSchema;
 
 /// Length of the metadata length and the magic.
 const TAIL_LEN: u64 = 8;
@@ -83,23 +85,20 @@ pub(crate) fn open(
 
 /// Loads the metadata. If the embedded Arrow schema is damaged, the Parquet types are used, with a warning.
 fn load(reading: &SourceReader) -> Result<(ArrowReaderMetadata, Option<String>), Error> {
-    let wrong = |error| from_parquet(reading.name(), error);
-    let error = match catch_panic(|| ArrowReaderMetadata::load(reading, ArrowReaderOptions::new())) {
-        Some(Ok(metadata)) => return Ok((metadata, None)),
-        Some(Err(error)) => Some(wrong(error)),
-        None => None,
-    };
-    if let Some(failure) = reading.failure() {
-        return Err(failure);
-    }
-    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    match ArrowReaderMetadata::load(reading, plain) {
-        Ok(metadata) => {
-            let message = "malformed Arrow schema (`ARROW:schema`): using the Parquet types";
-            Ok((metadata, Some(message.to_owned())))
+    let wrong = |error| reading.failure().unwrap_or_else(|| from_parquet(reading.name(), error));
+    let plain = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let loaded = ArrowReaderMetadata::load(reading, plain()).map_err(wrong)?;
+    let metadata = Arc::clone(loaded.metadata());
+    let with_arrow = match types::embedded_schema(&metadata) {
+        None => return Ok((loaded, None)),
+        Some(EmbeddedSchema::Valid(_)) => {
+            catch_panic(|| ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new()))
+                .and_then(Result::ok)
         }
-        Err(again) => Err(error.unwrap_or_else(|| wrong(again))),
-    }
+        Some(EmbeddedSchema::Malformed) => None,
+    };
+    let warning = "malformed Arrow schema (`ARROW:schema`): using the Parquet types";
+    Ok(with_arrow.map_or_else(|| (loaded, Some(warning.to_owned())), |metadata| (metadata, None)))
 }
 
 /// Validates the footer: the bytes of all listed elements must exist.

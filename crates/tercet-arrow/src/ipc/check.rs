@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_ipc::{CompressionType, RecordBatch};
+use arrow_ipc::{CompressionType, MetadataVersion, RecordBatch};
 use tercet_core::{Class, Limits, Span};
 
+use super::layout::{self, Columns};
 use crate::error::{Batch, Error};
 
 /// Length of the uncompressed length in front of a compressed buffer.
@@ -47,10 +48,11 @@ impl Inconsistency {
     }
 }
 
-/// Checks a batch against its body: buffer ranges, possible uncompressed lengths, number of rows.
-pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Result<(), Inconsistency> {
+/// Checks a batch against its body: buffer ranges, possible uncompressed lengths, number of rows. Returns the uncompressed
+/// lengths of the buffers.
+pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Result<Vec<u64>, Inconsistency> {
     let codec = data.compression().map(|compression| compression.codec());
-    let (mut total, mut count) = (0_u64, 0_u64);
+    let (mut total, mut lens) = (0_u64, Vec::new());
     for (index, buffer) in data.buffers().into_iter().flatten().enumerate() {
         let inconsistency = |start: u64, len: u64, message: String| Inconsistency {
             buffer: Some(index),
@@ -87,7 +89,7 @@ pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Resu
                 ..inconsistency(start as u64, bytes.len() as u64, message)
             });
         }
-        count += 1;
+        lens.push(plain);
     }
     if codec.is_some() {
         check_allocation(total)?;
@@ -107,12 +109,33 @@ pub(super) fn batch(data: &RecordBatch<'_>, body: &[u8], limits: Limits) -> Resu
     }
     let variadic = data.variadicBufferCounts().into_iter().flatten();
     let sum = |sum: u64, count: i64| sum.checked_add(u64::try_from(count).ok()?);
-    if variadic.into_iter().try_fold(0_u64, sum).is_none_or(|sum| sum > count) {
+    let count = lens.len();
+    if variadic.into_iter().try_fold(0_u64, sum).is_none_or(|sum| sum > count as u64) {
         return Err(Inconsistency::in_batch(format!(
             "declares more variadic buffers than its {count} buffers"
         )));
     }
-    Ok(())
+    Ok(lens)
+}
+
+/// Checks the lengths of the buffers against the types of the columns.
+pub(super) fn buffers(
+    columns: &Columns<'_>,
+    data: &RecordBatch<'_>,
+    lens: &[u64],
+    version: MetadataVersion,
+) -> Result<(), Inconsistency> {
+    layout::check(columns, data, lens, version).map_err(|(index, message)| {
+        let buffer = data.buffers().and_then(|buffers| buffers.iter().nth(index));
+        let at = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+        Inconsistency {
+            buffer: Some(index),
+            start: at(buffer.map(arrow_ipc::Buffer::offset)),
+            len: at(buffer.map(arrow_ipc::Buffer::length)),
+            class: Class::Malformed,
+            message,
+        }
+    })
 }
 
 /// The uncompressed length of a buffer, if its compression can reach it.

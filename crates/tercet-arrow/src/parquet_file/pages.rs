@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
-use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
@@ -13,7 +12,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use tercet_core::Class;
 
-use super::thrift::{Item, Stop, varint, walk};
+use super::page_check::PageCheck;
+use super::thrift::{Item, Stop, walk};
 use crate::error::Error;
 use crate::source::SourceReader;
 
@@ -68,12 +68,14 @@ impl Iterator for Chunks {
         self.group += 1;
         let chunk = group.columns().get(self.column)?;
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        // The library asserts this.
+        let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+        if start < 0 || chunk.compressed_size() < 0 {
+            return Some(Err(ParquetError::General("column chunk of negative offset or length".to_owned())));
+        }
         let pages = SerializedPageReader::new(Arc::clone(&self.reader), chunk, rows, None);
-        let leaf = chunk.column_descr();
-        Some(pages.map(|inner| {
-            let levels = [leaf.max_rep_level(), leaf.max_def_level()];
-            Box::new(Pages { inner, levels, most: chunk.num_values() }) as Box<dyn PageReader>
-        }))
+        let check = PageCheck::new(chunk.column_descr(), chunk.num_values());
+        Some(pages.map(|inner| Box::new(Pages { inner, check }) as Box<dyn PageReader>))
     }
 }
 
@@ -81,10 +83,7 @@ impl PageIterator for Chunks {}
 
 struct Pages {
     inner: SerializedPageReader<Checked>,
-    /// Maximum repetition and definition levels.
-    levels: [i16; 2],
-    /// Number of values of the column chunk.
-    most: i64,
+    check: PageCheck,
 }
 
 impl Iterator for Pages {
@@ -99,7 +98,7 @@ impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.inner.get_next_page()?;
         if let Some(page) = &page {
-            check(page, self.levels, self.most).map_err(ParquetError::General)?;
+            self.check.check(page).map_err(ParquetError::General)?;
         }
         Ok(page)
     }
@@ -115,95 +114,6 @@ impl PageReader for Pages {
     fn at_record_boundary(&mut self) -> Result<bool> {
         self.inner.at_record_boundary()
     }
-}
-
-/// Checks the number of values of a page against its bytes.
-fn check(page: &Page, levels: [i16; 2], most: i64) -> std::result::Result<(), String> {
-    let (bytes, count) = (page.buffer(), page.num_values());
-    if page.is_dictionary_page() {
-        // A value takes at least one bit.
-        if u64::from(count) > bytes.len() as u64 * 8 {
-            return Err(format!("dictionary page declares {count} values in {} bytes", bytes.len()));
-        }
-        return Ok(());
-    }
-    if i64::from(count) > most {
-        return Err(format!("page declares {count} values, but its column chunk has {most}"));
-    }
-    let encoding = page.encoding();
-    if !matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY) {
-        return Ok(());
-    }
-    let short = || "truncated page: no values".to_owned();
-    let values = values_after_levels(page, levels).ok_or_else(short)?;
-    let rest = lengths(values, count)?;
-    if encoding == Encoding::DELTA_BYTE_ARRAY {
-        lengths(rest, count)?;
-    }
-    Ok(())
-}
-
-/// The values of a page, after its levels.
-fn values_after_levels(page: &Page, levels: [i16; 2]) -> Option<&[u8]> {
-    match page {
-        Page::DataPage { buf, num_values, rep_level_encoding, def_level_encoding, .. } => {
-            let mut left: &[u8] = buf;
-            for (level, encoding) in levels.into_iter().zip([rep_level_encoding, def_level_encoding]) {
-                if level <= 0 {
-                    continue;
-                }
-                let len = if *encoding == Encoding::RLE {
-                    let (len, rest) = left.split_first_chunk::<4>()?;
-                    left = rest;
-                    u64::from(u32::from_le_bytes(*len))
-                } else {
-                    let bits = 16 - u64::from(level.leading_zeros());
-                    (u64::from(*num_values) * bits).div_ceil(8)
-                };
-                left = left.get(usize::try_from(len).ok()?..)?;
-            }
-            Some(left)
-        }
-        Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
-            let len = u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len);
-            buf.get(usize::try_from(len).ok()?..)
-        }
-        Page::DictionaryPage { .. } => None,
-    }
-}
-
-/// Skips delta-encoded lengths, for which parquet allocates at once; returns the bytes after them.
-fn lengths(bytes: &[u8], most: u32) -> std::result::Result<&[u8], String> {
-    let message = |stop| match stop {
-        Stop::Short => "truncated string lengths".to_owned(),
-        Stop::Wrong(message) => message,
-    };
-    let (block, left) = varint(bytes).map_err(message)?;
-    let (parts, left) = varint(left).map_err(message)?;
-    let (count, left) = varint(left).map_err(message)?;
-    let (_first, mut left) = varint(left).map_err(message)?;
-    if count > u64::from(most) {
-        return Err(format!("declares {count} string lengths, but the page has {most} values"));
-    }
-    let per_part = block.checked_div(parts).filter(|per_part| *per_part > 0 && *per_part <= 1 << 31);
-    let per_part =
-        per_part.ok_or_else(|| format!("invalid delta block: {block} values in {parts} miniblocks"))?;
-    let mut missing = count.saturating_sub(1);
-    while missing > 0 {
-        let (_least, rest) = varint(left).map_err(message)?;
-        let widths = usize::try_from(parts).ok().and_then(|parts| rest.split_at_checked(parts));
-        let (widths, mut rest) = widths.ok_or_else(|| message(Stop::Short))?;
-        for width in widths {
-            if missing == 0 {
-                break;
-            }
-            let len = usize::try_from(u64::from(*width) * per_part / 8).ok();
-            rest = len.and_then(|len| rest.get(len..)).ok_or_else(|| message(Stop::Short))?;
-            missing = missing.saturating_sub(per_part);
-        }
-        left = rest;
-    }
-    Ok(left)
 }
 
 /// A reader that validates page headers before parquet parses them.
@@ -294,19 +204,6 @@ mod tests {
     use tercet_core::source::Memory;
 
     use super::*;
-
-    #[test]
-    fn string_lengths_are_validated_before_allocation() {
-        // Blocks of 128 in four miniblocks, three lengths; the first is 5, the others differ by one and two bits.
-        let good = [0x80, 1, 4, 3, 10, 2, 2, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 99];
-        assert_eq!(lengths(&good, 3), Ok(&[99][..]));
-        assert!(lengths(&good, 2).unwrap_err().contains("3 string lengths"));
-        for len in 0..good.len() - 1 {
-            assert!(lengths(&good[..len], 3).is_err(), "{len}");
-        }
-        assert!(lengths(&[0x80, 1, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 10], 3).is_err());
-        assert!(lengths(&[0x80, 1, 0, 3, 10, 2, 2, 0, 0, 0], 3).is_err());
-    }
 
     #[test]
     fn page_headers_are_validated_before_they_are_parsed() {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::root_as_message;
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
@@ -15,7 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::unwind::catch_panic;
+use crate::ipc;
 
 /// Metadata key for a Parquet logical type that has neither Arrow type nor extension type.
 const LOGICAL_TYPE: &str = "PARQUET:logical_type";
@@ -23,7 +22,10 @@ const LOGICAL_TYPE: &str = "PARQUET:logical_type";
 /// Completes the fields that parquet returns: extension types of Parquet logical types, and time zones of timestamps whose unit
 /// Parquet does not have.
 pub(super) fn complete(fields: &Fields, metadata: &ParquetMetaData) -> Fields {
-    let said = arrow_schema(metadata);
+    let said = match embedded_schema(metadata) {
+        Some(EmbeddedSchema::Valid(schema)) => Some(schema),
+        _ => None,
+    };
     let kinds = metadata.file_metadata().schema_descr().root_schema().get_fields();
     let fields = fields.iter().enumerate().map(|(index, field)| {
         let said = said.as_ref().and_then(|said| said.field_with_name(field.name()).ok());
@@ -38,14 +40,21 @@ pub(super) fn complete(fields: &Fields, metadata: &ParquetMetaData) -> Fields {
     fields.collect()
 }
 
-/// The embedded Arrow schema (`ARROW:schema`).
-fn arrow_schema(metadata: &ParquetMetaData) -> Option<Schema> {
+/// The Arrow schema embedded in a file (`ARROW:schema`).
+pub(super) enum EmbeddedSchema {
+    Valid(Schema),
+    Malformed,
+}
+
+/// Decodes the embedded Arrow schema; `None` if there is none.
+pub(super) fn embedded_schema(metadata: &ParquetMetaData) -> Option<EmbeddedSchema> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     let text = pairs.iter().find(|pair| pair.key == ARROW_SCHEMA_META_KEY)?.value.as_deref()?;
-    let bytes = BASE64_STANDARD.decode(text).ok()?;
-    let message = bytes.strip_prefix(&[0xff; 4]).and_then(|bytes| bytes.get(4..)).unwrap_or(&bytes);
-    let schema = root_as_message(message).ok()?.header_as_schema()?;
-    catch_panic(|| fb_to_schema(schema))
+    let schema = BASE64_STANDARD.decode(text).ok().and_then(|bytes| {
+        let message = bytes.strip_prefix(&[0xff; 4]).and_then(|bytes| bytes.get(4..)).unwrap_or(&bytes);
+        ipc::decode_schema(root_as_message(message).ok()?.header_as_schema()?).ok()
+    });
+    Some(schema.map_or(EmbeddedSchema::Malformed, EmbeddedSchema::Valid))
 }
 
 /// A type with the time zone of the Arrow schema. Parquet only knows whether there is one.
