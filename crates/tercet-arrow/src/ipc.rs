@@ -60,7 +60,7 @@ struct MessagePosition {
 impl Batches {
     /// Opens a file: the footer has the schema and the positions of the messages.
     pub(crate) fn from_file(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
-        let wrong = |message| wrong(&*source, message);
+        let wrong = |message: &str| wrong(&*source, message);
         let tail = source.len().checked_sub(TAIL_LEN).filter(|start| *start >= HEAD_LEN);
         let tail = tail.ok_or_else(|| wrong("truncated Arrow file"))?;
         let bytes = read(&*source, tail, TAIL_LEN)?;

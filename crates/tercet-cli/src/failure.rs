@@ -161,6 +161,8 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
         Hint::RebuildIndex => "`tgm index FILE --anew` makes it anew".to_owned(),
         Hint::Recode => "`tgm recode` stores values in another way".to_owned(),
         Hint::UpdateMember => "`tatami collection add` takes it in as it is now".to_owned(),
+        Hint::ImportArray => "`tet create` and `tgm create` read it".to_owned(),
+        Hint::ImportTable => "`tatami convert` reads it".to_owned(),
         Hint::Retry => "run the command again".to_owned(),
         // No option raises a limit.
         Hint::RaiseLimit => return None,

@@ -1,4 +1,4 @@
-//! Bytes to bytes: compression.
+//! Byte codecs: compression.
 
 pub mod blosc2;
 pub mod lz4;

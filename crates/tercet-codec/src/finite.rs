@@ -1,7 +1,7 @@
-//! Values that are not finite: found, taken out into masks, and put back.
+//! Non-finite values: detection, extraction into masks, restoration.
 //!
-//! A mask has one bit for each element, the first in the highest bit of the first byte; the spare bits of the last byte
-//! are zero. A complex element is what its worse part is: NaN before +Inf before -Inf. All bytes are little-endian.
+//! A mask has one bit per element, the first in the highest bit of the first byte; the spare bits of the last byte are
+//! zero. The kind of a complex element is that of its worse part: NaN before +Inf before -Inf. All bytes are little-endian.
 //!
 //! ```
 //! use tercet_codec::finite::{self, Float, NonFinite};
@@ -29,13 +29,13 @@ use lanes::{BLOCK, Kinds};
 pub use restore::put_back;
 pub(crate) use restore::{pattern, put_back_piece};
 
-/// Elements that one task handles: whole blocks, and few enough bytes that they stay in the second-level cache.
+/// Elements per task: whole blocks that fit into the L2 cache.
 pub(crate) const PIECE: usize = 1 << 14;
 
-/// Fewer bytes are not worth waking another thread.
+/// Inputs below this size are not worth another thread.
 const WORTH_SPLITTING: usize = 1 << 19;
 
-/// The kinds of elements that can be NaN or infinite.
+/// Element types that can be NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Float {
     /// IEEE half precision.
@@ -76,10 +76,10 @@ impl Float {
     }
 }
 
-/// What a number is that is not finite.
+/// Kind of a non-finite number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NonFinite {
-    /// Not a number, of whatever sign and payload.
+    /// NaN of any sign and payload.
     Nan,
     /// Positive infinity.
     PosInf,
@@ -97,19 +97,18 @@ impl fmt::Display for NonFinite {
     }
 }
 
-/// Where the elements are that are not finite: one mask for each kind that occurs.
+/// Positions of the non-finite elements: one mask per kind that occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
-    /// The elements that are NaN.
+    /// NaN elements.
     pub nan: Option<Vec<u8>>,
-    /// The elements that are positive infinity.
+    /// Positive infinities.
     pub pos_inf: Option<Vec<u8>>,
-    /// The elements that are negative infinity.
+    /// Negative infinities.
     pub neg_inf: Option<Vec<u8>>,
 }
 
-/// The first element that is neither finite nor allowed, and what it is. Bytes behind the last whole element are not
-/// looked at.
+/// The first non-finite element that is not allowed, and its kind. Bytes after the last whole element are ignored.
 pub fn first(bytes: &[u8], float: Float, allow_nan: bool, allow_inf: bool) -> Option<(u64, NonFinite)> {
     if allow_nan && allow_inf {
         return None;
@@ -139,9 +138,9 @@ fn first_in_piece(
     })
 }
 
-/// Replaces every element that is not finite by +0.0 and says where they were.
+/// Replaces every non-finite element by +0.0 and returns the masks.
 ///
-/// Nothing is allocated for kinds that do not occur, and no byte is written as long as all elements are finite.
+/// No mask is allocated for kinds that do not occur, and nothing is written while all elements are finite.
 pub fn take_out(bytes: &mut [u8], float: Float) -> Result<Masks, CodecError> {
     if !bytes.len().is_multiple_of(float.width()) {
         return Err(CodecError::Parameter {
@@ -166,7 +165,7 @@ pub fn take_out(bytes: &mut [u8], float: Float) -> Result<Masks, CodecError> {
     Masks::of_pieces(&pieces?, elements)
 }
 
-/// Takes out of a part of a piece, which begins with block number `first` of the piece.
+/// Extracts from a part of a piece; the part starts with block number `first` of the piece.
 pub(crate) fn take_out_part(
     part: &mut [u8],
     float: Float,
@@ -183,10 +182,10 @@ pub(crate) fn take_out_part(
     Ok(())
 }
 
-/// Notes what was seen in a part of a piece of float64, which begins with block number `first` of the piece.
+/// Sets the masks for a part of a piece of float64; the part starts with block number `first` of the piece.
 ///
-/// There is a byte for every four values: its lower half tells which are not finite, its upper half which of these are
-/// NaN, the lowest bit for the first value.
+/// One byte per four values: the lower half marks non-finite values, the upper half NaN, the lowest bit the first
+/// value.
 pub(crate) fn note_seen(
     part: &[u8],
     seen: &[u8],
@@ -204,9 +203,9 @@ pub(crate) fn note_seen(
     Ok(())
 }
 
-/// The masks of one piece, NaN, +Inf, -Inf: empty until the kind occurs, then as long as a whole piece.
+/// The masks of one piece, NaN, +Inf, -Inf: empty until the kind occurs, then of the length of a whole piece.
 ///
-/// The pages of a large mask cost more than all the looking, so that none is made that may turn out empty.
+/// Page faults of a large mask cost more than the scan: no mask is allocated that may stay empty.
 #[derive(Default)]
 pub(crate) struct PieceMasks([Vec<u8>; 3]);
 
@@ -230,7 +229,7 @@ impl PieceMasks {
 }
 
 impl Masks {
-    /// The masks of all pieces of `elements` elements, joined.
+    /// Joins the masks of all pieces of `elements` elements.
     pub(crate) fn of_pieces(pieces: &[PieceMasks], elements: usize) -> Result<Self, CodecError> {
         let join = |kind: usize| {
             if pieces.iter().all(|piece| piece.0[kind].is_empty()) {

@@ -1,8 +1,8 @@
-//! Integers to bytes: the streams of columns and lists.
+//! Integer codecs: the streams of columns and lists.
 //!
-//! A stream does not say how many values it holds; whoever reads it knows. Every [`Scheme`] but
-//! [`Plain`](Scheme::Plain) turns values into unsigned 64-bit numbers first, signed ones extended by their sign, and cuts
-//! them back to their type behind, so that all types share one code.
+//! A stream does not store its number of values; the reader knows it. Every [`Scheme`] but [`Plain`](Scheme::Plain)
+//! converts values to unsigned 64-bit numbers first, sign-extended, and truncates them after decoding, so that all types
+//! share one implementation.
 //!
 //! ```
 //! use tercet_codec::ints::{self, CASCADE, Scheme};
@@ -39,25 +39,25 @@ pub use lane::Lane;
 use crate::CodecError;
 use choose::Measured;
 
-/// A way of writing integers.
+/// Integer encoding scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// Little-endian, each as wide as its type.
+    /// Little-endian, in the width of the type.
     Plain,
-    /// Runs of equal values between literal ones.
+    /// Run-length encoding with literal groups.
     Rle,
-    /// The smallest value, and how far each is above it in as many bits as the largest needs.
+    /// Frame of reference: the minimum, then residuals in the width of the largest.
     BitpackFor,
-    /// The first value, and the zigzagged differences of neighbours as [`BitpackFor`](Self::BitpackFor).
+    /// The first value, then zigzagged differences as [`BitpackFor`](Self::BitpackFor).
     Delta,
-    /// One to four bytes for each; values below 2^32.
+    /// Group varint: one to four bytes each; values below 2^32.
     GroupVarint,
-    /// Few bits for most values, more for exceptions; at most 256 values below 2^32.
+    /// Patched frame of reference: few bits for most values, more for exceptions; at most 256 values below 2^32.
     Pfor,
 }
 
 impl Scheme {
-    /// The name that errors use.
+    /// The name in error messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => PLAIN,
@@ -73,7 +73,7 @@ impl Scheme {
 const PLAIN: &str = "plain";
 const BITPACK: &str = "bitpack";
 
-/// Appends the stream of `values` to `out`. Fails if the scheme does not take them, see [`encoded_len`].
+/// Appends the stream of `values` to `out`. Fails if the scheme does not accept them, see [`encoded_len`].
 pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
     match scheme {
         Scheme::Plain if cfg!(target_endian = "little") => {
@@ -92,8 +92,8 @@ pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Resul
             group::encode(values, out);
         }
         Scheme::Pfor => {
-            if values.len() > pfor::MOST_VALUES {
-                let detail = format!("{} values are more than {}", values.len(), pfor::MOST_VALUES);
+            if values.len() > pfor::MAX_VALUES {
+                let detail = format!("{} values are more than {}", values.len(), pfor::MAX_VALUES);
                 return Err(CodecError::Encode { codec: pfor::CODEC, detail });
             }
             refuse_above(pfor::CODEC, pfor::LARGEST, values)?;
@@ -103,15 +103,15 @@ pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// The bytes that [`encode`] appends, without encoding; `None` if the scheme does not take the values.
+/// Number of bytes that [`encode`] appends, without encoding; `None` if the scheme does not accept the values.
 pub fn encoded_len<T: Lane>(scheme: Scheme, values: &[T]) -> Option<u64> {
     Measured::of(values).encoded_len(scheme)
 }
 
 /// Appends the `n` values of a stream to `out`. The stream ends where `bytes` end.
 ///
-/// Memory is taken for what `bytes` can hold, except that a run takes few bytes for any number of values: there `n`, which
-/// is never exceeded, is the only bound. After an error `out` is what it was.
+/// Memory is bounded by `bytes`, except for runs, which take few bytes for any number of values: there `n` is the only
+/// bound. After an error `out` is unchanged.
 pub fn decode<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<(), CodecError> {
     let start = out.len();
     let used = decode_prefix(scheme, bytes, n, out)?;
@@ -123,8 +123,8 @@ pub fn decode<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize, out: &mut Vec<T>)
     Err(failed(scheme.name(), detail))
 }
 
-/// Appends the `n` values of the stream at the beginning of `bytes` to `out`, and returns the bytes it takes; otherwise
-/// as [`decode`].
+/// Appends the `n` values of the stream at the start of `bytes` to `out`, and returns its length; otherwise like
+/// [`decode`].
 pub fn decode_prefix<T: Lane>(
     scheme: Scheme,
     bytes: &[u8],
@@ -148,8 +148,7 @@ pub fn decode_prefix<T: Lane>(
 
 /// Appends the values at `positions`, each below `n`, of a stream of `n` values to `out`. The stream ends where `bytes` end.
 ///
-/// Values of equal width are read where they stand; of other streams everything is decoded. After an error `out` is what
-/// it was.
+/// Fixed-width values are read in place; other streams are decoded completely. After an error `out` is unchanged.
 pub fn pick<T: Lane>(
     scheme: Scheme,
     bytes: &[u8],
@@ -200,11 +199,11 @@ fn decode_plain<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usi
     Ok(used)
 }
 
-/// Appends `values` side by side, each in `width` bits (1 to 64), the first in the lowest bits of the first byte. Fails
-/// if one of them needs more.
+/// Appends bit-packed `values` of `width` bits (1 to 64), the first in the lowest bits of the first byte. Fails if one of
+/// them needs more.
 pub fn pack_bits<T: Lane>(width: u32, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
     check_width(width)?;
-    refuse_above(BITPACK, u64::MAX >> (bitpack::MOST_BITS - width), values)?;
+    refuse_above(BITPACK, u64::MAX >> (bitpack::MAX_BITS - width), values)?;
     bitpack::pack_with(width, values.len(), out, |first, block| {
         for (wide, value) in block.iter_mut().zip(&values[first..]) {
             *wide = value.widen();
@@ -213,7 +212,7 @@ pub fn pack_bits<T: Lane>(width: u32, values: &[T], out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Appends `n` values of `width` bits (1 to 64) at the beginning of `bytes` to `out`, and returns the bytes they take.
+/// Appends `n` values of `width` bits (1 to 64) at the start of `bytes` to `out`, and returns their length.
 pub fn unpack_bits<T: Lane>(
     width: u32,
     bytes: &[u8],
@@ -228,7 +227,7 @@ pub fn unpack_bits<T: Lane>(
 }
 
 fn check_width(width: u32) -> Result<(), CodecError> {
-    if (1..=bitpack::MOST_BITS).contains(&width) {
+    if (1..=bitpack::MAX_BITS).contains(&width) {
         return Ok(());
     }
     Err(CodecError::Parameter {
@@ -239,7 +238,7 @@ fn check_width(width: u32) -> Result<(), CodecError> {
     })
 }
 
-/// Refuses values above `largest`.
+/// Rejects values above `largest`.
 fn refuse_above<T: Lane>(codec: &'static str, largest: u64, values: &[T]) -> Result<(), CodecError> {
     let Some((low, high)) = arch::extent(values) else { return Ok(()) };
     let worst = if low.widen() > high.widen() { low } else { high };
@@ -249,7 +248,7 @@ fn refuse_above<T: Lane>(codec: &'static str, largest: u64, values: &[T]) -> Res
     Err(CodecError::Encode { codec, detail: format!("{worst:?} is not from 0 to {largest}") })
 }
 
-/// The bytes of `n` values of `width` bits, if `bytes` hold them.
+/// The bytes of `n` values of `width` bits, if `bytes` contain them.
 fn check_room(codec: &'static str, bytes: &[u8], n: usize, width: u32) -> Result<usize, CodecError> {
     let wanted = bitpack::packed_len(n, width);
     match usize::try_from(wanted) {
@@ -261,7 +260,7 @@ fn check_room(codec: &'static str, bytes: &[u8], n: usize, width: u32) -> Result
     }
 }
 
-/// Makes room for `n` more values.
+/// Reserves memory for `n` more values.
 fn reserve<T: Lane>(codec: &'static str, out: &mut Vec<T>, n: usize) -> Result<(), CodecError> {
     let bytes = (n as u64).saturating_mul(size_of::<T>() as u64);
     out.try_reserve(n).map_err(|_| CodecError::OutOfMemory { codec, bytes })

@@ -1,7 +1,7 @@
-//! Pure transforms of bytes: no files, no containers.
+//! Codecs: pure transforms of bytes, without files or containers.
 //!
-//! Every decoder is told the exact length it must produce, so that a hostile input is refused before it inflates. Work
-//! that can be divided runs on the current rayon pool; the bytes never depend on the number of threads.
+//! Every decoder is given the exact output length, so that a decompression bomb is rejected before it is expanded. Large
+//! inputs are processed in parallel on the current rayon pool; the output never depends on the number of threads.
 //!
 //! ```
 //! # #[cfg(feature = "zstd")] {
@@ -26,68 +26,68 @@ pub mod varint;
 
 use thiserror::Error;
 
-/// A transform that could not be done.
+/// Codec error.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodecError {
     /// The codec is not part of this build.
     #[error("{codec} is not part of this build (cargo feature `{feature}`)")]
     NotBuilt {
-        /// The codec's name.
+        /// The name of the codec.
         codec: &'static str,
-        /// The cargo feature that brings it.
+        /// The cargo feature that enables it.
         feature: &'static str,
     },
-    /// The library could not compress.
+    /// The library cannot compress.
     #[error("{codec} cannot compress: {detail}")]
     Encode {
-        /// The codec's name.
+        /// The name of the codec.
         codec: &'static str,
-        /// The library's words.
+        /// The message of the library.
         detail: String,
     },
-    /// The bytes are not a stream of this codec.
+    /// The bytes are not a valid stream of this codec.
     #[error("{codec} cannot decode: {detail}")]
     Decode {
-        /// The codec's name.
+        /// The name of the codec.
         codec: &'static str,
-        /// The library's words.
+        /// The message of the library.
         detail: String,
     },
-    /// A parameter that the codec does not take.
+    /// An invalid codec parameter.
     #[error("{codec} does not take {name} {found}: {allowed}")]
     Parameter {
-        /// The codec's name.
+        /// The name of the codec.
         codec: &'static str,
-        /// What the parameter is, in words.
+        /// The name of the parameter.
         name: &'static str,
-        /// What was given.
+        /// The value given.
         found: String,
-        /// What it may be.
+        /// The valid values.
         allowed: &'static str,
     },
-    /// Memory could not be had.
+    /// Out of memory.
     #[error("{codec} cannot have {bytes} bytes of memory")]
     OutOfMemory {
-        /// The codec's name.
+        /// The name of the codec.
         codec: &'static str,
-        /// The bytes asked for.
+        /// Number of bytes requested.
         bytes: u64,
     },
-    /// The stream decodes to another number of bytes.
+    /// The stream decodes to another length.
     #[error("{codec} decodes to {found} bytes instead of {expected}")]
     WrongLength {
-        /// The codec's name.
+        /// The name of the codec.
         codec: &'static str,
-        /// The length declared.
+        /// The declared length.
         expected: u64,
-        /// The length decoded.
+        /// The decoded length.
         found: u64,
     },
 }
 
 impl CodecError {
-    /// Whether another build could do it.
+    /// Whether the codec is missing in this build.
     pub fn is_not_built(&self) -> bool {
         matches!(self, Self::NotBuilt { .. })
     }

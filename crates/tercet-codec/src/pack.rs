@@ -5,9 +5,9 @@
 //! v[i] = R + (2^E * 10^-D) * q[i]                                                  unpack
 //! ```
 //!
-//! The integers follow each other most significant bit first; the spare bits of the last byte are zero. Every operation
-//! is one IEEE operation on doubles, in the order written, so that other implementations agree bit for bit: no kernel
-//! fuses a multiplication with an addition. Values travel as little-endian bytes of any alignment.
+//! The integers are stored most significant bit first; the spare bits of the last byte are zero. Every operation is one IEEE
+//! operation on doubles, in the order written, so that implementations agree bit for bit: no kernel fuses a multiplication
+//! with an addition. Values are little-endian bytes of any alignment.
 //!
 //! ```
 //! use tercet_codec::pack::Packing;
@@ -36,50 +36,50 @@ use thiserror::Error;
 use crate::CodecError;
 use crate::finite::{self, Float, NonFinite};
 
-/// Binary scales that may be written; readers take any.
+/// Binary scales allowed in writing; readers accept any.
 pub const BINARY_SCALES: std::ops::RangeInclusive<i32> = -256..=256;
 
 /// Bytes of one value.
 const VALUE: usize = size_of::<f64>();
 
-/// Values that one task handles: a multiple of 8, so that every piece begins on a whole byte at any width.
+/// Values per task: a multiple of 8, so that every piece starts on a whole byte at any width.
 const PIECE: usize = 1 << 14;
 
-/// Values that are looked at twice while they are in the first-level cache: a multiple of the 64 values of a mask's word.
+/// Values read twice while they are in the L1 cache: a multiple of the 64 values of a mask word.
 const PART: usize = 1 << 11;
 
-/// Fewer values are not worth waking another thread.
+/// Inputs below this size are not worth another thread.
 const WORTH_SPLITTING: usize = 1 << 16;
 
-/// How values become integers: `R`, `E`, `D` and `B` of the module's formulas.
+/// Packing parameters: `R`, `E`, `D` and `B` of the formulas above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packing {
-    /// The value of the integer 0.
+    /// Reference value: the value of the integer 0.
     pub reference: f64,
-    /// The power of two of one step.
+    /// Binary scale factor: the power of two of one step.
     pub binary_scale: i32,
-    /// The values are multiplied by this power of ten.
+    /// Decimal scale factor: values are multiplied by this power of ten.
     pub decimal_scale: i32,
-    /// Bits of one integer, 0 to 64; with 0 every value is the reference.
+    /// Bits per value, 0 to 64; with 0 every value is the reference.
     pub bits: u32,
 }
 
-/// Values that cannot be packed, or a payload that cannot be unpacked.
+/// Packing error.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum PackError {
-    /// More bits than an integer has.
+    /// More than 64 bits per value.
     #[error("{found} bits per value, at most 64 can be packed")]
     Bits {
-        /// The bits asked for.
+        /// The number of bits.
         found: u32,
     },
-    /// A value that no integer stands for.
+    /// A value that is not finite.
     #[error("value {index} is {what}, only finite values can be packed")]
     NonFinite {
         /// The position of the first such value.
         index: u64,
-        /// What it is.
+        /// Its kind.
         what: NonFinite,
     },
     /// A reference that is not finite.
@@ -88,13 +88,13 @@ pub enum PackError {
         /// The reference.
         found: f64,
     },
-    /// A power of ten beyond the range of doubles.
+    /// A power of ten outside the range of doubles.
     #[error("decimal scale {found}: 10^{found} or its inverse is not a finite number")]
     DecimalScale {
         /// The decimal scale.
         found: i32,
     },
-    /// A power of two that may not be written.
+    /// A binary scale that is not allowed in writing.
     #[error(
         "binary scale {found} is outside -256..=256: the values spread too much or too little for the bits"
     )]
@@ -102,7 +102,7 @@ pub enum PackError {
         /// The binary scale.
         found: i64,
     },
-    /// Binary and decimal scale together leave the range of doubles.
+    /// Binary and decimal scale together exceed the range of doubles.
     #[error(
         "binary scale {binary_scale} with decimal scale {decimal_scale}: the step between values is {step}"
     )]
@@ -111,32 +111,32 @@ pub enum PackError {
         binary_scale: i32,
         /// The decimal scale.
         decimal_scale: i32,
-        /// The distance between two neighbouring integers, as a double.
+        /// The step between two neighbouring integers, as a double.
         step: f64,
     },
-    /// The distance between the smallest and the largest value is not finite.
+    /// The distance between minimum and maximum is not finite.
     #[error("the scaled distance between the smallest and the largest value is not a finite number")]
     Overflow,
     /// A buffer of the wrong length.
     #[error("{what} of {found} bytes instead of {expected}")]
     Length {
-        /// Which buffer.
+        /// The buffer.
         what: &'static str,
-        /// The length it must have (for a packed payload that is read in part: at least).
+        /// The expected length (for a packed payload that is read in part: the minimum).
         expected: u64,
-        /// The length it has.
+        /// The actual length.
         found: u64,
     },
-    /// The masks could not be made.
+    /// The masks could not be allocated.
     #[error(transparent)]
     Masks(#[from] CodecError),
 }
 
 impl Packing {
-    /// Whether a payload can be read with these parameters.
+    /// Checks whether a payload can be read with these parameters.
     ///
-    /// Any binary scale is taken whose step `2^E * 10^-D` is finite. A step that underflows to zero gives the reference
-    /// everywhere, as the formula says. Without bits the scales mean nothing and are not looked at.
+    /// Any binary scale is accepted whose step `2^E * 10^-D` is finite. A step that underflows to zero gives the reference
+    /// everywhere, as the formula says. With 0 bits the scales are ignored.
     pub fn check(&self) -> Result<(), PackError> {
         if self.bits > u64::BITS {
             return Err(PackError::Bits { found: self.bits });
@@ -151,8 +151,8 @@ impl Packing {
         if self.step().is_finite() { Ok(()) } else { Err(self.bad_scale()) }
     }
 
-    /// Whether a payload may be written with these parameters: all that [`Packing::check`] asks, a binary scale in
-    /// [`BINARY_SCALES`], and a step that is neither zero nor the inverse of zero, for it would lose every value.
+    /// Checks whether a payload may be written with these parameters: [`Packing::check`], a binary scale in
+    /// [`BINARY_SCALES`], and a step that is neither zero nor the inverse of zero, which would lose every value.
     pub fn check_for_writing(&self) -> Result<(), PackError> {
         self.check()?;
         check_decimal(self.decimal_scale)?;
@@ -166,10 +166,10 @@ impl Packing {
         Ok(())
     }
 
-    /// The parameters that fit `values` into `bits` bits.
+    /// Computes the parameters that pack `values` into `bits` bits.
     ///
-    /// With `skip_non_finite` they are those of the finite values alone (0 and 0 if there are none); otherwise the first
-    /// value that is not finite is an error. With 0 bits the reference is the first value, not the smallest.
+    /// With `skip_non_finite` only the finite values count (0 and 0 if there are none); otherwise the first non-finite value is
+    /// an error. With 0 bits the reference is the first value, not the minimum.
     pub fn of_values(
         values: &[u8],
         bits: u32,
@@ -204,16 +204,16 @@ impl Packing {
         Ok(packing)
     }
 
-    /// The bytes of `elements` packed values.
+    /// Number of bytes of `elements` packed values.
     pub fn packed_len(&self, elements: u64) -> Option<u64> {
         let bits = u128::from(elements) * u128::from(self.bits);
         u64::try_from(bits.div_ceil(8)).ok()
     }
 
-    /// Packs `values` into the whole of `packed`, which must be [`Packing::packed_len`] bytes long.
+    /// Packs `values` into all of `packed`, which must be [`Packing::packed_len`] bytes long.
     ///
-    /// Values outside the range of the integers become the nearest end of it. A value that is not finite is an error,
-    /// and `packed` is then of no use.
+    /// Values outside the range of the integers are clamped. A non-finite value is an error, and the content of `packed` is
+    /// then undefined.
     pub fn pack(&self, values: &[u8], packed: &mut [u8]) -> Result<(), PackError> {
         let rule = self.forward(values, packed)?;
         if self.bits == 0 {
@@ -264,12 +264,12 @@ impl Packing {
         Ok(())
     }
 
-    /// The distance between two neighbouring integers.
+    /// The step between two neighbouring integers.
     fn step(&self) -> f64 {
         power_of_two(self.binary_scale) * power_of_ten(self.decimal_scale.saturating_neg())
     }
 
-    /// The integers in a distance of one; not always the exact inverse of the step.
+    /// Integers per unit; not always the exact inverse of the step.
     fn steps_per_unit(&self) -> f64 {
         power_of_ten(self.decimal_scale) * power_of_two(self.binary_scale.saturating_neg())
     }
@@ -279,7 +279,7 @@ impl Packing {
         PackError::Scale { binary_scale, decimal_scale, step: self.step() }
     }
 
-    /// The rule for packing, after a check of parameters and lengths.
+    /// The conversion to integers, after a check of parameters and lengths.
     fn forward(&self, values: &[u8], packed: &[u8]) -> Result<samples::Forward, PackError> {
         self.check_for_writing()?;
         let found = packed.len() as u64;
@@ -301,7 +301,7 @@ impl Packing {
         })
     }
 
-    /// The rule for unpacking, after a check of parameters and lengths.
+    /// The conversion to values, after a check of parameters and lengths.
     fn backward(&self, packed: &[u8], first: u64, values: &[u8]) -> Result<samples::Backward, PackError> {
         self.check()?;
         let end = count(values)?.checked_add(first);
@@ -322,7 +322,7 @@ impl Packing {
 
 /// 10 to the power `k`: by squaring, from the lowest bit of the exponent, and inverted at the end if `k` is negative.
 ///
-/// This is the value that the format means; a correctly rounded power differs in the last bit for some exponents.
+/// The format defines this value; a correctly rounded power differs in the last bit for some exponents.
 pub fn power_of_ten(k: i32) -> f64 {
     let mut left = k.unsigned_abs();
     let (mut square, mut power) = (10.0f64, 1.0f64);
@@ -339,7 +339,7 @@ pub fn power_of_ten(k: i32) -> f64 {
     if k < 0 { 1.0 / power } else { power }
 }
 
-/// 2 to the power `k`, exact where doubles have it, otherwise zero or infinity.
+/// 2 to the power `k`, exact within the range of doubles, otherwise zero or infinity.
 fn power_of_two(k: i32) -> f64 {
     match i64::from(k) {
         ..-1074 => 0.0,
@@ -349,12 +349,12 @@ fn power_of_two(k: i32) -> f64 {
     }
 }
 
-/// The largest integer of `bits` bits.
+/// The maximum integer of `bits` bits.
 fn largest(bits: u32) -> u64 {
     u64::MAX.checked_shr(u64::BITS - bits.min(u64::BITS)).unwrap_or(0)
 }
 
-/// The binary scale that makes `range` fit into integers up to `largest`.
+/// The binary scale that fits `range` into integers up to `largest`.
 fn exponent_for(range: f64, largest: u64) -> Result<i32, PackError> {
     #[expect(clippy::cast_precision_loss, reason = "the format rounds 2^B - 1 to a double")]
     let exponent = (range / largest as f64).log2().ceil();
@@ -367,7 +367,7 @@ fn exponent_for(range: f64, largest: u64) -> Result<i32, PackError> {
     }
 }
 
-/// Refuses powers of ten that are infinite, or zero because the inverse is.
+/// Rejects powers of ten that are infinite, or zero because the inverse is.
 fn check_decimal(scale: i32) -> Result<(), PackError> {
     let (power, inverse) = (power_of_ten(scale), power_of_ten(scale.saturating_neg()));
     if power.is_finite() && inverse.is_finite() {

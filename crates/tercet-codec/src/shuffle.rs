@@ -22,19 +22,19 @@ use rayon::prelude::*;
 
 use crate::CodecError;
 
-/// Elements that one task handles.
+/// Elements per task.
 const PIECE: usize = 1 << 14;
 
-/// Fewer bytes are not worth waking another thread.
+/// Inputs below this size are not worth another thread.
 const WORTH_SPLITTING: usize = 1 << 19;
 
-/// Planes that are written together when there are many: as many as a line of the cache has bytes.
+/// Planes written together when there are many: as many as a cache line has bytes.
 const PLANES: usize = 64;
 
-/// Elements below which there is nothing to gain from any order of reading.
+/// Number of elements below which the order of reading does not matter.
 const FEW: usize = 16;
 
-/// Writes the shuffled form of `raw`, elements of `size` bytes, into `out`, which is as long.
+/// Shuffles `raw`, elements of `size` bytes, into `out` of the same length.
 pub fn shuffle(raw: &[u8], size: usize, out: &mut [u8]) -> Result<(), CodecError> {
     let count = elements(raw, size)?;
     if raw.len() != out.len() {
@@ -70,7 +70,7 @@ pub fn shuffle(raw: &[u8], size: usize, out: &mut [u8]) -> Result<(), CodecError
     Ok(())
 }
 
-/// Writes the elements whose shuffled form is `stored` into `out`, which is as long.
+/// Unshuffles `stored` into `out` of the same length.
 pub fn unshuffle(stored: &[u8], size: usize, out: &mut [u8]) -> Result<(), CodecError> {
     if stored.len() != out.len() {
         return Err(wrong_length(stored.len(), out.len()));
@@ -78,7 +78,7 @@ pub fn unshuffle(stored: &[u8], size: usize, out: &mut [u8]) -> Result<(), Codec
     unshuffle_range(stored, size, 0, out)
 }
 
-/// Writes the elements from number `first` on, as many as fill `out`. `stored` is the shuffled form of all elements.
+/// Unshuffles the elements from number `first` on, as many as fill `out`. `stored` is the shuffled form of all elements.
 pub fn unshuffle_range(stored: &[u8], size: usize, first: u64, out: &mut [u8]) -> Result<(), CodecError> {
     let (count, wanted) = (elements(stored, size)?, elements(out, size)?);
     let planes = match usize::try_from(first) {
@@ -95,7 +95,7 @@ pub fn unshuffle_range(stored: &[u8], size: usize, first: u64, out: &mut [u8]) -
     if size == 1 {
         out.copy_from_slice(planes.plane(0, wanted));
     } else if is_worth_splitting(out) {
-        // Wide elements need fewer to be worth a task.
+        // Tasks of wide elements have fewer of them.
         let piece = (PIECE * 8 / size).clamp(FEW, PIECE).next_multiple_of(FEW);
         out.par_chunks_mut(piece.saturating_mul(size))
             .enumerate()
@@ -106,7 +106,7 @@ pub fn unshuffle_range(stored: &[u8], size: usize, first: u64, out: &mut [u8]) -
     Ok(())
 }
 
-/// The planes of shuffled elements, from some element on.
+/// The planes of shuffled elements, from an element on.
 struct Planes<'a> {
     stored: &'a [u8],
     /// The elements of each plane.
@@ -126,7 +126,7 @@ impl<'a> Planes<'a> {
     }
 }
 
-/// Distributes elements of at most [`PLANES`] bytes to as many planes.
+/// Shuffles elements of at most [`PLANES`] bytes to as many planes.
 fn split(raw: &[u8], size: usize, planes: &mut [&mut [u8]]) {
     let done = match size {
         2 => blocks::split::<arch::Vector, 2>(raw, planes),
@@ -140,7 +140,7 @@ fn split(raw: &[u8], size: usize, planes: &mut [&mut [u8]]) {
     tiles::split(&raw[done * size..], size, 0, &mut rest);
 }
 
-/// Collects elements from planes.
+/// Unshuffles elements from planes.
 fn join(planes: &Planes<'_>, size: usize, out: &mut [u8]) {
     let done = match size {
         2 => blocks::join::<arch::Vector, 2>(planes, out),

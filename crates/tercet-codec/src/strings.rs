@@ -1,3 +1,3 @@
-//! Short strings to bytes, so that each can be read alone.
+//! String codecs with random access to single strings.
 
 pub mod fsst;

@@ -1,11 +1,11 @@
-//! Unsigned numbers in as few bytes as they need: LEB128.
+//! Unsigned LEB128 varints.
 //!
-//! Seven bits to a byte, low bits first; the high bit says that more bytes follow. [`put`] writes the shortest form,
-//! [`get`] also takes longer ones of at most ten bytes, as other readers do.
+//! Seven bits per byte, low bits first; the high bit marks that more bytes follow. [`put`] writes the shortest form,
+//! [`get`] also accepts longer ones of at most ten bytes, like other readers.
 
 use crate::CodecError;
 
-/// The most bytes of one number.
+/// Maximum bytes of one number.
 pub const MAX_BYTES: usize = 10;
 
 /// Appends `value` to `out`.
@@ -18,13 +18,13 @@ pub fn put(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// The bytes that [`put`] appends for `value`.
+/// Number of bytes that [`put`] appends for `value`.
 pub const fn len(value: u64) -> usize {
-    // Zero takes one byte like one does.
+    // Zero takes one byte.
     (64 - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-/// The number at the beginning of `bytes`, and the bytes it takes.
+/// Decodes the number at the start of `bytes`, and returns it with its length.
 #[inline]
 pub fn get(bytes: &[u8]) -> Result<(u64, usize), CodecError> {
     match bytes {

@@ -55,6 +55,10 @@ pub enum Hint {
     SeparateProcess,
     /// Add the changed member to its collection again.
     UpdateMember,
+    /// Convert the array of another format to a container first.
+    ImportArray,
+    /// Convert the table of another format to a container first.
+    ImportTable,
     /// Try again.
     Retry,
     /// The names that exist.
@@ -114,6 +118,8 @@ impl fmt::Display for Hint {
             Self::Recode => "encode the values again to store them in another way",
             Self::SeparateProcess => "decode it in a separate process",
             Self::UpdateMember => "add the file to the collection again",
+            Self::ImportArray => "convert it to a .tet or .tgm file first",
+            Self::ImportTable => "convert it to a .tatami file first",
             Self::Retry => "try again",
             Self::Available { what, names } => return write!(f, "{what}: {names}"),
             Self::DidYouMean(name) => return write!(f, "did you mean `{name}`?"),

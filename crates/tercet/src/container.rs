@@ -1,21 +1,44 @@
-//! A container of any format, opened.
+//! Containers of any format: open, describe, verify.
 
-#[cfg(any(unix, windows))]
-use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::{ByteSource, Outline, Progress};
+use bytes::Bytes;
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource, Location, Outline, OutlineOptions, Progress, ReadOptions, VerifyOptions};
 use tercet_tatami as tatami;
 use tercet_tet as tet;
 use tercet_tgm as tgm;
 
 use crate::error::Error;
-use crate::format::{Format, format_of};
+use crate::format::{Format, detect_source};
 
-/// A file of any format.
+/// Opens a container of any format: a path or a URL.
+///
+/// The format is detected by the first bytes. The file is read lazily, by positional reads; checksums are verified.
+#[cfg(any(unix, windows))]
+pub fn open(location: impl Into<Location>) -> Result<Container, Error> {
+    Container::open(location)
+}
+
+/// Opens a container of any format with options.
+#[cfg(any(unix, windows))]
+pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Container, Error> {
+    Container::open_with(location, options)
+}
+
+/// The outline of a file of any format: a tree of its regions with their byte ranges.
+#[cfg(any(unix, windows))]
+pub fn outline(location: impl Into<Location>, options: OutlineOptions) -> Result<Outline, Error> {
+    Container::open(location)?.outline(options)
+}
+
+/// An open container of any format.
 #[derive(Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "a program has few of them, and a box would stand in the way")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "programs have few of them; a box would be in the way of patterns"
+)]
 pub enum Container {
     /// A `.tet` file.
     Tet(tet::File),
@@ -26,28 +49,46 @@ pub enum Container {
 }
 
 impl Container {
-    /// Opens a file on disk, whichever format it has, by positional reads.
+    /// Opens a path or a URL with default options.
     #[cfg(any(unix, windows))]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let source = tercet_core::source::File::open(path);
-        let source = source
-            .map_err(|error| Error::Source(tercet_core::Error::new(path.to_string_lossy().into(), error)))?;
-        Self::open_source(Arc::new(source))
+    pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
+        Self::open_with(location, ReadOptions::new())
     }
 
-    /// Opens a file whose bytes come from elsewhere.
-    pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
-        match format_of(&source)? {
-            Format::Tet => Ok(Self::Tet(tet::ReadOptions::new().open_source(source)?)),
-            Format::Tgm => Ok(Self::Tgm(tgm::File::from_source(source, tgm::ReadOptions::new()))),
+    /// Opens a path or a URL.
+    #[cfg(any(unix, windows))]
+    pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
+        Self::from_source(crate::source::open_location(&location.into(), options.access)?, options)
+    }
+
+    /// Opens a file in memory; `name` is used in messages.
+    pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::from_source(Arc::new(Memory::new(name, bytes)), ReadOptions::new())
+    }
+
+    /// Opens a source of bytes.
+    pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
+        match detect_source(&source)? {
+            Format::Tet => {
+                let options = tet::ReadOptions::new()
+                    .with_ignore_checksums(!options.verify)
+                    .with_limits(options.limits);
+                Ok(Self::Tet(options.open_source(source)?))
+            }
+            Format::Tgm => {
+                let options = tgm::ReadOptions::new().with_verify(options.verify).with_limits(options.limits);
+                Ok(Self::Tgm(tgm::File::from_source(source, options)))
+            }
             Format::Tatami => {
-                Ok(Self::Tatami(tatami::File::from_source(source, tatami::ReadOptions::new())?))
+                let options = tatami::ReadOptions::new()
+                    .with_ignore_checksums(!options.verify)
+                    .with_limits(options.limits);
+                Ok(Self::Tatami(tatami::File::from_source(source, options)?))
             }
         }
     }
 
-    /// Its format.
+    /// The format.
     pub fn format(&self) -> Format {
         match self {
             Self::Tet(_) => Format::Tet,
@@ -56,47 +97,31 @@ impl Container {
         }
     }
 
-    /// The file as a tree of named bytes. Tables are cut after `max_rows` rows; the pages of a `.tatami` file are only drawn
-    /// without such a bound.
-    pub fn outline(&self, max_rows: Option<u64>) -> Result<Outline, Error> {
+    /// The outline: a tree of the regions of the file with their byte ranges. The pages of a `.tatami` file are included only
+    /// without a maximum number of rows.
+    pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         match self {
-            Self::Tet(file) => Ok(file.outline(max_rows)?),
-            Self::Tgm(file) => Ok(file.outline(max_rows)?),
-            Self::Tatami(file) => Ok(file.outline(max_rows.is_none())?),
+            Self::Tet(file) => Ok(file.outline(options.max_rows)?),
+            Self::Tgm(file) => Ok(file.outline(options.max_rows)?),
+            Self::Tatami(file) => Ok(file.outline(options.max_rows.is_none())?),
         }
     }
 }
 
-/// How a file of any format is checked.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct VerifyOptions {
-    /// Decode everything and look at the values.
-    pub deep: bool,
-}
-
-impl VerifyOptions {
-    /// Structure, checksums and a sample of the values, or every value.
-    pub fn with_deep(mut self, deep: bool) -> Self {
-        self.deep = deep;
-        self
-    }
-}
-
-/// What a check found: the report of the format.
+/// The result of a verification, with the details of the format.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Report {
-    /// Of a `.tet` file.
+    /// Report of a `.tet` file.
     Tet(tet::Report),
-    /// Of a `.tgm` file.
+    /// Report of a `.tgm` file.
     Tgm(tgm::FileReport),
-    /// Of a `.tatami` file.
+    /// Report of a `.tatami` file.
     Tatami(tatami::Report),
 }
 
 impl Report {
-    /// Whether the file is well.
+    /// Whether the file is valid.
     pub fn is_ok(&self) -> bool {
         match self {
             Self::Tet(report) => report.ok,
@@ -106,24 +131,36 @@ impl Report {
     }
 }
 
-/// Checks a file of any format. It need not be fit for opening: that is what the report is about.
+/// Verifies a file of any format. A damaged file is not an error: the report lists the problems.
+#[cfg(any(unix, windows))]
 pub fn verify(
+    location: impl Into<Location>,
+    options: VerifyOptions,
+    progress: &dyn Progress,
+) -> Result<Report, Error> {
+    let source = crate::source::open_location(&location.into(), ReadOptions::new().access)?;
+    verify_source(source, options, progress)
+}
+
+/// Verifies a source of any format.
+pub fn verify_source(
     source: Arc<dyn ByteSource>,
     options: VerifyOptions,
     progress: &dyn Progress,
 ) -> Result<Report, Error> {
-    match format_of(&source)? {
+    match detect_source(&source)? {
         Format::Tet => {
-            let options = tet::VerifyOptions::default().with_deep(options.deep);
+            let options = tet::VerifyOptions::default().with_deep(options.deep).with_limits(options.limits);
             Ok(Report::Tet(tet::verify_source(source, options, progress)?))
         }
         Format::Tgm => {
             let depth = if options.deep { tgm::Depth::Full } else { tgm::Depth::Default };
-            let options = tgm::ValidateOptions::new().with_depth(depth);
+            let options = tgm::ValidateOptions::new().with_depth(depth).with_limits(options.limits);
             Ok(Report::Tgm(tgm::validate_source(&source, &options, progress)?))
         }
         Format::Tatami => {
-            let options = tatami::VerifyOptions::default().with_deep(options.deep);
+            let options =
+                tatami::VerifyOptions::default().with_deep(options.deep).with_limits(options.limits);
             Ok(Report::Tatami(tatami::verify_source(source, options, progress)?))
         }
     }
@@ -132,7 +169,6 @@ pub fn verify(
 #[cfg(test)]
 mod tests {
     use tercet_core::progress::NoProgress;
-    use tercet_core::source::Memory;
     use tercet_core::{Class, Diagnose};
 
     use super::*;
@@ -157,33 +193,34 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_by_its_bytes() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("whatever.bin");
+    fn files_are_opened_by_their_magic_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data.bin");
         tet::Layout::new().create(&path, tet::WriterOptions::new()).unwrap().seal().unwrap();
         let container = Container::open(&path).unwrap();
         assert_eq!(container.format(), Format::Tet);
-        assert!(!container.outline(None).unwrap().parts.is_empty());
-        let missing = Container::open(folder.path().join("missing")).unwrap_err();
+        assert!(!container.outline(OutlineOptions::new()).unwrap().parts.is_empty());
+        let missing = Container::open(directory.path().join("missing")).unwrap_err();
+        assert!(missing.is_not_found());
         assert_eq!(missing.class(), Class::Io);
 
-        let container = Container::open_source(Arc::new(Memory::new("stream", small_tgm()))).unwrap();
+        let container = Container::from_bytes("stream", small_tgm()).unwrap();
         assert_eq!(container.format(), Format::Tgm);
-        assert!(!container.outline(None).unwrap().parts.is_empty());
+        assert!(!container.outline(OutlineOptions::new()).unwrap().parts.is_empty());
         let Container::Tgm(file) = container else { panic!("a .tgm file was expected") };
         assert_eq!(file.message_count().unwrap(), 1);
 
-        let container = Container::open_source(Arc::new(Memory::new("rows", small_tatami()))).unwrap();
+        let container = Container::from_bytes("rows", small_tatami()).unwrap();
         assert_eq!(container.format(), Format::Tatami);
-        assert!(!container.outline(None).unwrap().parts.is_empty());
+        assert!(!container.outline(OutlineOptions::new()).unwrap().parts.is_empty());
         let Container::Tatami(file) = container else { panic!("a .tatami file was expected") };
         assert_eq!(file.rows(), 3);
     }
 
     #[test]
-    fn a_damaged_file_is_reported_and_a_stranger_refused() {
+    fn damaged_files_are_reported_and_unknown_files_rejected() {
         let check = |name: &str, bytes: Vec<u8>| {
-            verify(Arc::new(Memory::new(name, bytes)), VerifyOptions::default(), &NoProgress)
+            verify_source(Arc::new(Memory::new(name, bytes)), VerifyOptions::new(), &NoProgress)
         };
         for (good, name) in [(empty_tet(), "a.tet"), (small_tgm(), "a.tgm"), (small_tatami(), "a.tatami")] {
             assert!(check("a", good.clone()).unwrap().is_ok(), "{name}");
@@ -195,16 +232,16 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_check_looks_at_values() {
+    fn a_deep_verification_decodes_values() {
         let descriptor = tgm::DataObjectDescriptor::new(tgm::Dtype::Float32, [1]);
         let payload = f32::NAN.to_le_bytes();
         let (metadata, options) = (tgm::GlobalMetadata::default(), tgm::EncodeOptions::new());
-        // A writer that looks at its values would have put it into a mask.
+        // An encoder would store it in a mask.
         let object = tgm::PreEncoded { descriptor: &descriptor, payload: &payload };
         let bytes = tgm::encode_pre_encoded(&metadata, &[object], &options).unwrap();
         let is_ok = |deep| {
             let source = Arc::new(Memory::new("a", bytes.clone()));
-            verify(source, VerifyOptions::default().with_deep(deep), &NoProgress).unwrap().is_ok()
+            verify_source(source, VerifyOptions::new().with_deep(deep), &NoProgress).unwrap().is_ok()
         };
         assert_eq!([is_ok(false), is_ok(true)], [true, false]);
     }

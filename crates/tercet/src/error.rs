@@ -1,55 +1,85 @@
-//! What can go wrong with a container of any format.
+//! Errors of containers of any format.
 
 use std::fmt;
 
 use tercet_core::{Class, Diagnose, Hint, SourceError, Span};
 use thiserror::Error;
 
-/// Reason a container could not be used.
+use crate::foreign::{Foreign, ForeignSupport};
+
+/// Error of a container of any format.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Its bytes could not be read.
+    /// The file cannot be opened or read.
     #[error(transparent)]
     Source(tercet_core::Error<SourceError>),
-    /// It is in no format that is known here.
+    /// The file is not a container.
     #[error(transparent)]
-    Unrecognised(tercet_core::Error<Unrecognised>),
-    /// It is a `.tet` file.
+    UnknownFormat(tercet_core::Error<UnknownFormat>),
+    /// Error of a `.tet` file.
     #[error(transparent)]
     Tet(#[from] tercet_tet::Error),
-    /// It is a `.tgm` file.
+    /// Error of a `.tgm` file.
     #[error(transparent)]
     Tgm(#[from] tercet_tgm::Error),
-    /// It is a `.tatami` file.
+    /// Error of a `.tatami` file.
     #[error(transparent)]
     Tatami(#[from] tercet_tatami::Error),
 }
 
-/// The first bytes of a file that belong to no format.
+/// A file that is not a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unrecognised {
-    /// Up to eight bytes.
+#[non_exhaustive]
+pub struct UnknownFormat {
+    /// Up to eight first bytes.
     pub head: Vec<u8>,
+    /// The format of the file, if it is a well-known one.
+    pub foreign: Option<Foreign>,
 }
 
-impl fmt::Display for Unrecognised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.head.is_empty() {
-            return f.write_str("is empty");
-        }
-        write!(f, "is in no format that is known here: it starts with `{}`", self.head.escape_ascii())
+impl UnknownFormat {
+    /// Number of first bytes in the message.
+    const HEAD_LEN: usize = 8;
+
+    /// A file with these first bytes.
+    pub fn new(head: &[u8], foreign: Option<Foreign>) -> Self {
+        Self { head: head.iter().copied().take(Self::HEAD_LEN).collect(), foreign }
     }
 }
 
-impl std::error::Error for Unrecognised {}
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.foreign {
+            Some(foreign) if foreign.support() == ForeignSupport::None => {
+                write!(f, "is {foreign}, which Tercet cannot read yet")
+            }
+            Some(foreign) => write!(f, "is {foreign}, not a Tercet container"),
+            None if self.head.is_empty() => f.write_str("empty file"),
+            None => write!(f, "unknown file format: starts with `{}`", self.head.escape_ascii()),
+        }
+    }
+}
 
-impl Diagnose for Unrecognised {
+impl std::error::Error for UnknownFormat {}
+
+impl Diagnose for UnknownFormat {
     fn class(&self) -> Class {
-        Class::Malformed
+        match self.foreign {
+            Some(_) => Class::Unsupported,
+            None => Class::Malformed,
+        }
     }
     fn span(&self) -> Option<Span> {
         Span::at(0, self.head.len() as u64)
+    }
+    fn hint(&self) -> Option<Hint> {
+        match self.foreign?.support() {
+            ForeignSupport::Array => Some(Hint::ImportArray),
+            ForeignSupport::Table => Some(Hint::ImportTable),
+            ForeignSupport::Decompress => Some("decompress the file first".into()),
+            ForeignSupport::None => None,
+        }
     }
 }
 
@@ -57,7 +87,7 @@ impl Error {
     fn inner(&self) -> &dyn Diagnose {
         match self {
             Self::Source(error) => error,
-            Self::Unrecognised(error) => error,
+            Self::UnknownFormat(error) => error,
             Self::Tet(error) => error,
             Self::Tgm(error) => error,
             Self::Tatami(error) => error,

@@ -192,7 +192,9 @@ fn text(head: &[u8]) -> Option<Foreign> {
     // The head may end inside a character.
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,
-        Err(error) if error.error_len().is_none() => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).ok()?
+        }
         Err(_) => return None,
     };
     if valid.chars().any(|char| char.is_control() && !matches!(char, '\n' | '\r' | '\t')) {
@@ -201,7 +203,9 @@ fn text(head: &[u8]) -> Option<Foreign> {
     let start = valid.trim_start();
     let mut rest = start.chars();
     match rest.next() {
-        Some('{') => return rest.find(|char| !char.is_whitespace()).is_none_or(is_key_start).then_some(Foreign::Json),
+        Some('{') => {
+            return rest.find(|char| !char.is_whitespace()).is_none_or(is_key_start).then_some(Foreign::Json);
+        }
         Some('[') => return Some(Foreign::Json),
         _ => {}
     }
@@ -261,7 +265,9 @@ mod tests {
         ] {
             assert_eq!(Foreign::detect(head), Some(expected), "{}", head.escape_ascii());
         }
-        for head in [&b""[..], b"TETR", b"TENSOGRM", b"TAT1", b"plain text", b"\xff\xff\xff\xff\0\0\0\0", b"PK"] {
+        for head in
+            [&b""[..], b"TETR", b"TENSOGRM", b"TAT1", b"plain text", b"\xff\xff\xff\xff\0\0\0\0", b"PK"]
+        {
             assert_eq!(Foreign::detect(head), None, "{}", head.escape_ascii());
         }
     }

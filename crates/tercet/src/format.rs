@@ -66,7 +66,8 @@ pub fn detect(head: &[u8]) -> Option<Format> {
 /// Detects the container format of a source: by its magic bytes, else by the extension of its name.
 ///
 /// The extension counts only for files of unknown content, so that a file with damaged first bytes, or a `.tgm` file that
-/// starts with junk, still has its format. A well-known foreign format is an error even under a container's extension.
+/// starts with junk, still has its format. The magic bytes of a foreign format are an error even with the extension `.tet` or
+/// `.tatami`.
 pub fn detect_source(source: &dyn ByteSource) -> Result<Format, Error> {
     let name = || source.name().clone();
     let head = Span::first(source.len().min(HEAD_LEN));
@@ -76,7 +77,7 @@ pub fn detect_source(source: &dyn ByteSource) -> Result<Format, Error> {
     }
     let foreign = Foreign::detect(&head);
     match Format::from_extension(Path::new(&**source.name())) {
-        Some(format) if foreign.is_none_or(Foreign::is_text) => Ok(format),
+        Some(format) if format == Format::Tgm || foreign.is_none_or(Foreign::is_text) => Ok(format),
         _ => Err(Error::UnknownFormat(tercet_core::Error::new(name(), UnknownFormat::new(&head, foreign)))),
     }
 }
@@ -84,7 +85,7 @@ pub fn detect_source(source: &dyn ByteSource) -> Result<Format, Error> {
 #[cfg(test)]
 mod tests {
     use tercet_core::source::Memory;
-    use tercet_core::{Class, Diagnose};
+    use tercet_core::{Class, Diagnose, Hint};
 
     use super::*;
 
@@ -112,14 +113,17 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_malformed_and_shown() {
+    fn unknown_formats_are_named() {
         let error = detect_source(&Memory::new("a.png", &b"\x89PNG\r\n\x1a\n and more"[..])).unwrap_err();
         assert_eq!(error.class(), Class::Malformed);
-        assert_eq!(
-            error.to_string(),
-            "a.png: is in no format that is known here: it starts with `\\x89PNG\\r\\n\\x1a\\n`"
-        );
+        assert_eq!(error.to_string(), "a.png: unknown file format: starts with `\\x89PNG\\r\\n\\x1a\\n`");
         let error = detect_source(&Memory::new("nothing", &b""[..])).unwrap_err();
-        assert_eq!(error.to_string(), "nothing: is empty");
+        assert_eq!(error.to_string(), "nothing: empty file");
+        let error = detect_source(&Memory::new("a.tet", &b"CDF\x01\0\0\0\0"[..])).unwrap_err();
+        assert_eq!(error.to_string(), "a.tet: is a NetCDF-3 file, which Tercet cannot read yet");
+        assert_eq!((error.class(), error.hint()), (Class::Unsupported, None));
+        let error = detect_source(&Memory::new("a", &b"PAR1\x15\x04"[..])).unwrap_err();
+        assert_eq!(error.to_string(), "a: is a Parquet file, not a Tercet container");
+        assert_eq!(error.hint(), Some(Hint::ImportTable));
     }
 }

@@ -1,32 +1,51 @@
-//! The front door: any container, recognised by its first bytes.
+//! Tercet reads and writes three container formats for scientific data and documents.
 //!
-//! | format | what it is | crate |
+//! | format | content | module |
 //! |---|---|---|
-//! | `.tet` | chunked arrays at rest | [`tet`] |
-//! | `.tgm` | messages of tensors in motion | [`tgm`] |
-//! | `.tatami` | records in columns | [`tatami`] |
+//! | `.tet` | chunked n-dimensional arrays in a file | [`tet`] |
+//! | `.tgm` | messages of tensors, in a file or a stream | [`tgm`] |
+//! | `.tatami` | tables in columns, and full-text search | [`tatami`] |
+//!
+//! [`open`] takes a path or a URL and detects the format:
 //!
 //! ```
-//! use tercet::{Container, Format, detect};
+//! use tercet::Format;
 //! use tercet::tet::{Layout, WriterOptions};
 //!
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("empty.tet");
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("empty.tet");
 //! Layout::new().create(&path, WriterOptions::new())?.seal()?;
 //!
-//! assert_eq!(detect(b"TETR\x01\0\0\0"), Some(Format::Tet));
-//! assert_eq!(detect(b"TENSOGRM"), Some(Format::Tgm));
-//! let container = Container::open(&path)?;
+//! let container = tercet::open(&path)?;
 //! assert_eq!(container.format(), Format::Tet);
-//! println!("{:?}", container.outline(None)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whoever knows the format uses its crate directly: `tercet::tet::File::open(path)`, `tercet::tgm::File::open(path)`.
+//! | I want to … | use |
+//! |---|---|
+//! | open any container | [`open`], [`open_with`], then `match` on [`Container`] |
+//! | read arrays | [`tet::File::open`], then `dataset(name)` |
+//! | read messages | [`tgm::File::open`], then `messages()` |
+//! | read tables | [`tatami::File::open`], then `scan()` |
+//! | see the byte layout of a file | [`outline`] |
+//! | check a file for damage | [`verify`] |
+//! | detect a format | [`detect`], [`detect_source`], [`Foreign::detect`] |
+//! | convert Parquet and Arrow tables | [`arrow`] |
+//! | convert NumPy arrays | [`convert`] |
+//!
+//! Each format module has the same shape: `File::open`, `File::open_with` with `ReadOptions`, `File::from_source` for any
+//! [`ByteSource`](core::ByteSource), `Writer::create` and `finish`, `verify`. Errors name the file, the region and the bytes;
+//! [`Diagnose`](core::Diagnose) gives their class and a hint.
+//!
+//! The program `examples/any_file.rs` opens, describes and verifies any file.
 
 mod container;
 mod error;
+mod foreign;
 mod format;
+pub mod prelude;
+#[cfg(any(unix, windows))]
+mod source;
 
 #[cfg(feature = "arrow")]
 pub use tercet_arrow as arrow;
@@ -38,11 +57,15 @@ pub use tercet_tatami as tatami;
 pub use tercet_tet as tet;
 pub use tercet_tgm as tgm;
 
-pub use container::{Container, Report, VerifyOptions, verify};
-pub use error::{Error, Unrecognised};
-pub use format::{Format, HEAD_LEN, detect, format_of};
+pub use container::{Container, Report, verify_source};
+#[cfg(any(unix, windows))]
+pub use container::{open, open_with, outline, verify};
+pub use error::{Error, UnknownFormat};
+pub use foreign::{Foreign, ForeignSupport};
+pub use format::{Format, HEAD_LEN, detect, detect_source};
+pub use tercet_core::{Location, OutlineOptions, ReadOptions, VerifyOptions};
 
-/// The Rust of the documents compiles, and runs where it can.
+/// Runs the Rust code of the documents.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../../../README.md")]

@@ -126,11 +126,11 @@ impl Walk<'_> {
             }
             DataType::Boolean => {
                 let rows = self.validity()?;
-                self.at_least(rows.div_ceil(8))
+                self.at_least(rows.div_ceil(8)).map(drop)
             }
             DataType::FixedSizeBinary(len) => {
                 let rows = self.validity()?;
-                self.at_least(rows.saturating_mul(u64::try_from(*len).unwrap_or(0)))
+                self.at_least(rows.saturating_mul(u64::try_from(*len).unwrap_or(0))).map(drop)
             }
             other => {
                 let rows = self.validity()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tercet::core::{ByteSource, Class};
 use tercet::tgm::Depth;
-use tercet::{Format, format_of};
+use tercet::{Format, detect_source};
 
 use crate::cmd::{tatami, tet, tgm};
 use crate::failure::{Failure, Outcome};
@@ -13,7 +13,7 @@ use crate::ui::Ui;
 
 /// Bytes and their format.
 fn recognise(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
-    let format = format_of(&source).map_err(|error| Failure::of(&error))?;
+    let format = detect_source(&source).map_err(|error| Failure::of(&error))?;
     Ok((format, source))
 }
 

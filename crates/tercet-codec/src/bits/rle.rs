@@ -1,4 +1,4 @@
-//! Runs of equal bits.
+//! Run-length encoding of bits.
 //!
 //! A blob is the first bit as one byte, then the lengths of the alternating runs as unsigned LEB128. Runs are never
 //! empty and add up to the number of bits; no bits make an empty blob.
@@ -8,7 +8,7 @@ use crate::CodecError;
 
 const CODEC: &str = "rle";
 
-/// The most bytes of one run length; longer spellings of a small number are taken up to here.
+/// Maximum bytes of one run length; non-minimal LEB128 is accepted up to this length.
 const MAX_LENGTH_BYTES: usize = 10;
 
 /// Appends the runs of the first `n` of the packed `bits` to `out`; spare bits of the last byte are ignored.
@@ -17,7 +17,7 @@ pub fn encode(bits: &[u8], n: u64, out: &mut Vec<u8>) -> Result<(), CodecError> 
     let Some(first) = bits.first() else { return Ok(()) };
     out.push(first >> 7);
     let mut run_start = 0;
-    // The bit before the word, in the highest place; the first bit of all is no change.
+    // The bit before the word, as highest bit; the very first bit is no change.
     let mut before = u64::from(first >> 7) << 63;
     let (words, rest) = bits.as_chunks::<8>();
     let mut last_word = [0; 8];
@@ -57,7 +57,7 @@ pub fn decode(blob: &[u8], n: u64, bits: &mut [u8]) -> Result<(), CodecError> {
     if n == 0 {
         return Err(failed("a blob for no bits".to_owned()));
     }
-    // Each run marks only where it ends: what lies between is filled in one pass without a branch per run.
+    // Each run marks only its end; one pass without a branch per run fills the bits between.
     if is_set {
         bits[0] = 0x80;
     }
@@ -86,7 +86,7 @@ pub fn decode(blob: &[u8], n: u64, bits: &mut [u8]) -> Result<(), CodecError> {
 
 /// Turns marks into runs: each bit becomes the parity of all marks up to it.
 fn fill_between_marks(bits: &mut [u8]) {
-    // All ones while a run of ones comes in from the left.
+    // All ones while a run of ones continues from the previous word.
     let mut carry = 0;
     let mut fill = |mut word: u64| {
         for distance in [1, 2, 4, 8, 16, 32] {
@@ -105,14 +105,14 @@ fn fill_between_marks(bits: &mut [u8]) {
     rest.copy_from_slice(&fill(u64::from_be_bytes(last)).to_be_bytes()[..rest.len()]);
 }
 
-/// Appends all bits of `bytes`, padding included, behind their count.
+/// Appends all bits of `bytes`, including padding, after their count.
 pub fn encode_counted(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     let count = count_of(CODEC, bytes)?;
     out.extend_from_slice(&count.to_be_bytes());
     encode(bytes, u64::from(count), out)
 }
 
-/// Decodes a set with its count into `bytes`; the count may end anywhere in the last byte.
+/// Decodes a counted bitmap into `bytes`; the count may end anywhere in the last byte.
 pub fn decode_counted(blob: &[u8], bytes: &mut [u8]) -> Result<(), CodecError> {
     let (count, runs) = split_count(CODEC, blob, bytes)?;
     decode(runs, count, bytes)
@@ -151,7 +151,7 @@ fn failed(detail: String) -> CodecError {
     CodecError::Decode { codec: CODEC, detail }
 }
 
-/// In bits, unlike the other codecs: runs that miss the end by one bit would otherwise look right.
+/// In bits, unlike the other codecs: a length that is off by one bit must be an error.
 fn wrong_length(expected: u64, found: u64) -> CodecError {
     failed(format!("the runs hold {found} bits instead of {expected}"))
 }
@@ -174,7 +174,7 @@ mod tests {
         out
     }
 
-    /// The rule, one bit after the other.
+    /// The definition, bit by bit.
     fn slow(bits: &[bool]) -> Vec<u8> {
         let mut out: Vec<u8> = bits.first().map(|&bit| u8::from(bit)).into_iter().collect();
         for run in bits.chunk_by(|a, b| a == b) {
@@ -191,7 +191,7 @@ mod tests {
         let mut back = [0xff; 2];
         decode_counted(&out, &mut back).unwrap();
         assert_eq!(back, [0xb0, 0x40]);
-        // Another writer may count the ten elements only.
+        // Another writer may count only the ten elements.
         decode_counted(&[0, 0, 0, 10, 1, 1, 1, 2, 5, 1], &mut back).unwrap();
         assert_eq!(back, [0xb0, 0x40]);
         assert!(decode_counted(&[0, 0, 0, 8, 0, 8], &mut back).is_err());

@@ -1,6 +1,6 @@
-//! Roaring bitmaps in their portable serialisation.
+//! Roaring bitmaps in their portable serialization.
 //!
-//! Positions are kept per 65,536 as a list, as runs or as plain bits, whichever is smallest. [`decode`] takes any mix
+//! Positions are stored per 65,536 as an array, as runs or as a bitmap, whichever is smallest. [`decode`] accepts any mix
 //! of the three and allocates nothing.
 
 #[cfg(feature = "roaring")]
@@ -11,7 +11,7 @@ use crate::CodecError;
 #[cfg(feature = "roaring")]
 const CODEC: &str = "roaring";
 
-/// The most bits a set can tell apart.
+/// Maximum number of bits.
 pub const MAX_BITS: u64 = u32::MAX as u64;
 
 /// Whether this build can encode and decode.
@@ -19,7 +19,7 @@ pub const fn is_built_in() -> bool {
     cfg!(feature = "roaring")
 }
 
-/// Appends the positions set among the first `n` of the packed `bits` to `out`; spare bits are ignored.
+/// Encodes the first `n` of the packed `bits` and appends them to `out`; spare bits are ignored.
 #[cfg(feature = "roaring")]
 pub fn encode(bits: &[u8], n: u64, out: &mut Vec<u8>) -> Result<(), CodecError> {
     super::check_room(CODEC, bits, n)?;
@@ -34,7 +34,7 @@ pub fn encode(bits: &[u8], n: u64, out: &mut Vec<u8>) -> Result<(), CodecError> 
     set.serialize_into(out).map_err(|error| CodecError::Encode { codec: CODEC, detail: error.to_string() })
 }
 
-/// The set of packed bits: the library wants the first position in the lowest bit.
+/// The bitmap of packed bits: the library expects the first position in the lowest bit.
 #[cfg(feature = "roaring")]
 fn bitmap(bits: &[u8], n: u64) -> ::roaring::RoaringBitmap {
     let mut reversed: Vec<u8> = bits.iter().map(|byte| byte.reverse_bits()).collect();
@@ -44,7 +44,7 @@ fn bitmap(bits: &[u8], n: u64) -> ::roaring::RoaringBitmap {
     ::roaring::RoaringBitmap::from_lsb0_bytes(0, &reversed)
 }
 
-/// Decodes a set of positions below `n` into `bits`, which has the bytes for them; what follows the set is ignored.
+/// Decodes positions below `n` into `bits`, which has the bytes for them; trailing bytes are ignored.
 #[cfg(feature = "roaring")]
 pub fn decode(blob: &[u8], n: u64, bits: &mut [u8]) -> Result<(), CodecError> {
     super::check_room(CODEC, bits, n)?;
@@ -57,7 +57,7 @@ pub fn decode(blob: &[u8], n: u64, bits: &mut [u8]) -> Result<(), CodecError> {
     portable::read(blob, n, bits).map_err(failed)
 }
 
-/// Appends all bits of `bytes`, padding included, behind their count.
+/// Appends all bits of `bytes`, including padding, after their count.
 #[cfg(feature = "roaring")]
 pub fn encode_counted(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     let count = super::count_of(CODEC, bytes)?;
@@ -65,32 +65,32 @@ pub fn encode_counted(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError>
     encode(bytes, u64::from(count), out)
 }
 
-/// Decodes a set with its count into `bytes`; the count may end anywhere in the last byte.
+/// Decodes a counted bitmap into `bytes`; the count may end anywhere in the last byte.
 #[cfg(feature = "roaring")]
 pub fn decode_counted(blob: &[u8], bytes: &mut [u8]) -> Result<(), CodecError> {
     let (count, set) = super::split_count(CODEC, blob, bytes)?;
     decode(set, count, bytes)
 }
 
-/// Appends the positions set among the first `n` of the packed `bits` to `out`; spare bits are ignored.
+/// Encodes the first `n` of the packed `bits` and appends them to `out`; spare bits are ignored.
 #[cfg(not(feature = "roaring"))]
 pub fn encode(_bits: &[u8], _n: u64, _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "roaring", feature: "roaring" })
 }
 
-/// Decodes a set of positions below `n` into `bits`, which has the bytes for them; what follows the set is ignored.
+/// Decodes positions below `n` into `bits`, which has the bytes for them; trailing bytes are ignored.
 #[cfg(not(feature = "roaring"))]
 pub fn decode(_blob: &[u8], _n: u64, _bits: &mut [u8]) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "roaring", feature: "roaring" })
 }
 
-/// Appends all bits of `bytes`, padding included, behind their count.
+/// Appends all bits of `bytes`, including padding, after their count.
 #[cfg(not(feature = "roaring"))]
 pub fn encode_counted(_bytes: &[u8], _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "roaring", feature: "roaring" })
 }
 
-/// Decodes a set with its count into `bytes`; the count may end anywhere in the last byte.
+/// Decodes a counted bitmap into `bytes`; the count may end anywhere in the last byte.
 #[cfg(not(feature = "roaring"))]
 pub fn decode_counted(_blob: &[u8], _bytes: &mut [u8]) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "roaring", feature: "roaring" })
@@ -113,7 +113,7 @@ mod tests {
         bits[at / 8] >> (7 - at % 8) & 1 == 1
     }
 
-    /// The set, one position after the other.
+    /// The bitmap, position by position.
     fn slow(bits: &[u8], n: u32) -> Vec<u8> {
         let mut set: ::roaring::RoaringBitmap = (0..n).filter(|&at| is_set(bits, at as usize)).collect();
         set.optimize();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn all_containers_come_back() {
-        // A list, runs, plain bits, an empty stretch, and a full one that ends inside a byte.
+        // An array, runs, a bitmap, an empty range, and a full range that ends inside a byte.
         let n = 5 * 65_536 - 3;
         let mut bits = vec![0_u8; 40_960];
         for at in (0..8192).step_by(700) {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// What the library reads from the same bytes, if anything that fits.
+    /// The result of the library for the same bytes, if it fits.
     fn slow_decode(blob: &[u8], n: u32) -> Option<Vec<u8>> {
         let set = ::roaring::RoaringBitmap::deserialize_from(blob).ok()?;
         let mut bits = vec![0; n.div_ceil(8) as usize];

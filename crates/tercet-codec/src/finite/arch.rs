@@ -1,11 +1,11 @@
-//! The fastest way this machine has to compare the numbers of a block.
+//! Selection of the fastest comparison kernel for this CPU.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
 use super::{Float, lanes};
 
-/// The numbers of a block (at most 64) whose bits without the sign are above `limit`: the lowest bit stands for the first.
+/// Mask of the numbers of a block (at most 64) whose bits without the sign are above `limit`; the lowest bit is the first.
 pub(super) fn above(block: &[u8], float: Float, limit: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if block.len() == lanes::BLOCK * float.lane_width() && is_x86_feature_detected!("avx2") {

@@ -1,11 +1,11 @@
-//! What 64 elements at a time are.
+//! Classification of 64 elements at a time.
 
 use super::{Float, NonFinite, arch};
 
-/// Elements, or numbers, that are looked at together: as many as a word has bits.
+/// Elements, or numbers, per block: one bit of a word each.
 pub(super) const BLOCK: usize = 64;
 
-/// The positions in a block of what is not finite: the lowest bit stands for the first.
+/// Non-finite positions of a block by kind; the lowest bit is the first element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds {
     pub(super) nan: u64,
@@ -19,13 +19,13 @@ impl Kinds {
         self.nan | self.pos_inf | self.neg_inf
     }
 
-    /// The kinds that are not allowed.
+    /// Without the kinds that are allowed.
     pub(super) fn without(self, nan: bool, inf: bool) -> Self {
         let keep = |word: u64, allowed: bool| if allowed { 0 } else { word };
         Self { nan: keep(self.nan, nan), pos_inf: keep(self.pos_inf, inf), neg_inf: keep(self.neg_inf, inf) }
     }
 
-    /// The first position and what is there.
+    /// The first position and its kind.
     pub(super) fn first(self) -> Option<(usize, NonFinite)> {
         let position = self.any().trailing_zeros();
         let at = 1u64.checked_shl(position)?;
@@ -67,7 +67,7 @@ pub(super) fn join_halves(bytes: u128) -> u64 {
     (bits | bits >> 32) as u64
 }
 
-/// What the elements of a block are, at most 64.
+/// Classifies the elements of a block, at most 64.
 pub(super) fn kinds(block: &[u8], float: Float) -> Kinds {
     if float.parts() == 1 {
         return kinds_of_numbers(block, float);
@@ -85,7 +85,7 @@ fn kinds_of_numbers(block: &[u8], float: Float) -> Kinds {
     tell_apart(block, float, not_finite, arch::above(block, float, infinity))
 }
 
-/// The kinds of numbers of which it is known where they are not finite and where they are NaN.
+/// Splits the non-finite numbers into kinds, given the positions of NaN.
 pub(super) fn tell_apart(block: &[u8], float: Float, not_finite: u64, nan: u64) -> Kinds {
     let (infinite, width) = (not_finite & !nan, float.lane_width());
     let (mut neg_inf, mut left) = (0, infinite);
@@ -98,7 +98,7 @@ pub(super) fn tell_apart(block: &[u8], float: Float, not_finite: u64, nan: u64) 
     Kinds { nan, pos_inf: infinite & !neg_inf, neg_inf }
 }
 
-/// The bits of positive infinity. What is larger, apart from the sign, is NaN.
+/// The bits of positive infinity. Larger values, apart from the sign, are NaN.
 pub(super) fn infinity(float: Float) -> u64 {
     match float {
         Float::F16 => 0x7c00,
@@ -108,7 +108,7 @@ pub(super) fn infinity(float: Float) -> u64 {
     }
 }
 
-/// The numbers of a block whose bits without the sign are above `limit`, on any machine.
+/// Mask of the numbers of a block whose bits without the sign are above `limit`; portable.
 pub(super) fn above(block: &[u8], float: Float, limit: u64) -> u64 {
     fn collect<const WIDTH: usize>(block: &[u8], is_above: impl Fn([u8; WIDTH]) -> bool) -> u64 {
         let numbers = block.as_chunks::<WIDTH>().0.iter().enumerate().take(BLOCK);

@@ -1,4 +1,4 @@
-//! Canonical patterns, and how they are written where a mask says so.
+//! Canonical non-finite patterns, restored by mask.
 
 use rayon::prelude::*;
 
@@ -6,7 +6,7 @@ use super::lanes::{BLOCK, infinity};
 use super::{Float, NonFinite, PIECE, is_worth_splitting};
 
 /// Writes the canonical pattern of `what` over every element of `bytes` whose bit is set: the first element has bit
-/// `first` of `mask`. Elements that the mask does not reach, and bytes behind the last whole element, stay as they are.
+/// `first` of `mask`. Elements outside the mask, and bytes after the last whole element, are unchanged.
 pub fn put_back(bytes: &mut [u8], float: Float, what: NonFinite, mask: &[u8], first: u64) {
     let pattern = pattern(float, what);
     let piece = |(index, piece): (usize, &mut [u8])| {
@@ -21,7 +21,7 @@ pub fn put_back(bytes: &mut [u8], float: Float, what: NonFinite, mask: &[u8], fi
     }
 }
 
-/// The bits of a number that is not finite.
+/// The bits of a non-finite number.
 pub(crate) fn pattern(float: Float, what: NonFinite) -> u64 {
     let infinity = infinity(float);
     let sign = 1 << (float.lane_width() * 8 - 1);
@@ -33,7 +33,7 @@ pub(crate) fn pattern(float: Float, what: NonFinite) -> u64 {
     }
 }
 
-/// Does not wake other threads.
+/// Single-threaded version.
 pub(crate) fn put_back_piece(piece: &mut [u8], float: Float, pattern: u64, mask: &[u8], first: u64) {
     for (index, block) in piece.chunks_mut(BLOCK * float.width()).enumerate() {
         match first.checked_add((index * BLOCK) as u64).and_then(|at| word_at(mask, at)) {
@@ -44,8 +44,8 @@ pub(crate) fn put_back_piece(piece: &mut [u8], float: Float, pattern: u64, mask:
     }
 }
 
-/// The 64 bits from bit `at` on, the first in the highest bit; zeros behind the end of the mask. Nothing if `at` is
-/// behind the end.
+/// The 64 bits from bit `at` on, the first as highest bit; zeros past the end of the mask. `None` if `at` is past the
+/// end.
 fn word_at(mask: &[u8], at: u64) -> Option<u64> {
     let (byte, skip) = (usize::try_from(at / 8).ok()?, (at % 8) as u32);
     let rest = mask.get(byte..).filter(|rest| !rest.is_empty())?;
@@ -57,7 +57,7 @@ fn word_at(mask: &[u8], at: u64) -> Option<u64> {
     Some(word << skip | next)
 }
 
-/// Writes `pattern` into all numbers of the elements whose bit in `word` is set, the first element having the lowest bit.
+/// Writes `pattern` into all numbers of the elements whose bit in `word` is set; the lowest bit is the first element.
 pub(super) fn write(block: &mut [u8], float: Float, word: u64, pattern: u64) {
     #[expect(clippy::cast_possible_truncation, reason = "patterns are as wide as their numbers")]
     match float {
@@ -77,8 +77,8 @@ fn spread<const WIDTH: usize>(block: &mut [u8], word: u64, pattern: [u8; WIDTH])
     }
     let mut left = word;
     while left != 0 {
-        // Four at a time: how many there are is hard to foresee, and writing the last one again costs less than a wrong
-        // guess.
+        // Four at a time: their number is hard to predict, and writing the last one again costs less than a branch
+        // misprediction.
         for turn in 0..4 {
             match elements.get_mut(left.trailing_zeros() as usize) {
                 Some(element) => *element = pattern,

@@ -5,7 +5,7 @@ use super::*;
 
 const ALL: [Float; 6] = [Float::F16, Float::Bf16, Float::F32, Float::F64, Float::C64, Float::C128];
 
-/// What a number is, from the definition of its format: all bits of the exponent set, fraction zero or not.
+/// Classifies a number by the definition of its format: all exponent bits set, fraction zero or not.
 fn kind_of_number(bytes: &[u8], float: Float) -> Option<NonFinite> {
     let bits = bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
     let fraction_bits = match float {
@@ -33,7 +33,7 @@ fn kind_of_element(bytes: &[u8], float: Float) -> Option<NonFinite> {
     [NonFinite::Nan, NonFinite::PosInf, NonFinite::NegInf].into_iter().find(|kind| parts.contains(kind))
 }
 
-/// One element after the other.
+/// Element by element.
 fn slow_take_out(bytes: &mut [u8], float: Float) -> Masks {
     let mut masks = Masks::default();
     let mask_len = (bytes.len() / float.width()).div_ceil(8);
@@ -63,7 +63,7 @@ fn pattern_bytes(float: Float, what: NonFinite) -> Vec<u8> {
     pattern(float, what).to_le_bytes()[..float.lane_width()].repeat(float.parts())
 }
 
-/// Numbers of which about one in `rarity` is special: infinite, NaN of any payload, or just finite.
+/// Numbers of which about one in `rarity` is special: infinite, NaN of any payload, or the largest finite value.
 fn mixed(seed: u64, count: usize, float: Float, rarity: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -230,7 +230,7 @@ proptest! {
         prop_assert_eq!(&masks, &expected);
         prop_assert_eq!(&fast, &slow);
 
-        // Putting back any part gives the canonical pattern where the original was not finite.
+        // Restoring any part gives the canonical pattern where the original was not finite.
         let start = from.min(count);
         let mut part = fast[start * float.width()..].to_vec();
         let kinds = [(NonFinite::Nan, masks.nan), (NonFinite::PosInf, masks.pos_inf), (NonFinite::NegInf, masks.neg_inf)];

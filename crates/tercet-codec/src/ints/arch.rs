@@ -1,7 +1,7 @@
-//! The fastest way this machine has.
+//! Selection of the fastest kernels for this CPU.
 //!
-//! Passes over all values are the plain loops of the schemes: with AVX2 the compiler makes twice as much of an
-//! instruction, and of 64-bit comparisons more than that. Unpacking has a kernel.
+//! Passes over all values are plain loops: with AVX2 the compiler vectorizes them twice as wide, and 64-bit comparisons
+//! even wider. Unpacking has a kernel.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -30,7 +30,7 @@ macro_rules! pass {
 }
 
 pass! {
-    /// The smallest and the largest value.
+    /// The minimum and the maximum.
     extent -> Option<(T, T)>, choose::extent
 }
 
@@ -40,15 +40,15 @@ pass! {
 }
 
 pass! {
-    /// The bytes of the group varint stream.
+    /// Length of the group varint stream in bytes.
     group_varint_len -> u64, group::encoded_len
 }
 
-/// Gives `n` values to `sink` as [`bitpack::unpack_plainly`](super::bitpack::unpack_plainly) does, if this machine has a
-/// kernel for their width; otherwise nothing is done.
+/// Unpacks `n` values like [`bitpack::unpack_plainly`](super::bitpack::unpack_plainly), if this CPU has a kernel for their
+/// width; otherwise does nothing.
 pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if width <= avx2::MOST_BITS && is_x86_feature_detected!("avx2") {
+    if width <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         unsafe {

@@ -1,38 +1,37 @@
-//! Numbers of equal width side by side: value 0 takes the lowest bits of the first byte, and so on without gaps.
+//! Bit packing: value 0 is in the lowest bits of the first byte, the next values follow without gaps.
 //!
-//! Eight values of a width take as many bytes as the width has bits, so each value of such a group begins at a place
-//! that is known when compiling: there is one kernel for each width, and no branch in it. The last group is padded with
-//! zeros.
+//! Eight values take as many bytes as the width has bits, so the position of each value of such a group is known at
+//! compile time: there is one branch-free kernel per width. The last group is padded with zeros.
 
 use super::{Lane, arch};
 
-/// Values that are packed and unpacked together.
+/// Values packed and unpacked together.
 pub(super) const BLOCK: usize = 64;
 
-/// The widest values.
-pub(super) const MOST_BITS: u32 = 64;
+/// Maximum width.
+pub(super) const MAX_BITS: u32 = 64;
 
-/// Values that take a whole number of bytes, whatever their width.
+/// Values that take a whole number of bytes at any width.
 pub(super) const GROUP: usize = 8;
 
-/// Bytes that a kernel may read behind its last value.
+/// Bytes that a kernel may read past its last value.
 pub(super) const SLACK: usize = 16;
 
-/// The most bytes of a block, and those behind.
-pub(super) const MOST_WINDOW: usize = BLOCK * size_of::<u64>() + SLACK;
+/// Maximum bytes of a block, including the slack.
+pub(super) const MAX_WINDOW: usize = BLOCK * size_of::<u64>() + SLACK;
 
-/// The bits that `value` needs; zero needs one, too.
+/// Number of bits of `value`; at least 1.
 pub(super) const fn bits(value: u64) -> u32 {
     64 - (value | 1).leading_zeros()
 }
 
-/// The bytes of `n` values of `width` bits. More than fit into memory are [`u64::MAX`].
+/// Number of bytes of `n` values of `width` bits; [`u64::MAX`] on overflow.
 pub(super) fn packed_len(n: usize, width: u32) -> u64 {
     let bits = n as u128 * u128::from(width);
     u64::try_from(bits.div_ceil(8)).unwrap_or(u64::MAX)
 }
 
-/// Appends `n` values of `width` bits (1 to 64). `fill` writes a block of them, given the number of its first; none may
+/// Appends `n` values of `width` bits (1 to 64). `fill` writes a block of them, given the number of its first; no value may
 /// have more bits.
 pub(super) fn pack_with(width: u32, n: usize, out: &mut Vec<u8>, mut fill: impl FnMut(usize, &mut [u64])) {
     let pack = PACK[width as usize - 1];
@@ -50,12 +49,12 @@ pub(super) fn pack_with(width: u32, n: usize, out: &mut Vec<u8>, mut fill: impl 
     }
 }
 
-/// Where unpacked values go, a block at a time.
+/// Destination of unpacked values, a block at a time.
 pub(super) trait Sink {
     fn take<W: Copy + Into<u64>>(&mut self, block: &[W]);
 }
 
-/// Appends to `out` what is above `base`.
+/// Appends values to `out`, each plus `base`.
 pub(super) struct Above<'a, T> {
     pub(super) base: u64,
     pub(super) out: &'a mut Vec<T>,
@@ -69,25 +68,25 @@ impl<T: Lane> Sink for Above<'_, T> {
     }
 }
 
-/// Gives `n` values of `width` bits (1 to 64) to `sink`. `packed` holds all of them; what follows them is ignored.
+/// Passes `n` values of `width` bits (1 to 64) to `sink`. `packed` holds all of them; trailing bytes are ignored.
 pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
     if !arch::unpack(width, packed, n, sink) {
         unpack_plainly(width, packed, n, sink);
     }
 }
 
-/// The same on any machine.
+/// Portable version.
 pub(super) fn unpack_plainly(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
     let unpack = UNPACK[width as usize - 1];
     let mut values = [0; BLOCK];
-    let mut spare = [0; MOST_WINDOW];
+    let mut spare = [0; MAX_WINDOW];
     for first in (0..n).step_by(BLOCK) {
         unpack(window(width, packed, first, &mut spare), &mut values);
         sink.take(&values[..(n - first).min(BLOCK)]);
     }
 }
 
-/// The value at `index` of those of `width` bits (1 to 64) in `packed`, which must hold it.
+/// The value at `index` of values of `width` bits (1 to 64) in `packed`, which must contain it.
 pub(super) fn one(width: u32, packed: &[u8], index: usize) -> u64 {
     let bit = index as u128 * u128::from(width);
     let (start, shift) = (usize::try_from(bit / 8).unwrap_or(usize::MAX), (bit % 8) as u32);
@@ -96,17 +95,16 @@ pub(super) fn one(width: u32, packed: &[u8], index: usize) -> u64 {
     bytes[..len].copy_from_slice(&packed[start..start + len]);
     #[expect(clippy::cast_possible_truncation, reason = "the upper bits belong to the next values")]
     let wide = (u128::from_le_bytes(bytes) >> shift) as u64;
-    wide & u64::MAX >> (MOST_BITS - width)
+    wide & u64::MAX >> (MAX_BITS - width)
 }
 
-/// The bytes of the block that begins with value `first`, and [`SLACK`] more, which are in `spare` where `packed` ends
-/// before.
+/// The bytes of the block that starts with value `first`, plus [`SLACK`]; a copy in `spare` near the end of `packed`.
 #[inline]
 pub(super) fn window<'a>(
     width: u32,
     packed: &'a [u8],
     first: usize,
-    spare: &'a mut [u8; MOST_WINDOW],
+    spare: &'a mut [u8; MAX_WINDOW],
 ) -> &'a [u8] {
     let rest = &packed[first / GROUP * width as usize..];
     let block_bytes = GROUP * width as usize;
@@ -127,7 +125,7 @@ fn pack_block<const W: usize>(values: &[u64; BLOCK], packed: &mut [u8]) {
         for (index, &value) in values.iter().enumerate() {
             let (word, shift) = (index * W / 64, index * W % 64);
             words[word] |= value << shift;
-            // In two steps, because all 64 bits may be shifted out.
+            // In two steps: a shift by 64 bits is undefined.
             words[word + 1] |= value >> 1 >> (63 - shift);
         }
         let words = words.map(u64::to_le_bytes);
@@ -155,8 +153,8 @@ fn unpack_block<const W: usize>(packed: &[u8], values: &mut [u64; BLOCK]) {
 macro_rules! kernels {
     ($($width:literal)*) => {
         /// The kernel of width `w` is at `w - 1`.
-        const PACK: [Pack; MOST_BITS as usize] = [$(pack_block::<$width>),*];
-        const UNPACK: [Unpack; MOST_BITS as usize] = [$(unpack_block::<$width>),*];
+        const PACK: [Pack; MAX_BITS as usize] = [$(pack_block::<$width>),*];
+        const UNPACK: [Unpack; MAX_BITS as usize] = [$(unpack_block::<$width>),*];
     };
 }
 

@@ -1,16 +1,16 @@
-//! How long the streams of some values would be.
+//! Encoded lengths by scheme.
 
 use super::frame::Frame;
 use super::{Lane, Scheme, arch, bitpack, delta, group, pfor, rle};
 
-/// All schemes in the order in which they are tried: an earlier one wins a tie.
+/// All schemes in trial order: an earlier one wins a tie.
 pub const CASCADE: [Scheme; 6] =
     [Scheme::Plain, Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
 
-/// The scheme whose stream of `values` is the shortest, and its bytes. Of equally short ones the first candidate wins.
-/// If no candidate takes the values it is [`Scheme::Plain`], which takes all.
+/// The scheme with the shortest stream for `values`, and its length. On a tie the first candidate wins. If no candidate
+/// accepts the values: [`Scheme::Plain`], which accepts all.
 ///
-/// Nothing is encoded: each candidate costs at most one pass over the values.
+/// Nothing is encoded: each candidate costs at most one pass.
 pub fn choose<T: Lane>(values: &[T], candidates: &[Scheme]) -> (Scheme, u64) {
     let measured = Measured::of(values);
     let mut best = None;
@@ -24,11 +24,11 @@ pub fn choose<T: Lane>(values: &[T], candidates: &[Scheme]) -> (Scheme, u64) {
     best.unwrap_or_else(|| (Scheme::Plain, measured.plain_len()))
 }
 
-/// Values and what several schemes ask of them.
+/// Values with cached statistics.
 #[derive(Debug)]
 pub(super) struct Measured<'a, T> {
     values: &'a [T],
-    /// The smallest and the largest value.
+    /// The minimum and the maximum.
     pub(super) extent: Option<(T, T)>,
 }
 
@@ -37,12 +37,12 @@ impl<'a, T: Lane> Measured<'a, T> {
         Self { values, extent: arch::extent(values) }
     }
 
-    /// The largest value as 64 bits: that of a negative one is above all others.
+    /// The maximum as 64 bits; a negative value is above all others.
     pub(super) fn widest(&self) -> u64 {
         self.extent.map_or(0, |(low, high)| low.widen().max(high.widen()))
     }
 
-    /// The bytes of the stream; `None` if the scheme does not take the values.
+    /// Length of the stream; `None` if the scheme does not accept the values.
     pub(super) fn encoded_len(&self, scheme: Scheme) -> Option<u64> {
         let values = self.values;
         let len = match scheme {
@@ -53,7 +53,7 @@ impl<'a, T: Lane> Measured<'a, T> {
             Scheme::Delta => delta::encoded_len(values, arch::frame_of_differences(values)),
             Scheme::Rle => rle::encoded_len(values, bitpack::bits(self.widest())),
             Scheme::GroupVarint if self.widest() <= group::LARGEST => arch::group_varint_len(values),
-            Scheme::Pfor if self.widest() <= pfor::LARGEST && values.len() <= pfor::MOST_VALUES => {
+            Scheme::Pfor if self.widest() <= pfor::LARGEST && values.len() <= pfor::MAX_VALUES => {
                 pfor::cheapest(values).1
             }
             Scheme::GroupVarint | Scheme::Pfor => return None,
@@ -66,7 +66,7 @@ impl<'a, T: Lane> Measured<'a, T> {
     }
 }
 
-/// The smallest and the largest value, if there is one.
+/// The minimum and the maximum; `None` without values.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
 pub(super) fn extent<T: Lane>(values: &[T]) -> Option<(T, T)> {

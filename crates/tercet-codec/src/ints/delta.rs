@@ -1,4 +1,4 @@
-//! Differences of neighbours: the first value, then the zigzagged differences in a frame of reference.
+//! Delta encoding: the first value, then zigzagged differences in a frame of reference.
 
 use super::bitpack::{self, BLOCK, Sink};
 use super::frame::{EMPTY, Frame, take_empty};
@@ -7,7 +7,7 @@ use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "delta";
 
-/// Differences of either sign as numbers that are small when the difference is.
+/// Zigzag encoding: small numbers for small differences of either sign.
 #[inline]
 pub(super) fn zigzag(difference: u64) -> u64 {
     let sign = (difference.cast_signed() >> 63).cast_unsigned();
@@ -81,7 +81,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     Ok(used + tail)
 }
 
-/// Appends to `out` the running sum of zigzagged differences, which are above `base`.
+/// Appends the running sum of zigzagged differences, each plus `base`, to `out`.
 struct Sums<'a, T> {
     base: u64,
     sum: u64,
@@ -92,7 +92,7 @@ impl<T: Lane> Sink for Sums<'_, T> {
     #[inline]
     fn take<W: Copy + Into<u64>>(&mut self, block: &[W]) {
         let mut values = [T::zeroed(); BLOCK];
-        // In a register while it runs over the block.
+        // Kept in a register inside the loop.
         let mut sum = self.sum;
         for (value, &residual) in values.iter_mut().zip(block) {
             sum = sum.wrapping_add(unzigzag(self.base.wrapping_add(residual.into())));

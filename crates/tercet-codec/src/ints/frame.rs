@@ -1,14 +1,14 @@
-//! Bit packing with a frame of reference: the width, the smallest value, and how far each value is above it.
+//! Bit packing with a frame of reference: the width, the minimum, and the residuals.
 //!
-//! `u8 width`, `varint base`, then the residuals packed. No values at all are the width 1 alone.
+//! `u8 width`, `varint base`, then the packed residuals. Without values only the width 1.
 
-use super::bitpack::{self, Above, MOST_BITS, bits, packed_len};
+use super::bitpack::{self, Above, MAX_BITS, bits, packed_len};
 use super::{Lane, check_room, failed, reserve};
 use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "bitpack_for";
 
-/// What stands in place of a frame when there are no values.
+/// The frame of a stream without values.
 pub(super) const EMPTY: u8 = 1;
 
 /// The header of a stream.
@@ -19,12 +19,12 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of values from `low` to `high`, given as 64-bit patterns.
+    /// The frame of values from `low` to `high`, as 64-bit patterns.
     pub(super) fn between(low: u64, high: u64) -> Self {
         Self { width: bits(high.wrapping_sub(low)), base: low }
     }
 
-    /// The bytes of a stream of `n` values, at least one, in this frame.
+    /// Length of a stream of `n` values, at least one, in this frame.
     pub(super) fn encoded_len(self, n: usize) -> u64 {
         packed_len(n, self.width).saturating_add(1 + varint::len(self.base) as u64)
     }
@@ -35,13 +35,13 @@ impl Frame {
         varint::put(self.base, out);
     }
 
-    /// The frame in front of `n` packed values, these values and the bytes of both.
+    /// Splits a stream into frame, `n` packed values and the length of both.
     pub(super) fn get<'a>(
         codec: &'static str,
         bytes: &'a [u8],
         n: usize,
     ) -> Result<(Self, &'a [u8], usize), CodecError> {
-        let (width, rest) = take_width(codec, bytes, MOST_BITS)?;
+        let (width, rest) = take_width(codec, bytes, MAX_BITS)?;
         let (base, used) = varint::get(rest).map_err(|error| failed(codec, format!("no base: {error}")))?;
         let packed = &rest[used..];
         let packed_bytes = check_room(codec, packed, n, width)?;
@@ -49,7 +49,7 @@ impl Frame {
     }
 }
 
-/// The width at the beginning of `bytes`, and what follows it.
+/// The width at the start of `bytes`, and the bytes after it.
 pub(super) fn take_width<'a>(
     codec: &'static str,
     bytes: &'a [u8],
@@ -62,7 +62,7 @@ pub(super) fn take_width<'a>(
     }
 }
 
-/// Refuses anything but the form of no values.
+/// Rejects everything but the encoding of no values.
 pub(super) fn take_empty(codec: &'static str, bytes: &[u8]) -> Result<usize, CodecError> {
     match bytes.first() {
         Some(&EMPTY) => Ok(1),

@@ -1,6 +1,6 @@
-//! Four values and how long each of them is: group varint.
+//! Group varint: four values and their lengths.
 //!
-//! A control byte has two bits for each of four values, the lowest for the first: its bytes less one. The values follow,
+//! A control byte has two bits for each of four values, the lowest for the first: its length minus one. The values follow,
 //! little-endian. The last group may have fewer values; nothing is stored for the others.
 
 use super::{Lane, failed, reserve};
@@ -8,15 +8,15 @@ use crate::CodecError;
 
 pub(super) const CODEC: &str = "group_varint";
 
-/// The largest value: one of four bytes.
+/// Maximum value: four bytes.
 pub(super) const LARGEST: u64 = u32::MAX as u64;
 
 const GROUP: usize = 4;
 
-/// The most bytes of a group.
-const MOST_BYTES: usize = 1 + GROUP * 4;
+/// Maximum bytes of a group.
+const MAX_BYTES: usize = 1 + GROUP * 4;
 
-/// For each control byte where the values of its group begin, and where the last of them ends.
+/// For each control byte, the offsets of the values of its group and the end of the last.
 const BEGINS: [[u8; GROUP + 1]; 256] = {
     let mut begins = [[1; GROUP + 1]; 256];
     let mut control = 0;
@@ -32,7 +32,7 @@ const BEGINS: [[u8; GROUP + 1]; 256] = {
     begins
 };
 
-/// The bytes of `values`, none of which is above [`LARGEST`].
+/// Length of the stream of `values`, none of which is above [`LARGEST`].
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
 pub(super) fn encoded_len<T: Lane>(values: &[T]) -> u64 {
@@ -47,7 +47,7 @@ pub(super) fn encoded_len<T: Lane>(values: &[T]) -> u64 {
 /// Appends `values`, none of which is above [`LARGEST`].
 pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
     for values in values.chunks(GROUP) {
-        let mut group = [0; MOST_BYTES];
+        let mut group = [0; MAX_BYTES];
         let mut len = 1;
         for (index, value) in values.iter().enumerate() {
             let value = u32::narrow(value.widen());
@@ -56,9 +56,9 @@ pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
             group[len..len + 4].copy_from_slice(&value.to_le_bytes());
             len += 1 + further as usize;
         }
-        // Copying all and cutting is faster than copying any number.
+        // Copying a fixed length and truncating is faster than copying a variable length.
         out.extend_from_slice(&group);
-        out.truncate(out.len() - MOST_BYTES + len);
+        out.truncate(out.len() - MAX_BYTES + len);
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     let mut at = 0;
     let mut left = n;
     while left >= GROUP
-        && let Some(group) = bytes.get(at..at + MOST_BYTES)
+        && let Some(group) = bytes.get(at..at + MAX_BYTES)
     {
         let begins = &BEGINS[usize::from(group[0])];
         let values: [T; GROUP] = std::array::from_fn(|index| {
@@ -86,7 +86,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
         at += usize::from(begins[GROUP]);
         left -= GROUP;
     }
-    // Groups near the end are read a value at a time.
+    // Groups near the end are read value by value.
     while left > 0 {
         let Some(&control) = bytes.get(at) else { return Err(ends(n, left)) };
         at += 1;

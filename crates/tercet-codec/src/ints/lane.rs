@@ -1,21 +1,21 @@
-//! The integer types of streams.
+//! Integer types of streams.
 
 use bytemuck::Pod;
 
 /// An integer type of 8 to 64 bits.
 ///
-/// Every scheme works on unsigned 64-bit numbers; what comes back is cut to the type again.
+/// Every scheme works on unsigned 64-bit numbers; decoding truncates to the type.
 pub trait Lane: Pod + Ord + std::fmt::Debug + Send + Sync + private::Sealed {
-    /// Whether there are negative values.
+    /// Whether the type is signed.
     const SIGNED: bool;
 
-    /// The value as 64 bits: signed types are extended by their sign, so that -1 is 2^64 - 1.
+    /// The value as 64 bits, sign-extended: -1 is 2^64 - 1.
     fn widen(self) -> u64;
 
     /// The low bits of `wide`.
     fn narrow(wide: u64) -> Self;
 
-    /// The value whose bytes are in the order of this machine, from little-endian ones, and back.
+    /// Conversion from little-endian to native byte order, and back.
     #[doc(hidden)]
     fn swap_if_big_endian(self) -> Self;
 }

@@ -1,7 +1,7 @@
-//! Packed values of few bits, with exceptions that have more.
+//! Patched frame of reference: values of few bits, with exceptions.
 //!
-//! `u8 width`, `u8 exceptions`, for each exception in ascending order `u8 position` and `varint value`, then the low bits
-//! of all values, exceptions included, packed. At most 256 values below 2^32.
+//! `u8 width`, `u8 exceptions`, for each exception in ascending order `u8 position` and `varint value`, then the packed low
+//! bits of all values, including exceptions. At most 256 values below 2^32.
 
 use super::bitpack::{self, Above, bits, packed_len};
 use super::frame::take_width;
@@ -10,30 +10,30 @@ use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "pfor";
 
-/// The most values: positions are bytes.
-pub(super) const MOST_VALUES: usize = 256;
+/// Maximum number of values: positions are bytes.
+pub(super) const MAX_VALUES: usize = 256;
 
-/// The largest value.
+/// Maximum value.
 pub(super) const LARGEST: u64 = u32::MAX as u64;
 
-/// The widest values.
-const MOST_BITS: u32 = 32;
+/// Maximum width.
+const MAX_BITS: u32 = 32;
 
-/// The cheapest width for `values`, and the bytes of all. The values are as few and as small as the scheme takes.
+/// The best width for `values`, and the length of the stream. The values must be within the limits of the scheme.
 pub(super) fn cheapest<T: Lane>(values: &[T]) -> (u32, u64) {
-    // What an exception costs depends on nothing but its bits.
-    let mut with_bits = [0u64; MOST_BITS as usize + 1];
+    // The cost of an exception depends only on its width.
+    let mut with_bits = [0u64; MAX_BITS as usize + 1];
     for value in values {
         with_bits[bits(value.widen()) as usize] += 1;
     }
-    let mut best = (MOST_BITS, packed_len(values.len(), MOST_BITS));
+    let mut best = (MAX_BITS, packed_len(values.len(), MAX_BITS));
     let (mut exceptions, mut exception_bytes) = (0, 0);
-    for width in (1..MOST_BITS).rev() {
+    for width in (1..MAX_BITS).rev() {
         let wider = width + 1;
         exceptions += with_bits[wider as usize];
         exception_bytes += with_bits[wider as usize] * (1 + u64::from(wider.div_ceil(7)));
         let len = packed_len(values.len(), width) + exception_bytes;
-        // From the widest down: on a tie the narrower wins. Their number is a byte.
+        // From the widest down: on a tie the narrower wins. The number of exceptions is a byte.
         if len <= best.1 && u8::try_from(exceptions).is_ok() {
             best = (width, len);
         }
@@ -41,7 +41,7 @@ pub(super) fn cheapest<T: Lane>(values: &[T]) -> (u32, u64) {
     (best.0, best.1 + 2)
 }
 
-/// Appends `values`, which are as few and as small as the scheme takes.
+/// Appends `values`, which must be within the limits of the scheme.
 pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
     let (width, _) = cheapest(values);
     let mask = u64::MAX >> (64 - width);
@@ -63,17 +63,17 @@ pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
 }
 
 pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
-    if n > MOST_VALUES {
+    if n > MAX_VALUES {
         return Err(failed(
             CODEC,
-            format!("{n} values are more than the {MOST_VALUES} that positions can tell"),
+            format!("{n} values are more than the {MAX_VALUES} that positions can tell"),
         ));
     }
-    let (width, rest) = take_width(CODEC, bytes, MOST_BITS)?;
+    let (width, rest) = take_width(CODEC, bytes, MAX_BITS)?;
     let Some((&count, rest)) = rest.split_first() else {
         return Err(failed(CODEC, "the bytes end before the number of exceptions".to_owned()));
     };
-    // Read twice: to find the packed values, and again to put the exceptions over them.
+    // Read twice: to find the packed values, and again to patch the exceptions.
     let mut body = rest;
     let mut free = 0;
     for _ in 0..count {
@@ -96,7 +96,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     Ok(bytes.len() - body.len() + packed)
 }
 
-/// The position and the value of the exception at the beginning of `bytes`, which are then those behind it.
+/// Reads the position and the value of the next exception and advances `bytes`.
 fn take_exception(bytes: &mut &[u8]) -> Result<(usize, u64), CodecError> {
     let Some((&position, rest)) = bytes.split_first() else {
         return Err(failed(CODEC, "the bytes end before an exception".to_owned()));

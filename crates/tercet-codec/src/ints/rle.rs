@@ -1,32 +1,32 @@
-//! Runs of equal values between literal ones.
+//! Run-length encoding with literal groups.
 //!
-//! `u8 width`, then groups until all values are there. A group is a varint, then packed values up to a whole byte: an
-//! odd number `2 * count + 1` is a run, whose one value follows; an even one `2 * count` is followed by that many
-//! literals. Runs of fewer than eight are not worth a group of their own.
+//! `u8 width`, then groups until all values are present. A group is a varint, then packed values up to a whole byte: an
+//! odd number `2 * count + 1` is a run, followed by its value; an even one `2 * count` is followed by that many literals.
+//! Runs of fewer than eight values are stored as literals.
 
-use super::bitpack::{self, Above, MOST_BITS, packed_len};
+use super::bitpack::{self, Above, MAX_BITS, packed_len};
 use super::frame::{EMPTY, take_empty, take_width};
 use super::{Lane, check_room, failed, reserve};
 use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "rle";
 
-/// The shortest run that becomes a group.
+/// Minimum length of a run.
 const SHORTEST_RUN: usize = 8;
 
-/// Some values that become a group.
+/// Values of one group.
 #[derive(Clone, Copy, Debug)]
 enum Group<'a, T> {
     Run(T, usize),
     Literals(&'a [T]),
 }
 
-/// Cuts values into groups.
+/// Splits values into groups.
 struct Groups<'a, T> {
     values: &'a [T],
-    /// Where the next group begins.
+    /// Start of the next group.
     at: usize,
-    /// The run that follows the literals given last.
+    /// The run after the last literals.
     run: Option<usize>,
 }
 
@@ -35,9 +35,9 @@ impl<'a, T: Lane> Groups<'a, T> {
         Self { values, at: 0, run: None }
     }
 
-    /// Where the next long run begins and ends, if there is one.
+    /// Start and end of the next long run, if there is one.
     fn next_run(&self) -> Option<(usize, usize)> {
-        // A run of eight holds four values at a multiple of four: most of the others need not be looked at.
+        // A run of eight contains four values at a multiple of four: most other values need no comparison.
         const STEP: usize = SHORTEST_RUN / 2;
         let values = self.values;
         let mut at = self.at.next_multiple_of(STEP);
@@ -79,7 +79,7 @@ impl<'a, T: Lane> Iterator for Groups<'a, T> {
     }
 }
 
-/// The bytes of the groups of `values`, whose widest has `width` bits.
+/// Length of the groups of `values`, whose widest has `width` bits.
 pub(super) fn encoded_len<T: Lane>(values: &[T], width: u32) -> u64 {
     let mut len = 1u64;
     for group in Groups::of(values) {
@@ -122,7 +122,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     if n == 0 {
         return take_empty(CODEC, bytes);
     }
-    let (width, mut rest) = take_width(CODEC, bytes, MOST_BITS)?;
+    let (width, mut rest) = take_width(CODEC, bytes, MAX_BITS)?;
     let mut left = n;
     while left > 0 {
         let (control, used) = varint::get(rest)
@@ -142,7 +142,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
         if is_run {
             let mut word = [0; 8];
             word[..packed].copy_from_slice(&rest[..packed]);
-            let wide = u64::from_le_bytes(word) & u64::MAX >> (MOST_BITS - width);
+            let wide = u64::from_le_bytes(word) & u64::MAX >> (MAX_BITS - width);
             out.resize(out.len() + count, T::narrow(wide));
         } else {
             bitpack::unpack(width, rest, count, &mut Above { base: 0, out });

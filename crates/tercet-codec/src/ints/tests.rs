@@ -16,7 +16,7 @@ fn decoded<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize) -> Result<Vec<T>, Co
     decode(scheme, bytes, n, &mut out).map(|()| out)
 }
 
-/// Both ways, and the length that was foretold.
+/// Round trip, and the predicted length.
 fn check<T: Lane>(scheme: Scheme, values: &[T], bytes: &[u8]) {
     assert_eq!(encoded(scheme, values), bytes, "{scheme:?} {values:?}");
     assert_eq!(encoded_len(scheme, values), Some(bytes.len() as u64), "{scheme:?} {values:?}");
@@ -202,7 +202,7 @@ fn runs_are_found_wherever_they_begin() {
     }
 }
 
-/// Values whose spread, steps and repetitions are those of real columns, and of none.
+/// Values with the spread, steps and repetitions of real columns, and random ones.
 fn values<T: Lane>() -> impl Strategy<Value = Vec<T>> {
     let shape =
         (0u32..=64, any::<u64>(), prop_oneof![Just(0usize), 0..300usize, 0..30usize], 0..4u8, 1..40u64);
@@ -244,7 +244,7 @@ fn agrees<T: Lane>(values: &[T]) {
         let mut back = vec![T::narrow(9)];
         decode(scheme, bytes, values.len(), &mut back).unwrap();
         assert_eq!(&back[1..], values, "{scheme:?}");
-        // The same with something behind.
+        // The same with trailing bytes.
         let longer = [bytes, &[0xff; 40]].concat();
         let mut back: Vec<T> = Vec::new();
         assert_eq!(decode_prefix(scheme, &longer, values.len(), &mut back), Ok(bytes.len()), "{scheme:?}");

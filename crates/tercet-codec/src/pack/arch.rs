@@ -1,14 +1,14 @@
-//! The fastest way this machine has to pack and unpack a piece.
+//! Selection of the fastest packing kernels for this CPU.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
 use super::samples::{self, Backward, Forward};
 
-/// Packs `values` and says whether all of them are finite. `packed` begins on a whole byte and has room for all.
+/// Packs `values` and returns whether all of them are finite. `packed` starts on a whole byte and has room for all.
 pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if rule.bits <= avx2::MOST_BITS && is_x86_feature_detected!("avx2") {
+    if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         return unsafe { avx2::pack(rule, values, packed) };
@@ -16,11 +16,11 @@ pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
     samples::pack(rule, values, packed)
 }
 
-/// Packs `values`, a multiple of eight, with +0.0 in place of those that are not finite, if this machine has a kernel for
-/// it; otherwise nothing is done. `seen` gets a byte for every four values, see [`crate::finite::note_seen`].
+/// Packs `values`, a multiple of eight, with +0.0 for non-finite ones, if this CPU has a kernel for it; otherwise does
+/// nothing. `seen` gets a byte for every four values, see [`crate::finite::note_seen`].
 pub(super) fn pack_noting(rule: &Forward, values: &[u8], packed: &mut [u8], seen: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if rule.bits <= avx2::MOST_BITS && is_x86_feature_detected!("avx2") {
+    if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         unsafe {
@@ -32,10 +32,10 @@ pub(super) fn pack_noting(rule: &Forward, values: &[u8], packed: &mut [u8], seen
     false
 }
 
-/// Unpacks values that begin on a whole byte of `packed`.
+/// Unpacks values that start on a whole byte of `packed`.
 pub(super) fn unpack(rule: &Backward, packed: &[u8], values: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if rule.bits <= avx2::MOST_BITS && is_x86_feature_detected!("avx2") {
+    if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         return unsafe { avx2::unpack(rule, packed, values) };

@@ -1,24 +1,24 @@
-//! The smallest and the largest of many values.
+//! Minimum and maximum of values.
 
 use rayon::prelude::*;
 
 use super::{PIECE, VALUE, is_worth_splitting};
 
-/// Values that the loops below compare side by side: enough to keep the vector units of any machine busy.
+/// Values compared in parallel: enough to fill the vector units of any CPU.
 const LANES: usize = 16;
 
-/// What packing needs to know about values.
+/// Statistics of values for packing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Extent {
     /// The first value.
     pub(super) first: f64,
-    /// The smallest value; of equal ones (the two zeros) the first.
+    /// The minimum; of equal ones (the two zeros) the first.
     pub(super) smallest: f64,
-    /// The largest value.
+    /// The maximum.
     pub(super) largest: f64,
 }
 
-/// The extent of `values`, nothing if there are none, and an error if one of them is not finite.
+/// The statistics of `values`; `None` without values, an error if one is not finite.
 pub(super) fn of(values: &[u8]) -> Result<Option<Extent>, ()> {
     let (range, all_finite) = over_pieces::<false>(values);
     if !all_finite {
@@ -27,13 +27,13 @@ pub(super) fn of(values: &[u8]) -> Result<Option<Extent>, ()> {
     Ok(extent(values, range))
 }
 
-/// The extent of those of `values` that are finite, nothing if there are none.
+/// The statistics of the finite `values`; `None` if there are none.
 pub(super) fn of_finite(values: &[u8]) -> Option<Extent> {
     let (range, _) = over_pieces::<true>(values);
     extent(values, range)
 }
 
-/// Bounds of values, and the first piece that has the lower one.
+/// Minimum and maximum, and the first piece that contains the minimum.
 #[derive(Clone, Copy)]
 struct Range {
     smallest: f64,
@@ -41,11 +41,11 @@ struct Range {
     piece: usize,
 }
 
-/// The range of nothing.
+/// The empty range.
 const EMPTY: Range = Range { smallest: f64::INFINITY, largest: f64::NEG_INFINITY, piece: 0 };
 
 impl Range {
-    /// Joins the range of later pieces: of equal smallest values the earlier one stays.
+    /// Joins the range of later pieces: of equal minima the earlier one stays.
     fn join(self, later: Self) -> Self {
         let largest = if later.largest > self.largest { later.largest } else { self.largest };
         if later.smallest < self.smallest { Self { largest, ..later } } else { Self { largest, ..self } }
@@ -57,7 +57,7 @@ fn extent(values: &[u8], range: Range) -> Option<Extent> {
         return None;
     }
     let first = numbers(values).find(|value| value.is_finite())?;
-    // The loops do not tell the two zeros apart, and which one comes first decides the reference's sign.
+    // The loops do not distinguish the two zeros, and the first one decides the sign of the reference.
     #[expect(clippy::float_cmp, reason = "looks for this very value")]
     let smallest =
         numbers(values.get(range.piece * PIECE * VALUE..)?).find(|&value| value == range.smallest)?;
@@ -78,7 +78,7 @@ fn over_pieces<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
     }
 }
 
-/// Bits that turn every exponent of ones into a carry to the sign bit, see [`over_piece`].
+/// Bits that turn an exponent of all ones into a carry to the sign bit, see [`over_piece`].
 const CARRY: u64 = (1 << 63) - f64::INFINITY.to_bits();
 
 fn over_piece<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
@@ -86,8 +86,8 @@ fn over_piece<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
     let mut largest = [f64::NEG_INFINITY; LANES];
     let mut carries = [0u64; LANES];
     let mut compare = |lane: usize, bits: u64| {
-        // Without its sign, a value that is not finite is at least infinity: adding the distance from infinity to the
-        // sign bit sets that bit. Unlike a comparison this is vectorised on every machine.
+        // Without its sign, a non-finite value is at least infinity: adding the distance from infinity to the sign bit sets that
+        // bit. Unlike a comparison this is vectorized on every CPU.
         let carry = (bits & (u64::MAX >> 1)).wrapping_add(CARRY);
         let value = f64::from_bits(bits);
         let skipped = SKIP && carry >> 63 == 1;

@@ -1,4 +1,4 @@
-//! Packing of values that are not all finite.
+//! Packing of values with non-finite ones.
 
 use rayon::prelude::*;
 
@@ -7,13 +7,13 @@ use super::{PART, PIECE, PackError, Packing, VALUE, arch, is_worth_splitting};
 use crate::CodecError;
 use crate::finite::{self, Float, Masks, NonFinite, PieceMasks};
 
-// The masks of a piece are cut where the piece is, those of a part between two words.
+// Masks of a piece are split at pieces, those of a part between two words.
 const _: () = assert!(PIECE == finite::PIECE && PIECE.is_multiple_of(PART) && PART.is_multiple_of(64));
 
 impl Packing {
-    /// Packs `values` with +0.0 in place of those that are not finite, and says where these are.
+    /// Packs `values` with +0.0 for non-finite ones, and returns their masks.
     ///
-    /// The same as [`finite::take_out`] on a copy followed by [`Packing::pack`], without the copy and in one pass.
+    /// Equal to [`finite::take_out`] on a copy followed by [`Packing::pack`], without the copy and in one pass.
     pub fn pack_masked(&self, values: &[u8], packed: &mut [u8]) -> Result<Masks, PackError> {
         let rule = self.forward(values, packed)?;
         if self.bits == 0 {
@@ -30,10 +30,10 @@ impl Packing {
         Ok(Masks::of_pieces(&pieces?, values.len() / VALUE)?)
     }
 
-    /// Unpacks the values from number `first` on, as many as fill `values`, and puts back what the masks say, in their
-    /// order. A mask begins with the payload's first value.
+    /// Unpacks the values from number `first` on, as many as fill `values`, and restores the masked values in the order of the
+    /// masks. A mask starts with the first value of the payload.
     ///
-    /// The same as [`Packing::unpack`] followed by [`finite::put_back`] for each mask, in one pass over the values.
+    /// Equal to [`Packing::unpack`] followed by [`finite::put_back`] for each mask, in one pass over the values.
     pub fn unpack_masked(
         &self,
         packed: &[u8],

@@ -1,18 +1,18 @@
-//! Values to integers to bits and back, one by one: what runs on any machine and at the ends of the vector loops.
+//! Portable conversion of single values, also used at the ends of the vector loops.
 
 use super::VALUE;
 
-/// How values become integers.
+/// Parameters of the conversion to integers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forward {
     pub(super) reference: f64,
     pub(super) scale: f64,
-    /// The largest integer.
+    /// Maximum integer.
     pub(super) largest: u64,
     pub(super) bits: u32,
 }
 
-/// How integers become values.
+/// Parameters of the conversion to values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backward {
     pub(super) reference: f64,
@@ -22,12 +22,12 @@ pub(super) struct Backward {
 
 /// The largest double below one half.
 ///
-/// Adding it and cutting the fraction rounds halves away from zero: the sum of a number just below a half stays below
-/// one, where the sum with one half itself would be rounded up, and integers of any size stay what they are.
+/// Adding it and truncating rounds halves away from zero: the sum of a number just below a half stays below one, where the
+/// sum with one half itself would round up, and integers of any size are unchanged.
 pub(super) const ALMOST_HALF: f64 = 0.5 - f64::EPSILON / 4.0;
 
 impl Forward {
-    /// The integer for a value.
+    /// The integer of a value.
     pub(super) fn integer(&self, value: f64) -> u64 {
         let scaled = (value - self.reference) * self.scale;
         #[expect(
@@ -49,7 +49,7 @@ impl Backward {
     }
 }
 
-/// Packs `values` and says whether all of them are finite. `packed` begins on a whole byte and has room for all.
+/// Packs `values` and returns whether all of them are finite. `packed` starts on a whole byte and has room for all.
 pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
     let mut out = BitWriter::new(packed);
     let all_finite = pack_into(rule, values, &mut out);
@@ -57,7 +57,7 @@ pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
     all_finite
 }
 
-/// Appends the integers of `values` and says whether all values are finite.
+/// Appends the integers of `values` and returns whether all values are finite.
 pub(super) fn pack_into(rule: &Forward, values: &[u8], out: &mut BitWriter<'_>) -> bool {
     let mut all_finite = true;
     for bytes in values.as_chunks::<VALUE>().0 {
@@ -68,13 +68,13 @@ pub(super) fn pack_into(rule: &Forward, values: &[u8], out: &mut BitWriter<'_>) 
     all_finite
 }
 
-/// Unpacks values that begin on a whole byte of `packed`.
+/// Unpacks values that start on a whole byte of `packed`.
 pub(super) fn unpack(rule: &Backward, packed: &[u8], values: &mut [u8]) {
     unpack_at(rule, packed, 0, values);
 }
 
-/// Unpacks values that begin at value number `first` of `packed`, most of them with `kernel`, which wants them to begin
-/// on a whole byte.
+/// Unpacks values that start at value number `first` of `packed`, most of them with `kernel`, which expects them on a
+/// whole byte.
 #[expect(clippy::cast_possible_truncation, reason = "positions in memory, checked before")]
 pub(super) fn unpack_from(
     rule: &Backward,
@@ -106,7 +106,7 @@ fn unpack_at(rule: &Backward, packed: &[u8], first_bit: usize, values: &mut [u8]
     }
 }
 
-/// The integer of `bits` bits (at least 1) that begins at bit `at`; bits behind the end are zero.
+/// The integer of `bits` bits (at least 1) that starts at bit `at`; bits past the end are zero.
 fn integer_at(packed: &[u8], at: usize, bits: u32) -> u64 {
     let (byte, skip) = (at / 8, at % 8);
     let rest = packed.get(byte..).unwrap_or_default();
@@ -121,12 +121,12 @@ fn integer_at(packed: &[u8], at: usize, bits: u32) -> u64 {
     window >> (u64::BITS - bits)
 }
 
-/// Writes integers one behind the other, most significant bit first.
+/// Writer of consecutive integers, most significant bit first.
 pub(super) struct BitWriter<'a> {
     words: std::slice::IterMut<'a, [u8; 8]>,
-    /// The bytes behind the last whole word.
+    /// The bytes after the last whole word.
     rest: &'a mut [u8],
-    /// The word being filled, from its most significant bit.
+    /// The current word, filled from its most significant bit.
     word: u64,
     filled: u32,
 }
@@ -154,7 +154,7 @@ impl<'a> BitWriter<'a> {
         self.filled = left;
     }
 
-    /// Writes what is left; the spare bits of the last byte are zero.
+    /// Writes the rest; the spare bits of the last byte are zero.
     pub(super) fn finish(mut self) {
         if self.filled > 0
             && let Some(word) = self.words.next()

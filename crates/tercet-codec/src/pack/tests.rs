@@ -21,7 +21,7 @@ fn packed_len(packing: &Packing, count: usize) -> usize {
     usize::try_from(packing.packed_len(count as u64).unwrap()).unwrap()
 }
 
-/// The integer of a value, from the formula.
+/// The integer of a value, by the formula.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is in range")]
 fn slow_integer(packing: &Packing, value: f64) -> u64 {
     let scale = power_of_ten(packing.decimal_scale) * 2f64.powi(-packing.binary_scale);
@@ -35,7 +35,7 @@ fn slow_integer(packing: &Packing, value: f64) -> u64 {
     }
 }
 
-/// One bit after the other.
+/// Bit by bit.
 fn slow_pack(packing: &Packing, values: &[f64]) -> Vec<u8> {
     let mut packed = vec![0; (values.len() * packing.bits as usize).div_ceil(8)];
     let mut at = 0;
@@ -49,7 +49,7 @@ fn slow_pack(packing: &Packing, values: &[f64]) -> Vec<u8> {
     packed
 }
 
-/// One bit after the other.
+/// Bit by bit.
 #[expect(clippy::cast_precision_loss, reason = "as the format says")]
 fn slow_unpack(packing: &Packing, packed: &[u8], count: usize) -> Vec<f64> {
     let scale = 2f64.powi(packing.binary_scale) * power_of_ten(-packing.decimal_scale);
@@ -65,7 +65,7 @@ fn slow_unpack(packing: &Packing, packed: &[u8], count: usize) -> Vec<f64> {
     (0..count).map(|_| packing.reference + scale * next() as f64).collect()
 }
 
-/// Values that spread over the whole range of the integers and beyond it on both sides.
+/// Values over the whole range of the integers and beyond it on both sides.
 fn noise(seed: u64, count: usize, packing: &Packing) -> Vec<f64> {
     let top =
         2f64.powi(packing.binary_scale + packing.bits.cast_signed()) * power_of_ten(-packing.decimal_scale);
@@ -79,7 +79,7 @@ fn noise(seed: u64, count: usize, packing: &Packing) -> Vec<f64> {
     (0..count).map(|_| packing.reference + top * (next() * 1.2 - 0.1)).collect()
 }
 
-/// All ways to pack and unpack agree with the slow ones.
+/// All implementations agree with the slow ones.
 fn check_all(packing: &Packing, values: &[f64]) {
     let (raw, expected) = (bytes(values), slow_pack(packing, values));
     let forward = packing.forward(&raw, &expected).unwrap();
@@ -110,7 +110,7 @@ fn every_width_agrees_with_single_bits() {
 
 #[test]
 fn the_last_bit_of_every_integer_arrives() {
-    // Integers that doubles hold exactly: in wide ones of full size the last bits are rounded away.
+    // Integers that doubles represent exactly: the last bits of wide integers are rounded away.
     let odd: Vec<f64> = (0..40).map(|i| f64::from(2 * i + 1)).collect();
     for bits in 7..=64 {
         let packing = Packing { reference: 0.0, binary_scale: 0, decimal_scale: 0, bits };

@@ -22,13 +22,13 @@ impl super::blocks::Interleave for Vector {
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod ssse3 {
-    //! Kernels for machines with SSSE3: any byte of a vector can be moved to any place.
+    //! SSSE3 kernels: arbitrary byte permutations of a vector.
 
     use std::arch::x86_64::{__m128i, _mm_or_si128, _mm_shuffle_epi8};
 
     use bytemuck::{bytes_of, cast, pod_read_unaligned};
 
-    /// Moves the bytes of three vectors: place `i` of vector `k` comes from vector `j` if `moves[k][j][i]` is below 16.
+    /// Permutes the bytes of three vectors: byte `i` of vector `k` comes from vector `j` if `moves[k][j][i]` is below 16.
     #[target_feature(enable = "ssse3")]
     pub(in super::super) fn move_bytes(
         from: [&[u8; 16]; 3],

@@ -1,20 +1,20 @@
 //! Elements of 2, 4, 8 and 16 bytes, sixteen at a time.
 //!
-//! Sixteen elements of `S` bytes fill `S` vectors. Number all their bytes: the upper four bits of the number tell the
-//! element, the others the byte in the element. Interleaving the first half of the vectors with the second moves every
-//! byte to its number rotated left by one bit. Four such steps bring the element's bits to the lower end, which is the
-//! shuffled order; as many steps as there are other bits bring them back.
+//! Sixteen elements of `S` bytes fill `S` vectors. Number all their bytes: the upper four bits of the number are the
+//! element, the others the byte in the element. Interleaving the first half of the vectors with the second rotates every
+//! number left by one bit. Four such steps move the bits of the element to the lower end, which is the shuffled order; as
+//! many steps as there are other bits move them back.
 
 use bytemuck::{Pod, bytes_of, pod_read_unaligned};
 
 use super::Planes;
 
-/// The bytes of a vector, and the elements of a block.
+/// Bytes of a vector, and elements of a block.
 const LANES: usize = 16;
 
 /// Sixteen bytes.
 pub(super) trait Interleave: Pod {
-    /// `a0 b0 a1 b1 ...`: the first and the second half of it.
+    /// `a0 b0 a1 b1 ...`: the first and the second half.
     fn interleave(self, other: Self) -> [Self; 2];
 }
 
@@ -39,7 +39,7 @@ fn rotate<V: Interleave, const S: usize>(vectors: &[V; S]) -> [V; S] {
     rotated
 }
 
-/// Distributes whole blocks to planes and returns the elements done.
+/// Shuffles whole blocks and returns the number of elements done.
 pub(super) fn split<V: Interleave, const S: usize>(raw: &[u8], planes: &mut [&mut [u8]]) -> usize {
     let blocks = raw.chunks_exact(S * LANES);
     let done = blocks.len() * LANES;
@@ -58,7 +58,7 @@ pub(super) fn split<V: Interleave, const S: usize>(raw: &[u8], planes: &mut [&mu
     done
 }
 
-/// Collects whole blocks from planes and returns the elements done.
+/// Unshuffles whole blocks and returns the number of elements done.
 pub(super) fn join<V: Interleave, const S: usize>(planes: &Planes<'_>, out: &mut [u8]) -> usize {
     let blocks = out.chunks_exact_mut(S * LANES);
     let done = blocks.len() * LANES;

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::blocks::Interleave;
 use super::*;
 
-/// One byte after the other.
+/// Byte by byte.
 fn slow_shuffle(raw: &[u8], size: usize) -> Vec<u8> {
     let count = raw.len() / size;
     let mut out = vec![0; raw.len()];

@@ -1,13 +1,13 @@
-//! Elements of three bytes, which packing to 24 bits leaves: sixteen at a time where the machine can move bytes freely.
+//! Elements of three bytes, the result of packing to 24 bits: sixteen at a time on CPUs with SSSE3.
 
 use super::Planes;
 #[cfg(target_arch = "x86_64")]
 use super::arch::ssse3::move_bytes;
 
-/// Which byte of three vectors of elements goes where in three planes, as `[plane][vector][place]`.
+/// Source byte of every byte of three planes, as `[plane][vector][position]`.
 #[cfg(target_arch = "x86_64")]
 const SPLIT: [[[u8; 16]; 3]; 3] = {
-    // Places that no byte of a vector goes to become zero.
+    // Positions without a source become zero.
     let mut moves = [[[0x80; 16]; 3]; 3];
     let mut byte = 0;
     while byte < 48 {
@@ -17,7 +17,7 @@ const SPLIT: [[[u8; 16]; 3]; 3] = {
     moves
 };
 
-/// Which byte of three planes goes where in three vectors of elements, as `[vector][plane][place]`.
+/// Source byte of every byte of three vectors of elements, as `[vector][plane][position]`.
 #[cfg(target_arch = "x86_64")]
 const JOIN: [[[u8; 16]; 3]; 3] = {
     let mut moves = [[[0x80; 16]; 3]; 3];
@@ -29,7 +29,7 @@ const JOIN: [[[u8; 16]; 3]; 3] = {
     moves
 };
 
-/// Distributes elements to three planes and returns how many it did.
+/// Shuffles elements to three planes and returns the number of elements done.
 pub(super) fn split(raw: &[u8], planes: &mut [&mut [u8]]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if let [a, b, c] = planes
@@ -50,7 +50,7 @@ pub(super) fn split(raw: &[u8], planes: &mut [&mut [u8]]) -> usize {
     0
 }
 
-/// Collects elements from three planes and returns how many it did.
+/// Unshuffles elements from three planes and returns the number of elements done.
 pub(super) fn join(planes: &Planes<'_>, out: &mut [u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("ssse3") {

@@ -1,17 +1,17 @@
-//! Elements of any size: squares of eight by eight bytes, in an order that reads every line of the cache once.
+//! Elements of any size: tiles of eight by eight bytes, in an order that reads every cache line once.
 
 use super::Planes;
 
-/// Elements that are handled for all their bytes before the next ones.
+/// Elements processed for all their bytes before the next ones.
 const TILE: usize = 64;
 
-/// The side of a square.
+/// The side of a tile.
 const SIDE: usize = 8;
 
-/// Turns rows into columns: byte `c` of word `r` becomes byte `r` of word `c`.
+/// Transposes: byte `c` of word `r` becomes byte `r` of word `c`.
 #[inline]
 fn transpose(mut rows: [u64; SIDE]) -> [u64; SIDE] {
-    // Squares of 4, 2 and 1 bytes change places across the diagonal.
+    // Blocks of 4, 2 and 1 bytes are swapped across the diagonal.
     for (distance, keep) in
         [(4, 0x0000_0000_ffff_ffff_u64), (2, 0x0000_ffff_0000_ffff), (1, 0x00ff_00ff_00ff_00ff)]
     {
@@ -25,13 +25,13 @@ fn transpose(mut rows: [u64; SIDE]) -> [u64; SIDE] {
     rows
 }
 
-/// Where the squares of `width` bytes begin: the last one may overlap the one before. Nothing if it is too narrow.
+/// Start positions of the tiles of `width` bytes: the last one may overlap the one before. `None` if it is too narrow.
 fn columns(width: usize) -> impl Iterator<Item = usize> + Clone {
     let last = width.checked_sub(SIDE);
     last.into_iter().flat_map(|last| (0..last).step_by(SIDE).chain([last]))
 }
 
-/// Distributes the bytes from number `first` of every element on to `planes`, one each.
+/// Shuffles the bytes from number `first` of every element on to `planes`, one each.
 pub(super) fn split(raw: &[u8], size: usize, first: usize, planes: &mut [&mut [u8]]) {
     let count = raw.len() / size;
     let squares = if planes.len() < SIDE { 0 } else { count / SIDE * SIDE };
@@ -55,7 +55,7 @@ pub(super) fn split(raw: &[u8], size: usize, first: usize, planes: &mut [&mut [u
     }
 }
 
-/// Collects elements from planes.
+/// Unshuffles elements from planes.
 pub(super) fn join(planes: &Planes<'_>, size: usize, out: &mut [u8]) {
     let count = out.len() / size;
     let squares = if size < SIDE { 0 } else { count / SIDE * SIDE };

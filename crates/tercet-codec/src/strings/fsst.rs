@@ -1,8 +1,7 @@
-//! FSST: a table of up to 255 symbols of one to eight bytes, and strings as the codes of symbols.
+//! FSST: a table of up to 255 symbols of one to eight bytes; strings are sequences of symbol codes.
 //!
-//! Code `i` stands for symbol `i`; code 255 says that the next byte stands for itself. A string never shares a code with
-//! its neighbours, so any of them can be decoded without the others, and a string in which nothing is known takes twice
-//! its bytes.
+//! Code `i` is symbol `i`; code 255 is the escape: the next byte is a literal. Strings are encoded separately, so that each
+//! can be decoded without the others. A string without symbols takes twice its bytes.
 //!
 //! ```
 //! use tercet_codec::strings::fsst::Symbols;
@@ -29,18 +28,18 @@ use matcher::Matcher;
 
 use crate::CodecError;
 
-/// The most symbols of a table: one code is the escape.
+/// Maximum number of symbols: one code is the escape.
 pub const MAX_SYMBOLS: usize = 255;
 
-/// The most bytes of a symbol.
+/// Maximum bytes of a symbol.
 pub const MAX_SYMBOL_BYTES: usize = 8;
 
-/// The code that says that the next byte stands for itself.
+/// The escape code: the next byte is a literal.
 pub const ESCAPE: u8 = 255;
 
 const CODEC: &str = "fsst";
 
-/// The bytes of a symbol, the first in the lowest place; the others are zero.
+/// The bytes of a symbol, the first as lowest byte; the others are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Symbol {
     word: [u8; MAX_SYMBOL_BYTES],
@@ -65,14 +64,14 @@ impl Symbol {
 #[derive(Debug)]
 pub struct Symbols {
     count: usize,
-    /// A place for each code; those of unknown codes and of the escape are empty.
+    /// One entry per code; unknown codes and the escape are empty.
     by_code: Box<[Symbol; 256]>,
-    /// Made when something is encoded.
+    /// Built on the first encoding.
     matcher: OnceLock<Matcher>,
 }
 
 impl Symbols {
-    /// The table of `symbols`: at most [`MAX_SYMBOLS`], each of 1 to [`MAX_SYMBOL_BYTES`] bytes.
+    /// Builds the table of `symbols`: at most [`MAX_SYMBOLS`], each of 1 to [`MAX_SYMBOL_BYTES`] bytes.
     pub fn new<S: AsRef<[u8]>>(symbols: &[S]) -> Result<Self, CodecError> {
         if symbols.len() > MAX_SYMBOLS {
             return Err(CodecError::Parameter {
@@ -94,8 +93,7 @@ impl Symbols {
         Ok(Self { count: symbols.len(), by_code, matcher: OnceLock::new() })
     }
 
-    /// A table for strings like these, found in a sample of them. The same strings give the same table; strings without
-    /// anything in common may give an empty one.
+    /// Trains a table on a sample of strings. Deterministic; strings without anything in common may give an empty table.
     pub fn train<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Self {
         let found = train::symbols(strings);
         let mut by_code = Box::new([Symbol::default(); 256]);
@@ -109,7 +107,7 @@ impl Symbols {
         self.by_code[..self.count].iter().map(Symbol::bytes)
     }
 
-    /// Appends the codes of `strings` to `coded`, and how many there are of each to `lengths`.
+    /// Encodes `strings`: appends their codes to `coded`, and the number of codes of each to `lengths`.
     pub fn encode_all<'a>(
         &self,
         strings: impl Iterator<Item = &'a [u8]>,
@@ -136,10 +134,10 @@ impl Symbols {
         coded.truncate(end);
     }
 
-    /// Writes the codes of `string` from place `at` on, and returns where they end. What is behind them is room for others.
+    /// Writes the codes of `string` from position `at` on, and returns their end. Later bytes are scratch space.
     fn encode_at(&self, string: &[u8], mut at: usize, coded: &mut Vec<u8>) -> usize {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.by_code[..self.count]));
-        // Two codes for each byte at the most.
+        // At most two codes per byte.
         let most = at + 2 * string.len();
         if coded.len() < most {
             coded.resize(most.max(coded.capacity()), 0);
@@ -147,7 +145,7 @@ impl Symbols {
         let places = &mut coded[..most];
         matcher.cut(string, |found| {
             if let Some(place) = places.get_mut(at..at + 2) {
-                // A code that no escape stands before is written over by the next one.
+                // A code without escape is overwritten by the next one.
                 place[0] = if found.escaped { ESCAPE } else { found.code };
                 place[1] = found.code;
             } else if let Some(place) = places.get_mut(at) {
@@ -158,8 +156,8 @@ impl Symbols {
         at
     }
 
-    /// Appends the strings of `lengths` codes each, which are all of `coded`, to `raw`: `raw_total` bytes in all. `ends`
-    /// gets the length of `raw` after each of them. After an error both are what they were.
+    /// Decodes strings of `lengths` codes each, together all of `coded`, and appends them to `raw`: `raw_total` bytes in total.
+    /// `ends` gets the length of `raw` after each string. After an error both are unchanged.
     pub fn decode_all(
         &self,
         coded: &[u8],
@@ -205,7 +203,7 @@ impl Symbols {
         result
     }
 
-    /// Appends the string of all of `coded` to `raw`; nothing after an error.
+    /// Decodes all of `coded` as one string and appends it to `raw`; nothing after an error.
     pub fn decode_one(&self, coded: &[u8], raw: &mut Vec<u8>) -> Result<(), CodecError> {
         let most = coded.len().saturating_mul(MAX_SYMBOL_BYTES).saturating_add(MAX_SYMBOL_BYTES);
         reserve(raw, most)?;
@@ -216,11 +214,11 @@ impl Symbols {
         end.map(drop).map_err(|wrong| wrong.explain(0))
     }
 
-    /// Writes a string from place `at` on, and returns where it ends. Eight bytes are written whatever the symbol has, so
-    /// `raw` is that much longer than what belongs there.
+    /// Writes a string from position `at` on, and returns its end. Eight bytes are written for every symbol, so `raw` must be
+    /// that much longer.
     fn decode_at(&self, coded: &[u8], raw: &mut [u8], mut at: usize) -> Result<usize, Wrong> {
         let mut rest = coded;
-        // Several symbols at once: there is one look at the room for all of them.
+        // Several symbols at once: one bounds check for all of them.
         while let Some((four, behind)) = rest.split_first_chunk::<4>() {
             let symbols = four.map(|code| &self.by_code[usize::from(code)]);
             let Some(places) = raw.get_mut(at..at + 5 * MAX_SYMBOL_BYTES) else { break };
@@ -253,7 +251,7 @@ impl Symbols {
     }
 }
 
-/// What is wrong with a coded string.
+/// Error of an encoded string.
 enum Wrong {
     Unknown(u8),
     LoneEscape,

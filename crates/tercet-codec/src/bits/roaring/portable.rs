@@ -1,4 +1,4 @@
-//! Reads the portable serialisation straight into packed bits: no set is built, nothing is allocated.
+//! Decoder of the portable serialization into packed bits, without allocation.
 //!
 //! ```text
 //! u32 cookie   0x303A, then u32 containers       no runs anywhere
@@ -10,16 +10,16 @@
 //! runs   u16 count, then u16 start, u16 last − start per run
 //! ```
 
-/// Positions that one container covers.
+/// Positions covered by one container.
 const SPAN: usize = 1 << 16;
 
-/// The most positions kept as a list.
+/// Maximum positions of an array container.
 const MAX_LISTED: usize = 4096;
 
-/// Containers from which on the offsets are written although there are runs.
+/// Number of containers from which offsets are written although there are runs.
 const OFFSETS_WITH_RUNS: usize = 4;
 
-/// Sets every position of `blob` in `bits`, which are zero and hold `n` bits. Says what is wrong otherwise.
+/// Sets every position of `blob` in `bits`, which are zero and hold `n` bits. The error describes the defect.
 pub(super) fn read(mut blob: &[u8], n: usize, bits: &mut [u8]) -> Result<(), String> {
     let rest = &mut blob;
     let [low, high] = [take_u16(rest)?, take_u16(rest)?];
@@ -39,7 +39,7 @@ pub(super) fn read(mut blob: &[u8], n: usize, bits: &mut [u8]) -> Result<(), Str
     }
     let (headers, _) = take(rest, containers * 4)?.as_chunks::<4>();
     if has_offsets {
-        // Containers follow one another: where they begin is known without being told.
+        // Containers are contiguous: their offsets are redundant.
         take(rest, containers * 4)?;
     }
     let mut next_key = 0;
@@ -62,7 +62,7 @@ pub(super) fn read(mut blob: &[u8], n: usize, bits: &mut [u8]) -> Result<(), Str
     Ok(())
 }
 
-/// Where the positions of one container go.
+/// Destination of the positions of one container.
 struct Container<'a> {
     bits: &'a mut [u8],
     base: usize,
@@ -78,7 +78,7 @@ impl Container<'_> {
         let mut next = 0;
         for position in list {
             let position = usize::from(u16::from_le_bytes(*position));
-            // Ascending up to the last one, which lies inside: so do all before it.
+            // Ascending up to the last one, which is in range: so are all before it.
             if position < next {
                 return Err(format!("position {} is out of order", self.base + position));
             }
@@ -120,7 +120,7 @@ impl Container<'_> {
             if start < next || last >= SPAN {
                 return Err(format!("run {}..={} is out of order", self.base + start, self.base + last));
             }
-            // Runs that touch would have been one.
+            // Adjacent runs would have been one.
             next = last + 2;
             self.check(last)?;
             set_range(self.bits, self.base + start, self.base + last + 1);
@@ -149,7 +149,7 @@ fn take_u16(rest: &mut &[u8]) -> Result<u16, String> {
     Ok(part.iter().rev().fold(0, |number, byte| number << 8 | u16::from(*byte)))
 }
 
-/// Sets the bits `from..to`, which must lie inside `bits`.
+/// Sets the bits `from..to`, which must be inside `bits`.
 fn set_range(bits: &mut [u8], from: usize, to: usize) {
     if from >= to {
         return;

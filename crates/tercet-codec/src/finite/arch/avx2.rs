@@ -1,4 +1,4 @@
-//! Kernels for machines with AVX2: a mask is what a comparison leaves in the sign bits.
+//! AVX2 kernels: a mask is the sign bits of a comparison.
 
 use std::arch::x86_64::{
     __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpgt_epi16,
@@ -8,7 +8,7 @@ use std::arch::x86_64::{
 
 use bytemuck::pod_read_unaligned;
 
-/// The numbers of `width` bytes whose bits without the sign are above `limit`. Numbers behind the 64th are ignored.
+/// Mask of the numbers of `width` bytes whose bits without the sign are above `limit`. Numbers after the 64th are ignored.
 #[target_feature(enable = "avx2")]
 pub(super) fn above(block: &[u8], width: usize, limit: u64) -> u64 {
     match width {
@@ -28,7 +28,7 @@ fn above_16(block: &[u8], limit: u64) -> u64 {
         let high: __m256i = pod_read_unaligned(&bytes[32..]);
         let low = _mm256_cmpgt_epi16(_mm256_and_si256(low, magnitude), limit);
         let high = _mm256_cmpgt_epi16(_mm256_and_si256(high, magnitude), limit);
-        // The halves of the two vectors are interleaved by packing: 0 2 1 3.
+        // Packing interleaves the halves of the two vectors: 0 2 1 3.
         let joined = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
         word |= u64::from(_mm256_movemask_epi8(joined).cast_unsigned()) << (32 * index);
     }

@@ -1,4 +1,4 @@
-//! Kernels for machines with AVX2: eight values at a time.
+//! AVX2 kernels: eight values at a time.
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm256_and_si256, _mm256_set_m128i, _mm256_set1_epi32, _mm256_shuffle_epi8,
@@ -7,23 +7,23 @@ use std::arch::x86_64::{
 
 use bytemuck::{cast, pod_read_unaligned};
 
-use super::super::bitpack::{BLOCK, GROUP, MOST_WINDOW, Sink, window};
+use super::super::bitpack::{BLOCK, GROUP, MAX_WINDOW, Sink, window};
 
-/// The widest values: with the bits before them in their first byte they fit into four bytes.
-pub(super) const MOST_BITS: u32 = 25;
+/// Maximum width: with the preceding bits of their first byte such values fit into four bytes.
+pub(super) const MAX_BITS: u32 = 25;
 
-/// Where the values of a group are. Its halves are loaded apart, the second from the byte in which it begins.
+/// Positions of the values of a group. Its halves are loaded separately, the second from the byte in which it starts.
 #[derive(Clone, Copy)]
 struct Layout {
-    /// For each value the four bytes of its half that it is in.
+    /// For each value, the four bytes of its half that contain it.
     bytes: [u8; 4 * GROUP],
-    /// The bits before it in the first of them.
+    /// The number of preceding bits in the first of them.
     shifts: [u32; GROUP],
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "places in a vector")]
-const LAYOUTS: [Layout; MOST_BITS as usize + 1] = {
-    let mut layouts = [Layout { bytes: [0; 4 * GROUP], shifts: [0; GROUP] }; MOST_BITS as usize + 1];
+const LAYOUTS: [Layout; MAX_BITS as usize + 1] = {
+    let mut layouts = [Layout { bytes: [0; 4 * GROUP], shifts: [0; GROUP] }; MAX_BITS as usize + 1];
     let mut width = 1;
     while width < layouts.len() {
         let mut index = 0;
@@ -43,19 +43,19 @@ const LAYOUTS: [Layout; MOST_BITS as usize + 1] = {
     layouts
 };
 
-/// The byte in which the second half of a group begins.
+/// The byte in which the second half of a group starts.
 const fn half(width: usize) -> usize {
     GROUP / 2 * width / 8
 }
 
-/// Gives `n` values of at most [`MOST_BITS`] bits to `sink`.
+/// Passes `n` values of at most [`MAX_BITS`] bits to `sink`.
 #[target_feature(enable = "avx2")]
 pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
     let layout = LAYOUTS[width as usize];
     let (bytes, shifts): (__m256i, __m256i) = (cast(layout.bytes), cast(layout.shifts));
     let mask = _mm256_set1_epi32((1 << width) - 1);
     let width_bytes = width as usize;
-    let mut spare = [0; MOST_WINDOW];
+    let mut spare = [0; MAX_WINDOW];
     let mut values = [0u32; BLOCK];
     for first in (0..n).step_by(BLOCK) {
         let window = window(width, packed, first, &mut spare);

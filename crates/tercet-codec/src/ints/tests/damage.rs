@@ -1,8 +1,8 @@
-//! Streams that are cut, changed or made up.
+//! Truncated, modified and random streams.
 
 use super::*;
 
-/// Nothing made of the streams of `values` panics or gives another number of values.
+/// No damaged stream of `values` panics or yields another number of values.
 pub(super) fn survives<T: Lane>(values: &[T], seed: u64) {
     for scheme in CASCADE {
         let mut bytes = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn survives<T: Lane>(values: &[T], seed: u64) {
         for other in [0, n + 1, n * 2, n.saturating_sub(1)] {
             looks(&bytes, other);
         }
-        // Noise from some place on.
+        // Noise from a position on.
         let from = usize::try_from(seed).unwrap_or(0) % (bytes.len() + 1);
         for (byte, at) in bytes[from..].iter_mut().zip(0u64..) {
             *byte = (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()[6];

@@ -1,4 +1,4 @@
-//! The schemes as their description reads, a bit at a time.
+//! Reference implementation of the schemes, bit by bit.
 
 use super::*;
 use crate::varint;
@@ -117,6 +117,6 @@ fn pfor(values: &[u64]) -> Vec<u8> {
         out.extend(packed(values, width));
         Some(out)
     };
-    // Of equal lengths the first is the smallest.
+    // On a tie the first scheme wins.
     (1..=32).filter_map(stream).min_by_key(Vec::len).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Kernels for machines with AVX2: four values at a time, widths up to 52 bits.
+//! AVX2 kernels: four values at a time, widths up to 52 bits.
 
 use std::arch::x86_64::{
     __m128i, __m256d, __m256i, _CMP_UNORD_Q, _MM_FROUND_NO_EXC, _MM_FROUND_TO_ZERO, _mm_set1_epi32,
@@ -14,25 +14,25 @@ use bytemuck::{bytes_of, cast, pod_read_unaligned};
 use super::super::VALUE;
 use super::super::samples::{self, ALMOST_HALF, Backward, BitWriter, Forward};
 
-/// The widest integers these kernels take: up to here integers and doubles are turned into each other by adding 2^52,
-/// whose last bit counts ones.
-pub(super) const MOST_BITS: u32 = 52;
+/// Maximum width of these kernels: up to it, integers and doubles are converted by adding 2^52, whose last bit counts
+/// ones.
+pub(super) const MAX_BITS: u32 = 52;
 
 /// 2^52.
 const ANCHOR: f64 = 4_503_599_627_370_496.0;
 
-/// Values of one turn of the loops.
+/// Values per loop iteration.
 const GROUP: usize = 8;
 
-/// Turns four values at a time into integers. With `NOTE` values that are not finite count as +0.0 and are noted.
+/// Converts four values at a time to integers. With `NOTE`, non-finite values count as +0.0 and are recorded.
 struct Quantiser<'a, const NOTE: bool> {
     reference: __m256d,
     scale: __m256d,
     largest: __m256d,
     almost_half: __m256d,
-    /// The differences of every value and itself: not a number if the value is not finite.
+    /// The difference of every value and itself: NaN if the value is not finite.
     differences: __m256d,
-    /// For every four values: which are not finite in the lower half, which are NaN in the upper half.
+    /// For every four values: non-finite ones in the lower half, NaN in the upper half.
     seen: std::slice::IterMut<'a, u8>,
 }
 
@@ -51,7 +51,7 @@ impl<'a, const NOTE: bool> Quantiser<'a, NOTE> {
         }
     }
 
-    /// The integers of four values, not yet freed of their fraction.
+    /// The integers of four values, still with their fraction.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn rounded(&mut self, bytes: &[u8]) -> __m256d {
@@ -83,7 +83,7 @@ impl<'a, const NOTE: bool> Quantiser<'a, NOTE> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words(&mut self, bytes: &[u8]) -> __m128i {
-        // The machine converts to signed integers only: half of the range below zero and back.
+        // The CPU converts to signed integers only: shift the range by half and back.
         let integers = self.cut(bytes);
         let below = _mm256_cvtpd_epi32(_mm256_sub_pd(integers, _mm256_set1_pd(2_147_483_648.0)));
         _mm_xor_si128(below, _mm_set1_epi32(i32::MIN))
@@ -110,13 +110,13 @@ impl<'a, const NOTE: bool> Quantiser<'a, NOTE> {
     }
 }
 
-/// Packs `values` and says whether all of them are finite.
+/// Packs `values` and returns whether all of them are finite.
 #[target_feature(enable = "avx2")]
 pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
     pack_with(rule, Quantiser::<false>::new(rule, &mut []), values, packed)
 }
 
-/// Packs whole groups of values with +0.0 in place of those that are not finite, which are noted in `seen`.
+/// Packs whole groups of values with +0.0 for non-finite ones, which are recorded in `seen`.
 #[target_feature(enable = "avx2")]
 pub(super) fn pack_noting(rule: &Forward, values: &[u8], packed: &mut [u8], seen: &mut [u8]) {
     pack_with(rule, Quantiser::<true>::new(rule, seen), values, packed);
@@ -144,7 +144,7 @@ fn pack_with<const NOTE: bool>(
     quantiser.all_finite() && rest
 }
 
-/// The loop of the widths that are whole bytes: a group becomes `$out` bytes. Returns a writer for what is behind them.
+/// The loop for widths of whole bytes: a group becomes `$out` bytes. Returns a writer for the bytes after them.
 macro_rules! byte_loop {
     ($values:ident => $packed:ident as [$out:literal], $each:expr) => {{
         let groups = $values.as_chunks::<{ GROUP * VALUE }>().0;
@@ -210,7 +210,7 @@ fn pack_32<'a, const NOTE: bool>(
     })
 }
 
-/// Any width: the integers are made four at a time and written `JOIN` at a time, which fit into 64 bits.
+/// Any width: integers are made four at a time and written `JOIN` at a time, which fit into 64 bits.
 #[target_feature(enable = "avx2")]
 fn pack_bits<'a, const NOTE: bool, const JOIN: usize>(
     quantiser: &mut Quantiser<'_, NOTE>,
@@ -232,13 +232,13 @@ fn pack_bits<'a, const NOTE: bool, const JOIN: usize>(
     out
 }
 
-/// Where the eight integers of a group are: two in each of four windows of 16 bytes.
+/// Positions of the eight integers of a group: two in each of four windows of 16 bytes.
 struct Layout {
-    /// The windows' first bytes.
+    /// First byte of each window.
     starts: [usize; 4],
-    /// Of two windows each: the bytes of every integer, swapped to the machine's order.
+    /// For two windows each: the bytes of every integer, swapped to native order.
     bytes: [__m256i; 2],
-    /// Of two windows each: the bits behind every integer.
+    /// For two windows each: the bits after every integer.
     spare: [__m256i; 2],
 }
 
@@ -251,7 +251,7 @@ impl Layout {
             let start = index / 2 * 2 * bits / 8;
             starts[index / 2] = start;
             let (first, skipped) = (index * bits / 8 - start, index * bits % 8);
-            // Bytes from the one that holds the last bit down to the first.
+            // Bytes from the one with the last bit down to the first.
             let used = (skipped + bits).div_ceil(8);
             for (byte, slot) in bytes[index][..used].iter_mut().enumerate() {
                 *slot = (first + used - 1 - byte).to_le_bytes()[0];
@@ -262,13 +262,13 @@ impl Layout {
     }
 }
 
-/// Unpacks values that begin on a whole byte of `packed`.
+/// Unpacks values that start on a whole byte of `packed`.
 #[target_feature(enable = "avx2")]
 pub(super) fn unpack(rule: &Backward, packed: &[u8], values: &mut [u8]) {
     let layout = Layout::new(rule.bits);
     let step = rule.bits as usize;
     let reach = layout.starts[3] + 16;
-    // The windows of the last groups may reach over the end.
+    // The windows of the last groups may extend past the end.
     let fitting = packed.len().checked_sub(reach).map_or(0, |room| room / step + 1);
     let whole = (values.len() / (GROUP * VALUE)).min(fitting);
     let (groups, rest) = values.split_at_mut(whole * GROUP * VALUE);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn every_integer_is_in_its_window() {
-        for bits in 1..=MOST_BITS as usize {
+        for bits in 1..=MAX_BITS as usize {
             for index in 0..GROUP {
                 let start = index / 2 * 2 * bits / 8;
                 let (first, end) = (index * bits / 8, ((index + 1) * bits).div_ceil(8));

@@ -1,25 +1,25 @@
-//! The longest symbol that a string begins with.
+//! Longest-prefix match of symbols.
 //!
-//! Symbols of three bytes and more are found by the hash of their first three: the longest of a slot is compared as one word,
-//! the others of the slot hang behind it. What is shorter is told by the first two bytes, without a comparison.
+//! Symbols of three bytes and more are found by a hash of their first three bytes: the longest of a slot is compared as one
+//! word, the others of the slot are chained after it. Shorter ones are found by the first two bytes, without comparison.
 
 use super::{MAX_SYMBOL_BYTES, Symbol};
 
 const SLOT_BITS: u32 = 10;
 
-/// What a piece of a string becomes.
+/// A matched piece of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Match {
-    /// The code of the symbol, or the byte itself if no symbol begins with it.
+    /// The code of the symbol, or the byte itself if there is no symbol.
     pub(super) code: u8,
-    /// The bytes of the string.
+    /// The number of bytes matched.
     pub(super) len: u8,
     /// Whether there is no symbol.
     pub(super) escaped: bool,
 }
 
 impl Match {
-    /// A match in 16 bits: the code, the length, and whether it is escaped.
+    /// A match in 16 bits: the code, the length, and the escape flag.
     fn packed(self) -> u16 {
         u16::from_le_bytes([self.code, self.len | u8::from(self.escaped) << 7])
     }
@@ -33,7 +33,7 @@ impl Match {
 
 #[derive(Debug)]
 pub(super) struct Matcher {
-    /// The first candidate of each hash, counted from 1; 0 for none.
+    /// The first candidate of each hash, 1-based; 0 for none.
     slots: Box<[u8; 1 << SLOT_BITS]>,
     /// The first one is never a match.
     candidates: Box<[Candidate; 256]>,
@@ -49,7 +49,7 @@ struct Candidate {
     mask: u64,
     code: u8,
     len: u8,
-    /// The next candidate of the slot, which is no longer than this one; 0 for none.
+    /// The next candidate of the slot, which is not longer than this one; 0 for none.
     next: u8,
 }
 
@@ -64,7 +64,7 @@ impl Matcher {
             *place = Match { code: byte, len: 1, escaped: true }.packed();
         }
         let mut long = Vec::with_capacity(symbols.len());
-        // The last first: of equal symbols the first is left standing.
+        // In reverse: of equal symbols the first wins.
         let mut coded: Vec<(u8, &Symbol)> = (0..=u8::MAX).zip(symbols).collect();
         coded.reverse();
         for &(code, symbol) in &coded {
@@ -84,7 +84,7 @@ impl Matcher {
             let index = u16::from_le_bytes([symbol.word[0], symbol.word[1]]);
             short[usize::from(index)] = Match { code, len: 2, escaped: false }.packed();
         }
-        // Each is put before those of its slot that are there: the longest is put last, of equal ones the first symbol.
+        // Each is chained before the others of its slot: the longest is added last, of equal ones the first symbol.
         long.sort_by_key(|candidate| candidate.len);
         let mut slots = Box::new([0; 1 << SLOT_BITS]);
         let mut candidates = Box::new([Candidate::NONE; 256]);
@@ -96,7 +96,7 @@ impl Matcher {
         Self { slots, candidates, short, single }
     }
 
-    /// Cuts a string into what `each` gets, from the first byte to the last.
+    /// Splits a string into matches and passes them to `each` in order.
     #[inline]
     pub(super) fn cut(&self, string: &[u8], mut each: impl FnMut(Match)) {
         let mut at = 0;
@@ -105,7 +105,7 @@ impl Matcher {
             each(found);
             at += usize::from(found.len);
         }
-        // The last bytes are moved to the front as they become fewer; zeros follow them.
+        // The last bytes are moved to the front of a zeroed word.
         let mut left = string.len() - at;
         let mut word = match string.last_chunk() {
             _ if left == 0 => return,
@@ -120,7 +120,7 @@ impl Matcher {
         }
     }
 
-    /// The longest match at the beginning of `word`.
+    /// The longest match at the start of `word`.
     #[inline]
     fn find(&self, word: u64) -> Match {
         let mut number = self.slots[slot(word)];
@@ -135,7 +135,7 @@ impl Matcher {
         Match::unpacked(self.short[usize::from(u16::from_le_bytes([first, second]))])
     }
 
-    /// The longest match at the beginning of `word`, of whose bytes only the first `left`, at least one, are there.
+    /// The longest match at the start of `word`, of which only the first `left` bytes, at least one, are valid.
     #[inline]
     fn find_last(&self, word: u64, left: usize) -> Match {
         let mut number = self.slots[slot(word)];
@@ -156,14 +156,14 @@ impl Matcher {
     }
 }
 
-/// Fewer than eight bytes as a word, zeros behind them.
+/// Fewer than eight bytes as a word, padded with zeros.
 fn short_word(bytes: &[u8]) -> u64 {
     let mut word = [0; MAX_SYMBOL_BYTES];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(word)
 }
 
-/// The slot of a word that begins with these three bytes.
+/// The slot of a word that starts with these three bytes.
 #[inline]
 fn slot(word: u64) -> usize {
     let [first, second, third, ..] = word.to_le_bytes();

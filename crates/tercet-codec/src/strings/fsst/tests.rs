@@ -32,7 +32,7 @@ fn decoded(
     Ok(strings)
 }
 
-/// One code after the other, as the description reads.
+/// Reference decoder, code by code.
 fn slow_decode(symbols: &[Vec<u8>], coded: &[u8]) -> Option<Vec<u8>> {
     let mut raw = Vec::new();
     let mut codes = coded.iter();
@@ -45,7 +45,7 @@ fn slow_decode(symbols: &[Vec<u8>], coded: &[u8]) -> Option<Vec<u8>> {
     Some(raw)
 }
 
-/// The longest symbol each time, by looking at all of them.
+/// Reference encoder: the longest symbol by linear search.
 fn slow_encode(symbols: &[Vec<u8>], mut string: &[u8]) -> Vec<u8> {
     let mut coded = Vec::new();
     while let Some(&byte) = string.first() {
@@ -61,7 +61,7 @@ fn slow_encode(symbols: &[Vec<u8>], mut string: &[u8]) -> Vec<u8> {
     coded
 }
 
-/// Goes through a table and back, all at once and each alone.
+/// Round trip through a table, all at once and each string alone.
 fn check(symbols: &Symbols, strings: &[Vec<u8>]) -> usize {
     let (lengths, coded) = encoded(symbols, strings);
     let total = strings.iter().map(Vec::len).sum();
@@ -100,7 +100,7 @@ fn a_page_has_known_bytes() {
     let strings = [b"http://ab".to_vec(), b"x".to_vec()];
     assert_eq!(encoded(&symbols, &strings), (vec![2, 2], vec![0x00, 0x02, 0xff, 0x78]));
     check(&symbols, &strings);
-    // As the page stands in a file: the total, the lengths as a stream, the codes.
+    // As stored in a page: the total, the stream of lengths, the codes.
     let mut page = vec![10, 3];
     let mut stream = Vec::new();
     crate::ints::encode(crate::ints::Scheme::BitpackFor, &[2u32, 2], &mut stream).unwrap();

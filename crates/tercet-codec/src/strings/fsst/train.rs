@@ -1,32 +1,32 @@
-//! How a table is found.
+//! Training of symbol tables.
 //!
-//! A sample is coded again and again: with no symbols at first, then with those that would have saved the most. Each time
-//! the pieces that were met, and what pieces that follow each other make together, are what the next table is chosen from.
-//! After a few rounds symbols have grown to what the strings repeat.
+//! A sample is encoded repeatedly: first without symbols, then with those that would have saved the most bytes. Each round
+//! chooses the next table from the symbols used and from the concatenations of symbols that follow each other. After a few
+//! rounds the symbols have grown to the repetitions of the strings.
 
 use super::matcher::Matcher;
 use super::{MAX_SYMBOL_BYTES, MAX_SYMBOLS, Symbol};
 
-/// The most bytes that are looked at …
+/// Maximum sample size in bytes.
 const SAMPLE_BYTES: usize = 1 << 15;
-/// … and the fewest; in between, a part of what there is.
+/// Minimum sample size in bytes; in between, a fraction of the input.
 const LEAST_SAMPLE_BYTES: usize = 1 << 13;
 const SAMPLED_PART: usize = 16;
 
-/// Long strings are sampled in pieces of this many bytes.
+/// Long strings are sampled in pieces of this length.
 const PIECE: usize = 512;
 
 const ROUNDS: usize = 5;
-/// From this round on all of the sample is looked at.
+/// First round that uses all of the sample.
 const FULL_ROUND: usize = 4;
 
-/// What is met less often is chance.
+/// Pieces below this count are ignored.
 const LEAST_COUNT: u64 = 3;
 
-/// A byte that has no symbol costs two: even those that save little are worth one.
+/// A byte without symbol costs two: even symbols of one byte are worth their code.
 const BYTE_WEIGHT: u64 = 8;
 
-/// Pieces are numbered: bytes as themselves, symbols behind them.
+/// Number of pieces: bytes, then symbols.
 const PIECES: usize = 512;
 const FIRST_SYMBOL: usize = 256;
 
@@ -35,7 +35,7 @@ pub(super) fn symbols<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Vec<Symbol
     let mut symbols = Vec::new();
     let mut counts = Counts::new();
     for round in 1..=ROUNDS {
-        // The first tables are rough anyway.
+        // The first tables are approximations anyway.
         let some = (sample.len() * round.min(FULL_ROUND)).div_ceil(FULL_ROUND);
         counts.count(&sample[..some], &symbols);
         symbols = counts.best(&symbols, round < ROUNDS);
@@ -47,7 +47,7 @@ pub(super) fn symbols<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Vec<Symbol
     symbols
 }
 
-/// Pieces of the strings from all over, the same for the same strings.
+/// Pieces from all over the strings; deterministic.
 fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let total: usize = strings.iter().map(|string| string.len()).sum();
     let most = (total / SAMPLED_PART).clamp(LEAST_SAMPLE_BYTES, SAMPLE_BYTES);
@@ -56,7 +56,7 @@ fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let pieces = strings.iter().flat_map(|string| string.chunks(PIECE));
     let mut sample = Vec::new();
     for (piece, number) in pieces.zip(0u64..) {
-        // By a hash of the number and not by the number, which may keep step with the strings.
+        // Selected by a hash of the number: a fixed stride may be in step with the strings.
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         if left == 0 || !hash.is_multiple_of(one_of) {
             continue;
@@ -68,13 +68,13 @@ fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     sample
 }
 
-/// How often pieces were met, and one after the other. A sample has at most as many pieces as bytes.
+/// Counts of pieces and of pairs of pieces. A sample has at most as many pieces as bytes.
 struct Counts {
     single: Vec<u16>,
     pairs: Vec<u16>,
-    /// The places of `pairs` that are not zero, so that no more than those are looked at.
+    /// The non-zero positions of `pairs`.
     met: Vec<u32>,
-    /// The pieces that a string was cut into; those that were only considered are not.
+    /// The pieces of the string, without candidates that were not used.
     used: Vec<bool>,
 }
 
@@ -107,7 +107,7 @@ impl Counts {
                 self.used[piece] = true;
                 self.meet(before, piece);
                 if found.len > 1 {
-                    // A symbol may also grow by a byte, or be cut down to one.
+                    // A symbol may also grow by one byte, or shrink to one.
                     self.meet(before, usize::from(first_byte));
                 }
                 before = Some(piece);
@@ -127,7 +127,7 @@ impl Counts {
         }
     }
 
-    /// The symbols that save the most, if `with_pairs` also those made of two pieces.
+    /// The symbols that save the most bytes; with `with_pairs` also concatenations of two pieces.
     fn best(&self, symbols: &[Symbol], with_pairs: bool) -> Vec<Symbol> {
         let symbol = |piece: usize| match u8::try_from(piece) {
             Ok(byte) => Symbol { word: [byte, 0, 0, 0, 0, 0, 0, 0], len: 1 },
@@ -155,10 +155,10 @@ impl Counts {
     }
 }
 
-/// Symbols and what they save. The same bytes can be made of several pairs.
+/// Symbols and their savings. Several pairs can yield the same bytes.
 struct Gains {
     found: Vec<(Symbol, u64)>,
-    /// Open addressing: the number of a symbol, counted from 1, or 0 for an empty slot. At most half full.
+    /// Open addressing: the number of a symbol, 1-based, or 0 for an empty slot. At most half full.
     slots: Vec<u32>,
 }
 
@@ -183,7 +183,7 @@ impl Gains {
         self.slots[slot] = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
     }
 
-    /// Those that save the most, in the order of their bytes where they save the same.
+    /// The symbols with the largest savings; ties are in the order of their bytes.
     fn best(mut self) -> Vec<Symbol> {
         let key = |(symbol, gain): &(Symbol, u64)| (std::cmp::Reverse(*gain), symbol.word, symbol.len);
         if self.found.len() > MAX_SYMBOLS {
@@ -195,7 +195,7 @@ impl Gains {
     }
 }
 
-/// What both make together, up to the most bytes of a symbol.
+/// The concatenation of both, up to the maximum length of a symbol.
 fn join(head: Symbol, tail: Symbol) -> Symbol {
     let len = (head.len + tail.len).min(8);
     let word = u64::from_le_bytes(head.word) | u64::from_le_bytes(tail.word) << (8 * u32::from(head.len));
