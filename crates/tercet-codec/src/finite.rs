@@ -162,7 +162,7 @@ pub fn take_out(bytes: &mut [u8], float: Float) -> Result<Masks, CodecError> {
     } else {
         bytes.chunks_mut(piece_len).map(take_out).collect()
     };
-    Masks::of_pieces(&pieces?, elements)
+    Masks::from_pieces(&pieces?, elements)
 }
 
 /// Extracts from a part of a piece; the part starts with block number `first` of the piece.
@@ -230,7 +230,7 @@ impl PieceMasks {
 
 impl Masks {
     /// Joins the masks of all pieces of `elements` elements.
-    pub(crate) fn of_pieces(pieces: &[PieceMasks], elements: usize) -> Result<Self, CodecError> {
+    pub(crate) fn from_pieces(pieces: &[PieceMasks], elements: usize) -> Result<Self, CodecError> {
         let join = |kind: usize| {
             if pieces.iter().all(|piece| piece.0[kind].is_empty()) {
                 return Ok(None);

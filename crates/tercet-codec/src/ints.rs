@@ -84,7 +84,7 @@ pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Resul
                 out.extend_from_slice(bytemuck::bytes_of(&value.swap_if_big_endian()));
             }
         }
-        Scheme::Rle => rle::encode(values, bitpack::bits(Measured::of(values).widest()), out),
+        Scheme::Rle => rle::encode(values, bitpack::bits(Measured::new(values).widest()), out),
         Scheme::BitpackFor => frame::encode(values, arch::extent(values), out),
         Scheme::Delta => delta::encode(values, arch::frame_of_differences(values), out),
         Scheme::GroupVarint => {
@@ -93,7 +93,7 @@ pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Resul
         }
         Scheme::Pfor => {
             if values.len() > pfor::MAX_VALUES {
-                let detail = format!("{} values are more than {}", values.len(), pfor::MAX_VALUES);
+                let detail = format!("{} values exceed the maximum of {}", values.len(), pfor::MAX_VALUES);
                 return Err(CodecError::Encode { codec: pfor::CODEC, detail });
             }
             refuse_above(pfor::CODEC, pfor::LARGEST, values)?;
@@ -105,7 +105,7 @@ pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Resul
 
 /// Number of bytes that [`encode`] appends, without encoding; `None` if the scheme does not accept the values.
 pub fn encoded_len<T: Lane>(scheme: Scheme, values: &[T]) -> Option<u64> {
-    Measured::of(values).encoded_len(scheme)
+    Measured::new(values).encoded_len(scheme)
 }
 
 /// Appends the `n` values of a stream to `out`. The stream ends where `bytes` end.

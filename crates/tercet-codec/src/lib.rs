@@ -55,7 +55,7 @@ pub enum CodecError {
         detail: String,
     },
     /// An invalid codec parameter.
-    #[error("{codec} does not take {name} {found}: {allowed}")]
+    #[error("invalid {codec} {name} {found}: {allowed}")]
     Parameter {
         /// The name of the codec.
         codec: &'static str,
@@ -67,7 +67,7 @@ pub enum CodecError {
         allowed: &'static str,
     },
     /// Out of memory.
-    #[error("{codec} cannot have {bytes} bytes of memory")]
+    #[error("{codec}: out of memory ({bytes} bytes)")]
     OutOfMemory {
         /// The name of the codec.
         codec: &'static str,

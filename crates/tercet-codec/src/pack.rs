@@ -13,7 +13,7 @@
 //! use tercet_codec::pack::Packing;
 //!
 //! let values: Vec<u8> = [1.5f64, 2.25, 3.0, 10.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-//! let packing = Packing::of_values(&values, 12, 0, false).unwrap();
+//! let packing = Packing::for_values(&values, 12, 0, false).unwrap();
 //! assert_eq!((packing.reference, packing.binary_scale), (1.5, -8));
 //! let mut packed = [0; 6];
 //! packing.pack(&values, &mut packed).unwrap();
@@ -170,7 +170,7 @@ impl Packing {
     ///
     /// With `skip_non_finite` only the finite values count (0 and 0 if there are none); otherwise the first non-finite value is
     /// an error. With 0 bits the reference is the first value, not the minimum.
-    pub fn of_values(
+    pub fn for_values(
         values: &[u8],
         bits: u32,
         decimal_scale: i32,
@@ -182,9 +182,9 @@ impl Packing {
         check_decimal(decimal_scale)?;
         count(values)?;
         let found = if skip_non_finite {
-            extent::of_finite(values)
+            extent::finite_extent(values)
         } else {
-            extent::of(values).map_err(|()| first_non_finite(values))?
+            extent::extent(values).map_err(|()| first_non_finite(values))?
         };
         let mut packing = Self { reference: 0.0, binary_scale: 0, decimal_scale, bits };
         let Some(extent) = found else { return Ok(packing) };

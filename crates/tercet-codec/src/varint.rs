@@ -44,7 +44,7 @@ fn get_long(bytes: &[u8]) -> Result<(u64, usize), CodecError> {
             return Ok((value, index + 1));
         }
     }
-    Err(failed(format!("the {} bytes end inside a number", bytes.len())))
+    Err(failed(format!("truncated number after {} bytes", bytes.len())))
 }
 
 fn failed(detail: String) -> CodecError {
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn longer_forms_are_taken_up_to_ten_bytes() {
+    fn longer_forms_are_accepted_up_to_ten_bytes() {
         assert_eq!(get(&[0x85, 0x00]), Ok((5, 2)));
         assert_eq!(get(&[0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]), Ok((5, 10)));
         assert_eq!(get(&[&[0x80; 9][..], &[0x01]].concat()), Ok((1 << 63, 10)));
     }
 
     #[test]
-    fn what_is_too_long_or_too_short_is_refused() {
+    fn wrong_lengths_are_rejected() {
         assert!(get(&[]).is_err());
         for len in 1..=MAX_BYTES {
             assert!(get(&vec![0x80; len]).is_err(), "{len} bytes without an end");
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(bits in 0u32..=64, noise in any::<u64>(), behind in any::<u8>()) {
+        fn round_trips(bits in 0u32..=64, noise in any::<u64>(), behind in any::<u8>()) {
             let value = noise.checked_shr(64 - bits).unwrap_or(0);
             let mut bytes = written(value);
             prop_assert_eq!(bytes.len(), len(value));

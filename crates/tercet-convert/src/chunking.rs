@@ -1,15 +1,14 @@
-//! How to cut an array when nobody says how.
+//! Default chunk shapes.
 
-/// The largest chunk that [`default_chunk_shape`] makes, in bytes.
+/// Maximum chunk size of [`default_chunk_shape`], in bytes.
 pub const LARGEST_CHUNK: u64 = 4 << 20;
 
-/// A chunk shape for arrays of which nothing is known but their shape.
+/// The default chunk shape of an array.
 ///
-/// Rows stay whole: axes are taken into the chunk from the last one on, as long as the chunk has at most
-/// [`LARGEST_CHUNK`] bytes. The axis that does not fit any more is cut into equal parts, the axes before it into
-/// single positions. So a chunk is one run of the array's bytes, an array of up to 4 MiB is one chunk, and the
-/// chunks of a larger one have between 1 and 4 MiB: large enough for the disk and for compression, small enough to
-/// read little for a small question.
+/// Rows stay whole: axes are added to the chunk from the last one on, as long as the chunk has at most [`LARGEST_CHUNK`]
+/// bytes. The first axis that does not fit is divided into equal parts, the axes before it into single positions. So a chunk
+/// is a contiguous range of the array, an array of up to 4 MiB is one chunk, and the chunks of a larger one have between 1
+/// and 4 MiB: large enough for the disk and for compression, small enough for small selections.
 ///
 /// ```
 /// use tercet_convert::chunking::default_chunk_shape;
@@ -56,7 +55,7 @@ mod tests {
             } else {
                 prop_assert!(bytes(&chunk) >= 1 << 20, "{:?}", chunk);
             }
-            // One run of bytes: whole axes after the one that is cut, single positions before it.
+            // A contiguous range: whole axes after the divided one, single positions before it.
             let cut = chunk.iter().zip(&shape).rposition(|(c, s)| c != s).unwrap_or(0);
             prop_assert!(chunk[..cut].iter().all(|&c| c == 1));
         }

@@ -1,18 +1,18 @@
-//! What can go wrong on the way from one format to another.
+//! Errors of conversions between formats.
 
 use tercet_core::{Class, Diagnose, Hint, Span};
 use thiserror::Error;
 
 use crate::npy;
 
-/// A conversion that failed: on the side it is read from, or on the side it is written to.
+/// Conversion error: of the input or of the output.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A `.npy` file.
+    /// Error of a `.npy` file.
     #[error(transparent)]
     Npy(#[from] npy::Error),
-    /// A `.tet` file.
+    /// Error of a `.tet` file.
     #[error(transparent)]
     Tet(#[from] tercet_tet::Error),
 }

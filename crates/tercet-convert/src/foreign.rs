@@ -1,3 +1,3 @@
-//! Formats that are not ours, one module each.
+//! Foreign formats, one module each.
 
 pub mod npy;

@@ -1,8 +1,8 @@
-//! Bridges: arrays of other formats into Tercet containers and out of them.
+//! Conversion of arrays of other formats to and from Tercet containers.
 //!
 //! ```text
 //! a.npy ──▶ npy::Npy ──tile by tile──▶ tercet_tet::Writer        (store)
-//! a.npy ──▶ npy::Array ──▶ bytes of any array of numbers         (what messages hold)
+//! a.npy ──▶ npy::Array ──▶ bytes of any array of numbers         (for messages)
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
 //! ```
 //!
@@ -11,8 +11,8 @@
 //! use tercet_core::{ElementType, progress::NoProgress};
 //! use tercet_tet::{File, Layout, WriterOptions};
 //!
-//! # let folder = tempfile::tempdir()?;
-//! # let (input, output) = (folder.path().join("a.npy"), folder.path().join("a.tet"));
+//! # let directory = tempfile::tempdir()?;
+//! # let (input, output) = (directory.path().join("a.npy"), directory.path().join("a.tet"));
 //! let mut bytes = npy::header(ElementType::U8, &[2, 3]);
 //! bytes.extend([1, 2, 3, 4, 5, 6]);
 //! # #[expect(clippy::disallowed_methods, reason = "an example makes its own input")]
@@ -31,10 +31,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`npy`] | NumPy's `.npy` files |
-//! | [`chunking`] | the chunk shape to use when nobody says one |
+//! | [`npy`] | NumPy `.npy` files |
+//! | [`chunking`] | default chunk shapes |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
     test,

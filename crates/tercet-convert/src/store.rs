@@ -1,4 +1,4 @@
-//! A foreign array into a dataset of a `.tet` file.
+//! Conversion of a foreign array to a dataset of a `.tet` file.
 
 use tercet_core::{Progress, Sink};
 use tercet_tet::{DatasetId, Writer};
@@ -6,10 +6,10 @@ use tercet_tet::{DatasetId, Writer};
 use crate::Error;
 use crate::npy::Npy;
 
-/// Writes all values of `array` as the chunks of `dataset`, on all threads and in bounded memory.
+/// Writes all values of `array` as the chunks of `dataset`, in parallel and in bounded memory.
 ///
-/// The dataset has the shape and the element type of the array ([`Npy::shape`], [`Npy::dtype`]); its chunks may
-/// have any shape.
+/// The dataset has the shape and the element type of the array ([`Npy::shape`], [`Npy::dtype`]); its chunks may have any
+/// shape.
 pub fn store<S: Sink>(
     array: &Npy,
     writer: &mut Writer<S>,

@@ -144,7 +144,7 @@ fn take_length(lengths: &mut &[u8]) -> Result<u64, CodecError> {
             return Ok(length);
         }
     }
-    Err(failed(format!("a run length that does not end, {} bytes before the end", lengths.len())))
+    Err(failed(format!("an unterminated run length, {} bytes before the end", lengths.len())))
 }
 
 fn failed(detail: String) -> CodecError {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_runs_are_refused() {
+    fn invalid_runs_are_rejected() {
         let mut bits = [0; 2];
         let refused: [&[u8]; 13] = [
             &[],

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn all_containers_come_back() {
+    fn all_containers_round_trip() {
         // An array, runs, a bitmap, an empty range, and a full range that ends inside a byte.
         let n = 5 * 65_536 - 3;
         let mut bits = vec![0_u8; 40_960];

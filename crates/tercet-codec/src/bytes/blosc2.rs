@@ -6,11 +6,11 @@
 //! block   one stream, or one per byte of the element type: length │ compressed bytes
 //! ```
 //!
-//! A reader takes everything from the frame: codec, element size, filters and sizes. Nothing is believed before it has
-//! been held against the bytes at hand and the length the caller expects; memory beyond the result is one block per
-//! thread. Blocks are independent, so that they are coded on all threads and ranges decode only the blocks they touch.
+//! The frame is self-describing: codec, element size, filters and sizes. Every field is validated against the bytes and the
+//! expected length before it is used; scratch memory is one block per thread. Blocks are independent: they are coded in
+//! parallel, and ranges decode only the blocks they touch.
 //!
-//! Not read, and refused by name: dictionaries, the delta filter, blocks of varying length, codecs and filters beyond
+//! Unsupported, and rejected by name: dictionaries, the delta filter, blocks of varying length, codecs and filters beyond
 //! the built-in ones, Blosc 1 chunks.
 
 #[cfg(feature = "blosc2")]
@@ -26,17 +26,17 @@ use crate::CodecError;
 
 const CODEC: &str = "blosc2";
 
-/// The most raw bytes of one chunk, before rounding down to whole elements.
+/// Maximum raw bytes of one chunk, before rounding down to whole elements.
 pub const CHUNK_BYTES: usize = 256 << 20;
 
-/// The compressor of each block.
+/// Compressor of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inner {
-    /// Blosc's own, fast.
+    /// BloscLZ: fast.
     BloscLz,
     /// LZ4.
     Lz4,
-    /// LZ4 with a slower, better search; reads as [`Inner::Lz4`].
+    /// LZ4 with a slower, better search; decodes like [`Inner::Lz4`].
     Lz4hc,
     /// Deflate.
     Zlib,
@@ -45,7 +45,7 @@ pub enum Inner {
 }
 
 impl Inner {
-    /// All of them.
+    /// All compressors.
     pub const ALL: [Self; 5] = [Self::BloscLz, Self::Lz4, Self::Lz4hc, Self::Zlib, Self::Zstd];
 
     /// The name in descriptors.
@@ -59,36 +59,36 @@ impl Inner {
         }
     }
 
-    /// The compressor of that name.
+    /// Parses the name of a compressor.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|inner| inner.name() == name)
     }
 }
 
-/// How the bytes of elements are rearranged before they are compressed.
+/// Rearrangement of the bytes of elements before compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shuffle {
-    /// Byte by byte, in the last slot of the filter pipeline: for arrays.
+    /// Byte shuffle, in the last slot of the filter pipeline: for arrays.
     Bytes,
-    /// Bit by bit, in the first slot: for masks.
+    /// Bit shuffle, in the first slot: for masks.
     Bits,
 }
 
-/// How to write a frame.
+/// Encoding parameters of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blosc2 {
-    /// The compressor of each block.
+    /// The compressor.
     pub codec: Inner,
-    /// How hard it tries, 0 (stored) to 9.
+    /// The compression level, 0 (stored) to 9.
     pub level: u8,
-    /// Bytes of one element; above 255 elements count as bytes.
+    /// Element size in bytes; above 255 elements count as bytes.
     pub type_size: u32,
     /// The filter.
     pub shuffle: Shuffle,
 }
 
 impl Blosc2 {
-    /// Refuses what a frame cannot say.
+    /// Rejects parameters that a frame cannot represent.
     pub fn check(&self) -> Result<(), CodecError> {
         let refused =
             |name, found: String, allowed| CodecError::Parameter { codec: CODEC, name, found, allowed };
@@ -107,7 +107,7 @@ pub const fn is_built_in() -> bool {
     cfg!(feature = "blosc2")
 }
 
-/// Appends a frame of `raw` to `out`. A frame of nothing cannot be written.
+/// Appends a frame of `raw` to `out`. Empty input cannot be encoded.
 #[cfg(feature = "blosc2")]
 pub fn encode(raw: &[u8], settings: &Blosc2, out: &mut Vec<u8>) -> Result<(), CodecError> {
     settings.check()?;
@@ -123,9 +123,9 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
     decode_range(stored, 0, raw, raw.len() as u64)
 }
 
-/// Decodes the bytes from `first_byte` on of a frame that holds `total`, as many as `raw` has room for.
+/// Decodes the bytes from `first_byte` on of a frame of `total` bytes, as many as `raw` has room for.
 ///
-/// Costs only the blocks touched.
+/// Decodes only the blocks touched.
 #[cfg(feature = "blosc2")]
 pub fn decode_range(stored: &[u8], first_byte: u64, raw: &mut [u8], total: u64) -> Result<(), CodecError> {
     let frame = frame::Frame::open(stored)?;
@@ -143,7 +143,7 @@ fn failed(detail: impl Into<String>) -> CodecError {
     CodecError::Decode { codec: CODEC, detail: detail.into() }
 }
 
-/// Appends a frame of `raw` to `out`. A frame of nothing cannot be written.
+/// Appends a frame of `raw` to `out`. Empty input cannot be encoded.
 #[cfg(not(feature = "blosc2"))]
 pub fn encode(_raw: &[u8], _settings: &Blosc2, _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: CODEC, feature: "blosc2" })
@@ -155,7 +155,7 @@ pub fn decode(_stored: &[u8], _raw: &mut [u8]) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: CODEC, feature: "blosc2" })
 }
 
-/// Decodes the bytes from `first_byte` on of a frame that holds `total`, as many as `raw` has room for.
+/// Decodes the bytes from `first_byte` on of a frame of `total` bytes, as many as `raw` has room for.
 #[cfg(not(feature = "blosc2"))]
 pub fn decode_range(
     _stored: &[u8],

@@ -1,14 +1,14 @@
-//! LZ4 blocks behind their length.
+//! LZ4 blocks with a length prefix.
 //!
 //! A stream is the number of raw bytes as a little-endian `u32`, then one LZ4 block (not the LZ4 frame format). The
-//! length in front is a bound, not a fact: writers exist that round it up, so [`decode`] takes a larger one as long as
-//! the block itself ends exactly where the caller says. [`block`] is the block alone.
+//! prefix is an upper bound: some writers round it up, so [`decode`] accepts a larger one as long as the block decodes to
+//! exactly the expected length. [`block`] is the block alone.
 
 pub mod block;
 
 use crate::CodecError;
 
-/// The most bytes one stream can hold: its length field has 32 bits.
+/// Maximum raw bytes of one stream: its length field has 32 bits.
 pub const MAX_RAW_BYTES: u64 = u32::MAX as u64;
 
 /// Whether this build can encode and decode.
@@ -16,9 +16,9 @@ pub const fn is_built_in() -> bool {
     cfg!(feature = "lz4")
 }
 
-/// Appends the compressed form of `raw` to `out`.
+/// Compresses `raw` and appends it to `out`.
 pub fn encode(raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
-    // What is longer is refused with the block.
+    // Longer input is rejected by the block encoder.
     let len = u32::try_from(raw.len()).unwrap_or(u32::MAX);
     block::encode_behind(&len.to_le_bytes(), raw, out)
 }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_streams_are_refused() {
+    fn invalid_streams_are_rejected() {
         let text: Vec<u8> = (0..1000u32).flat_map(|i| (i * i / 7).to_le_bytes()).collect();
         let whole = stored(&text);
         let mut raw = vec![0; text.len()];
@@ -105,7 +105,7 @@ mod tests {
         for at in 0..whole.len() {
             for flip in [1, 0x0f, 0x10, 0x80, 0xff] {
                 whole[at] ^= flip;
-                // Most flips are seen; those inside literals are for the container's hash.
+                // Most flips are detected; those inside literals are left to the container's hash.
                 _ = decode(&whole, &mut raw);
                 whole[at] ^= flip;
             }
@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(raw in prop::collection::vec(0u8..9, 0..5000)) {
+        fn round_trips(raw in prop::collection::vec(0u8..9, 0..5000)) {
             let mut out = vec![1, 2, 3];
             encode(&raw, &mut out).unwrap();
             prop_assert_eq!(&out[..3], &[1, 2, 3]);

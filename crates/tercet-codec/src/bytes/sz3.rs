@@ -1,7 +1,7 @@
-//! SZ3: lossy compression of doubles within an error bound.
+//! SZ3: error-bounded lossy compression of doubles.
 //!
-//! A stream is the SZ3 container of data version 3.3.2 around a one-dimensional double array, whatever the tensor's
-//! shape. All bytes of values are little-endian `f64`.
+//! A stream is the SZ3 container of data version 3.3.2 with a one-dimensional double array, regardless of the shape of the
+//! tensor. Values are little-endian `f64`.
 //!
 //! ```text
 //!  0  F342F310      magic                     tail: u8 its own bytes │ u8 dimensions │ u8 bits of one │ dimension
@@ -14,21 +14,21 @@ use crate::CodecError;
 
 const CODEC: &str = "sz3";
 
-/// What the values may lose.
+/// Error bound.
 ///
-/// Where a bound cannot be kept, as with zero or less, the values are kept exactly.
+/// A bound that cannot be met, such as zero or less, keeps the values exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sz3 {
-    /// The largest absolute error.
+    /// Maximum absolute error.
     Abs(f64),
-    /// The largest error as a part of the range of all values.
+    /// Maximum error relative to the range of all values.
     Rel(f64),
-    /// The least ratio of signal to noise, in decibels.
+    /// Minimum peak signal-to-noise ratio, in decibels.
     Psnr(f64),
 }
 
 impl Sz3 {
-    /// Refuses bounds without a meaning.
+    /// Rejects meaningless bounds.
     pub fn check(&self) -> Result<(), CodecError> {
         let (name, bound, allowed, is_allowed) = match *self {
             Self::Abs(bound) => ("absolute bound", bound, "finite", bound.is_finite()),
@@ -47,9 +47,9 @@ pub const fn is_built_in() -> bool {
     cfg!(feature = "sz3")
 }
 
-/// Refuses a stream that the library would abort on, or that holds something else than `n` doubles.
+/// Rejects a stream on which the library would abort, or that does not hold `n` doubles.
 ///
-/// What passes can still be damaged inside.
+/// A stream that passes can still be damaged inside.
 pub fn check_stream(stored: &[u8], n: u64) -> Result<(), CodecError> {
     let failed = |detail: String| Err(CodecError::Decode { codec: CODEC, detail });
     let Some((&[m0, m1, m2, m3, v0, v1, v2, v3, ref body @ ..], rest)) = stored.split_first_chunk::<16>()
@@ -68,7 +68,7 @@ pub fn check_stream(stored: &[u8], n: u64) -> Result<(), CodecError> {
         return failed(format!("a body of {body} bytes in a stream of {}", stored.len()));
     };
     if usize::from(len) != tail.len() || tail.len() < MIN_TAIL_BYTES {
-        return failed(format!("a tail of {} bytes that says {len}", tail.len()));
+        return failed(format!("a tail of {} bytes that declares {len}", tail.len()));
     }
     let kind = tail[tail.len() - BEHIND_TYPE - 1];
     if kind != TYPE_DOUBLE {
@@ -93,16 +93,16 @@ pub fn check_stream(stored: &[u8], n: u64) -> Result<(), CodecError> {
 const MAGIC: [u8; 4] = [0x10, 0xf3, 0x42, 0xf3];
 const VERSION: [u8; 4] = [0, 2, 3, 3];
 
-/// The number of the double type.
+/// Type number of double.
 const TYPE_DOUBLE: u8 = 1;
 
-/// Bytes of the tail behind the type.
+/// Bytes of the tail after the type.
 const BEHIND_TYPE: usize = 9;
 
 /// The tail of one value with one bound.
 const MIN_TAIL_BYTES: usize = 3 + 1 + 8 + 2 + 8 + 2 + BEHIND_TYPE;
 
-/// Appends the compressed form of `values` to `out`. A stream of nothing cannot be written.
+/// Compresses `values` and appends them to `out`. Empty input cannot be encoded.
 #[cfg(feature = "sz3")]
 pub fn encode(values: &[u8], bound: &Sz3, out: &mut Vec<u8>) -> Result<(), CodecError> {
     use tensogram_sz3::{DimensionedData, ErrorBound, compress_into};
@@ -124,8 +124,8 @@ pub fn encode(values: &[u8], bound: &Sz3, out: &mut Vec<u8>) -> Result<(), Codec
 
 /// Decodes `stored` into exactly `raw.len()` bytes.
 ///
-/// Only for trusted bytes: version, type and length are checked before the C++ library sees them, but it can still
-/// crash on a damaged body.
+/// Only for trusted bytes: version, type and length are checked before the C++ library is called, but it can still crash
+/// on a damaged body.
 #[cfg(feature = "sz3")]
 pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
     let failed = |detail: String| CodecError::Decode { codec: CODEC, detail };
@@ -166,7 +166,7 @@ fn not_whole(bytes: usize) -> CodecError {
     CodecError::Parameter { codec: CODEC, name: "values of", found, allowed: "whole float64 values" }
 }
 
-/// Appends the compressed form of `values` to `out`. A stream of nothing cannot be written.
+/// Compresses `values` and appends them to `out`. Empty input cannot be encoded.
 #[cfg(not(feature = "sz3"))]
 pub fn encode(_values: &[u8], _bound: &Sz3, _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: CODEC, feature: "sz3" })
@@ -182,7 +182,7 @@ pub fn decode(_stored: &[u8], _raw: &mut [u8]) -> Result<(), CodecError> {
 mod tests {
     use super::*;
 
-    /// A stream of 1000 doubles with an empty body: right as far as can be seen without the library.
+    /// A stream of 1000 doubles with an empty body: valid as far as can be checked without the library.
     fn shell() -> Vec<u8> {
         let mut stored = vec![0x10, 0xf3, 0x42, 0xf3, 0, 2, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0];
         stored.extend([0x22, 1, 10, 0xe8, 3, 0xe8, 3, 0, 0, 0, 0, 0, 0, 2, 0]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_without_meaning_are_refused() {
+    fn meaningless_bounds_are_rejected() {
         for bound in [Sz3::Abs(f64::NAN), Sz3::Rel(f64::INFINITY), Sz3::Psnr(0.0), Sz3::Psnr(f64::NAN)] {
             assert!(matches!(bound.check(), Err(CodecError::Parameter { .. })), "{bound:?}");
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_library_aborts_on_is_refused() {
+    fn inputs_that_abort_the_library_are_rejected() {
         let whole = shell();
         check_stream(&whole, 1000).unwrap();
         assert!(matches!(
@@ -254,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_and_parts_of_values_are_refused() {
+        fn empty_and_partial_values_are_rejected() {
             assert!(encode(&[], &Sz3::Abs(1.0), &mut Vec::new()).is_err());
             assert!(encode(&[0; 9], &Sz3::Abs(1.0), &mut Vec::new()).is_err());
             assert!(decode(&shell(), &mut []).is_err());

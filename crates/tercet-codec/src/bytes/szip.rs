@@ -1,6 +1,6 @@
 //! CCSDS 121.0-B-3 adaptive entropy coding, known as szip.
 //!
-//! A stream is bare bits, most significant first; what it means is said by a [`Szip`]:
+//! A stream is bare bits, most significant first; its parameters are a [`Szip`]:
 //!
 //! ```text
 //! stream    interval*                zeros up to a byte at the very end
@@ -12,10 +12,10 @@
 //!           id all ones              values as they are
 //! ```
 //!
-//! [`encode`] writes the shortest form of every block; its bytes equal those of libaec. [`decode`] wants the stream to end
-//! where the samples do. Intervals are found by [`index()`], which walks over blocks without decoding them, and decoded
-//! one by one by [`decode_from`]. Positions that somebody stored elsewhere are hints: they let [`decode`] use several
-//! threads, are compared with the truth, and never change a value.
+//! [`encode`] writes the shortest form of every block; its bytes equal those of libaec. [`decode`] expects the stream to end
+//! with the samples. [`index()`] finds the intervals by skipping over blocks without decoding them, and [`decode_from`]
+//! decodes them one by one. Positions stored by a container are hints: they let [`decode`] use several threads, are
+//! verified, and never change a value.
 //!
 //! ```
 //! use tercet_codec::bytes::szip::{Szip, decode, encode, flags};
@@ -58,13 +58,13 @@ use layout::Layout;
 
 use crate::CodecError;
 
-/// The bits of the flags; higher ones mean nothing.
+/// Flag bits; higher ones are ignored.
 pub mod flags {
     /// Samples are signed.
     pub const SIGNED: u64 = 1;
-    /// Samples of 17 to 24 bits take three bytes. They always do here, with this flag and without.
+    /// Samples of 17 to 24 bits take three bytes. They always do here, with or without this flag.
     pub const THREE_BYTES: u64 = 2;
-    /// The most significant byte of a sample comes first.
+    /// Samples are big-endian.
     pub const MSB: u64 = 4;
     /// Differences of neighbours are coded instead of samples.
     pub const PREPROCESS: u64 = 8;
@@ -72,11 +72,11 @@ pub mod flags {
     pub const RESTRICTED: u64 = 16;
     /// Every interval ends on a byte.
     pub const PAD_INTERVALS: u64 = 32;
-    /// Any even block size is taken.
+    /// Any even block size is accepted.
     pub const ANY_BLOCK: u64 = 64;
 }
 
-/// The parameters of a stream.
+/// Parameters of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Szip {
     bits: u32,
@@ -85,14 +85,14 @@ pub struct Szip {
     flags: u64,
 }
 
-/// The largest block of streams with [`flags::ANY_BLOCK`].
+/// Maximum block size of streams with [`flags::ANY_BLOCK`].
 const LARGEST_BLOCK: u64 = 1 << 16;
 
-/// Below this many bytes of samples threads cost more than they bring; tests have less patience.
+/// Inputs below this size are not worth several threads; smaller in tests.
 const WORTH_THREADS: usize = if cfg!(test) { 1 << 15 } else { 1 << 18 };
 
 impl Szip {
-    /// Parameters that can be read; see [`Szip::check_for_writing`].
+    /// Parameters for reading; see [`Szip::check_for_writing`].
     pub fn new(bits: u32, block: u64, rsi: u64, flags: u64) -> Result<Self, CodecError> {
         let refuse = |name, found: u64, allowed| {
             Err(CodecError::Parameter { codec: "szip", name, found: found.to_string(), allowed })
@@ -116,8 +116,8 @@ impl Szip {
         Ok(Self { bits, block: block as u32, rsi: rsi as u32, flags })
     }
 
-    /// Refuses what can be read but should not be written: padded intervals, which other writers promise and do not
-    /// deliver, so that readers cannot know.
+    /// Rejects parameters that can be read but should not be written: padded intervals, which other writers declare and do not
+    /// write, so that readers cannot rely on them.
     pub fn check_for_writing(&self) -> Result<(), CodecError> {
         if self.promises_padding() {
             return Err(CodecError::Parameter {
@@ -130,7 +130,7 @@ impl Szip {
         Ok(())
     }
 
-    /// Bits of a sample.
+    /// Bits per sample.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -145,12 +145,12 @@ impl Szip {
         self.rsi.into()
     }
 
-    /// The flags, as given.
+    /// The flags.
     pub fn flags(&self) -> u64 {
         self.flags
     }
 
-    /// Bytes of a sample in memory: 1 to 4.
+    /// Bytes per sample in memory: 1 to 4.
     pub fn sample_bytes(&self) -> usize {
         self.bits.div_ceil(8) as usize
     }
@@ -160,18 +160,18 @@ impl Szip {
         u64::from(self.block) * u64::from(self.rsi)
     }
 
-    /// Intervals of a stream of so many samples.
+    /// Number of intervals of a stream of `samples` samples.
     pub fn intervals(&self, samples: u64) -> u64 {
         samples.div_ceil(self.interval_samples())
     }
 
-    /// Whether the flags say that intervals are padded, which only [`decode`] of the whole stream can confirm: before
-    /// that, [`index()`] and [`decode_from`] could follow a padding that is not there.
+    /// Whether the flags declare padded intervals, which only [`decode`] of the whole stream can confirm: before that,
+    /// [`index()`] and [`decode_from`] could follow padding that does not exist.
     pub fn promises_padding(&self) -> bool {
         self.has(flags::PAD_INTERVALS)
     }
 
-    /// The same parameters for a stream that does not keep the promise of [`flags::PAD_INTERVALS`]; see
+    /// The same parameters for a stream whose intervals are not padded despite [`flags::PAD_INTERVALS`]; see
     /// [`Decoded::padding_missing`].
     pub fn without_padding(self) -> Self {
         Self { flags: self.flags & !flags::PAD_INTERVALS, ..self }
@@ -202,7 +202,7 @@ impl Szip {
     }
 }
 
-/// Runs `$body` with `$container` being the type of the samples and `$kernel` the best one for this processor.
+/// Runs `$body` with `$container` as the type of the samples and `$kernel` as the best kernel for this CPU.
 macro_rules! dispatch {
     ($szip:expr, $container:ident, $kernel:ident => $body:expr) => {{
         use $crate::bytes::szip::container::Bytes;
@@ -238,7 +238,7 @@ macro_rules! dispatch {
 }
 use dispatch;
 
-/// Whether tests want the portable kernel.
+/// Whether tests use the portable kernel.
 #[cfg(target_arch = "x86_64")]
 fn only_portable() -> bool {
     #[cfg(test)]

@@ -1,14 +1,14 @@
 //! ZFP: lossy blocks of four doubles.
 //!
-//! A stream is the raw zfp 1.0 bit stream of a one-dimensional double field, in 64-bit words, without any header: the
-//! number of values and the mode must be known from elsewhere. All bytes of values are little-endian `f64`.
+//! A stream is the raw zfp 1.0 bit stream of a one-dimensional double field, in 64-bit words, without header: the number of
+//! values and the mode must be known. Values are little-endian `f64`.
 //!
-//! At a fixed rate every block takes the same number of bits, so that any block can be found and [`decode_range`]
-//! reads only what it needs. In the other modes a block begins where the one before it ends.
+//! At a fixed rate every block takes the same number of bits, so [`decode_range`] reads only the blocks it needs. In the
+//! other modes a block starts where the one before it ends.
 //!
-//! One deliberate difference from the C library: blocks whose largest magnitude is below 2^-962 are written right,
-//! whereas C spoils them by an overflow of its scale factor; C reads what is written here. Subnormal values come back as
-//! zeros from either.
+//! One deliberate difference from the C library: blocks whose largest magnitude is below 2^-962 are encoded correctly,
+//! whereas C corrupts them by an overflow of its scale factor; C decodes the result. Subnormal values decode to zeros in
+//! both.
 
 #[cfg(feature = "zfp")]
 mod blocks;
@@ -17,25 +17,25 @@ use crate::CodecError;
 
 const CODEC: &str = "zfp";
 
-/// The most bits of one block that libzfp's own parameters allow.
+/// Maximum bits of one block in libzfp.
 const MAX_BLOCK_BITS: f64 = 16_658.0;
 
-/// The bits of a block that says no more than its exponent.
+/// Bits of a block that stores only its exponent.
 const LEAST_BLOCK_BITS: u64 = 12;
 
-/// How much a stream keeps of its values.
+/// Compression mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Zfp {
-    /// This many bits per value, rounded to whole bits per block of four and raised to the 12 of an empty block.
+    /// Fixed rate: bits per value, rounded to whole bits per block of four and raised to the 12 of an empty block.
     FixedRate(f64),
-    /// This many bit planes of each block; 0 and whatever exceeds 64 mean all 64.
+    /// Fixed precision: bit planes of each block; 0 and values above 64 mean all 64.
     FixedPrecision(u32),
-    /// The largest absolute error.
+    /// Fixed accuracy: maximum absolute error.
     FixedAccuracy(f64),
 }
 
 impl Zfp {
-    /// Refuses what zfp cannot do, or does without a defined result.
+    /// Rejects parameters that zfp does not support, or for which its result is undefined.
     pub fn check(&self) -> Result<(), CodecError> {
         let refused = |name, found: f64, allowed| {
             Err(CodecError::Parameter { codec: CODEC, name, found: found.to_string(), allowed })
@@ -51,7 +51,7 @@ impl Zfp {
         }
     }
 
-    /// The largest error that the mode promises.
+    /// The maximum error that the mode guarantees.
     #[cfg(feature = "zfp")]
     fn tolerance(&self) -> Option<f64> {
         match *self {
@@ -60,7 +60,7 @@ impl Zfp {
         }
     }
 
-    /// Bits of every block of four values, where all have the same.
+    /// Bits per block of four values, at a fixed rate.
     pub fn bits_per_block(&self) -> Option<u64> {
         match *self {
             #[expect(
@@ -73,7 +73,7 @@ impl Zfp {
         }
     }
 
-    /// Bytes of a stream of so many values, where that does not depend on them.
+    /// Length of a stream of `values` values, at a fixed rate.
     pub fn stored_len(&self, values: u64) -> Option<u64> {
         let bits = values.div_ceil(4).checked_mul(self.bits_per_block()?)?;
         Some(bits.div_ceil(64) * 8)
@@ -85,10 +85,10 @@ pub const fn is_built_in() -> bool {
     cfg!(feature = "zfp")
 }
 
-/// Appends the compressed form of `values` to `out`.
+/// Compresses `values` and appends them to `out`.
 ///
-/// Values that are not finite are refused: zfp gives them no meaning, and they would spoil their neighbours. So are
-/// values that would come back as something not finite, or farther away than the tolerance that was asked for.
+/// Non-finite values are rejected: zfp does not define them, and they would corrupt their neighbours. So are values that
+/// would decode to a non-finite value, or outside the requested tolerance.
 #[cfg(feature = "zfp")]
 pub fn encode(values: &[u8], mode: &Zfp, out: &mut Vec<u8>) -> Result<(), CodecError> {
     let config = blocks::config(mode)?;
@@ -108,8 +108,8 @@ pub fn encode(values: &[u8], mode: &Zfp, out: &mut Vec<u8>) -> Result<(), CodecE
     Ok(())
 }
 
-/// Whether a block can lose what its mode promises: its numbers share an exponent and have 64 bits, so that large
-/// neighbours take the digits of small ones, and the largest can leave the range of doubles on the way back.
+/// Whether a block can violate the guarantee of its mode: its values share an exponent in 64 bits, so that large neighbours
+/// take the digits of small ones, and the largest can exceed the range of doubles when decoded.
 #[cfg(feature = "zfp")]
 fn needs_proof(mode: &Zfp, values: &[f64]) -> bool {
     let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
@@ -124,9 +124,9 @@ pub fn decode(stored: &[u8], mode: &Zfp, values: &mut [u8]) -> Result<(), CodecE
     decode_range(stored, mode, total as u64, 0, values)
 }
 
-/// Decodes the values from `first` on of a stream that holds `total`, as many as `values` has room for.
+/// Decodes the values from `first` on of a stream of `total` values, as many as `values` has room for.
 ///
-/// Costs only the blocks touched at a fixed rate, and all blocks up to the last one in the other modes.
+/// Decodes only the blocks touched at a fixed rate, and all blocks up to the last one in the other modes.
 #[cfg(feature = "zfp")]
 pub fn decode_range(
     stored: &[u8],
@@ -151,7 +151,7 @@ pub fn decode_range(
     blocks::read(&config, stored, range, values)
 }
 
-/// Appends the compressed form of `values` to `out`.
+/// Compresses `values` and appends them to `out`.
 #[cfg(not(feature = "zfp"))]
 pub fn encode(_values: &[u8], _mode: &Zfp, _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: CODEC, feature: "zfp" })
@@ -163,7 +163,7 @@ pub fn decode(_stored: &[u8], _mode: &Zfp, _values: &mut [u8]) -> Result<(), Cod
     Err(CodecError::NotBuilt { codec: CODEC, feature: "zfp" })
 }
 
-/// Decodes the values from `first` on of a stream that holds `total`, as many as `values` has room for.
+/// Decodes the values from `first` on of a stream of `total` values, as many as `values` has room for.
 #[cfg(not(feature = "zfp"))]
 pub fn decode_range(
     _stored: &[u8],

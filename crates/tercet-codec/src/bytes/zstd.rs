@@ -1,9 +1,9 @@
 //! Zstandard.
 //!
-//! [`encode`] uses the streaming interface: its frames carry neither content size nor checksum and are identical to
-//! those of other streaming writers at the same level. [`encode_frame`] makes a frame in one call, with both. [`decode`]
-//! accepts any sequence of frames, skippable ones included, and writes at most what it is given room for. A
-//! [`Dictionary`] does the same for payloads that are too small to be compressed alone.
+//! [`encode`] uses the streaming interface: its frames have neither content size nor checksum and are identical to those of
+//! other streaming writers at the same level. [`encode_frame`] encodes a frame in one call, with both. [`decode`] accepts any
+//! sequence of frames, including skippable ones, and writes at most the length of its output. A [`Dictionary`] does the same
+//! for payloads that are too small to be compressed alone.
 
 mod dictionary;
 #[cfg(feature = "zstd")]
@@ -17,13 +17,13 @@ pub use parts::decode_parts;
 
 use crate::CodecError;
 
-/// The level used when nothing else is asked for.
+/// The default level.
 pub const DEFAULT_LEVEL: i32 = 3;
 
-/// The levels libzstd accepts, fastest first.
+/// The levels of libzstd, fastest first.
 pub const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
 
-/// How far back the matches of [`encode_far`] may lie: what every decoder takes without being asked to.
+/// Maximum match distance of [`encode_far`]: the default limit of decoders.
 pub const FARTHEST: usize = 1 << 27;
 
 /// Whether this build can encode and decode.
@@ -31,7 +31,7 @@ pub const fn is_built_in() -> bool {
     cfg!(feature = "zstd")
 }
 
-/// Appends the compressed form of `raw` to `out`.
+/// Compresses `raw` and appends it to `out`.
 #[cfg(feature = "zstd")]
 pub fn encode(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
     use std::cell::RefCell;
@@ -39,7 +39,7 @@ pub fn encode(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecErro
     use ::zstd::stream::raw::{Encoder, InBuffer, Operation as _, OutBuffer};
 
     thread_local! {
-        // Setting up a compressor costs as much as compressing a small chunk: each thread keeps one.
+        // Creating a compressor costs as much as compressing a small chunk: each thread caches one.
         static ENCODER: RefCell<Option<(i32, Encoder<'static>)>> = const { RefCell::new(None) };
     }
     let failed = |error: std::io::Error| CodecError::Encode { codec: "zstd", detail: error.to_string() };
@@ -52,9 +52,9 @@ pub fn encode(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecErro
             _ => Encoder::new(level).map_err(failed)?,
         };
         let mut input = InBuffer::around(raw);
-        // A frame of nothing is only ended.
+        // An empty frame is only ended.
         while input.pos() < raw.len() {
-            // Feeding everything before asking for the end keeps the frame free of a content size.
+            // Feeding everything before ending the frame keeps it free of a content size.
             grow(out, input.src.len() - input.pos());
             let at = out.len();
             let mut output = OutBuffer::around_pos(out, at);
@@ -73,7 +73,7 @@ pub fn encode(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecErro
     })
 }
 
-/// Makes room for the compressed form of `left` more bytes.
+/// Reserves room for the compressed form of `left` more bytes.
 #[cfg(feature = "zstd")]
 fn grow(out: &mut Vec<u8>, left: usize) {
     let room = (left / 2).clamp(1 << 10, 1 << 20);
@@ -88,8 +88,8 @@ pub fn encode_frame(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), Cod
     frame::encode(raw, frame::Rules::Level(level), out)
 }
 
-/// Appends one frame of `raw` with content size and checksum to `out`, in which matches may lie as far back as `raw` goes (up
-/// to [`FARTHEST`] bytes), whatever the level's own distance is.
+/// Appends one frame of `raw` with content size and checksum to `out`, with matches as far back as `raw` goes (up to
+/// [`FARTHEST`] bytes), regardless of the window of the level.
 #[cfg(feature = "zstd")]
 pub fn encode_far(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
     frame::encode(raw, frame::Rules::Far(level), out)
@@ -102,14 +102,14 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
     decode_to(stored, raw, expected)
 }
 
-/// Replaces what is in `raw` by the `len` bytes of `stored`, without clearing the memory before. After an error `raw` is
+/// Replaces the content of `raw` by the `len` bytes of `stored`, without clearing the memory before. After an error `raw` is
 /// empty.
 #[cfg(feature = "zstd")]
 pub fn decode_new(stored: &[u8], len: usize, raw: &mut Vec<u8>) -> Result<(), CodecError> {
     into_new(len, raw, |raw| decode_to(stored, raw, len))
 }
 
-/// Has `decode` fill a vector with room for `len` bytes; after an error it is empty.
+/// Calls `decode` to fill a vector with room for `len` bytes; after an error it is empty.
 #[cfg(feature = "zstd")]
 fn into_new(
     len: usize,
@@ -162,7 +162,7 @@ fn decode_to<B: ::zstd::zstd_safe::WriteBuf + ?Sized>(
     }
 }
 
-/// Appends the compressed form of `raw` to `out`.
+/// Compresses `raw` and appends it to `out`.
 #[cfg(not(feature = "zstd"))]
 pub fn encode(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
@@ -180,7 +180,7 @@ pub fn encode_far(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), Co
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
 }
 
-/// Replaces what is in `raw` by the `len` bytes of `stored`.
+/// Replaces the content of `raw` by the `len` bytes of `stored`.
 #[cfg(not(feature = "zstd"))]
 pub fn decode_new(_stored: &[u8], _len: usize, _raw: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_streams_are_refused() {
+    fn invalid_streams_are_rejected() {
         let whole = stored(&[7; 1000]);
         let mut raw = [0; 1000];
         for cut in 0..whole.len() {
@@ -259,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(raw in prop::collection::vec(any::<u8>(), 0..5000), level in -3i32..8) {
+        fn round_trips(raw in prop::collection::vec(any::<u8>(), 0..5000), level in -3i32..8) {
             let mut out = vec![1, 2, 3];
             encode(&raw, level, &mut out).unwrap();
             prop_assert_eq!(&out[..3], &[1, 2, 3]);

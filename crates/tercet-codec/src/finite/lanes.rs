@@ -38,7 +38,7 @@ impl Kinds {
     }
 
     /// Complex elements from their parts: `low` are the parts of the first 32 elements, `high` those of the others.
-    fn of_pairs(low: Self, high: Self) -> Self {
+    fn from_pairs(low: Self, high: Self) -> Self {
         let join = |low, high| join_pairs(low) | join_pairs(high) << 32;
         let nan = join(low.nan, high.nan);
         let pos_inf = join(low.pos_inf, high.pos_inf) & !nan;
@@ -73,7 +73,7 @@ pub(super) fn kinds(block: &[u8], float: Float) -> Kinds {
         return kinds_of_numbers(block, float);
     }
     let (low, high) = block.split_at(block.len().min(BLOCK * float.lane_width()));
-    Kinds::of_pairs(kinds_of_numbers(low, float), kinds_of_numbers(high, float))
+    Kinds::from_pairs(kinds_of_numbers(low, float), kinds_of_numbers(high, float))
 }
 
 fn kinds_of_numbers(block: &[u8], float: Float) -> Kinds {

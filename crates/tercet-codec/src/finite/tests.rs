@@ -115,7 +115,7 @@ fn the_test_vector_is_reproduced() {
 }
 
 #[test]
-fn every_sixteen_bit_number_is_told_right() {
+fn every_16_bit_number_is_classified() {
     for float in [Float::F16, Float::Bf16] {
         let mut bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
         let mut slow = bytes.clone();
@@ -188,7 +188,7 @@ fn large_inputs_are_cut_and_joined() {
 }
 
 #[test]
-fn ragged_lengths_do_no_harm() {
+fn odd_lengths_are_accepted() {
     for float in ALL {
         let mut bytes = vec![0xff; float.width() * 3 + 1];
         assert!(matches!(take_out(&mut bytes, float), Err(CodecError::Parameter { .. })));
@@ -200,7 +200,7 @@ fn ragged_lengths_do_no_harm() {
 }
 
 #[test]
-fn positions_behind_the_mask_are_left_alone() {
+fn positions_past_the_mask_are_unchanged() {
     for first in [0, 1, 7, 8, 9, 15, 16, 17, 1 << 40, u64::MAX - 3, u64::MAX] {
         let mut bytes = vec![0; 80];
         put_back(&mut bytes, Float::F64, NonFinite::PosInf, &[0xff, 0xff], first);

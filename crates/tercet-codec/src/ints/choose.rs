@@ -12,7 +12,7 @@ pub const CASCADE: [Scheme; 6] =
 ///
 /// Nothing is encoded: each candidate costs at most one pass.
 pub fn choose<T: Lane>(values: &[T], candidates: &[Scheme]) -> (Scheme, u64) {
-    let measured = Measured::of(values);
+    let measured = Measured::new(values);
     let mut best = None;
     for &scheme in candidates {
         if let Some(len) = measured.encoded_len(scheme)
@@ -33,7 +33,7 @@ pub(super) struct Measured<'a, T> {
 }
 
 impl<'a, T: Lane> Measured<'a, T> {
-    pub(super) fn of(values: &'a [T]) -> Self {
+    pub(super) fn new(values: &'a [T]) -> Self {
         Self { values, extent: arch::extent(values) }
     }
 

@@ -66,8 +66,8 @@ pub(super) fn take_width<'a>(
 pub(super) fn take_empty(codec: &'static str, bytes: &[u8]) -> Result<usize, CodecError> {
     match bytes.first() {
         Some(&EMPTY) => Ok(1),
-        Some(other) => Err(failed(codec, format!("no values are byte {EMPTY}, not {other}"))),
-        None => Err(failed(codec, format!("no values are byte {EMPTY}, not nothing"))),
+        Some(other) => Err(failed(codec, format!("an empty list must be byte {EMPTY}, found {other}"))),
+        None => Err(failed(codec, format!("an empty list must be byte {EMPTY}"))),
     }
 }
 

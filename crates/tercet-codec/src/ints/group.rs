@@ -104,5 +104,5 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
 }
 
 fn ends(n: usize, left: usize) -> CodecError {
-    failed(CODEC, format!("the bytes end before value {} of {n}", n - left))
+    failed(CODEC, format!("truncated before value {} of {n}", n - left))
 }

@@ -64,10 +64,7 @@ pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
 
 pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     if n > MAX_VALUES {
-        return Err(failed(
-            CODEC,
-            format!("{n} values are more than the {MAX_VALUES} that positions can tell"),
-        ));
+        return Err(failed(CODEC, format!("{n} values exceed the maximum of {MAX_VALUES}")));
     }
     let (width, rest) = take_width(CODEC, bytes, MAX_BITS)?;
     let Some((&count, rest)) = rest.split_first() else {

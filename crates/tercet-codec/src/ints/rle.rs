@@ -31,7 +31,7 @@ struct Groups<'a, T> {
 }
 
 impl<'a, T: Lane> Groups<'a, T> {
-    fn of(values: &'a [T]) -> Self {
+    fn new(values: &'a [T]) -> Self {
         Self { values, at: 0, run: None }
     }
 
@@ -82,7 +82,7 @@ impl<'a, T: Lane> Iterator for Groups<'a, T> {
 /// Length of the groups of `values`, whose widest has `width` bits.
 pub(super) fn encoded_len<T: Lane>(values: &[T], width: u32) -> u64 {
     let mut len = 1u64;
-    for group in Groups::of(values) {
+    for group in Groups::new(values) {
         let (count, packed) = match group {
             Group::Run(_, count) => (count, packed_len(1, width)),
             Group::Literals(literals) => (literals.len(), packed_len(literals.len(), width)),
@@ -99,7 +99,7 @@ pub(super) fn encode<T: Lane>(values: &[T], width: u32, out: &mut Vec<u8>) {
         return;
     }
     out.push(width as u8);
-    for group in Groups::of(values) {
+    for group in Groups::new(values) {
         match group {
             Group::Run(value, count) => {
                 varint::put((count as u64) << 1 | 1, out);

@@ -62,7 +62,7 @@ fn streams_have_known_bytes() {
 }
 
 #[test]
-fn packed_bits_stand_alone() {
+fn packed_bits_are_self_contained() {
     let mut out = vec![9];
     pack_bits(3, &[6u8, 0, 1], &mut out).unwrap();
     assert_eq!(out, [9, 0x46, 0x00]);
@@ -155,7 +155,7 @@ fn no_values_have_a_form() {
 }
 
 #[test]
-fn what_a_scheme_does_not_take_is_refused() {
+fn unsupported_values_are_rejected() {
     for scheme in [Scheme::GroupVarint, Scheme::Pfor] {
         for values in [&[1, -1i64][..], &[1 << 32], &[i64::MAX, 0]] {
             assert_eq!(encoded_len(scheme, values), None);

@@ -19,18 +19,18 @@ pub(super) struct Extent {
 }
 
 /// The statistics of `values`; `None` without values, an error if one is not finite.
-pub(super) fn of(values: &[u8]) -> Result<Option<Extent>, ()> {
+pub(super) fn extent(values: &[u8]) -> Result<Option<Extent>, ()> {
     let (range, all_finite) = over_pieces::<false>(values);
     if !all_finite {
         return Err(());
     }
-    Ok(extent(values, range))
+    Ok(from_range(values, range))
 }
 
 /// The statistics of the finite `values`; `None` if there are none.
-pub(super) fn of_finite(values: &[u8]) -> Option<Extent> {
+pub(super) fn finite_extent(values: &[u8]) -> Option<Extent> {
     let (range, _) = over_pieces::<true>(values);
-    extent(values, range)
+    from_range(values, range)
 }
 
 /// Minimum and maximum, and the first piece that contains the minimum.
@@ -52,7 +52,7 @@ impl Range {
     }
 }
 
-fn extent(values: &[u8], range: Range) -> Option<Extent> {
+fn from_range(values: &[u8], range: Range) -> Option<Extent> {
     if range.smallest > range.largest {
         return None;
     }

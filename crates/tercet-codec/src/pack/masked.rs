@@ -27,7 +27,7 @@ impl Packing {
             let pieces = values.chunks(PIECE * VALUE).zip(packed.chunks_mut(packed_len));
             pieces.map(|(values, packed)| pack_piece(&rule, values, packed)).collect()
         };
-        Ok(Masks::of_pieces(&pieces?, values.len() / VALUE)?)
+        Ok(Masks::from_pieces(&pieces?, values.len() / VALUE)?)
     }
 
     /// Unpacks the values from number `first` on, as many as fill `values`, and restores the masked values in the order of the

@@ -170,7 +170,7 @@ fn a_half_is_rounded_away_from_zero() {
 #[test]
 fn the_test_vector_is_reproduced() {
     let values = bytes(&[1.5, 2.25, 3.0, 10.0]);
-    let packing = Packing::of_values(&values, 12, 0, false).unwrap();
+    let packing = Packing::for_values(&values, 12, 0, false).unwrap();
     assert_eq!(packing, Packing { reference: 1.5, binary_scale: -8, decimal_scale: 0, bits: 12 });
     let mut packed = [0; 6];
     packing.pack(&values, &mut packed).unwrap();
@@ -214,18 +214,18 @@ fn pieces_join_and_any_part_can_be_read() {
 #[test]
 fn the_first_of_equal_values_is_the_reference() {
     for (values, sign) in [([0.0, -0.0, 1.0], 0.0f64), ([-0.0, 0.0, 1.0], -0.0), ([1.0, -0.0, 0.0], -0.0)] {
-        let packing = Packing::of_values(&bytes(&values), 16, 0, false).unwrap();
+        let packing = Packing::for_values(&bytes(&values), 16, 0, false).unwrap();
         assert_eq!(packing.reference.to_bits(), sign.to_bits(), "{values:?}");
     }
     let mut many = vec![1.0; WORTH_SPLITTING + 5];
     (many[PIECE + 7], many[PIECE + 9], many[3 * PIECE]) = (-0.0, 0.0, 0.0);
-    let packing = Packing::of_values(&bytes(&many), 16, 0, false).unwrap();
+    let packing = Packing::for_values(&bytes(&many), 16, 0, false).unwrap();
     assert_eq!(packing.reference.to_bits(), (-0.0f64).to_bits());
 }
 
 #[test]
 fn parameters_follow_the_formula() {
-    let of = |values: &[f64], bits, decimal| Packing::of_values(&bytes(values), bits, decimal, false);
+    let of = |values: &[f64], bits, decimal| Packing::for_values(&bytes(values), bits, decimal, false);
     assert_eq!(
         of(&[], 16, 2).unwrap(),
         Packing { reference: 0.0, binary_scale: 0, decimal_scale: 2, bits: 16 }
@@ -250,9 +250,9 @@ fn parameters_follow_the_formula() {
 }
 
 #[test]
-fn what_is_not_finite_is_found_or_skipped() {
+fn non_finite_values_are_found_or_skipped() {
     let mut values = noise(3, 200, &Packing { reference: 0.0, binary_scale: 0, decimal_scale: 0, bits: 8 });
-    let finite = Packing::of_values(&bytes(&values), 24, 1, false).unwrap();
+    let finite = Packing::for_values(&bytes(&values), 24, 1, false).unwrap();
     for (found, what) in [
         (f64::NAN, NonFinite::Nan),
         (f64::INFINITY, NonFinite::PosInf),
@@ -263,22 +263,22 @@ fn what_is_not_finite_is_found_or_skipped() {
             let raw = bytes(&values);
             let expected = PackError::NonFinite { index: index as u64, what };
             for bits in [0, 24, 64] {
-                assert_eq!(Packing::of_values(&raw, bits, 1, false), Err(expected.clone()));
+                assert_eq!(Packing::for_values(&raw, bits, 1, false), Err(expected.clone()));
                 let packing = Packing { bits, ..finite };
                 let mut packed = vec![0; packed_len(&packing, 201)];
                 assert_eq!(packing.pack(&raw, &mut packed), Err(expected.clone()), "{bits} bits");
             }
-            assert_eq!(Packing::of_values(&raw, 24, 1, true), Ok(finite));
+            assert_eq!(Packing::for_values(&raw, 24, 1, true), Ok(finite));
             values.remove(index);
         }
     }
-    let nothing = Packing::of_values(&bytes(&[f64::NAN; 20]), 24, 1, true).unwrap();
+    let nothing = Packing::for_values(&bytes(&[f64::NAN; 20]), 24, 1, true).unwrap();
     assert_eq!((nothing.reference, nothing.binary_scale), (0.0, 0));
-    assert_eq!(Packing::of_values(&bytes(&[f64::NAN, 5.0, 2.0]), 0, 0, true).unwrap().reference, 5.0);
+    assert_eq!(Packing::for_values(&bytes(&[f64::NAN, 5.0, 2.0]), 0, 0, true).unwrap().reference, 5.0);
 }
 
 #[test]
-fn wrong_parameters_are_refused() {
+fn invalid_parameters_are_rejected() {
     let good = Packing { reference: 1.0, binary_scale: 0, decimal_scale: 0, bits: 8 };
     assert_eq!(good.check_for_writing(), Ok(()));
     let bits = Packing { bits: 65, ..good };
@@ -308,7 +308,7 @@ fn wrong_parameters_are_refused() {
 }
 
 #[test]
-fn wrong_lengths_are_refused() {
+fn wrong_lengths_are_rejected() {
     let packing = Packing { reference: 0.0, binary_scale: 0, decimal_scale: 0, bits: 12 };
     for len in [0, 4, 6] {
         assert!(matches!(packing.pack(&[0; 24], &mut vec![0; len]), Err(PackError::Length { .. })), "{len}");
@@ -324,7 +324,7 @@ fn wrong_lengths_are_refused() {
             "two values from {first} of three"
         );
     }
-    assert!(Packing::of_values(&[0; 9], 8, 0, false).is_err());
+    assert!(Packing::for_values(&[0; 9], 8, 0, false).is_err());
     assert_eq!(packing.packed_len(u64::MAX), None);
     assert_eq!(Packing { bits: 1, ..packing }.packed_len(u64::MAX), Some(1 << 61));
 }
@@ -391,7 +391,7 @@ proptest! {
         values in prop::collection::vec(-1e6f64..1e6, 0..300),
         bits in 1u32..=64, decimal in -5i32..=5,
     ) {
-        let packing = Packing::of_values(&bytes(&values), bits, decimal, false).unwrap();
+        let packing = Packing::for_values(&bytes(&values), bits, decimal, false).unwrap();
         let smallest = values.iter().copied().reduce(f64::min).unwrap_or(0.0);
         prop_assert_eq!(packing.reference.to_bits(), smallest.to_bits());
         check_all(&packing, &values);

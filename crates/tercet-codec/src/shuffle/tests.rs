@@ -82,7 +82,7 @@ fn both_kinds_of_vectors_agree() {
 }
 
 #[test]
-fn wrong_lengths_and_sizes_are_refused() {
+fn wrong_lengths_and_sizes_are_rejected() {
     let mut out = [0; 12];
     assert!(matches!(shuffle(&[0; 12], 0, &mut out), Err(CodecError::Parameter { .. })));
     assert!(matches!(shuffle(&[0; 12], 5, &mut out), Err(CodecError::Parameter { .. })));

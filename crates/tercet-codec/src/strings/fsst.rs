@@ -262,9 +262,9 @@ impl Wrong {
     #[cold]
     fn explain(self, string: usize) -> CodecError {
         failed(match self {
-            Self::Unknown(code) => format!("string {string} has code {code}, which no symbol has"),
-            Self::LoneEscape => format!("string {string} ends with an escape and nothing behind it"),
-            Self::TooLong => format!("string {string} and those before it are longer than all should be"),
+            Self::Unknown(code) => format!("string {string}: unknown code {code}"),
+            Self::LoneEscape => format!("string {string} ends with an incomplete escape"),
+            Self::TooLong => format!("string {string}: the strings exceed the declared total"),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! NumPy's `.npy` files: one array each.
+//! NumPy `.npy` files: one array each.
 //!
 //! ```text
 //! 0         6        8                    10 or 12          header end
@@ -7,10 +7,10 @@
 //! └─────────┴────────┴────────────────────┴─────────────────┴──────────────────────────────┘
 //! ```
 //!
-//! The header is a Python dictionary. It is parsed here, by a parser that knows literals only; nothing of a file is
-//! ever evaluated or unpickled. Arrays of numbers are read; arrays of anything else are refused by name.
+//! The header is a Python dictionary, parsed by a parser for literals only; nothing of a file is evaluated or unpickled.
+//! Numeric arrays are read; others are rejected by name.
 //!
-//! [`Array`] reads every array of numbers, [`Npy`] those that a `.tet` file can hold, as the types that it has.
+//! [`Array`] reads every numeric array, [`Npy`] those that a `.tet` file can store.
 
 mod array;
 mod element;
@@ -35,28 +35,28 @@ pub use write::header;
 
 use header::Header;
 
-/// An open `.npy` file whose array a `.tet` file can hold: any part of it, as row-major little-endian bytes.
+/// An open `.npy` file whose array a `.tet` file can store: any part of it, as row-major little-endian bytes.
 ///
-/// Like [`Array`], with the types that `.tet` files have.
+/// Like [`Array`], with the element types of `.tet`.
 #[derive(Debug)]
 pub struct Npy {
     array: Array,
-    stored: Stored,
+    conversion: ElementConversion,
 }
 
-/// How elements of the file become elements of ours.
+/// Conversion of the elements of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
-    /// They are the same.
+pub enum ElementConversion {
+    /// Unchanged.
     Plain(ElementType),
-    /// Truth values become `u8`: 0, or 1 for anything else.
+    /// Bools become uint8: 0, or 1 for anything else.
     Bool,
-    /// Numbers of one byte with a sign become `i16`, the smallest type that holds them all.
+    /// int8 becomes int16: `.tet` has no int8.
     Int8,
 }
 
-impl Stored {
-    /// The type of the elements that are read.
+impl ElementConversion {
+    /// The element type that is read.
     pub const fn dtype(self) -> ElementType {
         match self {
             Self::Plain(dtype) => dtype,
@@ -65,8 +65,8 @@ impl Stored {
         }
     }
 
-    /// What becomes of an element type. `None` if a `.tet` file has no place for it.
-    fn of(element: Element) -> Option<Self> {
+    /// The conversion of an element type; `None` if `.tet` cannot store it.
+    fn for_element(element: Element) -> Option<Self> {
         match element {
             Element::Bool => Some(Self::Bool),
             Element::I8 => Some(Self::Int8),
@@ -78,59 +78,59 @@ impl Stored {
 impl Npy {
     /// Opens a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_source(array::open_file(path.as_ref())?)
+        Self::from_source(array::open_file(path.as_ref())?)
     }
 
-    /// Opens a file whose bytes come from elsewhere.
-    pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+    /// Opens a source of bytes.
+    pub fn from_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
         let name = source.name().clone();
         let read = || {
             let array = Array::read(source, &check)?;
-            Ok(Self { stored: stored(array.element(), array.descr())?, array })
+            Ok(Self { conversion: conversion(array.element(), array.descr())?, array })
         };
         read().map_err(|fault| Error::new(name, fault))
     }
 
-    /// The name of the file, as it was opened.
+    /// The name of the file.
     pub fn name(&self) -> &str {
         self.array.name()
     }
 
     /// The element type of the values that are read.
     pub fn dtype(&self) -> ElementType {
-        self.stored.dtype()
+        self.conversion.dtype()
     }
 
-    /// How the values are stored in the file, in NumPy's words: `<f4`, `|b1`, …
+    /// The element type of the file as NumPy type string: `<f4`, `|b1`, …
     pub fn descr(&self) -> &str {
         self.array.descr()
     }
 
-    /// How the elements of the file become elements of [`dtype`](Self::dtype).
-    pub fn stored(&self) -> Stored {
-        self.stored
+    /// The conversion from the element type of the file to [`dtype`](Self::dtype).
+    pub fn conversion(&self) -> ElementConversion {
+        self.conversion
     }
 
-    /// The extents of the array, each at least 1, 1 to 8 of them.
+    /// The shape: 1 to 8 axes, each of at least 1.
     pub fn shape(&self) -> &Shape {
         self.array.shape()
     }
 
-    /// Whether the first axis is the fastest in the file.
+    /// Whether the array is in Fortran order.
     pub fn is_fortran(&self) -> bool {
         self.array.is_fortran()
     }
 
-    /// The bytes of the whole array, once read.
+    /// Size of the whole array in bytes, after conversion.
     pub fn bytes(&self) -> u64 {
         // Checked when the file was opened; widening at most doubles a size of at most 63 bits.
         self.shape().bytes(self.dtype().size()).unwrap_or(u64::MAX)
     }
 
-    /// Fills `out` with the values of a box: `extents` positions from `start` on, on each axis; row-major,
-    /// little-endian, of [`dtype`](Self::dtype).
+    /// Reads a box into `out`: `extents` positions from `start` on, on each axis; row-major, little-endian, of
+    /// [`dtype`](Self::dtype).
     pub fn read_box(&self, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
-        if self.stored != Stored::Int8 {
+        if self.conversion != ElementConversion::Int8 {
             return self.array.read_box(start, extents, out);
         }
         let narrow = self.array.bytes_in(start, extents).map_err(|fault| self.array.error(fault))?;
@@ -138,7 +138,7 @@ impl Npy {
         if expected != found {
             return Err(self.array.error(ErrorKind::BufferSize { expected, found }));
         }
-        // What is to be widened is copied to the end of the buffer and widened from there.
+        // Elements to widen are read into the end of the buffer and widened from there.
         let half = out.len() / 2;
         self.array.read_box(start, extents, &mut out[half..])?;
         widen(out);
@@ -146,9 +146,9 @@ impl Npy {
     }
 }
 
-/// Refuses what no dataset can hold.
+/// Rejects shapes that no dataset can have.
 fn check(header: &Header) -> Result<(), ErrorKind> {
-    stored(header.element, &header.descr)?;
+    conversion(header.element, &header.descr)?;
     let reason = match header.shape.rank() {
         0 => ShapeErrorKind::NoAxes,
         rank if rank > tercet_tet::MAX_RANK => {
@@ -162,13 +162,13 @@ fn check(header: &Header) -> Result<(), ErrorKind> {
     Err(ErrorKind::Shape { reason, shape: header.shape.clone() })
 }
 
-fn stored(element: Element, descr: &str) -> Result<Stored, ErrorKind> {
-    Stored::of(element)
+fn conversion(element: Element, descr: &str) -> Result<ElementConversion, ErrorKind> {
+    ElementConversion::for_element(element)
         .ok_or_else(|| ErrorKind::ForeignType { kind: ForeignType::Complex, descr: descr.into() })
 }
 
-/// Widens the bytes in the second half of the buffer. Element `i` is read at `half + i` and written at `2 i`, so
-/// nothing is overwritten before it is read.
+/// Widens the bytes in the second half of the buffer. Element `i` is read at `half + i` and written at `2 i`, so nothing is
+/// overwritten before it is read.
 fn widen(out: &mut [u8]) {
     let half = out.len() / 2;
     for i in 0..half {

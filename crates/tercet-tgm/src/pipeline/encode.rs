@@ -145,7 +145,7 @@ impl AskedPacking {
         let Self { bits, decimal_scale, explicit } = self;
         let packing = match explicit {
             Some((reference, binary_scale)) => Packing { reference, binary_scale, decimal_scale, bits },
-            None => Packing::of_values(values, bits, decimal_scale, skip_non_finite)?,
+            None => Packing::for_values(values, bits, decimal_scale, skip_non_finite)?,
         };
         packing.check_for_writing()?;
         Ok(packing)

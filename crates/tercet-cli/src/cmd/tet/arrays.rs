@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::ValueEnum;
-use tercet::convert::npy::{Npy, Stored};
+use tercet::convert::npy::{ElementConversion, Npy};
 use tercet::convert::{self, chunking};
 use tercet::core::{Progress, Sink, escape};
 use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOptions};
@@ -179,10 +179,10 @@ impl Arrays {
     fn open_npy(&self, path: &Path) -> Result<Npy, Failure> {
         if is_stdin(path) {
             let stdin = Input { path: path.to_owned(), max_stdin: self.max_stdin };
-            return Ok(Npy::open_source(stdin.source()?)?);
+            return Ok(Npy::from_source(stdin.source()?)?);
         }
         if address::of(path).is_some() {
-            return Ok(Npy::open_source(input::open(path)?)?);
+            return Ok(Npy::from_source(input::open(path)?)?);
         }
         Ok(Npy::open(path)?)
     }
@@ -205,10 +205,10 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 fn note_widening(npy: &Npy, out: &mut Ui) -> Result<(), Failure> {
-    let what = match npy.stored() {
-        Stored::Plain(_) => return Ok(()),
-        Stored::Bool => "truth values, stored as u8 0 and 1",
-        Stored::Int8 => "numbers of one byte with a sign, stored as i16",
+    let what = match npy.conversion() {
+        ElementConversion::Plain(_) => return Ok(()),
+        ElementConversion::Bool => "truth values, stored as u8 0 and 1",
+        ElementConversion::Int8 => "numbers of one byte with a sign, stored as i16",
     };
     out.note(format_args!("note: {} holds {what}", escape::name(npy.name())))
 }

@@ -120,7 +120,7 @@ impl Args {
             let array = if self.input.is_on_disk() {
                 npy::Array::open(&self.input.path)?
             } else {
-                npy::Array::open_source(self.input.source()?)?
+                npy::Array::from_source(self.input.source()?)?
             };
             let (name, shape) = (array.name().to_owned(), array.shape().to_vec());
             let dtype = dtype_of(array.element());

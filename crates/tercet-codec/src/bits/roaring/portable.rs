@@ -95,7 +95,7 @@ impl Container<'_> {
     fn plain(&mut self, container: &[u8], positions: usize) -> Result<(), String> {
         let found: usize = container.iter().map(|byte| byte.count_ones() as usize).sum();
         if found != positions {
-            return Err(format!("{found} positions where {positions} are said to be"));
+            return Err(format!("{found} positions instead of {positions}"));
         }
         if let Some(at) = container.iter().rposition(|&byte| byte != 0) {
             self.check(at * 8 + container[at].ilog2() as usize)?;
@@ -139,7 +139,7 @@ impl Container<'_> {
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], String> {
     let (part, after) =
-        rest.split_at_checked(len).ok_or_else(|| format!("{} bytes left where {len} belong", rest.len()))?;
+        rest.split_at_checked(len).ok_or_else(|| format!("{} bytes left, expected {len}", rest.len()))?;
     *rest = after;
     Ok(part)
 }

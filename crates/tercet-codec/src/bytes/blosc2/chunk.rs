@@ -1,4 +1,4 @@
-//! Reads chunks.
+//! Chunk decoder.
 //!
 //! ```text
 //!  0  u8  version            12  i32 stored bytes, header included
@@ -19,37 +19,37 @@ use crate::CodecError;
 
 pub(super) const HEADER_BYTES: usize = 32;
 
-/// Both shuffle flags at once say that the header has 32 bytes.
+/// Both shuffle flags together mark the extended header of 32 bytes.
 pub(super) const FLAG_LONG_HEADER: u8 = 0x05;
 pub(super) const FLAG_STORED: u8 = 0x02;
 pub(super) const FLAG_ONE_STREAM: u8 = 0x10;
 const FLAG_VARYING_BLOCKS: u8 = 0x01;
 const FLAG_DICTIONARY: u8 = 0x01;
-/// Chunks that refer to a file, or that hold measurements of the codec.
+/// Unsupported: chunks that refer to a file, or that contain instrumentation data.
 const FLAGS_NO_VALUES: u8 = 0x88;
 
-/// The versions with this header: since filters have six places.
+/// Versions with this header: six filter slots.
 const VERSIONS: std::ops::RangeInclusive<u8> = 4..=6;
 
-/// The library's own bound for a block.
+/// Maximum block size of the library.
 const MAX_BLOCK_BYTES: usize = 536_866_816;
 
-/// What a chunk consists of.
+/// Content of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
-    /// The raw bytes themselves.
+    /// Raw bytes.
     Stored,
     /// Compressed blocks.
     Blocks(Inner),
     /// Zeros.
     Zeros,
-    /// Not-a-number, in 4 or 8 bytes.
+    /// NaN in 4 or 8 bytes.
     Nans,
-    /// One element again and again.
+    /// One repeated element.
     Value,
 }
 
-/// A chunk whose header has been checked against its bytes.
+/// A chunk with a validated header.
 #[derive(Debug)]
 pub(super) struct Chunk<'a> {
     bytes: &'a [u8],
@@ -61,14 +61,14 @@ pub(super) struct Chunk<'a> {
     is_split: bool,
 }
 
-/// A filter, and how many bytes it takes for an element.
+/// A filter and its element size in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Filter {
     number: u8,
     width: usize,
 }
 
-/// The memory of one thread: a block before and after a filter.
+/// Scratch memory of one thread: a block before and after a filter.
 #[derive(Default)]
 pub(super) struct Scratch {
     block: Vec<u8>,
@@ -76,7 +76,7 @@ pub(super) struct Scratch {
 }
 
 impl<'a> Chunk<'a> {
-    /// Opens the chunk at the start of `bytes`; what follows it is left alone.
+    /// Opens the chunk at the start of `bytes`; trailing bytes are ignored.
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, CodecError> {
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(failed(format!("{} bytes cannot hold a chunk", bytes.len())));
@@ -110,7 +110,7 @@ impl<'a> Chunk<'a> {
                 1 => Body::Zeros,
                 2 => Body::Nans,
                 3 => Body::Value,
-                other => return Err(failed(format!("a chunk filled with what {other} stands for"))),
+                other => return Err(failed(format!("unknown special chunk {other}"))),
             },
             raw_bytes,
             block_bytes: block_bytes.min(raw_bytes),
@@ -122,12 +122,12 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// A chunk that only the offsets of the frame mention.
+    /// A special chunk that exists only as an offset in the frame.
     pub(super) fn special(kind: u8, raw_bytes: usize, type_size: usize) -> Result<Self, CodecError> {
         let body = match kind {
             1 => Body::Zeros,
             2 => Body::Nans,
-            other => return Err(failed(format!("a chunk filled with what {other} stands for"))),
+            other => return Err(failed(format!("unknown special chunk {other}"))),
         };
         let block_bytes = raw_bytes;
         let mut chunk = Self {
@@ -179,13 +179,13 @@ impl<'a> Chunk<'a> {
             Body::Stored | Body::Zeros | Body::Nans | Body::Value => {}
         }
         if !matches!(self.body, Body::Blocks(_)) {
-            // One block: it is copied or filled without memory of its own.
+            // One block: copied or filled without scratch memory.
             self.block_bytes = self.raw_bytes;
         }
         Ok(())
     }
 
-    /// Reads the raw bytes from `first` on, which lie inside the chunk.
+    /// Reads the raw bytes from `first` on, which are inside the chunk.
     pub(super) fn read(&self, first: usize, raw: &mut [u8]) -> Result<(), CodecError> {
         if raw.is_empty() {
             return Ok(());
@@ -217,7 +217,7 @@ impl<'a> Chunk<'a> {
         head.and(rest)
     }
 
-    /// The bytes of a chunk that is not compressed.
+    /// The bytes of an uncompressed chunk.
     fn fill(&self, first: usize, raw: &mut [u8]) {
         let body = self.bytes.get(HEADER_BYTES..).unwrap_or_default();
         let mut repeat = |value: &[u8]| {
@@ -262,7 +262,7 @@ impl<'a> Chunk<'a> {
         raw: &mut [u8],
     ) -> Result<(), CodecError> {
         let streams = self.streams(at)?;
-        // Filters that move bytes; cutting precision has nothing to undo. The last one applied is undone first.
+        // Filters that move bytes; truncated precision cannot be restored. The last filter applied is undone first.
         let mut filters = self.filters.iter().rev().filter(|filter| filter.is_moving());
         let Some(&last) = filters.next() else {
             return self.unpack(inner, streams, raw);
@@ -281,22 +281,22 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Where the streams of one block begin; they end where they end.
+    /// Start positions of the streams of one block.
     fn streams(&self, at: usize) -> Result<&'a [u8], CodecError> {
         let blocks = self.raw_bytes.div_ceil(self.block_bytes);
         let table: Range<usize> = HEADER_BYTES..HEADER_BYTES + 4 * blocks;
         let start = size(self.bytes, table.start + 4 * at)?;
         if start < table.end {
-            return Err(failed(format!("block {at} begins at byte {start}, inside the header")));
+            return Err(failed(format!("block {at} starts at byte {start}, inside the header")));
         }
         self.bytes
             .get(start..)
-            .ok_or_else(|| failed(format!("block {at} begins at byte {start}, behind the end")))
+            .ok_or_else(|| failed(format!("block {at} starts at byte {start}, past the end")))
     }
 
-    /// Unpacks the streams of one block.
+    /// Decompresses the streams of one block.
     fn unpack(&self, inner: Inner, mut streams: &[u8], block: &mut [u8]) -> Result<(), CodecError> {
-        // A last block that is shorter than the others is one stream.
+        // A shorter last block is one stream.
         let count = if self.is_split && block.len() == self.block_bytes { self.type_size } else { 1 };
         if !block.len().is_multiple_of(count) {
             return Err(failed(format!("{count} streams in a block of {} bytes", block.len())));
@@ -307,7 +307,7 @@ impl<'a> Chunk<'a> {
             let len = i32::from_le_bytes(*len);
             streams = rest;
             let Ok(len) = usize::try_from(len) else {
-                // One byte again and again: it is the negated length, behind which a one says so.
+                // A run of one byte: the negated byte in place of the length, then a token of 1.
                 let value = len.checked_neg().and_then(|value| u8::try_from(value).ok());
                 let (Some(value), Some((1, rest))) = (value, streams.split_first()) else {
                     return Err(failed(format!("a stream of {len} bytes")));
@@ -334,7 +334,7 @@ fn cut() -> CodecError {
     failed("a stream is cut off")
 }
 
-/// The number at byte `at`, which must be there and not negative.
+/// The number at byte `at`, which must exist and not be negative.
 fn size(bytes: &[u8], at: usize) -> Result<usize, CodecError> {
     let number =
         bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map(|bytes| i32::from_le_bytes(*bytes));
@@ -344,7 +344,7 @@ fn size(bytes: &[u8], at: usize) -> Result<usize, CodecError> {
 
 impl Filter {
     fn new(number: u8, detail: u8, type_size: u8) -> Self {
-        // Bytes can be shuffled with another width than that of the elements.
+        // Bytes can be shuffled with another width than the element size.
         let width = if number == Self::SHUFFLE && detail != 0 { detail } else { type_size };
         Self { number, width: usize::from(width) }
     }

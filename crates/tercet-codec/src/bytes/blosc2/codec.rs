@@ -1,14 +1,14 @@
-//! The compressors of single streams.
+//! Compressors of single streams.
 //!
-//! LZ4 and Zstandard streams are read by the libraries that this crate uses for them anyway, where they are built in:
-//! they are faster and have met more hostile input than the ones inside the Blosc2 library. The bytes written are the
-//! same either way.
+//! LZ4 and Zstandard streams are decoded by the libraries that this crate already uses, where they are built in: they are
+//! faster and better tested on hostile input than those inside the Blosc2 library. The encoded bytes are the same either
+//! way.
 
 use blosc2_pure_rs::codecs;
 
 use super::Inner;
 
-/// The number of each compressor in frames.
+/// Number of each compressor in frames.
 pub(super) const fn number(inner: Inner) -> u8 {
     match inner {
         Inner::BloscLz => 0,
@@ -19,7 +19,7 @@ pub(super) const fn number(inner: Inner) -> u8 {
     }
 }
 
-/// The number of each stream format in chunks.
+/// Number of each stream format in chunks.
 pub(super) const fn format(inner: Inner) -> u8 {
     match inner {
         Inner::BloscLz => 0,
@@ -29,7 +29,7 @@ pub(super) const fn format(inner: Inner) -> u8 {
     }
 }
 
-/// A compressor that reads the format of that number.
+/// A compressor that decodes the stream format of that number.
 pub(super) const fn reader(format: u8) -> Option<Inner> {
     match format {
         0 => Some(Inner::BloscLz),
@@ -40,7 +40,7 @@ pub(super) const fn reader(format: u8) -> Option<Inner> {
     }
 }
 
-/// Compresses into `room`; nothing if the stream would not fit.
+/// Compresses into `room`; `None` if the stream does not fit.
 pub(super) fn compress(inner: Inner, level: u8, raw: &[u8], room: &mut [u8]) -> Option<usize> {
     #[cfg(feature = "zstd")]
     if inner == Inner::Zstd {
@@ -50,7 +50,7 @@ pub(super) fn compress(inner: Inner, level: u8, raw: &[u8], room: &mut [u8]) -> 
     usize::try_from(len).ok().filter(|&len| 0 < len && len <= room.len())
 }
 
-/// Decompresses a stream that must fill `raw`; says whether it did.
+/// Decompresses a stream that must fill `raw`; returns whether it did.
 pub(super) fn decompress(inner: Inner, stream: &[u8], raw: &mut [u8]) -> bool {
     match inner {
         #[cfg(feature = "lz4")]
@@ -72,7 +72,7 @@ mod zstd {
 
     use ::zstd::bulk::Compressor;
 
-    /// What Blosc's levels mean to Zstandard.
+    /// Zstandard levels of the Blosc levels.
     fn level_of(level: u8) -> i32 {
         if level < 9 { i32::from(level) * 2 - 1 } else { 22 }
     }

@@ -1,6 +1,6 @@
-//! Frames.
+//! Frame encoder and decoder.
 //!
-//! The header is `MessagePack` of a fixed shape, so that every field has its place:
+//! The header is `MessagePack` of a fixed shape, so every field has a fixed position:
 //!
 //! ```text
 //!  0  14 fields, "b2frame\0"          38  i64 stored bytes of all chunks
@@ -11,7 +11,7 @@
 //! 29  i64 raw bytes
 //! ```
 //!
-//! All numbers of the header are big-endian, each behind the byte that says what it is.
+//! All numbers of the header are big-endian, each after its type byte.
 
 use rayon::prelude::*;
 
@@ -25,10 +25,10 @@ const MAGIC: [u8; 10] = *b"\x9e\xa8b2frame\0";
 /// The header without metadata.
 const HEADER_BYTES: usize = 97;
 
-/// The shortest header: all fields up to the metadata.
+/// Minimum header: all fields up to the metadata.
 const MIN_HEADER_BYTES: usize = 87;
 
-/// The kinds of `MessagePack` value in the header, and where they stand.
+/// `MessagePack` types in the header, and their positions.
 const KINDS: [(usize, u8); 8] =
     [(10, 0xd2), (15, 0xcf), (24, 0xa4), (29, 0xd3), (38, 0xd3), (47, 0xd2), (52, 0xd2), (57, 0xd2)];
 
@@ -36,7 +36,7 @@ const KINDS: [(usize, u8); 8] =
 const TRAILER: [u8; 35] = *b"\x94\x01\x93\xcd\x00\x06\xde\x00\x00\xdc\x00\x00\xce\x00\x00\x00\x23\xd8\x00\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// A frame whose header has been checked against its bytes.
+/// A frame with a validated header.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     chunks: &'a [u8],
@@ -71,12 +71,12 @@ impl<'a> Frame<'a> {
             .and_then(|start| stored.get(start..))
             .and_then(|rest| rest.split_at_checked(usize::try_from(stored_bytes).ok()?))
             .ok_or_else(|| {
-                failed(format!("{stored_bytes} bytes of chunks behind {header_bytes} of header"))
+                failed(format!("{stored_bytes} bytes of chunks after {header_bytes} of header"))
             })?;
         Ok(Self { chunks, offsets, raw_bytes, chunk_bytes, type_size })
     }
 
-    /// Reads the raw bytes from `first` on, which lie inside the frame.
+    /// Reads the raw bytes from `first` on, which are inside the frame.
     pub(super) fn read(&self, first: u64, raw: &mut [u8]) -> Result<(), CodecError> {
         if raw.is_empty() {
             return Ok(());
@@ -93,7 +93,7 @@ impl<'a> Frame<'a> {
         }
         let skip = usize::try_from(first % self.chunk_bytes).unwrap_or(0);
         let first_chunk = first / self.chunk_bytes;
-        // At once, because each read costs a block of them; chunks have at least as many bytes as their offset.
+        // At once, because each read decodes a block of them; a chunk has at least as many bytes as its offset.
         let place = usize::try_from(first_chunk * 8).map_err(|_| failed("too many chunks"))?;
         let mut needed = zeros((skip + raw.len()).div_ceil(chunk_bytes) * 8)?;
         offsets.read(place, &mut needed)?;
@@ -114,7 +114,7 @@ impl<'a> Frame<'a> {
         let chunk = if let Ok(offset) = usize::try_from(offset) {
             Chunk::open(self.chunks.get(offset..).unwrap_or_default())?
         } else {
-            // The highest byte says what the chunk would hold, all other bytes nothing.
+            // The highest byte is the kind of special chunk, all other bytes are zero.
             let kind = offset.to_be_bytes()[0] & 7;
             let sizes = usize::try_from(expected).ok().zip(usize::try_from(self.type_size).ok());
             let (len, type_size) = sizes.ok_or_else(|| failed("too large a chunk"))?;
@@ -156,7 +156,7 @@ pub(super) fn append(
     let mut offsets = Vec::new();
     for part in raw.chunks(chunk_bytes) {
         offsets.extend_from_slice(&((out.len() - start - HEADER_BYTES) as u64).to_le_bytes());
-        // A last chunk of another length may want other blocks.
+        // A shorter last chunk may need other block sizes.
         let plan = if part.len() == chunk_bytes { plan } else { Plan::new(settings, part.len()) };
         plan.append(part, out)?;
     }
@@ -202,14 +202,14 @@ fn frame_header(
     }
     header[11..15].copy_from_slice(&four(HEADER_BYTES)?);
     header[16..24].copy_from_slice(&frame.to_be_bytes());
-    // Format 2 with 64-bit offsets; contiguous; blocks are split where old readers expect it.
+    // Format 2 with 64-bit offsets; contiguous; blocks are split in the forward-compatible mode.
     header[25..29].copy_from_slice(&[0x12, 0, settings.level << 4 | codec::number(settings.codec), 3]);
     header[30..38].copy_from_slice(&raw.to_be_bytes());
     header[39..47].copy_from_slice(&stored.to_be_bytes());
     header[48..52].copy_from_slice(&four(settings.type_size as usize)?);
     header[53..57].copy_from_slice(&four(block_bytes)?);
     header[58..62].copy_from_slice(&four(chunk_bytes)?);
-    // The number of threads is said to be none and one, whatever it was: bytes must not depend on it.
+    // The numbers of threads are constants: bytes must not depend on them.
     header[62..71].copy_from_slice(&[0xd1, 0, 0, 0xd1, 0, 1, 0xc2, 0xd8, 6]);
     header[71..77].copy_from_slice(&filter_slots(settings.shuffle));
     header[77] = codec::number(settings.codec);

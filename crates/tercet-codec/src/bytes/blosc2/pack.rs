@@ -1,4 +1,4 @@
-//! Writes chunks.
+//! Chunk encoder.
 
 use blosc2_pure_rs::filters;
 use rayon::prelude::*;
@@ -7,19 +7,19 @@ use super::chunk::{FLAG_LONG_HEADER, FLAG_ONE_STREAM, FLAG_STORED, HEADER_BYTES}
 use super::{Blosc2, CODEC, Inner, Shuffle, codec};
 use crate::CodecError;
 
-/// The version of the chunk format, and of all codecs in it.
+/// Version of the chunk format, and of all codecs in it.
 const VERSIONS: [u8; 2] = [5, 1];
 
-/// Less than this is never compressed.
+/// Smaller inputs are never compressed.
 const MIN_BYTES: usize = 32;
 
-/// More elements than these are never divided into streams.
+/// Blocks of larger elements are never split into streams.
 const MAX_STREAMS: usize = 16;
 
-/// Blocks that each thread packs before they are put in order.
+/// Blocks that each thread compresses per round.
 const BLOCKS_PER_THREAD: usize = 4;
 
-/// What the blocks of a chunk have in common.
+/// Parameters shared by the blocks of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     settings: Blosc2,
@@ -29,9 +29,9 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for chunks of `raw_bytes`: block sizes are those that C-Blosc2 chooses, on which ratios depend.
+    /// The plan for chunks of `raw_bytes`: block sizes are those of C-Blosc2, on which ratios depend.
     pub(super) fn new(settings: Blosc2, raw_bytes: usize) -> Self {
-        // The header has one byte for it.
+        // One byte in the header.
         let type_size = usize::from(u8::try_from(settings.type_size).unwrap_or(1));
         let mut plan = Self { settings, type_size, block_bytes: raw_bytes, is_split: false };
         plan.is_split = plan.splits(raw_bytes);
@@ -47,7 +47,7 @@ impl Plan {
         plan
     }
 
-    /// Whether each byte of the elements gets a stream of its own.
+    /// Whether each byte of the elements gets its own stream.
     fn splits(&self, block_bytes: usize) -> bool {
         let is_fast = match self.settings.codec {
             Inner::BloscLz | Inner::Lz4 => true,
@@ -81,7 +81,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The header of a chunk; as stored bytes it names those of a chunk that is not compressed.
+    /// The header of a chunk; initially with the stored length of an uncompressed chunk.
     fn header(&self, flags: u8, raw_bytes: usize) -> Result<[u8; HEADER_BYTES], CodecError> {
         let mut header = [0; HEADER_BYTES];
         header[..2].copy_from_slice(&VERSIONS);
@@ -95,7 +95,7 @@ impl Plan {
         Ok(header)
     }
 
-    /// Appends all blocks behind the table that says where they begin; says whether that saved anything.
+    /// Appends the table of block positions and all blocks; returns whether that saved anything.
     fn append_blocks(&self, raw: &[u8], start: usize, out: &mut Vec<u8>) -> Result<bool, CodecError> {
         let table = out.len();
         let blocks = raw.len().div_ceil(self.block_bytes);
@@ -120,7 +120,7 @@ impl Plan {
             }
             return Ok(true);
         }
-        // One round is put in order while the next is packed; each place keeps its memory from round to round.
+        // One round is appended while the next is compressed; each slot keeps its memory between rounds.
         let places = blocks.min(threads * BLOCKS_PER_THREAD);
         let mut packing: Vec<(Scratch, Vec<u8>)> = (0..places).map(|_| Default::default()).collect();
         let mut packed: Vec<(Scratch, Vec<u8>)> = (0..places).map(|_| Default::default()).collect();
@@ -175,7 +175,7 @@ impl Plan {
     }
 }
 
-/// The memory of one thread.
+/// Scratch memory of one thread.
 #[derive(Default)]
 struct Scratch {
     filtered: Vec<u8>,
@@ -200,10 +200,10 @@ fn append_stream(settings: Blosc2, stream: &[u8], room: &mut Vec<u8>, out: &mut 
     out.extend_from_slice(packed);
 }
 
-/// The byte that a stream consists of, if it is only one.
+/// The byte of a stream of one repeated byte.
 fn single_value(stream: &[u8]) -> Option<u8> {
     let (&first, rest) = stream.split_first()?;
-    // Nearly every other stream shows it within a few bytes, the rest is compared at the speed of memory.
+    // Nearly every other stream differs within a few bytes; the rest is compared at memory speed.
     (stream.len() >= 2 && rest == &stream[..rest.len()]).then_some(first)
 }
 
@@ -215,7 +215,7 @@ pub(super) const fn filter_slots(shuffle: Shuffle) -> [u8; 6] {
     }
 }
 
-/// Bytes of a block of streams, one per byte of the elements.
+/// Block size with one stream per byte of the elements.
 fn split_block(level: u8, type_size: usize) -> usize {
     let stream = match level {
         ..=3 => 32 << 10,
@@ -227,7 +227,7 @@ fn split_block(level: u8, type_size: usize) -> usize {
     (stream * type_size).clamp(32 << 10, 4 << 20)
 }
 
-/// Bytes of a block that is one stream.
+/// Block size with a single stream.
 fn whole_block(inner: Inner, level: u8, raw_bytes: usize) -> usize {
     let cache = 32 << 10;
     if raw_bytes < cache {
@@ -246,7 +246,7 @@ fn whole_block(inner: Inner, level: u8, raw_bytes: usize) -> usize {
     }
 }
 
-/// A size as chunks write it.
+/// A size as stored in chunks.
 fn number(size: usize) -> Result<[u8; 4], CodecError> {
     let number = i32::try_from(size).map_err(|_| {
         let detail = format!("{size} bytes are too many for a chunk");

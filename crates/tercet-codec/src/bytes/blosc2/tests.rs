@@ -13,7 +13,7 @@ fn names_name_the_codec() {
 }
 
 #[test]
-fn settings_without_meaning_are_refused() {
+fn meaningless_settings_are_rejected() {
     for wrong in [settings(Inner::Lz4, 10, 8), settings(Inner::Lz4, 5, 0), settings(Inner::Lz4, 5, 1 << 31)] {
         assert!(matches!(wrong.check(), Err(CodecError::Parameter { .. })), "{wrong:?}");
         assert!(encode(&[1], &wrong, &mut Vec::new()).is_err(), "{wrong:?}");
@@ -52,7 +52,7 @@ mod built {
         raw
     }
 
-    /// What the Blosc2 library reads.
+    /// The result of the Blosc2 library.
     fn slow_decode(stored: &[u8]) -> Vec<u8> {
         Schunk::from_contiguous_frame(stored).unwrap().decompress_all().unwrap()
     }
@@ -124,7 +124,7 @@ mod built {
             assert!(one.install(|| decoded(&alone, raw.len())) == raw, "{inner:?}");
             assert!(three.install(|| decoded(&alone, raw.len())) == raw, "{inner:?}");
         }
-        // Nothing to gain: both give up and store.
+        // Incompressible: both store the bytes.
         let noise: Vec<u8> =
             (0..2_000_000_u64).map(|at| at.wrapping_pow(7).to_be_bytes()[3] ^ at.to_le_bytes()[0]).collect();
         let settings = settings(Inner::Lz4, 1, 1);
@@ -174,7 +174,7 @@ mod built {
         assert!(
             matches!(decode(&stored, &mut [0; 4000]), Err(CodecError::WrongLength { found, .. }) if found == 1 << 62)
         );
-        // A frame that says it holds 2^62 bytes is believed by the caller here; its chunks do not.
+        // A frame that declares 2^62 bytes, and a caller that expects them; its chunks do not agree.
         assert!(decode_range(&stored, 1 << 61, &mut [0; 8], 1 << 62).is_err());
         for (at, bytes) in [
             (16, &[0xff; 8][..]), // frame bytes
@@ -227,7 +227,7 @@ mod built {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(
+        fn round_trips(
             raw in prop::collection::vec(prop_oneof![3 => Just(0_u8), 2 => any::<u8>()], 1..5000),
             inner in prop::sample::select(&Inner::ALL[..]),
             level in 0_u8..8,

@@ -1,4 +1,4 @@
-//! One LZ4 block, and nothing around it: no frame, no length, no checksum. No bytes are no block at all.
+//! A single LZ4 block: no frame, no length, no checksum. Empty input has no block.
 
 use crate::CodecError;
 
@@ -24,8 +24,8 @@ pub(super) fn encode_behind(prefix: &[u8], raw: &[u8], out: &mut Vec<u8>) -> Res
             detail: format!("{} bytes are more than the {MAX_RAW_BYTES} that one block holds", raw.len()),
         });
     }
-    // The bound is larger than the input while the block is mostly smaller: fresh zeroed memory costs nothing where it
-    // is not touched, whereas growing `out` would write all of it.
+    // The bound is larger than the input while the block is mostly smaller: untouched zeroed memory costs nothing, whereas
+    // growing `out` would write all of it.
     let mut stored = vec![0; prefix.len() + get_maximum_output_size(raw.len())];
     stored[..prefix.len()].copy_from_slice(prefix);
     let block_bytes = compress_into(raw, &mut stored[prefix.len()..])
@@ -51,7 +51,7 @@ pub(super) fn decode_block(block: &[u8], raw: &mut [u8]) -> Result<(), CodecErro
         Ok(found) if found as u64 == expected => Ok(()),
         Ok(found) => Err(CodecError::WrongLength { codec: "lz4", expected, found: found as u64 }),
         Err(DecompressError::OutputTooSmall { .. }) => {
-            Err(failed(format!("the block holds more than the {expected} bytes that belong here")))
+            Err(failed(format!("the block decodes to more than {expected} bytes")))
         }
         Err(error) => Err(failed(error.to_string())),
     }
@@ -86,7 +86,7 @@ mod tests {
         let mut raw = [0; 32];
         decode(&block, &mut raw).unwrap();
         assert_eq!(&raw, b"abcdabcdabcdabcdabcdabcdabcdabcd");
-        // Another writer may cut it otherwise; it stays as good.
+        // Another writer may encode differently; the block stays valid.
         let ours = stored(&raw);
         assert!(ours.len() < 18, "{} bytes", ours.len());
         decode(&ours, &mut raw).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_stands_behind_the_length() {
+    fn it_is_the_stream_without_its_length() {
         let raw: Vec<u8> = (0..3000u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
         let mut with_length = Vec::new();
         super::super::encode(&raw, &mut with_length).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_blocks_are_refused() {
+    fn invalid_blocks_are_rejected() {
         let text: Vec<u8> = (0..300u32).flat_map(|i| (i * i / 7).to_le_bytes()).collect();
         let mut whole = stored(&text);
         let mut raw = vec![0; text.len()];
@@ -124,7 +124,7 @@ mod tests {
         for at in 0..whole.len() {
             for flip in [1, 0x0f, 0x10, 0x80, 0xff] {
                 whole[at] ^= flip;
-                // Most flips are seen; those inside literals are for the container's checksum.
+                // Most flips are detected; those inside literals are left to the container's checksum.
                 _ = decode(&whole, &mut raw);
                 whole[at] ^= flip;
             }
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(raw in prop::collection::vec(0u8..9, 0..5000)) {
+        fn round_trips(raw in prop::collection::vec(0u8..9, 0..5000)) {
             let mut out = vec![1, 2, 3];
             encode(&raw, &mut out).unwrap();
             prop_assert_eq!(&out[..3], &[1, 2, 3]);

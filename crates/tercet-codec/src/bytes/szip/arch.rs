@@ -1,8 +1,8 @@
 //! AVX2: eight samples at a time.
 //!
-//! The walks are compiled once more with these instructions on; the inner loops below are written by hand because the
-//! compiler finds none of them: it cannot see that bits of one width are a shuffle and two shifts, nor that a running sum
-//! is three additions.
+//! The walks are compiled again with these instructions enabled; the inner loops below are written by hand because the
+//! compiler vectorizes none of them: it cannot see that unpacking is a shuffle and two shifts, nor that a running sum is
+//! three additions.
 
 use core::arch::x86_64::{
     __m128i, __m256i, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm256_add_epi32, _mm256_and_si256,
@@ -24,12 +24,12 @@ use super::pack::Packer;
 use super::unpack::Scratch;
 use super::{pack, skip, unpack};
 
-/// Proof that the processor has AVX2, BMI and the bit counts: there is no other way to one than [`Avx2::new`].
+/// Proof that the CPU has AVX2, BMI and POPCNT; only [`Avx2::new`] creates it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// The proof, if it can be given.
+    /// Detects the CPU features.
     pub(super) fn new() -> Option<Self> {
         let has = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
@@ -147,8 +147,8 @@ fn pack_interval<C: Container>(
     pack::interval::<Avx2, C>(kernel, packer, raw, samples, writer);
 }
 
-/// Low bits by eights: eight values of `split` bits are `split` bytes, so every eight begin at the same bit of a byte and
-/// one shuffle serves them all. Two halves of sixteen bytes hold four values each.
+/// Low bits in groups of eight: eight values of `split` bits are `split` bytes, so every group starts at the same bit of a
+/// byte and one shuffle serves them all. Two halves of sixteen bytes hold four values each.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn join(stored: &[u8], at: u64, split: u32, count: usize, values: &mut [u32]) {
@@ -157,7 +157,7 @@ fn join(stored: &[u8], at: u64, split: u32, count: usize, values: &mut [u32]) {
     let phase = at as u32 & 7;
     let half = phase + 4 * split;
     let half_bytes = (half >> 3) as usize;
-    // 25 bits behind any bit of a byte are within four bytes.
+    // 25 bits after any bit of a byte are within four bytes.
     if split > 25 || first + (groups - 1) * split as usize + half_bytes + 16 > stored.len() {
         return Portable.join(stored, at, split, count, values);
     }
@@ -191,9 +191,9 @@ fn join(stored: &[u8], at: u64, split: u32, count: usize, values: &mut [u32]) {
     }
 }
 
-/// Assumes that no difference leaves the range in which they are plain and signed, so that a running sum restores the
-/// samples, and then looks whether that was so: the first difference is judged by a sample that is right, and each that
-/// passes makes the next sample right.
+/// Assumes that every difference is in the range where it is plain and signed, so that a running sum restores the samples,
+/// then verifies it: the first difference is checked against a correct sample, and each one that passes makes the next
+/// sample correct.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn restore<C: Container>(layout: &Layout, mapped: &[u32], last: &mut u32, raw: &mut [u8]) {
@@ -250,7 +250,7 @@ fn load<C: Container>(layout: &Layout, raw: &[u8], samples: &mut [u32]) {
     let mut done = 0;
     let (groups, _) = samples.as_chunks_mut::<8>();
     for group in groups {
-        // Sixteen bytes are loaded, whatever is used of them.
+        // Loads sixteen bytes, however many are used.
         let from = done * C::BYTES;
         let Some(bytes) = raw.get(from..from + half + 16) else { break };
         let low: __m128i = bytemuck::pod_read_unaligned(&bytes[..16]);
@@ -270,7 +270,7 @@ fn map(layout: &Layout, before: u32, samples: &[[u32; 8]], values: &mut [[u32; 8
     let turn = _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6);
     let mut carry = _mm256_set1_epi32(before.cast_signed());
     for (samples, out) in samples.iter().zip(values) {
-        // Shifted in registers: a load across the stores before it would wait for them.
+        // Shifted in registers: a load across preceding stores would stall.
         let next = eight(samples);
         let turned = _mm256_permutevar8x32_epi32(next, turn);
         let last = _mm256_blend_epi32::<1>(turned, carry);
@@ -327,7 +327,7 @@ fn widen(bytes: u64) -> [u32; 8] {
     bytemuck::cast(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes.cast_signed())))
 }
 
-/// The one is found from below, where the instruction that scatters bits counts from.
+/// The one is found from below, because the scatter instruction counts from there.
 #[target_feature(enable = "bmi2,lzcnt,popcnt")]
 #[inline]
 fn nth_one(word: u64, nth: u32) -> u32 {
@@ -347,7 +347,7 @@ fn put_samples<C: Container>(samples: __m256i, out: &mut [u8]) {
     out.copy_from_slice(&bytes[..8 * C::BYTES]);
 }
 
-/// The order that moves the second half behind the first `words` words.
+/// The order that moves the second half after the first `words` words.
 const fn halves(words: usize) -> [u32; 8] {
     let mut order = [0; 8];
     let mut at = 0;
@@ -359,7 +359,7 @@ const fn halves(words: usize) -> [u32; 8] {
     order
 }
 
-/// The shuffle that makes four samples of `bytes` bytes out of four numbers.
+/// The shuffle that packs four numbers into four samples of `bytes` bytes.
 const fn gather(bytes: usize, msb: bool) -> [u8; 16] {
     let mut order = [0x80; 16];
     let mut at = 0;
@@ -371,7 +371,7 @@ const fn gather(bytes: usize, msb: bool) -> [u8; 16] {
     order
 }
 
-/// The shuffle that makes four numbers out of four samples of `bytes` bytes.
+/// The shuffle that expands four samples of `bytes` bytes to four numbers.
 const fn spread(bytes: usize, msb: bool) -> [u8; 16] {
     let mut order = [0x80; 16];
     let mut at = 0;

@@ -1,6 +1,6 @@
 //! Samples in memory: one to four bytes, either byte order.
 
-/// How a sample lies in memory.
+/// Memory layout of a sample.
 pub(super) trait Container: Copy + Send + Sync {
     /// Bytes of a sample.
     const BYTES: usize;
@@ -9,7 +9,7 @@ pub(super) trait Container: Copy + Send + Sync {
     /// All bits of a sample's bytes.
     const MASK: u32 = u32::MAX >> (32 - 8 * Self::BYTES as u32);
 
-    /// The sample in `bytes`, zeros above.
+    /// The sample in `bytes`, zero-extended.
     #[inline(always)]
     fn get(bytes: &[u8]) -> u32 {
         let mut whole = [0; 4];
@@ -33,7 +33,7 @@ pub(super) trait Container: Copy + Send + Sync {
     }
 }
 
-/// `N` bytes, the most significant one first or last.
+/// `N` bytes, big-endian or little-endian.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<const N: usize, const MSB: bool>;
 

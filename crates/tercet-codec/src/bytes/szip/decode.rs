@@ -1,4 +1,4 @@
-//! Decoding streams: whole ones on several threads, or some intervals.
+//! Stream decoder: whole streams on several threads, or some intervals.
 
 use rayon::prelude::*;
 
@@ -10,23 +10,23 @@ use super::unpack::Scratch;
 use super::{Szip, WORTH_THREADS, dispatch};
 use crate::CodecError;
 
-/// What was noticed while decoding a whole stream.
+/// Observations while decoding a whole stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decoded {
-    /// Whether the positions given are those of the intervals, every one of them; none if none were given.
+    /// Whether all given offsets are correct; `None` if none were given.
     pub offsets_right: Option<bool>,
-    /// Whether the stream is not padded although its flags say so.
+    /// Whether the stream is not padded although its flags declare it.
     pub padding_missing: bool,
 }
 
-/// Decodes `stored` into exactly `raw.len()` bytes; the stream must end right behind them.
+/// Decodes `stored` into exactly `raw.len()` bytes; the stream must end right after them.
 ///
-/// `offsets` are the bits where the intervals are said to start. They are compared with the truth and let several
-/// threads decode, but never change the result.
+/// `offsets` are the declared bit positions of the intervals. They are verified and enable several threads, but never change
+/// the result.
 ///
-/// With [`super::flags::PAD_INTERVALS`] unpadded streams are taken too, because there are writers that set the flag and do
-/// not pad. The rare stream that can be read both ways is decided by the offsets, or refused.
+/// With [`super::flags::PAD_INTERVALS`] unpadded streams are accepted too, because some writers set the flag and do not pad.
+/// The rare stream that is valid both ways is decided by the offsets, or rejected.
 pub fn decode(
     stored: &[u8],
     szip: &Szip,
@@ -44,7 +44,7 @@ pub fn decode(
     Ok(Decoded { offsets_right, padding_missing: false })
 }
 
-/// Decodes a stream that is padded or only says so.
+/// Decodes a stream that is padded or only declares it.
 fn decode_doubtful(
     stored: &[u8],
     szip: &Szip,
@@ -73,7 +73,7 @@ fn decode_doubtful(
     Ok(Decoded { offsets_right, padding_missing })
 }
 
-/// Decodes a whole stream whose padding is as the flags say; returns whether the offsets are right.
+/// Decodes a whole stream whose padding is as declared; returns whether the offsets are correct.
 fn decode_whole(
     stored: &[u8],
     szip: &Szip,
@@ -99,8 +99,8 @@ fn decode_whole(
     Ok(offsets.map(|_| complete && right))
 }
 
-/// Decodes runs of intervals on several threads, each from the position that the hints say or, without hints, from the
-/// true one. A run whose hint turns out wrong when the run before it is complete is decoded again.
+/// Decodes runs of intervals on several threads, each from its hint or, without hints, from its true position. A run whose
+/// hint turns out wrong when the run before it is complete is decoded again.
 fn decode_parallel(
     stored: &[u8],
     szip: &Szip,
@@ -133,18 +133,18 @@ fn decode_parallel(
     Ok((at, right))
 }
 
-/// Where a run of intervals begins.
+/// Start of a run of intervals.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     /// The first interval.
     first: u64,
     /// Its position.
     at: u64,
-    /// What the positions of all intervals are said to be.
+    /// The declared positions of all intervals.
     hints: Option<&'a [u64]>,
 }
 
-/// Decodes consecutive intervals; returns the bit behind them and whether each started where the hints say.
+/// Decodes consecutive intervals; returns the bit after them and whether each started at its hint.
 fn run(
     stored: &[u8],
     szip: &Szip,
@@ -186,10 +186,10 @@ fn run_with<K: Kernel, C: Container>(
     Ok((at, right))
 }
 
-/// Decodes the samples of consecutive intervals, of which the last need not be whole.
+/// Decodes the samples of consecutive intervals; the last one may be incomplete.
 ///
-/// Bit `at` is where interval `first` of a stream of `samples` samples starts; [`index()`] tells. Returns the bit behind the
-/// last block decoded: the start of the next interval when the last one is whole.
+/// `at` is the bit where interval `first` of a stream of `samples` samples starts, see [`index()`]. Returns the bit after the
+/// last block decoded: the start of the next interval if the last one is complete.
 pub fn decode_from(
     stored: &[u8],
     szip: &Szip,
@@ -207,10 +207,10 @@ pub fn decode_from(
     Ok(run(stored, szip, samples, Part { first, at, hints: None }, raw)?.0)
 }
 
-/// Finds where intervals start, up to interval `upto` or the last one, by walking over the stream.
+/// Finds the starts of intervals, up to interval `upto` or the last one, by skipping over the stream.
 ///
-/// `known` are the true starts found so far, from 0 on; an empty one is begun. `samples` is what the whole stream holds.
-/// See [`Szip::promises_padding`] for streams that may be padded.
+/// `known` are the true starts found so far, from 0 on; an empty list is initialized. `samples` is the number of samples of
+/// the whole stream. See [`Szip::promises_padding`] for streams that may be padded.
 pub fn index(
     stored: &[u8],
     szip: &Szip,
@@ -234,7 +234,7 @@ pub fn index(
     }
     dispatch!(@kernel kernel => {
         while (known.len() as u64) < intervals {
-            // There is one more interval behind, so this one is whole.
+            // Another interval follows, so this one is complete.
             let end = kernel.skip(layout, stored, at, layout.rsi);
             let end = end.and_then(|end| layout.close(stored, end));
             at = end.map_err(|fault| error(fault, known.len() as u64 - 1, at))?;
@@ -244,7 +244,7 @@ pub fn index(
     Ok(())
 }
 
-/// The fault with its place.
+/// The error with its position.
 #[cold]
 fn error(fault: Fault, interval: u64, at: u64) -> CodecError {
     let detail = format!("{} (interval {interval} from bit {at})", fault.words());

@@ -1,4 +1,4 @@
-//! Encoding streams, on several threads when that pays.
+//! Stream encoder, on several threads for large inputs.
 
 use rayon::prelude::*;
 
@@ -10,9 +10,9 @@ use super::pack::Packer;
 use super::{Szip, WORTH_THREADS, dispatch};
 use crate::CodecError;
 
-/// Appends the stream of the samples in `raw` to `out`; returns the bit where every interval starts.
+/// Appends the stream of the samples in `raw` to `out`; returns the start bit of every interval.
 ///
-/// Samples with fewer bits than their bytes must fit them; signed ones must be extended by their sign.
+/// Samples with fewer bits than their bytes must fit them; signed ones must be sign-extended.
 pub fn encode(raw: &[u8], szip: &Szip, out: &mut Vec<u8>) -> Result<Vec<u64>, CodecError> {
     szip.check_for_writing()?;
     if !raw.len().is_multiple_of(szip.sample_bytes()) {
@@ -32,7 +32,7 @@ pub fn encode(raw: &[u8], szip: &Szip, out: &mut Vec<u8>) -> Result<Vec<u64>, Co
     join(&runs, out)
 }
 
-/// The bits of some consecutive intervals, as if nothing were before them.
+/// The bits of consecutive intervals, encoded independently.
 struct Run {
     bytes: Vec<u8>,
     bits: u64,
@@ -46,7 +46,7 @@ fn pack_runs<K: Kernel, C: Container>(
     raw: &[u8],
     run_bytes: usize,
 ) -> Result<Vec<Run>, CodecError> {
-    // What a run makes of the split that it starts from; the last one does not matter.
+    // Final split of a run by its initial split; the last one does not matter.
     let carried: Vec<_> = raw.par_chunks(run_bytes).map(|run| carry::<K, C>(kernel, layout, run)).collect();
     let mut split = 0;
     let mut splits = Vec::with_capacity(carried.len());
@@ -58,7 +58,7 @@ fn pack_runs<K: Kernel, C: Container>(
         .zip(splits)
         .map(|(run, split)| {
             let mut bytes = Vec::new();
-            // Room that is not used costs nothing; growing copies.
+            // Unused room costs nothing; growing copies.
             bytes.try_reserve_exact(run.len()).map_err(|_| out_of_memory(run.len() as u64))?;
             let (starts, bits) = pack_run::<K, C>(kernel, layout, run, split, &mut bytes)?;
             Ok(Run { bytes, bits, starts })
@@ -66,7 +66,7 @@ fn pack_runs<K: Kernel, C: Container>(
         .collect()
 }
 
-/// Encodes consecutive intervals from a remembered `split` on; returns where each starts and the last one ends.
+/// Encodes consecutive intervals with an initial `split`; returns the start of each and the end of the last one.
 fn pack_run<K: Kernel, C: Container>(
     kernel: K,
     layout: &Layout,
@@ -83,7 +83,7 @@ fn pack_run<K: Kernel, C: Container>(
     for first in (0..total).step_by(layout.interval()) {
         let samples = layout.interval().min(total - first);
         starts.push(writer.position());
-        writer.reserve(Packer::most_bytes(layout, samples)).map_err(out_of_memory)?;
+        writer.reserve(Packer::max_bytes(layout, samples)).map_err(out_of_memory)?;
         kernel.pack::<C>(&mut packer, &raw[first * C::BYTES..], samples, &mut writer);
         if packer.misfit() {
             let detail = format!("a sample has more than {} bits", layout.bits);
@@ -96,10 +96,10 @@ fn pack_run<K: Kernel, C: Container>(
     Ok((starts, bits))
 }
 
-/// The range into which a run brings the split that it starts from.
+/// The range of final splits of a run.
 ///
-/// A block brings it into the range of its equally short splits, which is mostly a single one: the last block decides, and
-/// the ones before it are looked at only as far as needed.
+/// A block moves the split into the range of its equally short splits, which is mostly a single one: the last block decides,
+/// and the ones before it are examined only as far as needed.
 fn carry<K: Kernel, C: Container>(kernel: K, layout: &Layout, run: &[u8]) -> (u32, u32) {
     let mut packer = Packer::new(layout, 0);
     let block_bytes = layout.block * C::BYTES;
@@ -117,7 +117,7 @@ fn carry<K: Kernel, C: Container>(kernel: K, layout: &Layout, run: &[u8]) -> (u3
     range
 }
 
-/// Appends the bits of all runs without gaps; returns where their intervals start.
+/// Appends the bits of all runs without gaps; returns the starts of their intervals.
 fn join(runs: &[Run], out: &mut Vec<u8>) -> Result<Vec<u64>, CodecError> {
     let total: u64 = runs.iter().map(|run| run.bits).sum();
     let before = out.len();
@@ -131,7 +131,7 @@ fn join(runs: &[Run], out: &mut Vec<u8>) -> Result<Vec<u64>, CodecError> {
     let (mut at, mut rest) = (0, &mut out[before..]);
     for run in runs {
         starts.extend(run.starts.iter().map(|start| at + start));
-        // A run fills the bytes that begin within it; the byte before belongs to the run that begins it.
+        // A run fills the bytes that start within it; the byte before belongs to the previous run.
         let end = at + run.bits;
         let own = (end.div_ceil(8) - at.div_ceil(8)) as usize;
         let (slot, behind) = rest.split_at_mut(own);

@@ -1,7 +1,7 @@
-//! The parts that depend on the processor, and their portable form.
+//! CPU-specific kernels, and their portable form.
 //!
-//! The walks ([`unpack`], [`skip`], [`pack`]) are written once, generic over a kernel. A kernel enters them, so that they
-//! are compiled for its instructions, and brings the inner loops worth writing by hand.
+//! The walks ([`unpack`], [`skip`], [`pack`]) are written once, generic over a kernel. A kernel enters them, so that they are
+//! compiled for its instructions, and provides the inner loops worth writing by hand.
 
 use super::bits::{Writer, window};
 use super::container::Container;
@@ -10,7 +10,7 @@ use super::pack::Packer;
 use super::unpack::Scratch;
 use super::{pack, skip, unpack};
 
-/// One set of instructions.
+/// One instruction set.
 pub(super) trait Kernel: Copy + Send + Sync {
     /// [`unpack::interval`].
     fn unpack<C: Container>(
@@ -28,24 +28,24 @@ pub(super) trait Kernel: Copy + Send + Sync {
     /// [`pack::interval`].
     fn pack<C: Container>(self, packer: &mut Packer, raw: &[u8], samples: usize, writer: &mut Writer);
 
-    /// Appends to each of the first `count` values its `split` low bits, which lie one after another from bit `at` on.
-    /// Values behind them may be changed, up to a multiple of 8.
+    /// Appends to each of the first `count` values its `split` low bits, which are consecutive from bit `at` on. Values after
+    /// them may be changed, up to a multiple of 8.
     fn join(self, stored: &[u8], at: u64, split: u32, count: usize, values: &mut [u32]);
 
-    /// Stores the samples whose mapped differences are `mapped`, from `last` on; leaves the last one there.
+    /// Restores the samples of the mapped differences `mapped`, starting from `last`; updates `last`.
     fn restore<C: Container>(self, layout: &Layout, mapped: &[u32], last: &mut u32, raw: &mut [u8]);
 
-    /// Stores the samples that are coded as they are.
+    /// Stores uncompressed samples.
     fn store<C: Container>(self, layout: &Layout, values: &[u32], raw: &mut [u8]);
 
-    /// Loads samples, shifted so that their range begins at 0; more of `raw` may follow.
+    /// Loads samples, shifted so that their range starts at 0; `raw` may be longer.
     fn load<C: Container>(self, layout: &Layout, raw: &[u8], samples: &mut [u32]);
 
-    /// Maps the difference of every sample from the one before; `before` is that of the first.
+    /// Maps the difference of every sample from its predecessor; `before` is that of the first.
     fn map(self, layout: &Layout, before: u32, samples: &[[u32; 8]], values: &mut [[u32; 8]]);
 
-    /// The unary codes of what is above the low `split` bits, from the top down, and how many bits they are together.
-    /// The word is worthless when they do not fit it.
+    /// The unary codes of the bits above the low `split` bits, from the top down, and their total number of bits. The word is
+    /// invalid if they do not fit it.
     fn quotients(self, values: &[u32; 8], split: u32) -> (u64, u32);
 
     /// The low `split` bits of every two values together.
@@ -54,11 +54,11 @@ pub(super) trait Kernel: Copy + Send + Sync {
     /// The bytes of a number from the bottom up.
     fn widen(self, bytes: u64) -> [u32; 8];
 
-    /// How many bits of `word` from the top down end with the `nth` one, counted from 1; it must have that many.
+    /// Number of bits of `word` from the top down up to the `nth` one, 1-based; it must have that many ones.
     fn nth_one(self, word: u64, nth: u32) -> u32;
 }
 
-/// What every processor can do.
+/// Portable kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable;
 
@@ -86,7 +86,7 @@ impl Kernel for Portable {
     fn join(self, stored: &[u8], at: u64, split: u32, count: usize, values: &mut [u32]) {
         let mut from = at;
         for value in &mut values[..count] {
-            // Two shifts, because one by 64 is none when there are no low bits.
+            // Two shifts: a shift by 64 is undefined.
             let below = window(stored, from) >> 1 >> (63 - split);
             *value = (*value << split) | below as u32;
             from += u64::from(split);
@@ -156,18 +156,18 @@ impl Kernel for Portable {
     }
 }
 
-/// The sample behind `last` whose mapped difference is `mapped`; ranges begin at 0.
+/// The sample after `last` with the mapped difference `mapped`; ranges start at 0.
 #[inline(always)]
 pub(super) fn unmap(mapped: u32, last: u32, max: u32) -> u32 {
     let nearer = last.min(max - last);
     let near = last.wrapping_add((mapped >> 1) ^ (mapped & 1).wrapping_neg());
     let far = if nearer == last { mapped } else { max - mapped };
-    // By masks: where this matters the choice looks random, and a wrong guess costs more than both sides.
+    // Branch-free: the choice looks random, and a misprediction costs more than both sides.
     let mask = u32::from(mapped > nearer * 2).wrapping_neg();
     (far & mask) | (near & !mask)
 }
 
-/// The mapped difference of `next` from `last`; ranges begin at 0.
+/// The mapped difference of `next` from `last`; ranges start at 0.
 #[inline(always)]
 pub(super) fn map(next: u32, last: u32, max: u32) -> u32 {
     let nearer = last.min(max.wrapping_sub(last));

@@ -1,8 +1,8 @@
-//! What the parameters mean for the stream: field widths, ranges, and the rules shared by all who walk through it.
+//! Derived parameters of a stream: field widths, ranges, and the rules shared by encoder and decoder.
 
 use super::bits::window;
 
-/// The numbers that every walk through a stream needs.
+/// The derived parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Bits of a sample.
@@ -15,22 +15,22 @@ pub(super) struct Layout {
     pub(super) rsi: usize,
     /// Whether differences are coded instead of samples.
     pub(super) preprocess: bool,
-    /// The largest coded value, all ones.
+    /// The maximum coded value, all ones.
     pub(super) max: u32,
-    /// The sign bit of signed samples, 0 for unsigned ones. Added to a sample it makes the range begin at 0.
+    /// The sign bit of signed samples, 0 for unsigned ones. Added to a sample it makes the range start at 0.
     pub(super) sign: u32,
     /// Whether every interval ends on a byte.
     pub(super) pad: bool,
 }
 
 impl Layout {
-    /// The option id of a block that is not compressed.
+    /// The option ID of an uncompressed block.
     #[inline(always)]
     pub(super) fn raw_id(&self) -> u32 {
         (1 << self.id_bits) - 1
     }
 
-    /// The largest split that has an option id; none with ids of one bit.
+    /// The largest split that has an option ID; `None` with IDs of one bit.
     #[inline(always)]
     pub(super) fn largest_split(&self) -> Option<u32> {
         self.raw_id().checked_sub(2)
@@ -42,7 +42,7 @@ impl Layout {
         self.block * self.rsi
     }
 
-    /// Where an interval really ends whose last block ends at `end`: the padding must be zero.
+    /// The end of an interval whose last block ends at `end`: the padding must be zero.
     #[inline(always)]
     pub(super) fn close(&self, stored: &[u8], end: u64) -> Result<u64, Fault> {
         if end > stored.len() as u64 * 8 {
@@ -58,7 +58,7 @@ impl Layout {
         Ok(end + spare)
     }
 
-    /// How many blocks a run of zero blocks covers that is coded as `zeros` before a one in block `index`.
+    /// Number of blocks of a zero-block run that is coded as `zeros` before a one in block `index`.
     #[inline(always)]
     pub(super) fn run(&self, zeros: u64, index: usize) -> Result<usize, Fault> {
         let left = self.rsi - index;
@@ -72,10 +72,10 @@ impl Layout {
     }
 }
 
-/// Blocks after which a run of zero blocks is closed, counted from the start of the interval.
+/// Blocks per segment: a zero-block run ends with its segment.
 pub(super) const SEGMENT: usize = 64;
 
-/// The largest code of a pair that readers take.
+/// Maximum pair code that readers accept.
 pub(super) const LARGEST_PAIR: u64 = 90;
 
 /// The two values of every pair code of the second extension.
@@ -90,25 +90,25 @@ pub(super) const PAIRS: [(u8, u8); LARGEST_PAIR as usize + 1] = {
     pairs
 };
 
-/// Reason a stream cannot be read.
+/// Error of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// More bits are needed than there are.
+    /// Truncated stream.
     Ended,
     /// A value that does not fit a sample.
     Value,
-    /// A run of zero blocks that leaves its interval.
+    /// A zero-block run that exceeds its interval.
     Run,
-    /// A pair code that stands for nothing.
+    /// An invalid pair code.
     Pair,
     /// Padding that is not zero.
     Padding,
-    /// Bytes behind the last sample.
+    /// Trailing bytes after the last sample.
     Behind,
 }
 
 impl Fault {
-    /// The fault in words.
+    /// The message.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Ended => "the stream ends early",

@@ -1,29 +1,29 @@
-//! Encoding one interval.
+//! Interval encoder.
 //!
-//! Every block takes the shortest option. Where several splits are equally short, the one nearest to the split of the
-//! block before wins, across intervals too: this is the order in which other writers search, and makes our streams equal
-//! to theirs. Blocks of zeros leave the remembered split alone.
+//! Every block takes the shortest option. Among equally short splits the one nearest to the split of the previous block
+//! wins, also across intervals: this is the search order of other writers, and makes our streams equal to theirs. Blocks of
+//! zeros do not change the remembered split.
 
-use super::bits::{MOST, Writer};
+use super::bits::{MAX_PUT, Writer};
 use super::container::Container;
 use super::kernel::Kernel;
 use super::layout::{LARGEST_PAIR, Layout, SEGMENT};
 
-/// What encoding remembers from block to block.
+/// State between blocks.
 #[derive(Debug)]
 pub(super) struct Packer {
     layout: Layout,
-    /// The split that was best for the block before.
+    /// The best split of the previous block.
     split: u32,
-    /// Whether a sum of the values of a block may not fit 32 bits.
+    /// Whether the sum of the values of a block may exceed 32 bits.
     wide: bool,
-    /// The sample before the block, its range beginning at 0.
+    /// The sample before the block; its range starts at 0.
     before: u32,
-    /// The samples of the block; the last one fills the rest.
+    /// The samples of the block, padded with the last one.
     samples: Vec<[u32; 8]>,
-    /// The values to be coded, by eights; zeros fill the rest, and stand for a reference.
+    /// The values to encode, in groups of eight, padded with zeros; a reference counts as zero.
     values: Vec<[u32; 8]>,
-    /// Whether a sample was met that has more bits than declared.
+    /// Whether a sample has more bits than declared.
     misfit: bool,
 }
 
@@ -42,18 +42,18 @@ impl Packer {
         }
     }
 
-    /// Whether a sample was met that has more bits than declared; what was written is worthless then.
+    /// Whether a sample has more bits than declared; the output is invalid then.
     pub(super) fn misfit(&self) -> bool {
         self.misfit
     }
 
-    /// The bytes that `samples` samples of an interval can take at most.
-    pub(super) fn most_bytes(layout: &Layout, samples: usize) -> usize {
-        // Every block uncompressed, with its id or the start of a run; one whole run of zeros.
+    /// Maximum bytes of `samples` samples of an interval.
+    pub(super) fn max_bytes(layout: &Layout, samples: usize) -> usize {
+        // Every block uncompressed, with its ID or the start of a run; one whole run of zeros.
         samples.div_ceil(layout.block) * (layout.block * layout.bits as usize / 8 + 3) + 16
     }
 
-    /// Loads a block of which `have` samples are there and maps it; `before` must be the sample before.
+    /// Loads and maps a block of which `have` samples exist; `before` must be the sample before.
     #[inline(always)]
     fn load<K: Kernel, C: Container>(&mut self, kernel: K, raw: &[u8], have: usize, first: bool) {
         let Self { layout, before, samples, values, .. } = self;
@@ -88,7 +88,7 @@ impl Packer {
         any == [0; 8]
     }
 
-    /// The unary bits of a block apart from its ones.
+    /// The unary bits of a block without its ones.
     #[inline(always)]
     fn quotients(&self, split: u32) -> u64 {
         if self.wide {
@@ -103,10 +103,10 @@ impl Packer {
         sums.iter().sum::<u32>().into()
     }
 
-    /// The shortest split nearest to `from`, and its bits without the id.
+    /// The shortest split nearest to `from`, and its number of bits without the ID.
     ///
-    /// The length is convex in the split, so one direction is enough: as long as there are as many quotient bits as
-    /// values, no smaller split is shorter, and else no larger one.
+    /// The length is convex in the split, so one direction suffices: while there are as many quotient bits as values, no smaller
+    /// split is shorter, otherwise no larger one.
     #[inline(always)]
     fn best_split(&self, count: usize, from: u32, largest: u32) -> (u32, u64) {
         let count = count as u64;
@@ -135,8 +135,8 @@ impl Packer {
         (split, best)
     }
 
-    /// The smallest and the largest of the shortest splits of the block at the start of `raw`, which follows the sample
-    /// `last` or begins an interval; none when it is all zero or there is nothing to choose.
+    /// The minimum and the maximum of the shortest splits of the block at the start of `raw`, which follows the sample `last` or
+    /// starts an interval; `None` if it is all zero or there is no choice.
     pub(super) fn splits<K: Kernel, C: Container>(
         &mut self,
         kernel: K,
@@ -156,7 +156,7 @@ impl Packer {
     }
 }
 
-/// Encodes the first `samples` samples of `raw` as one interval. [`Packer::most_bytes`] must be reserved.
+/// Encodes the first `samples` samples of `raw` as one interval. [`Packer::max_bytes`] must be reserved.
 #[inline(always)]
 pub(super) fn interval<K: Kernel, C: Container>(
     kernel: K,
@@ -167,7 +167,7 @@ pub(super) fn interval<K: Kernel, C: Container>(
 ) {
     let layout = packer.layout;
     let blocks = samples.div_ceil(layout.block);
-    // A copy of our own can live in registers.
+    // A local copy stays in registers.
     let mut local = std::mem::take(writer);
     let bits = &mut local;
     let mut zeros = 0;
@@ -186,7 +186,7 @@ pub(super) fn interval<K: Kernel, C: Container>(
         zeros += u64::from(zero);
         let closes = index + 1 == blocks || (index + 1) % SEGMENT == 0;
         if zeros > 0 && (!zero || closes) {
-            // Five says that the rest of the segment is zero, so a longer run that is not the rest says one more.
+            // Five means that the rest of the segment is zero, so longer runs that are not the rest are one more.
             let code = if zeros < 5 {
                 zeros - 1
             } else if zero {
@@ -215,7 +215,7 @@ fn put_zeros(layout: &Layout, writer: &mut Writer, code: u64, reference: Option<
     writer.put_unary(code);
 }
 
-/// Writes the block that is loaded in its shortest form.
+/// Writes the loaded block in its shortest form.
 #[inline(always)]
 fn put_block<K: Kernel>(kernel: K, packer: &mut Packer, writer: &mut Writer, reference: Option<u32>) {
     let layout = packer.layout;
@@ -229,7 +229,7 @@ fn put_block<K: Kernel>(kernel: K, packer: &mut Packer, writer: &mut Writer, ref
     packer.split = split;
     let all = &packer.values.as_flattened()[..layout.block];
     let values = &all[skipped..];
-    // Pairs pay for small values only; from split 2 on the values are too large.
+    // Pairs pay off for small values only; from split 2 on the values are too large.
     let pair_bits = if split < 2 { pair_bits(all) } else { u64::MAX };
     if pair_bits <= split_bits && pair_bits < raw_bits {
         writer.put(1, layout.id_bits + 1);
@@ -265,11 +265,11 @@ fn pair_code(pair: &[u32]) -> u64 {
     sum * (sum + 1) / 2 + u64::from(pair[1])
 }
 
-/// The bits of a block in the second extension without the id.
+/// Number of bits of a block in the second extension without the ID.
 fn pair_bits(values: &[u32]) -> u64 {
     let mut bits = 1;
     for pair in values.chunks_exact(2) {
-        // Checked first: the code of two large values does not fit.
+        // Checked first: the code of two large values overflows.
         if pair[0].max(pair[1]) > LARGEST_PAIR as u32 || pair_code(pair) > LARGEST_PAIR {
             return u64::MAX;
         }
@@ -278,7 +278,7 @@ fn pair_bits(values: &[u32]) -> u64 {
     bits
 }
 
-/// Writes the unary codes of what is above the low `split` bits.
+/// Writes the unary codes of the bits above the low `split` bits.
 #[inline(always)]
 fn put_quotients<K: Kernel>(kernel: K, writer: &mut Writer, values: &[u32], split: u32) {
     let (eights, rest) = values.as_chunks::<8>();
@@ -289,7 +289,7 @@ fn put_quotients<K: Kernel>(kernel: K, writer: &mut Writer, values: &[u32], spli
             word |= next.unbounded_shr(bits);
             bits += more;
         }
-        if bits <= MOST {
+        if bits <= MAX_PUT {
             writer.put(word >> (64 - bits), bits);
         } else {
             for value in group.as_flattened() {
@@ -308,12 +308,12 @@ fn put_low<K: Kernel>(kernel: K, writer: &mut Writer, values: &[u32], split: u32
     if split == 0 {
         return;
     }
-    let (eights, rest) = if split <= MOST / 2 { values.as_chunks::<8>() } else { (&[][..], values) };
+    let (eights, rest) = if split <= MAX_PUT / 2 { values.as_chunks::<8>() } else { (&[][..], values) };
     for eight in eights {
         let [first, second, third, fourth] = kernel.low_pairs(eight, split);
-        if split <= MOST / 4 {
+        if split <= MAX_PUT / 4 {
             let (front, back) = (first << (2 * split) | second, third << (2 * split) | fourth);
-            if split <= MOST / 8 {
+            if split <= MAX_PUT / 8 {
                 writer.put(front << (4 * split) | back, 8 * split);
             } else {
                 writer.put(front, 4 * split);

@@ -1,10 +1,10 @@
-//! Walking over one interval without its samples.
+//! Skipping an interval without decoding its samples.
 
 use super::bits::{unary, window};
 use super::kernel::Kernel;
 use super::layout::{Fault, Layout};
 
-/// The bit behind the interval of `blocks` blocks at bit `at`, padding not included.
+/// The bit after the interval of `blocks` blocks at bit `at`, without padding.
 #[inline(always)]
 pub(super) fn interval<K: Kernel>(
     kernel: K,
@@ -45,7 +45,7 @@ pub(super) fn interval<K: Kernel>(
     Ok(at)
 }
 
-/// The bit behind the `count`th one from bit `at` on.
+/// The bit after the `count`th one from bit `at` on.
 #[inline(always)]
 fn skip_ones<K: Kernel>(kernel: K, stored: &[u8], at: u64, count: u64) -> Result<u64, Fault> {
     let (mut at, mut left) = (at, count);

@@ -1,4 +1,4 @@
-//! The fast ways against the obvious one, and against another implementation.
+//! The fast implementations against the obvious one, and against another library.
 
 mod damage;
 mod samples;
@@ -16,12 +16,12 @@ thread_local! {
     static PORTABLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the portable kernel is wanted on this thread.
+/// Whether the portable kernel is selected on this thread.
 pub(super) fn only_portable() -> bool {
     PORTABLE.get()
 }
 
-/// Runs `body` with the best kernel of this machine and with the portable one.
+/// Runs `body` with the best kernel of this CPU and with the portable one.
 fn with_both(mut body: impl FnMut()) {
     for portable in [false, true] {
         PORTABLE.set(portable);
@@ -42,13 +42,13 @@ fn decoded(
     offsets: Option<&[u64]>,
     len: usize,
 ) -> Result<(Vec<u8>, Decoded), CodecError> {
-    // What is not written must not pass for a sample.
+    // Poison: unwritten memory must not pass for a sample.
     let mut raw = vec![0xa5; len];
     let noticed = decode(stored, szip, offsets, &mut raw)?;
     Ok((raw, noticed))
 }
 
-/// The samples of a stream according to the obvious decoder, if it is one from the first bit to the last.
+/// The samples of a stream by the obvious decoder, if it is valid from the first bit to the last.
 fn obvious(stored: &[u8], szip: &Szip, count: usize) -> Option<Vec<u8>> {
     let slow = slow::decode(stored, szip, count)?;
     let spare = stored.len() as u64 * 8 - slow.end;
@@ -56,7 +56,7 @@ fn obvious(stored: &[u8], szip: &Szip, count: usize) -> Option<Vec<u8>> {
     zero.then_some(slow.raw)
 }
 
-/// Everything that must hold for samples of a few intervals.
+/// All properties of a few intervals of samples.
 fn check(szip: &Szip, raw: &[u8]) {
     let count = raw.len() / szip.sample_bytes();
     let mut streams = Vec::new();
@@ -90,9 +90,9 @@ fn streams_of_libaec() {
     let le16 = |values: &[u16]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
     let le32 = |values: &[u32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
     let cases: [(u32, u64, Vec<u8>, &[u8]); 4] = [
-        // Pairs and a split that are equally long.
+        // Pairs and a split of equal length.
         (8, 0, vec![1, 0, 0, 1, 0, 1, 0, 1], &[0x14, 0x92]),
-        // A run to the end of a segment and one behind it.
+        // A run to the end of a segment and one after it.
         (16, 8, le16(&[&[5; 560][..], &[9; 4]].concat()), &[0, 0, 0x28, 0x40, 0x04, 0x40, 0x3f, 0xc0]),
         (
             32,
@@ -103,7 +103,7 @@ fn streams_of_libaec() {
                 0xc0, 0x8b, 0x81, 0x17, 0x02, 0x2e, 0x04, 0x5c, 0x00,
             ],
         ),
-        // Signed, from bound to bound.
+        // Signed, from minimum to maximum.
         (
             8,
             9,
@@ -169,7 +169,7 @@ fn another_decoder_agrees() {
         let kind = dice.below(KINDS);
         let raw = samples(&szip, count, kind, &mut dice);
         let (stored, _) = encoded(&raw, &szip);
-        // The other one does not extend signs.
+        // The other library does not sign-extend.
         let whole = szip.bits() as usize == 8 * szip.sample_bytes();
         if szip.has(flags::ANY_BLOCK) || (szip.has(flags::SIGNED) && !whole) {
             continue;
@@ -215,7 +215,7 @@ fn bytes_do_not_depend_on_threads() {
 fn equally_short_splits_are_chosen_alike_by_threads() {
     let plain = Szip::new(16, 8, 16, 0).unwrap();
     let mapped = Szip::new(16, 8, 16, flags::PREPROCESS).unwrap();
-    // After the first block three splits are equally short for all others, so what it chose lasts.
+    // After the first block three splits are equally short for all others, so its choice lasts.
     check_threads(&plain, 5, |index| if index < 8 { 64 } else { 8 });
     check_threads(&plain, 3, |index| if index < 8 { 1 } else { 8 });
     // Splits 4 to 6 and 2 to 4 in turns.
@@ -226,7 +226,7 @@ fn equally_short_splits_are_chosen_alike_by_threads() {
     check_threads(&mapped, 3, |index| if index < 8 { 284 } else { ramp(index) });
 }
 
-/// Compares one thread with several, and the option id of the second interval with what is expected.
+/// Compares one thread with several, and the option ID of the second interval with the expected one.
 fn check_threads(szip: &Szip, id: u64, sample: impl Fn(u16) -> u16) {
     let raw: Vec<u8> = (0..30_000).flat_map(|index| sample(index).to_le_bytes()).collect();
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -272,7 +272,7 @@ fn intervals_decode_alone() {
 }
 
 #[test]
-fn what_is_there_stays_there() {
+fn existing_output_is_kept() {
     let szip = Szip::new(8, 8, 2, 8).unwrap();
     let mut out = vec![1, 2, 3];
     let starts = encode(&[7; 40], &szip, &mut out).unwrap();
@@ -365,7 +365,7 @@ fn padding_is_found_out() {
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out(seed in any::<u64>(), count in 0usize..1500, kind in 0..KINDS) {
+    fn round_trips(seed in any::<u64>(), count in 0usize..1500, kind in 0..KINDS) {
         let mut dice = Dice::new(seed);
         let szip = parameters(&mut dice);
         check(&szip, &samples(&szip, count, kind, &mut dice));

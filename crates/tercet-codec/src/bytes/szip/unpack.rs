@@ -1,31 +1,31 @@
-//! Decoding one interval.
+//! Interval decoder.
 
 use super::bits::{unary, window, window_upwards};
 use super::container::{Container, fill};
 use super::kernel::Kernel;
 use super::layout::{Fault, Layout, PAIRS};
 
-/// Memory that the intervals of one thread share.
+/// Scratch memory of one thread.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    /// The values of a block, and room behind them.
+    /// The values of a block, and slack.
     values: Vec<u32>,
-    /// The codes of the pairs of a block, and room behind them.
+    /// The pair codes of a block, and slack.
     codes: Vec<u32>,
-    /// The samples of a block that is not wanted whole.
+    /// The samples of a block that is only needed in part.
     samples: Vec<u8>,
 }
 
 impl Scratch {
     pub(super) fn new(layout: &Layout) -> Self {
-        // Inner loops go by eights, and may begin with the second value.
+        // Inner loops process groups of eight, and may start with the second value.
         let room = layout.block.next_multiple_of(8) + 8;
         Self { values: vec![0; room], codes: vec![0; room], samples: vec![0; layout.block * 4] }
     }
 }
 
-/// Decodes the interval at bit `at` into all of `raw`, or as much of it as there is room for; returns the bit behind
-/// the last block, padding not included.
+/// Decodes the interval at bit `at` into all of `raw`, or as much of it as there is room for; returns the bit after the last
+/// block, without padding.
 #[inline(always)]
 pub(super) fn interval<K: Kernel, C: Container>(
     kernel: K,
@@ -45,7 +45,7 @@ pub(super) fn interval<K: Kernel, C: Container>(
                 at = end;
                 index += 1;
                 if reference {
-                    // The reference is what the first difference, nothing, starts from.
+                    // The reference is the start of the first difference, which is zero.
                     last = scratch.values[0] ^ layout.sign;
                     scratch.values[0] = 0;
                 }
@@ -82,11 +82,11 @@ pub(super) fn interval<K: Kernel, C: Container>(
     Ok(at)
 }
 
-/// What a block holds.
+/// Content of a block.
 enum Block {
-    /// Values, left in the scratch; a reference is the first of them.
+    /// Values in the scratch memory; a reference is the first of them.
     Values { end: u64 },
-    /// Nothing but zeros in so many blocks, after the reference.
+    /// Zeros in this many blocks, after the reference.
     Zeros { end: u64, count: usize, first: u32 },
 }
 
@@ -130,7 +130,7 @@ fn block<K: Kernel>(
             return Err(Fault::Value);
         }
         kernel.join(stored, low, split, count, values);
-        // There are ids for more low bits than a sample has.
+        // There are IDs for more low bits than a sample has.
         if split > layout.bits && values[..count].iter().any(|&value| value > layout.max) {
             return Err(Fault::Value);
         }
@@ -157,9 +157,9 @@ fn sample(layout: &Layout, stored: &[u8], at: u64) -> u32 {
     (window(stored, at) >> (64 - layout.bits)) as u32
 }
 
-/// Reads `count` unary codes; returns the bit behind them. Values behind them may be changed, up to a multiple of 8.
+/// Reads `count` unary codes; returns the bit after them. Values after them may be changed, up to a multiple of 8.
 ///
-/// A window mostly holds sixteen codes, and then none of them needs a decision.
+/// A window mostly holds sixteen codes, without a branch for each.
 #[inline(always)]
 fn quotients<K: Kernel>(
     kernel: K,
@@ -197,8 +197,8 @@ fn quotients<K: Kernel>(
     Ok(at)
 }
 
-/// Reads eight unary codes from the bottom up, the first of which begins at bit `start`; returns them and where they
-/// end, a byte each. There may be fewer; the others are worthless then.
+/// Reads eight unary codes from the bottom up, the first of which starts at bit `start`; returns them and their ends, a byte
+/// each. If there are fewer, the others are invalid.
 #[inline(always)]
 fn eight_codes(ones: &mut u64, start: u64) -> (u64, u64) {
     let mut places = 0;
@@ -207,11 +207,11 @@ fn eight_codes(ones: &mut u64, start: u64) -> (u64, u64) {
         *ones &= ones.wrapping_sub(1);
     }
     let ends = places + 0x0101_0101_0101_0101;
-    // No byte borrows from the next: every code ends behind the one before.
+    // No byte borrows from the next: every code ends after the one before.
     (places.wrapping_sub((ends << 8) | start), ends)
 }
 
-/// Reads unary codes one by one; returns the bit behind them.
+/// Reads unary codes one by one; returns the bit after them.
 #[cold]
 fn long_quotients(stored: &[u8], at: u64, values: &mut [u32]) -> Result<u64, Fault> {
     let mut at = at;
@@ -223,7 +223,7 @@ fn long_quotients(stored: &[u8], at: u64, values: &mut [u32]) -> Result<u64, Fau
     Ok(at)
 }
 
-/// Turns the codes of the second extension into their pairs.
+/// Decodes the pair codes of the second extension.
 #[inline(always)]
 fn spread_pairs(layout: &Layout, codes: &[u32], values: &mut [u32]) -> Result<(), Fault> {
     for (pair, &code) in values.chunks_exact_mut(2).zip(codes) {

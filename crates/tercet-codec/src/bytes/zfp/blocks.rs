@@ -19,7 +19,7 @@ const WORD_BYTES: usize = 8;
 /// Values of one block.
 const BLOCK: usize = 4;
 
-/// Values that one task takes: enough to make a task worth its cost, in whole blocks.
+/// Values per task, in whole blocks.
 const PIECE: usize = 1 << 16;
 
 pub(super) fn config(mode: &Zfp) -> Result<ZfpConfig, CodecError> {
@@ -48,7 +48,7 @@ pub(super) fn count(bytes: usize) -> Result<usize, CodecError> {
     Err(CodecError::Parameter { codec: CODEC, name: "values of", found, allowed: "whole float64 values" })
 }
 
-/// The values themselves; copied only where memory does not lie right.
+/// The values; copied only if memory is misaligned.
 pub(super) fn doubles(bytes: &[u8]) -> Result<Cow<'_, [f64]>, CodecError> {
     count(bytes.len())?;
     #[cfg(target_endian = "little")]
@@ -60,7 +60,7 @@ pub(super) fn doubles(bytes: &[u8]) -> Result<Cow<'_, [f64]>, CodecError> {
     Ok(Cow::Owned(values))
 }
 
-/// The words of a stream; a last word that is not whole is filled up with zeros.
+/// The words of a stream; an incomplete last word is padded with zeros.
 fn words(stored: &[u8]) -> Result<Cow<'_, [u64]>, CodecError> {
     #[cfg(target_endian = "little")]
     if let Ok(words) = bytemuck::try_cast_slice(stored) {
@@ -84,9 +84,9 @@ fn reserved<T>(len: usize) -> Result<Vec<T>, CodecError> {
     Ok(memory)
 }
 
-/// The index of the first value that zfp cannot hold.
+/// The index of the first value that zfp cannot represent.
 pub(super) fn first_not_finite(values: &[f64]) -> Option<usize> {
-    // A whole stretch is judged at once, without a branch per value, so that the check costs a read of memory.
+    // A whole range is checked at once, without a branch per value, so that the check costs a read of memory.
     let stretch = 1024;
     let at = values
         .chunks(stretch)
@@ -121,7 +121,7 @@ pub(super) fn append(config: &ZfpConfig, values: &[f64], out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Refuses a stream from which a value comes back farther away than it may, or not finite.
+/// Rejects a stream that decodes to a value outside the tolerance or to a non-finite value.
 pub(super) fn prove(
     config: &ZfpConfig,
     stored: &[u8],
@@ -138,12 +138,12 @@ pub(super) fn prove(
     let lost = found.zip(values.iter().copied()).enumerate().find(|(_, pair)| is_lost(pair));
     let Some((index, (found, value))) = lost else { return Ok(()) };
     let detail = format!(
-        "value {index} is {value}, but would come back as {found}: it stands beside values that are too large"
+        "value {index} is {value}, but would come back as {found}: neighbouring values are too large"
     );
     Err(CodecError::Encode { codec: CODEC, detail })
 }
 
-/// Refuses a stream whose length cannot be that of `total` values.
+/// Rejects a stream whose length does not fit `total` values.
 pub(super) fn check_length(config: &ZfpConfig, total: u64, stored: usize) -> Result<(), CodecError> {
     let failed = |detail: String| CodecError::Decode { codec: CODEC, detail };
     let longest = |block_bits: u64| {
@@ -159,9 +159,9 @@ pub(super) fn check_length(config: &ZfpConfig, total: u64, stored: usize) -> Res
         }
         return Err(failed(format!("{total} values take {exact} bytes at this rate, not {stored}")));
     }
-    // A block of zeros takes one bit, so that few bytes cannot send a reader through endless blocks.
+    // A block of zeros takes one bit, so that a few bytes cannot declare endless blocks.
     let least = total.div_ceil(BLOCK as u64).div_ceil(8);
-    // What the library itself would reserve for the values, including a header that these streams do not have.
+    // The size that the library itself would reserve for the values, including a header that these streams do not have.
     let values = usize::try_from(total).map_err(|_| too_many())?;
     let most = if values == 0 { Some(0) } else { config.maximum_size(ZfpScalarType::F64, [values]) };
     let most = most.ok_or_else(too_many)? as u64;
@@ -171,7 +171,7 @@ pub(super) fn check_length(config: &ZfpConfig, total: u64, stored: usize) -> Res
     Err(failed(format!("{total} values take {least} to {most} bytes, not {stored}")))
 }
 
-/// Reads the values of a range that is not empty and lies inside the stream.
+/// Decodes the values of a range that is not empty and inside the stream.
 pub(super) fn read(
     config: &ZfpConfig,
     stored: &[u8],
@@ -198,7 +198,7 @@ pub(super) fn read(
     Err(CodecError::Decode { codec: CODEC, detail })
 }
 
-/// Reads at a fixed rate: each piece finds its own blocks.
+/// Fixed rate: each piece finds its own blocks.
 fn read_fixed(
     config: &ZfpConfig,
     stored: &[u8],
@@ -207,7 +207,7 @@ fn read_fixed(
 ) -> Result<(), CodecError> {
     let block_bits = u64::from(config.max_bits());
     let first_block = range.start / BLOCK as u64;
-    // Only the words of the range, should they have to be copied; the length has been checked to hold all blocks.
+    // Only the words of the range, in case they are copied; the length has been checked.
     let start_word = first_block * block_bits / 64;
     let end_word = (range.end.div_ceil(BLOCK as u64) * block_bits).div_ceil(64);
     let bytes = |word: u64| usize::try_from(word * WORD_BYTES as u64).unwrap_or(usize::MAX);
@@ -215,7 +215,7 @@ fn read_fixed(
     let words = words(within)?;
     let start_bit = first_block * block_bits - start_word * 64;
 
-    // The first piece ends where a block does.
+    // The first piece ends at a block boundary.
     let skip = offset_in_block(range.start);
     let head_values = (PIECE - skip).min(values.len() / VALUE_BYTES);
     let (head, rest) = values.split_at_mut(head_values * VALUE_BYTES);

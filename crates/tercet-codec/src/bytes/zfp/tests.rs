@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn parameters_without_meaning_are_refused() {
+fn meaningless_parameters_are_rejected() {
     for mode in [
         Zfp::FixedRate(0.0),
         Zfp::FixedRate(-1.0),
@@ -62,7 +62,7 @@ mod built {
         values
     }
 
-    /// The library's own way through a whole field, on one thread.
+    /// The library's own path over a whole field, on one thread.
     fn slow(values: &[f64], mode: Zfp) -> (Vec<u8>, Vec<f64>) {
         let config = match mode {
             Zfp::FixedRate(rate) => {
@@ -106,7 +106,7 @@ mod built {
             assert!(alone == three.install(|| stored(&values, mode)), "{mode:?}");
             let back = one.install(|| decoded(&alone, mode, values.len()));
             assert!(back == three.install(|| decoded(&alone, mode, values.len())), "{mode:?}");
-            // Ranges that begin and end inside blocks and pieces.
+            // Ranges that start and end inside blocks and pieces.
             for (first, len) in [(0, 1), (3, 70_000), (65_533, 10), (65_537, 131_075), (200_001, 100_002)] {
                 let mut part = vec![0xee; len * 8];
                 three.install(|| decode_range(&alone, &mode, 300_003, first as u64, &mut part)).unwrap();
@@ -116,7 +116,7 @@ mod built {
     }
 
     #[test]
-    fn bytes_may_lie_anywhere() {
+    fn bytes_may_be_unaligned() {
         let values = wave(101);
         for mode in MODES {
             let expected = stored(&values, mode);
@@ -131,7 +131,7 @@ mod built {
     }
 
     #[test]
-    fn values_without_a_form_are_named() {
+    fn unrepresentable_values_are_named() {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             for at in [0, 4, 2000] {
                 let mut values = wave(2001);
@@ -144,7 +144,7 @@ mod built {
     }
 
     #[test]
-    fn short_and_long_streams_are_refused() {
+    fn short_and_long_streams_are_rejected() {
         let values = wave(403);
         for mode in MODES {
             let whole = stored(&values, mode);
@@ -164,7 +164,7 @@ mod built {
             assert!(decode_range(&whole, &mode, 403, 400, &mut [0; 32]).is_err(), "past the end");
             assert!(decode_range(&whole, &mode, u64::MAX, u64::MAX, &mut [0; 8]).is_err(), "past all ends");
             for total in [1 << 40, u64::MAX] {
-                // Each block takes a bit: this must be seen without looking for them.
+                // Each block takes a bit: this must be detected without decoding them.
                 assert!(decode_range(&whole, &mode, total, total - 1, &mut [0; 8]).is_err(), "too few bits");
             }
             decode_range(&whole, &mode, 403, 403, &mut []).unwrap();

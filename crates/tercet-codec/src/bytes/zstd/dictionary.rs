@@ -1,8 +1,8 @@
-//! Frames whose matches may lie in a dictionary.
+//! Frames compressed with a dictionary.
 //!
-//! A dictionary is one of two kinds, and only its owner knows which. *Raw content* is nothing but history; its frames
-//! name the dictionary 1, a name that libzstd does not write and refuses to read for such content, so it is put into the
-//! header and taken out again here. A *trained* dictionary has a header of its own with its name, and tables.
+//! There are two kinds of dictionaries, which the caller must know. *Raw content* is plain history; its frames have the
+//! dictionary ID 1, which libzstd neither writes nor accepts for raw content, so it is inserted into the header and removed
+//! again here. A *trained* dictionary has its own header with its ID, and tables.
 
 #[cfg(feature = "zstd")]
 mod header;
@@ -17,24 +17,24 @@ use prepared::Prepared;
 
 use crate::CodecError;
 
-/// The names that trained dictionaries may have.
+/// IDs of trained dictionaries.
 pub const TRAINED_IDS: std::ops::Range<u32> = 32_768..1 << 31;
 
-/// The name of raw content in the frames made with it.
+/// The dictionary ID of frames with raw content.
 pub const RAW_ID: u32 = 1;
 
-/// How a trained dictionary begins.
+/// Magic of a trained dictionary.
 #[cfg(feature = "zstd")]
 const MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
-/// The most bytes that a thread keeps for the frames of raw content; larger ones are worth an allocation.
+/// Maximum bytes that a thread caches for frames of raw content; larger ones are worth an allocation.
 #[cfg(feature = "zstd")]
 const KEPT_BYTES: usize = 1 << 20;
 
-/// A dictionary, made ready for each level when it is first used.
+/// A dictionary, digested for each level on first use.
 pub struct Dictionary {
     bytes: Vec<u8>,
-    /// The name of a trained dictionary.
+    /// The ID of a trained dictionary.
     trained_id: Option<u32>,
     #[cfg(feature = "zstd")]
     prepared: Prepared,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    /// Content as it is, even if it looks like a trained dictionary.
+    /// Raw content, even if it looks like a trained dictionary.
     pub fn raw(content: Vec<u8>) -> Self {
         Self {
             bytes: content,
@@ -64,12 +64,12 @@ impl Dictionary {
         &self.bytes
     }
 
-    /// The name of the dictionary in the frames made with it.
+    /// The dictionary ID in frames.
     pub fn id(&self) -> u32 {
         self.trained_id.unwrap_or(RAW_ID)
     }
 
-    /// Whether it is a trained one.
+    /// Whether it is a trained dictionary.
     pub fn is_trained(&self) -> bool {
         self.trained_id.is_some()
     }
@@ -77,7 +77,7 @@ impl Dictionary {
 
 #[cfg(feature = "zstd")]
 impl Dictionary {
-    /// What [`train`] made. Refuses bytes without the header and the tables of such a dictionary, and names outside
+    /// A dictionary of [`train`]. Rejects bytes without the header and the tables of such a dictionary, and IDs outside
     /// [`TRAINED_IDS`].
     pub fn trained(bytes: Vec<u8>) -> Result<Self, CodecError> {
         let refused = |found: String, allowed| CodecError::Parameter {
@@ -101,7 +101,7 @@ impl Dictionary {
         Ok(Self { bytes, trained_id: Some(id), prepared })
     }
 
-    /// Appends one frame of `raw` to `out`, with its size, a checksum and the name of the dictionary.
+    /// Appends one frame of `raw` to `out`, with content size, checksum and dictionary ID.
     pub fn encode(&self, raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
         use super::frame::{self, Rules};
 
@@ -118,15 +118,15 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Decodes the frames in `stored` into exactly `raw.len()` bytes. Frames that name another dictionary are refused,
-    /// and those that name none if this one is trained.
+    /// Decodes the frames in `stored` into exactly `raw.len()` bytes. Frames with another dictionary ID are rejected, and for a
+    /// trained dictionary also those without.
     pub fn decode(&self, stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
         self.decode_to(stored, raw, expected)
     }
 
-    /// Replaces what is in `raw` by the `len` bytes of `stored`, otherwise as [`decode`](Self::decode). After an error
-    /// `raw` is empty.
+    /// Replaces the content of `raw` by the `len` bytes of `stored`, otherwise like [`decode`](Self::decode). After an error `raw`
+    /// is empty.
     pub fn decode_new(&self, stored: &[u8], len: usize, raw: &mut Vec<u8>) -> Result<(), CodecError> {
         super::into_new(len, raw, |raw| self.decode_to(stored, raw, len))
     }
@@ -143,7 +143,7 @@ impl Dictionary {
 
         thread_local! {
             static DECODER: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
-            // The frames without the name of their raw content.
+            // The frames without the ID of their raw content.
             static NAMELESS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
         let expected = len as u64;
@@ -184,22 +184,22 @@ impl Dictionary {
         })
     }
 
-    /// Whether libzstd would take raw content for a trained dictionary if it were asked to make it ready.
+    /// Whether libzstd would take raw content for a trained dictionary.
     fn is_prefix_only(&self) -> bool {
         !self.is_trained() && self.bytes.starts_with(&MAGIC)
     }
 }
 
-/// Shorter samples are left out by [`train`].
+/// Shorter samples are ignored by [`train`].
 #[cfg(feature = "zstd")]
 const SHORTEST_SAMPLE: usize = 8;
 
-/// Fewer samples make no dictionary.
+/// Minimum number of samples.
 #[cfg(feature = "zstd")]
 const FEWEST_SAMPLES: usize = 8;
 
-/// A dictionary of at most `max_bytes` for payloads like `samples`; `None` if they are too few or too small for one. The
-/// same samples give the same dictionary.
+/// Trains a dictionary of at most `max_bytes` for payloads like `samples`; `None` if they are too few or too small.
+/// Deterministic.
 #[cfg(feature = "zstd")]
 pub fn train(samples: &[&[u8]], max_bytes: usize) -> Result<Option<Vec<u8>>, CodecError> {
     use ::zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode::{
@@ -207,16 +207,16 @@ pub fn train(samples: &[&[u8]], max_bytes: usize) -> Result<Option<Vec<u8>>, Cod
     };
     use ::zstd::zstd_safe::{get_error_name, train_from_buffer};
 
-    // The trainer reads eight bytes at a time, and reads past its samples when those it learns from (the first three
-    // quarters) are shorter than that together. Such samples teach nothing anyway.
+    // The trainer reads eight bytes at a time, and reads past its samples if the training part (the first three quarters) is
+    // shorter than that. Such samples are useless anyway.
     let samples: Vec<&[u8]> =
         samples.iter().copied().filter(|sample| sample.len() >= SHORTEST_SAMPLE).collect();
     if samples.len() < FEWEST_SAMPLES {
         return Ok(None);
     }
     let sizes: Vec<usize> = samples.iter().map(|sample| sample.len()).collect();
-    // The trainer keeps the last quarter of the samples for its own test, and reads beyond the others if they have fewer
-    // than eight bytes together.
+    // The trainer keeps the last quarter of the samples for its own test, and reads past the others if they have fewer than
+    // eight bytes together.
     let trained_on = samples.len() / 4 * 3 + samples.len() % 4 * 3 / 4;
     if sizes[..trained_on].iter().sum::<usize>() < 8 {
         return Ok(None);
@@ -235,13 +235,13 @@ pub fn train(samples: &[&[u8]], max_bytes: usize) -> Result<Option<Vec<u8>>, Cod
             return Err(CodecError::Encode { codec: "zstd", detail: get_error_name(code).to_owned() });
         }
     }
-    // What would be refused is not handed out.
+    // Never returns a dictionary that would be rejected.
     Dictionary::trained(dictionary).map(|dictionary| Some(dictionary.bytes))
 }
 
 #[cfg(not(feature = "zstd"))]
 impl Dictionary {
-    /// What [`train`] made.
+    /// A dictionary of [`train`].
     pub fn trained(_bytes: Vec<u8>) -> Result<Self, CodecError> {
         Err(not_built())
     }
@@ -256,13 +256,13 @@ impl Dictionary {
         Err(not_built())
     }
 
-    /// Replaces what is in `raw` by the `len` bytes of `stored`.
+    /// Replaces the content of `raw` by the `len` bytes of `stored`.
     pub fn decode_new(&self, _stored: &[u8], _len: usize, _raw: &mut Vec<u8>) -> Result<(), CodecError> {
         Err(not_built())
     }
 }
 
-/// A dictionary of at most `max_bytes` for payloads like `samples`.
+/// Trains a dictionary of at most `max_bytes` for payloads like `samples`.
 #[cfg(not(feature = "zstd"))]
 pub fn train(_samples: &[&[u8]], _max_bytes: usize) -> Result<Option<Vec<u8>>, CodecError> {
     Err(not_built())

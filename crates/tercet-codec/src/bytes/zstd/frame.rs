@@ -1,4 +1,4 @@
-//! One frame of a whole payload, made in one call.
+//! One-shot encoding of a frame.
 
 use std::cell::RefCell;
 use std::io::Cursor;
@@ -7,14 +7,14 @@ use ::zstd::zstd_safe::{CCtx, CDict, CParameter, SafeResult, compress_bound, get
 
 use crate::CodecError;
 
-/// Appends one frame of `raw` to `out`, by the rules of a prepared dictionary or else of a level.
+/// Appends one frame of `raw` to `out`, with a digested dictionary or a level.
 pub(super) fn encode(raw: &[u8], rules: Rules<'_>, out: &mut Vec<u8>) -> Result<(), CodecError> {
     thread_local! {
-        // Setting up a compressor costs as much as compressing a small page: each thread keeps one.
+        // Creating a compressor costs as much as compressing a small page: each thread caches one.
         static ENCODER: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
     }
     ENCODER.with_borrow_mut(|kept| {
-        // Taken out while it is used: after an error it is not put back, so it never refers to a dictionary that is gone.
+        // Taken from the cache while in use: after an error it is dropped, so it never refers to a freed dictionary.
         let mut encoder = match kept.take() {
             Some(encoder) => encoder,
             None => new_encoder()?,
@@ -32,7 +32,7 @@ pub(super) fn encode(raw: &[u8], rules: Rules<'_>, out: &mut Vec<u8>) -> Result<
         compress(&mut encoder, raw, out)?;
         match rules {
             Rules::Level(_) => {}
-            // 0 is the level's own.
+            // 0 is the default of the level.
             Rules::Far(_) => set_window(&mut encoder, 0)?,
             Rules::Prepared(_) => {
                 encoder.disable_dictionary().map_err(failed)?;
@@ -43,24 +43,24 @@ pub(super) fn encode(raw: &[u8], rules: Rules<'_>, out: &mut Vec<u8>) -> Result<
     })
 }
 
-/// What decides how a frame is made.
+/// Parameters of a frame.
 #[derive(Clone, Copy)]
 pub(super) enum Rules<'a> {
     Level(i32),
-    /// A level, but with matches from anywhere before.
+    /// A level with an unlimited match distance.
     Far(i32),
-    /// A dictionary made ready for a level.
+    /// A dictionary digested for a level.
     Prepared(&'a CDict<'static>),
 }
 
-/// Appends one frame of `raw` whose matches may lie in `prefix`, which is plain content whatever it looks like.
+/// Appends one frame of `raw` whose matches may be in `prefix`, which is raw content regardless of its bytes.
 pub(super) fn encode_behind(
     prefix: &[u8],
     raw: &[u8],
     level: i32,
     out: &mut Vec<u8>,
 ) -> Result<(), CodecError> {
-    // Not the one that is kept: this one may not outlive the prefix.
+    // Not the cached one: it must not outlive the prefix.
     let mut encoder: CCtx<'_> = new_encoder()?;
     set_level(&mut encoder, level)?;
     encoder.ref_prefix(prefix).map_err(failed)?;
@@ -81,9 +81,9 @@ fn set_window(encoder: &mut CCtx<'_>, log: u32) -> Result<(), CodecError> {
     encoder.set_parameter(CParameter::WindowLog(log)).map(drop).map_err(failed)
 }
 
-/// The distance that covers `len` bytes, as a power of two; 0 where that of every level does.
+/// The window log that covers `len` bytes; 0 where that of every level does.
 fn window_log(len: usize) -> u32 {
-    // Levels from 1 on look back as far as this at least.
+    // Levels from 1 on have at least this window.
     const LEAST: usize = 1 << 19;
     let covered = len.min(super::FARTHEST).next_power_of_two();
     if covered <= LEAST { 0 } else { covered.trailing_zeros() }
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn a_prefix_is_content_and_nothing_else() {
-        // Bytes that cannot be compressed, but for the first ones of a trained dictionary.
+        // Incompressible bytes, after the magic of a trained dictionary.
         let noise = (0..500u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[2]);
         let prefix: Vec<u8> = [0x37, 0xa4, 0x30, 0xec].into_iter().chain(noise).collect();
         let mut out = Vec::new();
-        // A copy: libzstd ignores a prefix that lies where the payload does.
+        // A copy: libzstd ignores a prefix at the address of the payload.
         encode_behind(&prefix, &prefix.clone(), 3, &mut out).unwrap();
         assert!(out.len() < 30, "{} bytes: found in the prefix", out.len());
     }

@@ -1,4 +1,4 @@
-//! The beginning of a payload, without the rest.
+//! Partial decoding from the start of a payload.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -7,10 +7,10 @@ use ::zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, g
 
 use crate::CodecError;
 
-/// The most bytes of a block, and so of a part.
+/// Maximum bytes of a block, and so of a part.
 const PART_BYTES: usize = 128 << 10;
 
-/// Frames whose matches lie farther back take more memory than is kept for them: they are refused.
+/// Frames with a larger window are rejected: they need more memory than is cached.
 const FARTHEST_LOG: u32 = 24;
 
 /// A decoder and the memory of a part.
@@ -19,8 +19,8 @@ struct Decoder {
     part: Vec<u8>,
 }
 
-/// Decodes `stored` part by part, in order, until `each` has enough. Says whether it broke off: then nothing behind the
-/// last part was looked at, not even the checksum of the frame.
+/// Decodes `stored` part by part, in order, until `each` has enough. Returns whether it stopped early: then the bytes after
+/// the last part, including the frame checksum, were not checked.
 pub fn decode_parts(
     stored: &[u8],
     mut each: impl FnMut(&[u8]) -> ControlFlow<()>,
@@ -30,7 +30,7 @@ pub fn decode_parts(
     }
     let failed = |detail: &str| CodecError::Decode { codec: "zstd", detail: detail.to_owned() };
     let failed_with = |code: usize| failed(get_error_name(code));
-    // Taken out while it is used, so that `each` may decode something, too.
+    // Taken from the cache while in use, so that `each` may decode, too.
     let mut decoder = match DECODER.take() {
         Some(decoder) => decoder,
         None => new_decoder()?,
@@ -87,7 +87,7 @@ mod tests {
             .collect()
     }
 
-    /// What the parts make together, until there are `enough` bytes.
+    /// The concatenated parts, until there are `enough` bytes.
     fn beginning(stored: &[u8], enough: usize) -> Result<(Vec<u8>, bool), CodecError> {
         let mut out = Vec::new();
         let broke_off = decode_parts(stored, |part| {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_streams_are_refused() {
+    fn invalid_streams_are_rejected() {
         let raw = text(300_000);
         let mut stored = Vec::new();
         encode_frame(&raw, 3, &mut stored).unwrap();

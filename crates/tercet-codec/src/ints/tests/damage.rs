@@ -88,7 +88,7 @@ fn wrong_streams_say_why() {
 }
 
 #[test]
-fn memory_is_not_taken_for_what_is_not_there() {
+fn allocations_are_bounded_by_the_input() {
     let bytes = [8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
     for scheme in CASCADE {
         for n in [1 << 40, usize::MAX / 64, usize::MAX / 2, usize::MAX] {

@@ -1,4 +1,4 @@
-//! An open file whose array may be anything that NumPy calls numbers.
+//! Reader of `.npy` files with any numeric element type.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,17 +15,16 @@ use super::run::{Run, RunAxis, SMALL_READ};
 #[cfg(test)]
 mod tests;
 
-/// The most axes that an array of NumPy has.
+/// Maximum number of axes in NumPy.
 pub const MAX_RANK: usize = 64;
 
 /// An open `.npy` file: any part of its array, as row-major little-endian bytes.
 ///
-/// Big-endian values are swapped, Fortran order is transposed, on the way out. A part of a little-endian array in C
-/// order is copied once, from the mapped file. Memory does not grow with the file, and several threads may read
-/// at the same time.
+/// Big-endian values are swapped and Fortran order is transposed while reading. A part of a little-endian array in C order
+/// is copied once, from the mapped file. Memory does not grow with the file, and several threads may read at the same time.
 ///
-/// Arrays of every [`Element`], of 0 to [`MAX_RANK`] axes, also without values. What a `.tet` file can hold of them is
-/// [`Npy`](super::Npy).
+/// Supports every [`Element`], 0 to [`MAX_RANK`] axes, and empty arrays. [`Npy`](super::Npy) reads what a `.tet` file can
+/// store.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,7 +33,7 @@ pub const MAX_RANK: usize = 64;
 ///
 /// let mut file = npy::header(Element::C64, &[]);
 /// file.extend([1.5f32, -2.0].iter().flat_map(|part| part.to_le_bytes()));
-/// let array = Array::open_source(Arc::new(Memory::new("z.npy", file)))?;
+/// let array = Array::from_source(Arc::new(Memory::new("z.npy", file)))?;
 /// assert_eq!((array.element(), array.shape().rank(), array.bytes()), (Element::C64, 0, 8));
 /// # Ok::<(), npy::Error>(())
 /// ```
@@ -42,27 +41,27 @@ pub const MAX_RANK: usize = 64;
 pub struct Array {
     source: Arc<dyn ByteSource>,
     header: Header,
-    /// Where the values start.
+    /// Start of the values.
     start: u64,
-    /// The values, when reading them costs no copy.
+    /// The values, if reading them needs no copy.
     mapped: Option<Bytes>,
-    /// Bytes from one position to the next on each axis of the file.
+    /// Strides in bytes on each axis of the file.
     strides: Vec<usize>,
 }
 
 impl Array {
     /// Opens a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_source(open_file(path.as_ref())?)
+        Self::from_source(open_file(path.as_ref())?)
     }
 
-    /// Opens a file whose bytes come from elsewhere.
-    pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+    /// Opens a source of bytes.
+    pub fn from_source(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
         let name = source.name().clone();
         Self::read(source, &check_rank).map_err(|fault| Error::new(name, fault))
     }
 
-    /// Opens a file if `accept` takes its header.
+    /// Opens a file if `accept` accepts its header.
     pub(super) fn read(
         source: Arc<dyn ByteSource>,
         accept: &dyn Fn(&Header) -> Result<(), ErrorKind>,
@@ -90,7 +89,7 @@ impl Array {
         Ok(Self { source, header, start, mapped, strides })
     }
 
-    /// The name of the file, as it was opened.
+    /// The name of the file.
     pub fn name(&self) -> &str {
         self.source.name()
     }
@@ -100,29 +99,28 @@ impl Array {
         self.header.element
     }
 
-    /// How the values are stored in the file, in NumPy's words: `>f4`, `|b1`, …
+    /// The element type of the file as NumPy type string: `>f4`, `|b1`, …
     pub fn descr(&self) -> &str {
         &self.header.descr
     }
 
-    /// The extents of the array. A single number has none.
+    /// The shape. A scalar has none.
     pub fn shape(&self) -> &Shape {
         &self.header.shape
     }
 
-    /// Whether the first axis is the fastest in the file.
+    /// Whether the array is in Fortran order.
     pub fn is_fortran(&self) -> bool {
         self.header.order == Order::Fortran
     }
 
-    /// The bytes of the whole array.
+    /// Size of the whole array in bytes.
     pub fn bytes(&self) -> u64 {
         // Checked when the file was opened.
         self.header.bytes_of(self.shape()).unwrap_or(u64::MAX)
     }
 
-    /// The values in place, if the file is mapped and has them as they are read: nothing to swap, to transpose or to
-    /// make 0 and 1 of.
+    /// The values in place, if the file is mapped and they need no swap, transposition or conversion.
     pub fn in_place(&self) -> Option<&[u8]> {
         let is_one_run = self.bytes() == 0
             || !self.is_fortran()
@@ -135,13 +133,13 @@ impl Array {
         self.header.swapped && self.element().size() > 1
     }
 
-    /// Fills `out` with the whole array, row-major, little-endian; truth values become bytes of 0 and 1.
+    /// Reads the whole array into `out`, row-major, little-endian; bools become bytes 0 and 1.
     pub fn read_all(&self, out: &mut [u8]) -> Result<(), Error> {
         self.read_box(&vec![0; self.shape().rank()], self.shape(), out)
     }
 
-    /// Fills `out` with the values of a box: `extents` positions from `start` on, on each axis; row-major,
-    /// little-endian; truth values become bytes of 0 and 1.
+    /// Reads a box into `out`: `extents` positions from `start` on, on each axis; row-major, little-endian; bools become bytes 0
+    /// and 1.
     pub fn read_box(&self, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
         let mut read = || {
             let expected = self.bytes_in(start, extents)?;
@@ -157,7 +155,7 @@ impl Array {
         read().map_err(|fault| self.error(fault))
     }
 
-    /// Bytes of a box, which must be inside the array.
+    /// Size of a box in bytes; it must be inside the array.
     pub(super) fn bytes_in(&self, start: &[u64], extents: &[u64]) -> Result<u64, ErrorKind> {
         let shape = self.shape();
         let inside = |((&at, &count), &extent): ((&u64, &u64), &u64)| {
@@ -166,17 +164,17 @@ impl Array {
         let fits = start.len() == shape.len()
             && extents.len() == shape.len()
             && start.iter().zip(extents).zip(shape.iter()).all(inside);
-        // A part of an array has no more bytes than the whole, which were counted when the file was opened.
+        // A part of an array is not larger than the whole, which was checked when the file was opened.
         let bytes = if fits { self.header.bytes_of(extents) } else { None };
-        bytes.ok_or_else(|| ErrorKind::NoSuchBox { start: start.into(), extents: extents.into() })
+        bytes.ok_or_else(|| ErrorKind::OutOfBounds { start: start.into(), extents: extents.into() })
     }
 
     pub(super) fn error(&self, fault: ErrorKind) -> Error {
         Error::new(self.source.name().clone(), fault)
     }
 
-    /// The copy of a box into a dense row-major buffer. Axes are in the order of the file, slowest first: reading
-    /// in the order of the file is worth more than writing in the order of the buffer, which is small.
+    /// Copy of a box into a dense row-major buffer. Axes are in file order, slowest first: reading in file order is worth more
+    /// than writing in buffer order, because the buffer is small.
     fn plan(&self, start: &[u64], extents: &[u64]) -> Run {
         // Every number below is at most the length of the values, which fits (see `read`).
         let fit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -202,8 +200,8 @@ impl Array {
         }
     }
 
-    /// Copies from a source that must be read: in one piece if the piece is not much larger than what is wanted of
-    /// it, else cut along the slowest axis.
+    /// Copies from a source that must be read: in one piece if it is not much larger than the box, else divided along the
+    /// slowest axis.
     fn fetch(&self, run: &Run, out: &mut [u8]) -> Result<(), ErrorKind> {
         let (reach, wanted) = (run.reach(), run.bytes());
         let start = self.start + run.from as u64;

@@ -1,8 +1,8 @@
-//! The element types of `.npy` files that are numbers.
+//! Numeric element types of `.npy` files.
 
 use tercet_core::ElementType;
 
-/// An element type. Complex numbers are pairs: first the real part, then the imaginary one.
+/// Numeric element type. Complex numbers are pairs: real part, then imaginary part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Element {
@@ -41,7 +41,7 @@ impl Element {
         Self::C128,
     ];
 
-    /// NumPy's word for it, little-endian: `<f4`, `|u1`, …
+    /// NumPy type string, little-endian: `<f4`, `|u1`, …
     pub const fn descr(self) -> &'static str {
         match self {
             Self::Bool => "|b1",
@@ -61,7 +61,7 @@ impl Element {
         }
     }
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -72,7 +72,7 @@ impl Element {
         }
     }
 
-    /// The element type that the whole workspace shares, if it has this one.
+    /// The shared element type, if there is one.
     pub const fn core(self) -> Option<ElementType> {
         match self {
             Self::I16 => Some(ElementType::I16),
@@ -89,16 +89,15 @@ impl Element {
         }
     }
 
-    /// The type that is called `f4`, `b1`, … in a `descr`, behind the sign of its byte order.
-    pub(super) fn of_kind(kind: &str) -> Option<Self> {
+    /// Parses a type code without byte order: `f4`, `b1`, ….
+    pub(super) fn parse(kind: &str) -> Option<Self> {
         match kind {
             "?" => Some(Self::Bool),
             _ => Self::ALL.into_iter().find(|element| &element.descr()[1..] == kind),
         }
     }
 
-    /// Turns elements as they are in the file into what readers get, in place: little-endian numbers, and truth values
-    /// of 0 and 1.
+    /// Converts elements of the file in place: to little-endian numbers, and to bools of 0 and 1.
     pub(super) fn finish(self, swapped: bool, out: &mut [u8]) {
         match self {
             Self::Bool => out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
@@ -107,7 +106,7 @@ impl Element {
         }
     }
 
-    /// Bytes that a change of the byte order reverses together: the parts of a complex number change each for itself.
+    /// Number of bytes that a swap reverses together: the parts of a complex number are swapped separately.
     const fn swap_unit(self) -> usize {
         match self {
             Self::C64 | Self::C128 => self.size() / 2,
@@ -134,7 +133,7 @@ impl From<ElementType> for Element {
 }
 
 fn swap(unit: usize, out: &mut [u8]) {
-    // With the size a constant each loop becomes vector instructions.
+    // With a constant size each loop is vectorized.
     fn each<const N: usize>(out: &mut [u8]) {
         out.as_chunks_mut::<N>().0.iter_mut().for_each(|element| element.reverse());
     }
@@ -168,10 +167,10 @@ mod tests {
             let (order, kind) = element.descr().split_at(1);
             assert_eq!(kind[1..].parse(), Ok(element.size()), "{kind}");
             assert_eq!(order == "|", element.size() == 1, "{kind}");
-            assert_eq!(Element::of_kind(kind), Some(element));
+            assert_eq!(Element::parse(kind), Some(element));
         }
-        assert_eq!(Element::of_kind("?"), Some(Element::Bool));
-        assert_eq!(Element::of_kind("f3"), None);
+        assert_eq!(Element::parse("?"), Some(Element::Bool));
+        assert_eq!(Element::parse("f3"), None);
     }
 
     #[test]

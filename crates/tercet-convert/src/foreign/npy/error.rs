@@ -1,4 +1,4 @@
-//! What can go wrong with a `.npy` file.
+//! Errors of `.npy` files.
 
 use std::fmt;
 
@@ -8,36 +8,36 @@ use tercet_core::{Class, Diagnose, Hint, Malformed, Shape, SourceError, Span, es
 use tercet_tet::MAX_RANK;
 use thiserror::Error;
 
-/// A fault together with the name of its file.
+/// Error of a `.npy` file, with the name of the file.
 pub type Error = tercet_core::Error<ErrorKind>;
 
-/// What went wrong.
+/// Kind of error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The bytes could not be read.
+    /// Read error.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The bytes break the rules of the format.
+    /// Malformed file.
     #[error(transparent)]
     Malformed(#[from] Malformed<Region>),
-    /// A version of the format that is not known.
-    #[error("npy format version {major}.{minor} is not known")]
+    /// An unknown format version.
+    #[error("unknown npy format version {major}.{minor}")]
     Version {
-        /// Before the point.
+        /// Major version.
         major: u8,
-        /// Behind it.
+        /// Minor version.
         minor: u8,
     },
-    /// Elements that are no numbers of ours.
+    /// An unsupported element type.
     #[error("holds {kind} (dtype `{}`), not plain numbers", escape::name(descr))]
     ForeignType {
-        /// What they are.
+        /// Its kind.
         kind: ForeignType,
-        /// NumPy's word for them, shortened.
+        /// NumPy type string, shortened.
         descr: Box<str>,
     },
-    /// An array of numbers with a shape that is not supported.
+    /// An unsupported shape.
     #[error("{reason} (shape {shape:?})")]
     Shape {
         /// The reason.
@@ -48,35 +48,35 @@ pub enum ErrorKind {
     /// A declared size exceeds a limit.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// The array has no such part.
-    #[error("there are no {extents:?} values at {start:?}")]
-    NoSuchBox {
+    /// The selection is outside the array.
+    #[error("selection of {extents:?} at {start:?} is outside the array")]
+    OutOfBounds {
         /// The first position on each axis.
         start: Box<[u64]>,
         /// The number of positions on each axis.
         extents: Box<[u64]>,
     },
-    /// The caller's buffer has another size than the part asked for.
+    /// The buffer has another size than the selection.
     #[error("the buffer has {found} bytes, but the values have {expected}")]
     BufferSize {
-        /// Bytes of the values.
+        /// Size of the selection in bytes.
         expected: u64,
-        /// Bytes of the buffer.
+        /// Size of the buffer in bytes.
         found: u64,
     },
-    /// The values of the file are not where its header says.
+    /// The values are not where the header says.
     #[error(transparent)]
     Copy(#[from] CopyError),
 }
 
 const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128);
 
-/// The parts of a `.npy` file.
+/// Regions of a `.npy` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
     /// Magic, version and length of the header.
     Preamble,
-    /// The dictionary.
+    /// The header dictionary.
     Header,
     /// The values.
     Data,
@@ -94,7 +94,7 @@ impl fmt::Display for Region {
 
 impl tercet_core::Region for Region {}
 
-/// Element types that are refused, by name.
+/// Unsupported element types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ForeignType {
@@ -152,24 +152,24 @@ impl ForeignType {
 /// Reason a shape is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ShapeErrorKind {
-    /// No axis at all.
-    #[error("is a single number without axes, but an array needs 1 to {MAX_RANK}")]
+    /// A scalar.
+    #[error("is a scalar; expected 1 to {MAX_RANK} axes")]
     NoAxes,
-    /// More axes than there can be.
+    /// Too many axes.
     #[error("has {rank} axes, but at most {most} are allowed")]
     TooManyAxes {
-        /// How many.
+        /// Number of axes.
         rank: usize,
-        /// How many are allowed.
+        /// Maximum number of axes.
         most: usize,
     },
-    /// No value at all.
-    #[error("holds no values: axis {axis} has extent 0")]
+    /// An empty array.
+    #[error("is empty: axis {axis} has extent 0")]
     Empty {
-        /// The axis without extent.
+        /// The axis of extent 0.
         axis: usize,
     },
-    /// More bytes than any file has.
+    /// Too many bytes for any file.
     #[error("its size overflows 64 bits")]
     TooLarge,
 }
@@ -183,7 +183,7 @@ impl Diagnose for ErrorKind {
             }
             Self::Version { .. } | Self::ForeignType { .. } | Self::Shape { .. } => Class::Unsupported,
             Self::Limit(_) => Class::Limit,
-            Self::NoSuchBox { .. } | Self::BufferSize { .. } => Class::Request,
+            Self::OutOfBounds { .. } | Self::BufferSize { .. } => Class::Request,
         }
     }
 
@@ -203,7 +203,7 @@ impl Diagnose for ErrorKind {
                 (Region::Data, tercet_core::Reason::Leftover { .. }) => {
                     "the file may hold several arrays; save each in a file of its own"
                 }
-                (Region::Preamble, tercet_core::Reason::BadMagic { .. }) => "only `.npy` files are read here",
+                (Region::Preamble, tercet_core::Reason::BadMagic { .. }) => "only `.npy` files are supported",
                 _ => return None,
             },
             _ => return None,

@@ -1,4 +1,4 @@
-//! The header: magic, version, and a dictionary of three entries.
+//! Header of `.npy` files: magic, version, and a dictionary of three entries.
 
 use tercet_core::{ByteSource, Fields, Malformed, Reason, Shape, Site, Span, limits};
 
@@ -9,31 +9,31 @@ use super::literal::{self, Literal};
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Magic, version, and the longest form of the length.
 const PREAMBLE_LEN: u64 = 12;
-/// NumPy itself refuses to parse headers of more than 10,000 bytes unless told otherwise.
+/// NumPy itself rejects headers of more than 10,000 bytes by default.
 const HEADER_LIMIT: u64 = 1 << 20;
 
-/// What the header tells.
+/// A parsed header.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) descr: Box<str>,
     pub(super) element: Element,
-    /// Whether the most significant byte comes first.
+    /// Whether values are big-endian.
     pub(super) swapped: bool,
     pub(super) order: Order,
     pub(super) shape: Shape,
 }
 
-/// Which axis is the fastest.
+/// Memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The last.
+    /// C order: the last axis is the fastest.
     C,
-    /// The first.
+    /// Fortran order: the first axis is the fastest.
     Fortran,
 }
 
 impl Header {
-    /// Reads the header and tells where the values start.
+    /// Reads the header and returns it with the start of the values.
     pub(super) fn read(source: &dyn ByteSource) -> Result<(Self, u64), ErrorKind> {
         let preamble = source.read_at(Span::first(source.len().min(PREAMBLE_LEN)))?;
         let mut fields = Fields::new(Region::Preamble, 0, &preamble);
@@ -108,7 +108,7 @@ impl Header {
         Ok(Self { descr: descr.into(), element, swapped, order, shape })
     }
 
-    /// Bytes of `extents` elements, unless they overflow. Where one extent is 0 the others may be anything.
+    /// Size of `extents` elements in bytes; `None` on overflow. If one extent is 0 the others may be anything.
     pub(super) fn bytes_of(&self, extents: &[u64]) -> Option<u64> {
         if extents.contains(&0) {
             return Some(0);
@@ -116,7 +116,7 @@ impl Header {
         extents.iter().try_fold(self.element.size() as u64, |bytes, &extent| bytes.checked_mul(extent))
     }
 
-    /// Bytes from one position to the next on each axis. The size of the array was checked.
+    /// Strides in bytes on each axis. The size of the array was checked.
     pub(super) fn strides(&self) -> Vec<usize> {
         let mut strides = vec![0; self.shape.rank()];
         let mut stride = self.element.size();
@@ -137,7 +137,7 @@ enum NoElement {
     Wrong,
 }
 
-/// The element type that a `descr` names, and whether its bytes are swapped.
+/// Parses a `descr` into element type and byte order.
 fn element(descr: Literal) -> Result<(String, Element, bool), NoElement> {
     let foreign = |kind, descr: &str| Err(NoElement::Foreign(kind, descr.chars().take(60).collect()));
     let text = match descr {
@@ -157,7 +157,7 @@ fn element(descr: Literal) -> Result<(String, Element, bool), NoElement> {
         }
         _ => None,
     };
-    let Some(element) = Element::of_kind(kind) else { return foreign(foreign_type(kind), &text) };
+    let Some(element) = Element::parse(kind) else { return foreign(foreign_type(kind), &text) };
     match order {
         Some('<') => Ok((text, element, false)),
         Some('>') => Ok((text, element, true)),

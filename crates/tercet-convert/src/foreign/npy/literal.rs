@@ -1,10 +1,10 @@
-//! Python literals, as far as headers use them: text, whole numbers, truth values, tuples, lists.
+//! Parser of the Python literals in headers: strings, integers, bools, tuples, lists.
 
 use std::fmt;
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// Deeper nesting than any element type has.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 16;
 
 /// A value.
@@ -33,7 +33,7 @@ impl Literal {
     }
 }
 
-/// Text that is no literal.
+/// Syntax error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotALiteral {
     expected: &'static str,
@@ -46,7 +46,7 @@ impl fmt::Display for NotALiteral {
     }
 }
 
-/// The entries of a dictionary with text keys, in their order. Nothing but white space may follow it.
+/// Parses a dictionary with string keys, in order. Only white space may follow it.
 pub(super) fn dictionary(text: &str) -> Result<Vec<(String, Literal)>, NotALiteral> {
     let mut parser = Parser { chars: text.char_indices().peekable(), end: text.len() };
     parser.expect('{', "`{`")?;
@@ -98,7 +98,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `()`, `(1,)`, `(1, 2)`; without a comma the brackets mean nothing: `(1)` is `1`.
+    /// `()`, `(1,)`, `(1, 2)`; without a comma parentheses only group: `(1)` is `1`.
     fn tuple(&mut self, depth: usize) -> Result<Literal, NotALiteral> {
         let (mut items, comma) = self.items(')', depth)?;
         match items.pop() {
@@ -111,7 +111,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Values up to the closing bracket, and whether a comma was among them.
+    /// Values up to the closing bracket, and whether there was a comma.
     fn items(&mut self, close: char, depth: usize) -> Result<(Vec<Literal>, bool), NotALiteral> {
         let (mut items, mut comma) = (Vec::new(), false);
         while !self.take(close) {
@@ -133,7 +133,7 @@ impl Parser<'_> {
                 Some(c) if c == quote => return Ok(Literal::Text(text)),
                 Some('\\') => match self.chars.next().map(|(_, c)| c) {
                     Some(c @ ('\\' | '\'' | '"')) => text.push(c),
-                    // Other escapes occur in the names of fields only, which are shown and never used.
+                    // Other escapes only occur in field names, which are displayed and never used.
                     Some(c) => text.extend(['\\', c]),
                     None => return self.fail("the end of the text"),
                 },
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whole numbers, with the `L` that Python 2 wrote behind long ones.
+    /// Integers, with the `L` suffix of Python 2.
     fn int(&mut self) -> Result<Literal, NotALiteral> {
         let mut number = 0u64;
         while let Some((_, c @ '0'..='9')) = self.chars.peek().copied() {
@@ -171,7 +171,7 @@ impl Parser<'_> {
             "True" => Ok(Literal::Bool(true)),
             "False" => Ok(Literal::Bool(false)),
             "None" => Ok(Literal::None),
-            // `u'<f4'` is how Python 2 wrote text.
+            // `u'<f4'` is a Python 2 string.
             "u" => match self.chars.next_if(|&(_, c)| c == '\'' || c == '"') {
                 Some((_, quote)) => self.text(quote),
                 None => self.fail("text in quotes"),
@@ -184,7 +184,7 @@ impl Parser<'_> {
         while self.chars.next_if(|&(_, c)| c.is_ascii_whitespace()).is_some() {}
     }
 
-    /// Goes past `wanted` and the white space before it, if it comes next.
+    /// Skips `wanted` and white space before it, if it comes next.
     fn take(&mut self, wanted: char) -> bool {
         self.skip_space();
         self.chars.next_if(|&(_, c)| c == wanted).is_some()

@@ -1,11 +1,11 @@
-//! A box of a file on its way into a buffer.
+//! Strided copy of a box from a file into a buffer.
 
 use tercet_core::tensor::BoxCopy;
 
-/// Reading so many bytes costs hardly more than asking for them.
+/// Reads up to this size cost hardly more than the request.
 pub(super) const SMALL_READ: usize = 64 * 1024;
 
-/// A box in the file and its place in the buffer. Offsets and strides in bytes.
+/// A box in the file and its position in the buffer. Offsets and strides in bytes.
 pub(super) struct Run {
     pub(super) size: usize,
     pub(super) from: usize,
@@ -22,7 +22,7 @@ pub(super) struct RunAxis {
 }
 
 impl Run {
-    /// The copy, from this offset of what was read.
+    /// Copies the box, from this offset of the bytes read.
     pub(super) fn prepare(&self, from: usize) -> BoxCopy {
         let each = |part: fn(&RunAxis) -> usize| -> Vec<usize> { self.axes.iter().map(part).collect() };
         let counts = each(|axis| axis.count);
@@ -30,17 +30,17 @@ impl Run {
         BoxCopy::new(self.size, &counts, (from, &from_strides), (self.to, &to_strides))
     }
 
-    /// From the first byte of the box in the file to the last.
+    /// Number of bytes from the first of the box in the file to the last.
     pub(super) fn reach(&self) -> usize {
         self.axes.iter().map(|axis| (axis.count - 1) * axis.from_stride).sum::<usize>() + self.size
     }
 
-    /// Bytes of the box.
+    /// Size of the box in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.axes.iter().map(|axis| axis.count).product::<usize>() * self.size
     }
 
-    /// The same box in parts: a few positions of the slowest axis each, as many as a small read reaches.
+    /// Divides the box along the slowest axis, into parts of about a small read each.
     pub(super) fn split(&self) -> Vec<Run> {
         let Some((first, rest)) = self.axes.split_first() else { return Vec::new() };
         let group = (SMALL_READ / first.from_stride).max(1);

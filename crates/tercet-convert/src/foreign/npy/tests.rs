@@ -7,7 +7,7 @@ use tercet_testkit::damage;
 
 use super::*;
 
-/// A file with this dictionary, padded as NumPy pads it.
+/// A file with this dictionary, padded like NumPy does.
 pub(super) fn file(descr: &str, fortran: bool, shape: &str, values: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
     versioned(1, &format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"), values)
@@ -28,7 +28,7 @@ fn versioned(major: u8, dictionary: &str, values: &[u8]) -> Vec<u8> {
 }
 
 fn open(bytes: Vec<u8>) -> Result<Npy, Error> {
-    Npy::open_source(Arc::new(Memory::new("a.npy", bytes)))
+    Npy::from_source(Arc::new(Memory::new("a.npy", bytes)))
 }
 
 fn all(npy: &Npy) -> Vec<u8> {
@@ -37,19 +37,19 @@ fn all(npy: &Npy) -> Vec<u8> {
     out
 }
 
-/// What NumPy 2.4 writes for `np.arange(6, dtype='<f4').reshape(2, 3)`.
+/// NumPy 2.4 output of `np.arange(6, dtype='<f4').reshape(2, 3)`.
 const FLOATS: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }                                                          \n\x00\x00\x00\x00\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x00\x00\xa0@";
-/// What NumPy 2.4 writes for `np.asfortranarray(np.arange(6, dtype='>i2').reshape(2, 3))`.
+/// NumPy 2.4 output of `np.asfortranarray(np.arange(6, dtype='>i2').reshape(2, 3))`.
 const FORTRAN: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }                                                           \n\x00\x00\x00\x03\x00\x01\x00\x04\x00\x02\x00\x05";
-/// What NumPy 2.4 writes for `np.array([True, False])`.
+/// NumPy 2.4 output of `np.array([True, False])`.
 const BOOLS: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }                                                            \n\x01\x00";
-/// What NumPy 2.4 writes for `np.array([-1, 2], dtype='i1')`.
+/// NumPy 2.4 output of `np.array([-1, 2], dtype='i1')`.
 const BYTES: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }                                                            \n\xff\x02";
-/// What NumPy 2.4 writes before eight axes of `u1`.
+/// NumPy 2.4 header of an array of eight axes of `u1`.
 const EIGHT_AXES: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 1), }                                        \n";
-/// What NumPy 2.4 writes for `np.array(1.5)`.
+/// NumPy 2.4 output of `np.array(1.5)`.
 pub(super) const SCALAR: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (), }                                                              \n\x00\x00\x00\x00\x00\x00\xf8?";
-/// What NumPy 2.4 writes for `np.zeros((3, 0), 'c16')`.
+/// NumPy 2.4 output of `np.zeros((3, 0), 'c16')`.
 pub(super) const EMPTY: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '<c16', 'fortran_order': False, 'shape': (3, 0), }                                                         \n";
 
 #[test]
@@ -63,10 +63,13 @@ fn files_of_numpy_are_read() {
     assert_eq!(all(&npy), (0i16..6).flat_map(i16::to_le_bytes).collect::<Vec<_>>());
 
     let npy = open(BOOLS.to_vec()).unwrap();
-    assert_eq!((npy.dtype(), npy.stored(), all(&npy)), (ElementType::U8, Stored::Bool, vec![1, 0]));
+    assert_eq!(
+        (npy.dtype(), npy.conversion(), all(&npy)),
+        (ElementType::U8, ElementConversion::Bool, vec![1, 0])
+    );
 
     let npy = open(BYTES.to_vec()).unwrap();
-    assert_eq!((npy.dtype(), npy.stored()), (ElementType::I16, Stored::Int8));
+    assert_eq!((npy.dtype(), npy.conversion()), (ElementType::I16, ElementConversion::Int8));
     assert_eq!(all(&npy), [-1i16, 2].map(i16::to_le_bytes).concat());
 }
 
@@ -155,7 +158,7 @@ fn shapes_without_a_place_are_refused() {
         );
     }
     assert_eq!(refused("(18446744073709551615, 2)").class(), Class::Malformed);
-    // Claims more than there is, and more than memory could hold: no allocation, just an answer.
+    // Declares more than the file has, and more than memory: an error, without allocation.
     assert_eq!(refused("(18446744073709551000,)").class(), Class::Malformed);
     assert_eq!(refused("(1)").class(), Class::Malformed);
     assert_eq!(refused("(-1,)").class(), Class::Malformed);
@@ -180,7 +183,7 @@ fn broken_headers_say_what_is_broken() {
     assert!(message(Vec::new()).contains("needs 6 bytes, but only 0"));
     let mut newer = FLOATS.to_vec();
     newer[6] = 4;
-    assert_eq!(message(newer), "a.npy: npy format version 4.0 is not known");
+    assert_eq!(message(newer), "a.npy: unknown npy format version 4.0");
     for (dictionary, part) in [
         ("{'descr': '<f4', 'fortran_order': False}", "shape"),
         ("{'descr': '<f4', 'shape': (1,)}", "fortran_order"),
@@ -255,7 +258,7 @@ const DESCRS: [(&str, usize); 12] = [
     ("b1", 1),
 ];
 
-/// The slow obvious version: one element after the other, by its definition.
+/// The obvious version: element by element, by definition.
 fn naive(
     values: &[u8],
     (kind, size): (&str, usize),
@@ -323,7 +326,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
         write(&path, &bytes);
-        let read = Npy::open_source(Arc::new(File::open(&path).unwrap())).unwrap();
+        let read = Npy::from_source(Arc::new(File::open(&path).unwrap())).unwrap();
         out.fill(0xaa);
         read.read_box(&low, &extents, &mut out).unwrap();
         prop_assert_eq!(&out, &expected);
@@ -351,7 +354,7 @@ proptest! {
     }
 }
 
-/// Large enough that a sparse box is fetched in pieces.
+/// Large enough that a sparse box is read in pieces.
 #[test]
 fn sparse_boxes_are_fetched_in_pieces() {
     let shape = [300u64, 20, 50];
@@ -360,7 +363,7 @@ fn sparse_boxes_are_fetched_in_pieces() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
         write(&path, &file("'>u4'", fortran, "(300, 20, 50)", &values));
-        let npy = Npy::open_source(Arc::new(File::open(&path).unwrap())).unwrap();
+        let npy = Npy::from_source(Arc::new(File::open(&path).unwrap())).unwrap();
         for (low, extents) in [([0, 0, 0], [300, 1, 1]), ([5, 3, 7], [1, 17, 40]), ([0, 0, 49], [300, 20, 1])]
         {
             let mut out = vec![0; extents.iter().product::<u64>() as usize * 4];

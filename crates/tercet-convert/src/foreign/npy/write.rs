@@ -1,16 +1,16 @@
-//! The header of a new file, byte for byte as NumPy writes it.
+//! Header of new `.npy` files, byte for byte as NumPy writes it.
 
 use super::element::Element;
 
-/// Values start at a multiple of this, so that a mapped file can be used in place.
+/// Alignment of the values, so that a mapped file can be used in place.
 const ALIGN: usize = 64;
 /// NumPy leaves room for the first extent to grow to as many digits.
 const GROWTH_DIGITS: usize = 21;
 
-/// The bytes before the values of a `.npy` file: C order, little-endian.
+/// The header of a `.npy` file in C order, little-endian.
 ///
-/// The values follow as they are, so a header and row-major little-endian bytes together are a file. Shapes without
-/// axes and without values are fine. The format version is 1.0, and 2.0 for shapes of thousands of axes.
+/// The raw values follow: a header and row-major little-endian bytes make a file. Scalars and empty arrays are allowed. The
+/// format version is 1.0, and 2.0 for shapes of thousands of axes.
 ///
 /// ```
 /// use tercet_convert::npy;
@@ -33,7 +33,7 @@ pub fn header(element: impl Into<Element>, shape: &[u64]) -> Vec<u8> {
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}{growth}");
     let padded = |preamble: usize| {
         let used = preamble + dictionary.len() + 1;
-        // As NumPy does it: a header that ends on the boundary gets a whole block more.
+        // Like NumPy: a header that ends on the boundary gets another block.
         used + ALIGN - used % ALIGN
     };
     let mut out = b"\x93NUMPY".to_vec();
@@ -43,7 +43,7 @@ pub fn header(element: impl Into<Element>, shape: &[u64]) -> Vec<u8> {
         padded(10)
     } else {
         out.extend([2, 0]);
-        // A shape that is in memory has fewer digits than 32 bits can count, or the memory was used up long ago.
+        // A shape in memory has fewer digits than 32 bits can count.
         out.extend(u32::try_from(padded(12) - 12).unwrap_or(u32::MAX).to_le_bytes());
         padded(12)
     };

@@ -63,7 +63,7 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
         let array = match address::of(&from.path) {
-            Some(address) => Array::open_source(address::open(address)?)?,
+            Some(address) => Array::from_source(address::open(address)?)?,
             None => Array::open(&from.path)?,
         };
         let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();

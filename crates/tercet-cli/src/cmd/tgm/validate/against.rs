@@ -95,7 +95,7 @@ pub(super) fn compare(
     let message = message_of(against, &file)?;
     let object = object_of(against, &message)?;
     let array = match address::of(original) {
-        Some(address) => npy::Array::open_source(address::open(address)?)?,
+        Some(address) => npy::Array::from_source(address::open(address)?)?,
         None => npy::Array::open(original)?,
     };
     let (bound, bound_from) = bound_of(against, &message, &object);

@@ -1,4 +1,4 @@
-//! Streams and positions that are not what they should be.
+//! Damaged streams and wrong offsets.
 
 use super::samples::{Dice, KINDS, parameters, samples};
 use super::*;
@@ -66,7 +66,7 @@ fn streams_must_end_with_their_samples() {
 }
 
 #[test]
-fn damaged_streams_decode_as_the_obvious_way_says() {
+fn damaged_streams_decode_like_the_obvious_decoder() {
     let mut dice = Dice::new(11);
     let mut readable = 0;
     for _ in 0..60 {
@@ -83,7 +83,7 @@ fn damaged_streams_decode_as_the_obvious_way_says() {
             with_both(|| {
                 let found = decoded(&damaged, &szip, None, raw.len()).ok().map(|(raw, _)| raw);
                 assert_eq!(found, expected, "{szip:?} byte {byte}");
-                // Walking over blocks may not fall either.
+                // Skipping must not panic either.
                 let _ = index(&damaged, &szip, count as u64, &mut Vec::new(), u64::MAX);
                 let _ = decode_from(&damaged, &szip, count as u64, 0, dice.below(2000), &mut raw.clone());
             });
@@ -92,7 +92,7 @@ fn damaged_streams_decode_as_the_obvious_way_says() {
     assert!(readable > 100, "{readable}");
 }
 
-/// Compares the start of noise: it seldom ends where its samples do.
+/// Compares the start of noise: it seldom ends with its samples.
 fn check_noise(seed: u64) -> bool {
     let mut dice = Dice::new(seed);
     let szip = parameters(&mut dice);
@@ -116,7 +116,7 @@ fn check_noise(seed: u64) -> bool {
 }
 
 #[test]
-fn noise_decodes_as_the_obvious_way_says() {
+fn noise_decodes_like_the_obvious_decoder() {
     let readable = (0..10_000).filter(|&seed| check_noise(seed)).count();
     assert!(readable > 1000, "{readable}");
 }

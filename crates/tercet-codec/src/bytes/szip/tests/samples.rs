@@ -1,8 +1,8 @@
-//! Samples and parameters to test with.
+//! Samples and parameters for tests.
 
 use super::super::{Szip, flags};
 
-/// Numbers that only look random (xorshift).
+/// Pseudo-random numbers (xorshift).
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
@@ -27,7 +27,7 @@ impl Dice {
     }
 }
 
-/// Kinds of samples that [`samples`] knows.
+/// Kinds of samples of [`samples`].
 pub(super) const KINDS: u64 = 8;
 
 /// The bytes of `count` samples of one kind.

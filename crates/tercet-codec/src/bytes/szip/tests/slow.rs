@@ -1,4 +1,4 @@
-//! The obvious decoder: one bit at a time, as the format is described.
+//! The obvious decoder: bit by bit, as the format is specified.
 
 use super::super::{Szip, flags};
 
@@ -6,9 +6,9 @@ use super::super::{Szip, flags};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Slow {
     pub(super) raw: Vec<u8>,
-    /// Where every interval starts.
+    /// Start of every interval.
     pub(super) starts: Vec<u64>,
-    /// The bit behind the last block.
+    /// The bit after the last block.
     pub(super) end: u64,
 }
 
@@ -38,7 +38,7 @@ impl Bits<'_> {
     }
 }
 
-/// Decodes `samples` samples; nothing if that is impossible. What follows them is not looked at.
+/// Decodes `samples` samples; `None` if that is impossible. Trailing bits are ignored.
 pub(super) fn decode(stored: &[u8], szip: &Szip, samples: usize) -> Option<Slow> {
     let has = |flag| szip.flags() & flag != 0;
     let mut bits = Bits { stored, at: 0 };
@@ -79,7 +79,7 @@ pub(super) fn decode(stored: &[u8], szip: &Szip, samples: usize) -> Option<Slow>
     Some(slow)
 }
 
-/// The sample behind `last` with this mapped difference.
+/// The sample after `last` with this mapped difference.
 fn next(last: i64, mapped: i64, lowest: i64, highest: i64) -> i64 {
     let nearer = (last - lowest).min(highest - last);
     if mapped > 2 * nearer {
@@ -131,7 +131,7 @@ fn interval(bits: &mut Bits<'_>, szip: &Szip, wanted: usize) -> Option<Vec<u64>>
                 (code <= 90).then_some(())?;
                 let sum = (0..=code).rfind(|sum| sum * (sum + 1) / 2 <= code)?;
                 let second = code - sum * (sum + 1) / 2;
-                // The pair of the reference counts when it is judged, too.
+                // The pair of the reference counts, too.
                 ((sum - second) >> width == 0).then_some(())?;
                 if pair > 0 || !first {
                     values.push(sum - second);

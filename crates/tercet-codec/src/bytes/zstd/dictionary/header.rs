@@ -1,7 +1,7 @@
-//! The name of the dictionary in the headers of frames.
+//! Dictionary ID in frame headers.
 //!
-//! After four bytes of magic comes a descriptor: its low two bits give the bytes of the name (0, 1, 2 or 4), bit 5 says
-//! that there is no window byte. The name follows the descriptor and the window byte.
+//! After four bytes of magic comes a descriptor: its low two bits give the length of the ID (0, 1, 2 or 4 bytes), bit 5 marks
+//! a missing window byte. The ID follows the descriptor and the window byte.
 
 use ::zstd::zstd_safe::{find_frame_compressed_size, get_error_name};
 
@@ -13,7 +13,7 @@ const DESCRIPTOR: usize = FRAME_MAGIC.len();
 const SINGLE_SEGMENT: u8 = 1 << 5;
 const ID_BITS: u8 = 0b11;
 
-/// A frame and where the name of its dictionary is; skippable frames have no header like this.
+/// A frame and the position of its dictionary ID; skippable frames have none.
 struct Frame<'a> {
     bytes: &'a [u8],
     id: Option<(std::ops::Range<usize>, u32)>,
@@ -51,7 +51,7 @@ fn id_start(descriptor: u8) -> usize {
     DESCRIPTOR + if descriptor & SINGLE_SEGMENT == 0 { 2 } else { 1 }
 }
 
-/// Names raw content in the frame that begins at `start` of `out` and names nothing.
+/// Inserts the ID of raw content into the frame that starts at `start` of `out` and has no ID.
 pub(super) fn insert_raw_id(out: &mut Vec<u8>, start: usize) -> Result<(), CodecError> {
     match id_of(&out[start..]) {
         Some((place, 0)) if place.is_empty() => {
@@ -60,14 +60,14 @@ pub(super) fn insert_raw_id(out: &mut Vec<u8>, start: usize) -> Result<(), Codec
             Ok(())
         }
         _ => {
-            let detail = "the frame has no place for the name of its dictionary".to_owned();
+            let detail = "the frame has no room for a dictionary ID".to_owned();
             Err(CodecError::Encode { codec: "zstd", detail })
         }
     }
 }
 
-/// Appends the frames of `stored` to `out` without the name of raw content. A frame without any was made without
-/// dictionary or does not tell; another name is refused.
+/// Appends the frames of `stored` to `out` without the ID of raw content. A frame without ID was encoded without dictionary or
+/// omits it; another ID is rejected.
 pub(super) fn remove_raw_id(stored: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     if stored.is_empty() {
         return Err(failed("no frame".to_owned()));
@@ -89,7 +89,7 @@ pub(super) fn remove_raw_id(stored: &[u8], out: &mut Vec<u8>) -> Result<(), Code
     Ok(())
 }
 
-/// Refuses `stored` if one of its frames was not made with dictionary `id`.
+/// Rejects `stored` if one of its frames was not encoded with dictionary `id`.
 pub(super) fn insist_on(stored: &[u8], id: u32) -> Result<(), CodecError> {
     if stored.is_empty() {
         return Err(failed("no frame".to_owned()));
@@ -105,7 +105,7 @@ pub(super) fn insist_on(stored: &[u8], id: u32) -> Result<(), CodecError> {
 
 fn other_dictionary(found: u32, wanted: u32) -> CodecError {
     let found = if found == 0 { "no dictionary".to_owned() } else { format!("dictionary {found}") };
-    failed(format!("the frame names {found} instead of dictionary {wanted}"))
+    failed(format!("the frame has {found} instead of dictionary {wanted}"))
 }
 
 pub(super) fn failed(detail: String) -> CodecError {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::{decode, encode_frame};
 use super::*;
 
-/// Records that resemble each other, as those of a log do.
+/// Similar records, like those of a log.
 fn records(n: u32) -> Vec<Vec<u8>> {
     let hosts = ["alpha", "beta", "gamma", "delta"];
     (0..n)
@@ -50,15 +50,15 @@ fn plain(raw: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_of_raw_content_carry_its_name() {
+fn frames_of_raw_content_have_its_id() {
     let content = records(100).concat();
     let raw = &content[500..1200];
-    // The second looks like a trained dictionary and is none; the third is shorter than what libzstd looks at.
+    // The second looks like a trained dictionary and is not; the third is shorter than libzstd examines.
     for content in [content.clone(), [&MAGIC[..], &content].concat(), b"abc".to_vec(), Vec::new()] {
         let dictionary = Dictionary::raw(content.clone());
         assert_eq!((dictionary.id(), dictionary.is_trained()), (1, false));
         let stored = encoded(&dictionary, raw);
-        // Size of two bytes (or one) and single segment, checksum, one byte of name.
+        // Size of two bytes (or one) and single segment, checksum, one byte of ID.
         assert_eq!(stored[..6], [0x28, 0xb5, 0x2f, 0xfd, 0x65, 0x01]);
         assert_eq!(decoded(&dictionary, &stored, raw.len()).unwrap(), raw);
         if content.len() > 1000 {
@@ -70,7 +70,7 @@ fn frames_of_raw_content_carry_its_name() {
 
 #[test]
 fn frames_with_a_window_byte_are_read() {
-    // As other writers make them: the name behind the window byte, here in one, two and four bytes.
+    // As written by others: the ID after the window byte, here in one, two and four bytes.
     let content = b"the dictionary is content only".to_vec();
     let dictionary = Dictionary::raw(content);
     let streamed = {
@@ -92,7 +92,7 @@ fn frames_with_a_window_byte_are_read() {
 }
 
 #[test]
-fn the_name_goes_in_and_comes_out_behind_the_window_byte() {
+fn the_id_is_inserted_and_removed_after_the_window_byte() {
     let mut streamed = Vec::new();
     super::super::encode(b"some payload", 3, &mut streamed).unwrap();
     let mut named = [&[9, 9][..], &streamed].concat();
@@ -135,7 +135,7 @@ fn trained_dictionaries_make_small_payloads_smaller() {
     assert!(with * 2 < without, "{with} of {without}");
 }
 
-/// Samples of which the first three quarters have almost no bytes: the trainer would read beyond them.
+/// Samples of which the first three quarters are almost empty: the trainer would read past them.
 #[test]
 fn empty_samples_before_long_ones_are_no_danger() {
     let long = b"something to learn from, at last".repeat(8);
@@ -152,7 +152,7 @@ fn empty_samples_before_long_ones_are_no_danger() {
 }
 
 #[test]
-fn training_is_repeatable_and_may_find_too_little() {
+fn training_is_deterministic_and_may_find_nothing() {
     assert_eq!(trained().bytes(), trained().bytes());
     assert_eq!(train(&[], 4096), Ok(None));
     assert_eq!(train(&[&[]], 4096), Ok(None));
@@ -167,7 +167,7 @@ fn training_is_repeatable_and_may_find_too_little() {
 }
 
 #[test]
-fn what_is_no_trained_dictionary_is_refused() {
+fn invalid_trained_dictionaries_are_rejected() {
     let good = trained().bytes().to_vec();
     let refused = |bytes: Vec<u8>| Dictionary::trained(bytes).unwrap_err().to_string();
     for len in 0..8 {
@@ -191,7 +191,7 @@ fn what_is_no_trained_dictionary_is_refused() {
 }
 
 #[test]
-fn the_right_dictionary_is_insisted_on() {
+fn another_dictionary_is_rejected() {
     let dictionary = trained();
     let raw = records(3).concat();
     let stored = encoded(&dictionary, &raw);
@@ -211,7 +211,7 @@ fn the_right_dictionary_is_insisted_on() {
 }
 
 #[test]
-fn wrong_streams_are_refused() {
+fn invalid_streams_are_rejected() {
     let raw = records(5).concat();
     let content = records(20).concat();
     for dictionary in
@@ -251,7 +251,7 @@ fn a_dictionary_serves_many_threads_and_levels() {
                     let mut out = Vec::new();
                     dictionary.encode(&record, level, &mut out).unwrap();
                     assert_eq!(decoded(dictionary, &out, record.len()).unwrap(), record);
-                    // A frame without dictionary in between is not touched by it.
+                    // A frame without dictionary in between is not affected.
                     decode(&plain(&record), &mut vec![0; record.len()]).unwrap();
                 }
             });
@@ -261,7 +261,7 @@ fn a_dictionary_serves_many_threads_and_levels() {
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out(
+    fn round_trips(
         content in prop::collection::vec(0u8..20, 0..600),
         raw in prop::collection::vec(0u8..20, 0..600),
         level in -3i32..12,
@@ -276,8 +276,8 @@ proptest! {
 }
 
 #[test]
-fn samples_that_teach_nothing_are_left_out() {
-    // The trainer of libzstd learns from the first three quarters and reads past them when they are all but empty.
+fn useless_samples_are_ignored() {
+    // The trainer of libzstd learns from the first three quarters and reads past them when they are almost empty.
     let long = [7u8; 4000];
     for short in [0, 1, 7] {
         let mut samples: Vec<&[u8]> = vec![&long[..short]; 30];

@@ -9,7 +9,7 @@ use super::super::tests::{EMPTY, SCALAR, file, write};
 use super::*;
 
 fn open(bytes: Vec<u8>) -> Result<Array, Error> {
-    Array::open_source(Arc::new(Memory::new("a.npy", bytes)))
+    Array::from_source(Arc::new(Memory::new("a.npy", bytes)))
 }
 
 fn all(array: &Array) -> Vec<u8> {
@@ -34,7 +34,7 @@ fn arrays_without_axes_and_without_values_are_read() {
     let empty = open(EMPTY.to_vec()).unwrap();
     assert_eq!((empty.element(), &empty.shape()[..], empty.bytes()), (Element::C128, &[3, 0][..], 0));
     assert_eq!((all(&empty), empty.in_place()), (vec![], Some(&[][..])));
-    // An extent of 0 makes every other one harmless.
+    // An extent of 0 makes the others irrelevant.
     let huge = open(file("'>f8'", true, "(18446744073709551615, 0, 18446744073709551615)", &[])).unwrap();
     assert!(all(&huge).is_empty());
     huge.read_box(&[7, 0, 7], &[u64::MAX - 7, 0, 1], &mut []).unwrap();
@@ -69,7 +69,7 @@ fn only_what_needs_no_change_is_given_in_place() {
     let path = folder.path().join("a.npy");
     write(&path, &file("'<u2'", false, "(2, 3)", &values));
     assert_eq!(Array::open(&path).unwrap().in_place(), Some(&values[..]));
-    let read = Array::open_source(Arc::new(File::open(&path).unwrap())).unwrap();
+    let read = Array::from_source(Arc::new(File::open(&path).unwrap())).unwrap();
     assert_eq!((read.in_place(), all(&read)), (None, values));
 }
 
@@ -89,7 +89,7 @@ fn damaged_files_are_errors_or_arrays_of_the_right_size() {
     }
 }
 
-/// The slow obvious version: one element after the other, by its definition.
+/// The obvious version: element by element, by definition.
 fn naive(values: &[u8], element: Element, big: bool, fortran: bool, shape: &[u64]) -> Vec<u8> {
     let size = element.size();
     let mut out = Vec::new();
@@ -144,7 +144,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
         write(&path, &bytes);
-        prop_assert_eq!(all(&Array::open_source(Arc::new(File::open(&path).unwrap())).unwrap()), expected);
+        prop_assert_eq!(all(&Array::from_source(Arc::new(File::open(&path).unwrap())).unwrap()), expected);
     }
 
     #[test]
