@@ -1,4 +1,4 @@
-//! What the benchmark programs share: data, clocks, and the words of their output.
+//! Shared by the benchmark programs: data, clocks, output.
 
 #[cfg(feature = "search")]
 pub mod search;
@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-/// A smooth field with noise in its low digits, as measured data has it: `values[row][column]`.
+/// A smooth field with noise in its low digits, like measured data: `values[row][column]`.
 pub fn field(row: u64, column: u64) -> f32 {
     let (y, x) = (row as f32 * 0.002, column as f32 * 0.003);
     let smooth = 280.0 + 15.0 * y.sin() + 8.0 * (x + y * 0.5).cos();
     let noise = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ column.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)) >> 58;
-    // Quantised to 1/64, so that a compressor has something to find.
+    // Quantized to 1/64, so that a compressor has something to find.
     ((smooth + noise as f32 / 64.0) * 64.0).round() / 64.0
 }
 
@@ -30,12 +30,12 @@ pub fn number(name: &str, default: u64) -> u64 {
     option(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} takes a number")))
 }
 
-/// Whether `--name` is there.
+/// Whether `--name` is given.
 pub fn flag(name: &str) -> bool {
     std::env::args().any(|arg| arg == name)
 }
 
-/// Runs something several times and prints seconds for each, as one line of JSON.
+/// Runs a function several times and prints the seconds of each run, as one line of JSON.
 pub fn report(repeat: u64, bytes: u64, mut work: impl FnMut()) -> Value {
     let mut seconds = Vec::new();
     for _ in 0..repeat {
@@ -48,8 +48,8 @@ pub fn report(repeat: u64, bytes: u64, mut work: impl FnMut()) -> Value {
     result
 }
 
-/// Runs two sides in turn, so that both see the same machine, and prints seconds for each run of each. For a profile,
-/// `--side ours` or `--side peer` leaves the other out.
+/// Runs two sides in turn, so that both see the same machine, and prints the seconds of each run. For a profile, `--side ours`
+/// or `--side peer` runs one side only.
 pub fn duel(repeat: u64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let side = option("--side");
@@ -73,7 +73,7 @@ pub fn on_threads<R: Send>(threads: u64, work: impl FnOnce() -> R + Send) -> R {
     pool.install(work)
 }
 
-/// Limits anonymous memory of this process: what `malloc` and private maps take.
+/// Limits anonymous memory of this process: `malloc` and private maps.
 pub fn limit_data(bytes: u64) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };

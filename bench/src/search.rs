@@ -1,4 +1,4 @@
-//! What the program for search segments is made of.
+//! Modules of the search benchmark.
 
 pub mod corpus;
 pub mod peer;

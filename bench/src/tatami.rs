@@ -1,12 +1,12 @@
-//! `.tatami` files beside Parquet: the same rows, written and read by both.
+//! `.tatami` files compared with Parquet: the same rows, written and read by both.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`data`] | the rows that are measured |
+//! | [`data`] | the measured rows |
 //! | [`filter`] | Parquet: rows in a range |
-//! | [`ours`] | `.tatami`: writing, scanning, finding |
+//! | [`ours`] | `.tatami`: writing, scanning, lookup |
 //! | [`peer`] | Parquet: the same |
-//! | [`same`] | whether both gave the same values |
+//! | [`same`] | comparison of the values of both |
 
 pub mod data;
 pub mod filter;
@@ -14,20 +14,20 @@ pub mod ours;
 pub mod peer;
 pub mod same;
 
-/// Rows of a row group, on both sides.
+/// Rows per row group, on both sides.
 pub const GROUP_ROWS: usize = 131_072;
 
-/// The level of Zstandard, on both sides.
+/// Zstandard level, on both sides.
 pub const LEVEL: i32 = 3;
 
-/// A value to find.
+/// A key to look up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     Number(i64),
     Text(Vec<u8>),
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
@@ -41,7 +41,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Different numbers below `end`, in no order.
+    /// Different numbers below `end`, in random order.
     pub fn rows(&mut self, count: usize, end: u64) -> Vec<u64> {
         let mut rows = Vec::new();
         while rows.len() < count.min(end as usize) {

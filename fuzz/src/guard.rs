@@ -1,4 +1,4 @@
-//! Runs a target so that a panic, a hang or a flood of memory leaves its input behind.
+//! Runs a target and saves its input after a panic, a hang or excessive memory use.
 
 use std::fmt;
 use std::fs;
@@ -12,31 +12,31 @@ use tercet_testkit::alloc::measure;
 
 use crate::Target;
 
-/// An input that takes longer has hung.
+/// An input that takes longer hangs.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How an input went wrong.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The target panicked; the message is on stderr.
     Panic,
-    /// The target did not come back in time.
+    /// The target timed out.
     Hang,
-    /// The target allocated more than it may.
+    /// The target allocated too much memory.
     Memory {
-        /// Bytes allocated at one time.
+        /// Peak bytes allocated.
         bytes: usize,
     },
 }
 
-/// An input that must not be forgotten.
+/// A failing input.
 #[derive(Debug)]
 pub struct Crash {
     /// The target that failed.
     pub target: &'static str,
-    /// What happened.
+    /// The kind of failure.
     pub fault: ErrorKind,
-    /// Where the input was saved.
+    /// The path of the saved input.
     pub path: PathBuf,
 }
 
@@ -57,7 +57,7 @@ struct Running {
     since: Instant,
 }
 
-/// Watches over targets as they run.
+/// Watchdog of running targets.
 pub struct Guard {
     folder: PathBuf,
     running: Arc<Mutex<Option<Running>>>,
@@ -70,14 +70,14 @@ impl fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Saves failing inputs in `folder`. After a hang `on_hang` is called from another thread; a hung target
-    /// cannot be stopped, so it should end the process.
+    /// Saves failing inputs in `folder`. After a hang `on_hang` is called from another thread; a hung target cannot be stopped, so
+    /// it should end the process.
     pub fn new(folder: &Path, patience: Duration, on_hang: impl Fn(&Crash) + Send + 'static) -> Self {
         let running = Arc::new(Mutex::new(None::<Running>));
         let guard = Self { folder: folder.to_owned(), running: Arc::clone(&running) };
         let folder = folder.to_owned();
         thread::spawn(move || {
-            // Ends with the guard, whose half of the slot is then gone.
+            // Ends with the guard, whose half of the slot is then dropped.
             while Arc::strong_count(&running) > 1 {
                 thread::sleep(patience / 20);
                 let hung = lock(&running).take_if(|run| run.since.elapsed() > patience);
@@ -90,7 +90,7 @@ impl Guard {
         guard
     }
 
-    /// Runs one input to its end; a panic is an error, and so is too much memory.
+    /// Runs one input to its end; a panic or too much memory is an error.
     pub fn run(&self, target: &Target, input: &[u8]) -> Result<(), Crash> {
         *lock(&self.running) =
             Some(Running { target: target.name, input: input.to_vec(), since: Instant::now() });
@@ -112,7 +112,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Saves an input; when that fails the path still tells where it should be.
+/// Saves an input; if that fails, the path still names it.
 fn save(folder: &Path, target: &str, input: &[u8]) -> PathBuf {
     let path = folder.join(format!("{target}-{:016x}", digest(input)));
     if let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::write(&path, input)) {

@@ -1,7 +1,7 @@
-//! What is fuzzed, as plain functions over bytes.
+//! Fuzz targets as plain functions over bytes.
 //!
-//! A target takes any bytes and must come back: no panic, no hang, no allocation beyond its limits. The same table
-//! serves two runners:
+//! A target takes any bytes and must return: no panic, no hang, no allocation beyond its limits. Two runners use the same
+//! table:
 //!
 //! - `replay` (`src/bin/replay.rs`): the corpus and a few seconds of [`mutate`], part of every test run;
 //! - `fuzz_targets/*.rs`: shells for libFuzzer, for long runs with a sanitizer.
@@ -25,11 +25,11 @@ pub use targets::{TARGETS, Target};
 #[global_allocator]
 static ALLOCATOR: tercet_testkit::alloc::CountingAlloc = tercet_testkit::alloc::CountingAlloc;
 
-/// Runs one target by name: all that a libFuzzer shell does.
+/// Runs one target by name, for the libFuzzer shells.
 ///
 /// # Panics
 ///
-/// When no target has this name, and when the target finds a fault.
+/// If no target has this name, and if the target finds a fault.
 pub fn run(name: &str, input: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("the name of a fuzz target");
     (target.run)(input);

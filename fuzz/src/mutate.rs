@@ -1,6 +1,6 @@
-//! Changed inputs from known ones, the same for the same seed.
+//! Deterministic mutation of inputs.
 
-/// A small random generator (splitmix64): fixed for all time, so that a seed means the same inputs everywhere.
+/// Random generator (splitmix64): never changes, so that a seed means the same inputs everywhere.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -25,16 +25,16 @@ impl Random {
         self.bits().checked_rem(end).and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
     }
 
-    /// One of the items.
+    /// A random item.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
 }
 
-/// Inputs stop growing here: larger ones find nothing new and run slowly.
+/// Maximum size of inputs: larger ones find nothing new and run slowly.
 const MAX_LEN: usize = 1 << 20;
 
-/// Numbers near which arithmetic goes wrong: zero, one, signs, powers, ends of ranges.
+/// Numbers near which arithmetic fails: zero, one, signs, powers, ends of ranges.
 const NUMBERS: [u64; 18] = [
     0,
     1,
@@ -104,7 +104,7 @@ fn change(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// Overwrites what fits.
+/// Overwrites as much as fits.
 fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
     for (byte, new) in bytes.iter_mut().skip(at).zip(new) {
         *byte = *new;

@@ -6,22 +6,22 @@ mod tatami;
 mod tet;
 mod tgm;
 
-/// One function that must survive any bytes.
+/// A function that must survive any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// How it is called on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// The folder of `corpus/` with its seeds; targets that read the same kind of input share one.
+    /// The directory of `corpus/` with its seeds; targets with the same kind of input share one.
     pub corpus: &'static str,
     /// Returns for any input, and panics only to report a fault.
     pub run: fn(&[u8]),
-    /// Makes the checksums of a changed input right again, so that more than the check of them is tried.
+    /// Recomputes the checksums of a mutated input, so that the code after their check is tested.
     pub reseal: Option<fn(&mut [u8])>,
-    /// The most bytes it may allocate at a time; inputs may cost up to 64 times their length beyond that.
+    /// Maximum bytes allocated at a time; inputs may cost up to 64 times their length in addition.
     pub memory: usize,
 }
 
-/// Every target.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "query", corpus: "query", run: query::run, reseal: None, memory: 16 << 20 },
     Target { name: "selection", corpus: "selection", run: selection::parse, reseal: None, memory: 1 << 20 },

@@ -1,5 +1,5 @@
-//! The list of files: every combination of type, codec, rank and grid, then one file for each thing a footer,
-//! an index or a name can be.
+//! The list of files: every combination of type, codec, rank and grid, then one file for each variant of a footer, an index or
+//! a name.
 
 use tercet_core::ElementType;
 
@@ -17,7 +17,7 @@ pub fn all() -> Vec<Plan> {
     plans
 }
 
-/// How chunks lie in an array.
+/// Chunk grids.
 #[derive(Clone, Copy, Debug)]
 enum Tiling {
     Even,
@@ -162,7 +162,7 @@ fn spilled(mut array: Array) -> Array {
     array.dims(names)
 }
 
-/// The integrity block inline, by reference and inside a spill, and the labels it holds.
+/// The integrity block inline, by reference and inside a spill, and its labels.
 fn blocks() -> Vec<Plan> {
     let one = |name: &str, array| Plan::new(name, Options::Default, vec![array]);
     let column = |rows: u64| Array::new("column", ElementType::U16, &[rows * 2 - 1], &[2]);
@@ -208,7 +208,7 @@ fn blocks() -> Vec<Plan> {
 }
 
 fn several() -> Vec<Plan> {
-    // Seven bytes come first, so that everything behind is unaligned unless the writer pads.
+    // Seven bytes come first, so that everything after them is unaligned unless the writer pads.
     let odd_first = || {
         let mut arrays = vec![Array::new("odd", ElementType::U8, &[7], &[7])];
         for (n, dtype) in ElementType::ALL.into_iter().enumerate() {
@@ -247,7 +247,7 @@ fn several() -> Vec<Plan> {
     plans
 }
 
-/// Files that a second program changed: datasets were added or taken out.
+/// Files changed by a second program: datasets were added or removed.
 fn rewritten() -> Vec<Plan> {
     let mut plans = Vec::new();
     for (options, name) in [(Options::Default, "default"), (Options::NoChecksums, "no-checksums")] {

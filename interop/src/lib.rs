@@ -1,8 +1,8 @@
-//! Every kind of file our writers make, with values that anyone can compute again.
+//! Every kind of file that our writers make, with reproducible values.
 //!
-//! `make_tet` fills a folder and describes it in `manifest.json`; `tet_check.py` computes the same values from the
-//! manifest alone and compares what the reference implementation reads. `read_tet` is the other direction: it tells
-//! what our reader finds in a file.
+//! `make_tet` fills a directory and describes it in `manifest.json`; `tet_check.py` computes the same values from the manifest
+//! alone and compares them with what the reference implementation reads. `read_tet` is the other direction: it prints what our
+//! reader finds in a file.
 #![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 pub mod kinds;
@@ -11,5 +11,5 @@ pub mod plan;
 pub mod tgm;
 pub mod values;
 
-/// What ends one of the programs here.
+/// Error of the programs.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

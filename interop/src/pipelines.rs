@@ -1,4 +1,4 @@
-//! Every legal pipeline of every type, both byte orders, with and without masks of every method.
+//! Every valid pipeline of every type, both byte orders, with and without masks of every method.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn shuffle(size: u64) -> impl Fn(DataObjectDescriptor) -> DataObjectDescriptor {
     move |d| d.with_filter("shuffle").with_param("shuffle_element_size", size)
 }
 
-/// Every legal pipeline for values of a type.
+/// All valid pipelines for values of a type.
 fn pipelines(plain: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     let dtype = plain.dtype;
     let width = u64::from(dtype.bits() / 8).max(1);
@@ -126,7 +126,7 @@ fn pipelines(plain: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     all
 }
 
-/// Values that look like a field, little-endian; some are not finite if `masked`.
+/// Field-like values, little-endian; some are not finite if `masked`.
 fn values(dtype: Dtype, masked: bool) -> Vec<u8> {
     #[expect(clippy::cast_precision_loss, reason = "small")]
     let number = |i: u64| 280.0 + 15.0 * (i as f64 / 40.0).sin() + (i * 7919 % 101) as f64 / 404.0;
@@ -163,7 +163,7 @@ fn values(dtype: Dtype, masked: bool) -> Vec<u8> {
     out
 }
 
-/// Writes all messages into one file, all values into another, and what they are into a manifest; of one compression, or
+/// Writes all messages into one file, all values into another, and their description into a manifest; of one compression, or
 /// of all.
 pub fn make(folder: &Path, compression: Option<&str>) -> Result<(), Failure> {
     let mut messages = std::io::BufWriter::new(std::fs::File::create(folder.join("pipelines.tgm"))?);

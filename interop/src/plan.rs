@@ -1,4 +1,4 @@
-//! The description of one file, how it is written, and what the manifest says of it.
+//! The description of one file, its writing, and its entry in the manifest.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,29 +10,29 @@ use tercet_tet::{Compression, DatasetId, HistoryRow, Layout, MemoryBudget, Rewri
 use crate::Failure;
 use crate::values::{self, Pattern};
 
-/// When everything here happens: files are the same in every run.
+/// The time of all events: files are the same in every run.
 pub const EPOCH: u64 = 1_700_000_000;
 
 /// One array of a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Array {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its element type.
+    /// The element type.
     pub dtype: ElementType,
-    /// Its extents.
+    /// The shape.
     pub shape: Vec<u64>,
-    /// The extents of its chunks.
+    /// The chunk shape.
     pub chunk_shape: Vec<u64>,
-    /// The zstd level; raw without one.
+    /// The zstd level; `None` for raw chunks.
     pub zstd: Option<i32>,
-    /// How its values follow from the index.
+    /// The pattern of the values.
     pub pattern: Pattern,
-    /// Makes its values differ from those of other arrays.
+    /// The seed of the values.
     pub seed: u32,
-    /// Its attributes.
+    /// The attributes.
     pub attrs: BTreeMap<String, String>,
-    /// The names of its axes, or none.
+    /// The axis names, if any.
     pub dim_names: Vec<String>,
     /// Labels by axis name or number.
     pub labels: BTreeMap<String, Vec<String>>,
@@ -113,7 +113,7 @@ impl Array {
     }
 }
 
-/// What the footer of a file may hold of ours.
+/// Tercet extensions in the footer of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Options {
@@ -141,24 +141,24 @@ impl Options {
 /// One file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
-    /// Its name in the folder.
+    /// The file name.
     pub file: String,
-    /// What it may use.
+    /// The extensions.
     pub options: Options,
-    /// Its arrays, in the end.
+    /// The arrays of the finished file.
     pub datasets: Vec<Array>,
-    /// Its history, in the end: `[op, source]`.
+    /// The history of the finished file: `[op, source]`.
     pub history: Vec<[String; 2]>,
     /// Hundredths of a percent of memory, and bytes.
     pub budget: [u32; 2],
-    /// The program that is said to have made it.
+    /// The producer.
     pub tool: Option<String>,
-    /// Chunks come last first, and datasets take turns.
+    /// Chunks are written last first, and datasets alternate.
     pub shuffled: bool,
-    /// Arrays that are added by a second program run.
+    /// Arrays added by a second program.
     #[serde(skip)]
     pub appended: Vec<Array>,
-    /// Names of arrays that are taken out again.
+    /// Names of arrays that are removed again.
     #[serde(skip)]
     pub dropped: Vec<String>,
 }
@@ -180,7 +180,7 @@ impl Plan {
         }
     }
 
-    /// Writes the file and returns its description as it is in the end.
+    /// Writes the file and returns the description of its final state.
     pub fn write(mut self, folder: &Path) -> Result<Self, Failure> {
         let path = folder.join(&self.file);
         self.create(&path)?;
@@ -256,7 +256,7 @@ fn fill<S: Sink>(writer: &mut Writer<S>, arrays: &[Array], ids: &[DatasetId]) ->
     Ok(())
 }
 
-/// Writes chunk by chunk, the last first, a chunk of each dataset in turn.
+/// Writes chunk by chunk, the last first, alternating between datasets.
 fn fill_backwards<S: Sink>(
     writer: &mut Writer<S>,
     arrays: &[Array],
@@ -275,7 +275,7 @@ fn fill_backwards<S: Sink>(
     Ok(())
 }
 
-/// The coordinates, extents and bytes of one tile, cut out element by element.
+/// The coordinates, extents and bytes of one tile, copied element by element.
 fn cut<S: Sink>(
     writer: &Writer<S>,
     array: &Array,

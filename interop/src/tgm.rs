@@ -1,4 +1,4 @@
-//! Every kind of `.tgm` file, and messages made again from what was read of them.
+//! Every kind of `.tgm` file, and messages encoded again from their decoded form.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tercet_tgm::{
 
 use crate::Failure;
 
-/// How a message is written.
+/// Encoding variants of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     OnePiece,
@@ -53,7 +53,7 @@ impl Sample {
         Self { descriptor, little }
     }
 
-    /// The values in the order that the descriptor says.
+    /// The values in the byte order of the descriptor.
     fn payload(&self) -> Vec<u8> {
         if self.descriptor.byte_order != Some(ByteOrder::Big) {
             return self.little.clone();
@@ -134,7 +134,7 @@ fn message(
     Ok((bytes, listed))
 }
 
-/// Writes every kind of file into a folder, and `manifest.json`.
+/// Writes every kind of file into a directory, and `manifest.json`.
 pub fn make(folder: &Path) -> Result<(), Failure> {
     let mut manifest = Vec::new();
     let mut add = |name: &str, messages: Vec<(Vec<u8>, Json)>, junk: &[u8]| -> Result<(), Failure> {
@@ -216,7 +216,7 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Messages with the catalogue that ends their file, which is one message more to everybody else.
+/// Messages with the index at the end of their file, which is one more message to other readers.
 fn catalogued() -> Result<Listed, Failure> {
     let mut all = Vec::new();
     let mut file = Cursor::new(Vec::new());
@@ -255,11 +255,11 @@ fn catalogued() -> Result<Listed, Failure> {
     Ok(all)
 }
 
-/// Messages, each with what it holds.
+/// Messages with their expected content.
 type Listed = Vec<(Vec<u8>, Json)>;
 
-/// Messages made of other messages, with what they hold: streamed ones, some with preceders, NaN and compression. Those
-/// made of a message without hashes have none either: nobody checked its bytes.
+/// Edited messages with their expected content: streamed ones, some with preceders, NaN and compression. Messages made of one
+/// without hashes have none either: its bytes were not verified.
 fn edited() -> Result<Vec<(String, Listed)>, Failure> {
     let options = EncodeOptions::new().with_allowed(true, true);
     let mut holed = Sample::new(Dtype::Float64, &[5, 3], ByteOrder::Little, 7);
@@ -336,7 +336,7 @@ fn edited() -> Result<Vec<(String, Listed)>, Failure> {
     Ok(all)
 }
 
-/// The same message, made again by our encoder from what our reader found.
+/// The same message, encoded again from what our reader found.
 pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
     let flags = message.layout()?.preamble.flags;
     let has = |flag| flags.contains(flag);

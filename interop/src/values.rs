@@ -1,23 +1,23 @@
 //! The values of every array: a pattern, a seed and the linear index decide the bits of an element.
 //!
-//! The same rules stand in `tet_check.py`. They are written twice on purpose: two programs that agree on a
-//! pattern agree on the array.
+//! `tet_check.py` has the same rules. They are written twice on purpose: two programs that agree on a pattern agree on the
+//! array.
 
 use serde::Serialize;
 use tercet_core::ElementType;
 
-/// How the bits of an element follow from its linear index.
+/// Pattern of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// Incompressible: bits of [`mix`]. Integers take its low bits; a float is a signed integer of its precision
-    /// over a power of two, so that it is exact.
+    /// Incompressible: bits of [`mix`]. Integers take its low bits; a float is a signed integer of its precision over a power of
+    /// two, so that it is exact.
     Mixed,
     /// Compressible: the small number `index / 7 % 100`, plus the seed.
     Steps,
     /// The ends of each range: a table of bits, without NaN.
     Limits,
-    /// As `Limits`, with NaNs of several payloads. Floats only.
+    /// Like `Limits`, with NaNs of several payloads. Floats only.
     Nans,
 }
 

@@ -1,4 +1,4 @@
-//! Finding messages in a large file: with its catalogue, and by looking at all of them.
+//! Finding messages in a large file: with its index, and by scanning all of them.
 //!
 //! ```text
 //! motion make FILE MESSAGES          a file of small messages, with a catalogue
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tercet_tgm::{
-    IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Provenance, ScanOptions,
+    DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, IndexKeys, Provenance, ScanOptions,
     Value, Writer,
 };
 
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
-/// Fields of 20 parameters on 13 levels at as many steps as it takes.
+/// Fields of 20 parameters on 13 levels at as many steps as needed.
 fn make(path: &str, messages: u64) -> Done {
     let descriptor = DataObjectDescriptor::new(Dtype::Float32, [4]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);

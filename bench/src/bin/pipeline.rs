@@ -1,5 +1,4 @@
-//! Values through the pipelines of `.tgm` objects, timed in process. `bench/measure_pipeline.py` runs this beside the
-//! reference.
+//! Pipelines of `.tgm` objects, timed in process. `bench/measure_pipeline.py` compares this with the reference.
 //!
 //! ```text
 //! pipeline encode VALUES.bin DESCRIPTOR [--out FILE] [--allow] [--warm] [--threads N] [--repeat K]
@@ -7,8 +6,8 @@
 //! pipeline range FILE START COUNT [--no-verify] [--known] [--mmap] [--repeat K]
 //! ```
 //!
-//! DESCRIPTOR is JSON: `dtype`, `shape`, the stages and their parameters. Without `--warm` results go into new memory, as
-//! they do in the reference. `range` opens the file each time, unless `--known`: then it was opened and verified before.
+//! DESCRIPTOR is JSON: `dtype`, `shape`, the stages and their parameters. Without `--warm` results go into new memory, like in
+//! the reference. `range` opens the file each time, unless `--known`: then it was opened and verified before.
 
 use std::hint::black_box;
 use std::path::Path;

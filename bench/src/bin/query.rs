@@ -1,4 +1,4 @@
-//! Queries of `.tet` files, timed in process. `bench/measure_query.py` runs this beside numpy and the reference.
+//! Queries of `.tet` files, timed in process. `bench/measure_query.py` compares this with numpy and the reference.
 //!
 //! ```text
 //! query make DIR SIDE                    SIDE × SIDE of f32: raw.tet (rows), tiles.tet (512×512), zstd.tet
@@ -48,7 +48,13 @@ fn dtypes(dir: &Path, bytes: u64) -> Outcome {
     Ok(())
 }
 
-fn write(path: &Path, dtype: ElementType, shape: [u64; 2], chunk: [u64; 2], compression: Compression) -> Outcome {
+fn write(
+    path: &Path,
+    dtype: ElementType,
+    shape: [u64; 2],
+    chunk: [u64; 2],
+    compression: Compression,
+) -> Outcome {
     let mut layout = Layout::new();
     let id = layout.dataset("a", dtype, shape, chunk)?;
     layout.compress(id, compression)?;
@@ -60,7 +66,9 @@ fn write(path: &Path, dtype: ElementType, shape: [u64; 2], chunk: [u64; 2], comp
         for (n, slot) in out.chunks_exact_mut(dtype.size()).enumerate() {
             let value = field(row + n as u64 / width, column + n as u64 % width);
             match dtype {
-                ElementType::F16 => slot.copy_from_slice(&tercet_core::tensor::f16::from_f32(value).to_le_bytes()),
+                ElementType::F16 => {
+                    slot.copy_from_slice(&tercet_core::tensor::f16::from_f32(value).to_le_bytes())
+                }
                 ElementType::F32 => slot.copy_from_slice(&value.to_le_bytes()),
                 ElementType::F64 => slot.copy_from_slice(&f64::from(value).to_le_bytes()),
                 ElementType::I32 => slot.copy_from_slice(&((value * 100.0) as i32).to_le_bytes()),

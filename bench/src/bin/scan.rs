@@ -1,6 +1,6 @@
-//! Rows by condition beside Parquet by arrow-rs, timed in process, both sides in turn. `bench/measure_scan.py` runs this, and DuckDB beside it.
+//! Filtered scans compared with Parquet by arrow-rs, timed in process, both sides in turn. `bench/measure_scan.py` runs this, and DuckDB.
 //!
-//! STEM is what `tatami make lineitem` was given: `STEM.tatami` and `STEM.parquet` hold the same rows in row groups of the same size.
+//! STEM is the argument of `tatami make lineitem`: `STEM.tatami` and `STEM.parquet` have the same rows in row groups of the same size.
 //!
 //! ```text
 //! scan rows STEM --column C --low A --high B --columns A,B [--threads N] [--repeat N]   open, rows with A <= C <= B
@@ -43,7 +43,7 @@ fn question(stem: &str) -> Question {
     Question { ours, peer, condition, wanted: filter::Wanted { column, low, high } }
 }
 
-/// The rows of the answer, as batches of columns.
+/// The matching rows, as batches of columns.
 fn our_rows(path: &Path, condition: &Expr, columns: &[usize]) -> Vec<Vec<Column>> {
     let scan = ours::open(path).scan().column_positions(columns).expect("columns of the file");
     let scan = scan.filter(condition).expect("a condition that fits");

@@ -1,4 +1,4 @@
-//! Search segments beside tantivy: the same words, the same stored fields, one segment, in one process.
+//! Search segments compared with tantivy: the same terms, the same stored fields, one segment, in one process.
 //!
 //! ```text
 //! search run --corpus pages.tatami --dir FOLDER      documents of a segment that keeps them whole
@@ -14,7 +14,9 @@ use tercet_bench::search::corpus::{self, Page, Random};
 use tercet_bench::search::peer::Peer;
 use tercet_bench::{number, option};
 use tercet_tatami::File;
-use tercet_tatami::search::{Document, Query, Ranking, SearchOptions, Segment, SegmentBuilder, SegmentOptions};
+use tercet_tatami::search::{
+    Document, Query, Ranking, SearchOptions, Segment, SegmentBuilder, SegmentOptions,
+};
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
@@ -24,7 +26,7 @@ fn main() {
     }
 }
 
-/// Indexes so many bytes of text that never are in memory together.
+/// Indexes a corpus of this many bytes that is never in memory at once.
 fn bounded() {
     let (bytes, path) = (number("--bytes", 1 << 31), PathBuf::from(option("--out").expect("--out")));
     let (mut random, mut text_bytes, mut documents) = (Random::new(9), 0, 0);
@@ -112,7 +114,7 @@ fn build_peer(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Peer) {
     (told, peer)
 }
 
-/// Questions of one kind.
+/// Queries of one kind.
 type Questions = Vec<Vec<String>>;
 
 fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> {
@@ -125,7 +127,7 @@ fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> 
     frequent.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     frequent.truncate(30);
     let mut random = Random::new(3);
-    // A word of a random place of a random document: frequent ones come often, rare ones, too.
+    // A term at a random position of a random document: frequent and rare ones occur.
     let some = |count: usize, random: &mut Random| -> Questions {
         (0..200)
             .map(|_| {
@@ -152,14 +154,14 @@ fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> 
         ("3 words", some(3, &mut random)),
         ("4 frequent words", four),
     ];
-    // For a look at one kind alone.
+    // To run one kind alone.
     if let Some(kind) = option("--kind") {
         all.retain(|(name, _)| name.starts_with(&kind));
     }
     all
 }
 
-/// The three sides take turns over all questions; each question counts with its median.
+/// The three sides alternate over all queries; each query counts with its median.
 fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, rounds: usize) -> Value {
     let side = option("--side");
     let asked: Vec<Query> = questions.iter().map(|words| Query::terms(&words.join(" "))).collect();

@@ -1,7 +1,7 @@
-//! `.tatami` files beside Parquet, timed in process, both sides in turn. `bench/measure_tatami.py` runs this.
+//! `.tatami` files compared with Parquet, timed in process, both sides in turn. `bench/measure_tatami.py` runs this.
 //!
-//! STEM is the path of files without their ends: `STEM.tatami`, `STEM.parquet` (pages as arrow-rs makes them), and
-//! `STEM.same.parquet` (pages of as many rows as ours), which `--same` takes instead.
+//! STEM is the path of files without extension: `STEM.tatami`, `STEM.parquet` (pages as chosen by arrow-rs), and
+//! `STEM.same.parquet` (pages of as many rows as ours), which `--same` selects.
 //!
 //! ```text
 //! tatami make CASE INPUT STEM [--page-rows N] [--run-bytes N]   the files, compared value by value; prints their sizes
@@ -57,7 +57,7 @@ fn page_rows() -> u32 {
     number("--page-rows", 65_536) as u32
 }
 
-/// The columns that are asked for, by their numbers.
+/// The requested columns, by number.
 fn wanted(file: &File) -> Vec<usize> {
     let names = option("--columns").expect("--columns takes names");
     names.split(',').map(|name| file.column_index(name).unwrap_or_else(|error| panic!("{error}"))).collect()
@@ -127,7 +127,7 @@ fn write(name: &str, input: &Path) -> Outcome {
     Ok(())
 }
 
-/// Whole columns: both sides give all values of a row group, and all are passed over once.
+/// Whole columns: both sides decode all values of a row group, and all are read once.
 fn scan(stem: &str) -> Outcome {
     let file = ours::open(&our_path(stem));
     let columns = wanted(&file);
@@ -160,7 +160,7 @@ fn scan(stem: &str) -> Outcome {
     Ok(())
 }
 
-/// Something of every value: the sum of numbers, or of the lengths of texts.
+/// A checksum of every value: the sum of numbers, or of the lengths of strings.
 fn sum(column: &Column) -> u64 {
     match &column.values {
         Values::Int64(values) => values.iter().fold(0, |sum, value| sum.wrapping_add(*value as u64)),
@@ -266,7 +266,7 @@ fn fetch(stem: &str) -> Outcome {
     Ok(())
 }
 
-/// Random rows, others each time.
+/// Random rows, different ones each time.
 fn take(stem: &str) -> Outcome {
     let file = ours::open(&our_path(stem));
     let columns = wanted(&file);
@@ -297,7 +297,7 @@ fn take(stem: &str) -> Outcome {
     Ok(())
 }
 
-/// Nothing is kept: both sides read the metadata each time.
+/// Nothing is cached: both sides read the metadata each time.
 fn open(stem: &str) -> Outcome {
     let column = wanted(&ours::open(&our_path(stem)))[0];
     let our_column = || ours::open(&our_path(stem)).read_column(column).expect("readable");
@@ -310,7 +310,7 @@ fn open(stem: &str) -> Outcome {
     Ok(())
 }
 
-/// Rows that are made as they are written; those of the first and the last batch are read back.
+/// Rows that are generated while they are written; those of the first and the last batch are read back.
 fn bounded(path: &Path, bytes: u64, limit: u64) -> Outcome {
     limit_data(limit);
     let schema = Schema::new(vec![

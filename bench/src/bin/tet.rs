@@ -1,4 +1,4 @@
-//! Reading and writing `.tet` files, timed in process. `bench/measure_tet.py` runs this beside numpy and the reference.
+//! Reading and writing `.tet` files, timed in process. `bench/measure_tet.py` compares this with numpy and the reference.
 //!
 //! ```text
 //! tet make DIR [--side 16384]            the files: rows.tet, tiles.tet, zstd.tet, and the array as plain.f32
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Outcome {
     Ok(())
 }
 
-/// Decodes every chunk with zstd alone: no lookup, no checksum, no placement.
+/// Decodes every chunk with zstd alone: no lookup, no checksum, no copy.
 fn bare(path: &Path) -> Outcome {
     let file = open_file(path)?;
     let dataset = file.datasets().next().ok_or("no dataset")?;

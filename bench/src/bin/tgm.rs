@@ -1,4 +1,4 @@
-//! Reads, writes and scans of `.tgm` messages, timed in process. `bench/measure_tgm.py` runs this beside the reference.
+//! Reads, writes and scans of `.tgm` messages, timed in process. `bench/measure_tgm.py` compares this with the reference.
 //!
 //! ```text
 //! tgm make DIR VALUES                     one.tgm: a message of VALUES f64 with hashes; plain.tgm: without
@@ -110,7 +110,7 @@ fn decode(path: &Path) -> Outcome {
     let message = Message::from_bytes_with("bench", bytes.clone(), options)?;
     let len = message.object(0)?.decoded_len()?;
     if flag("--new") {
-        // As the reference does it: a buffer with a message goes in, new memory with values comes out.
+        // Like the reference: a buffer with a message goes in, new memory with values comes out.
         let shared = bytes::Bytes::from(bytes);
         report(number("--repeat", 5), len, || {
             let message = Message::from_bytes_with("bench", shared.clone(), options).expect("a message");

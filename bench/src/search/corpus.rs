@@ -13,7 +13,7 @@ pub struct Page {
     pub body: String,
 }
 
-/// The first documents of a segment that keeps them whole.
+/// The first documents of a segment that stores them completely.
 pub fn read(path: &Path, most: u64) -> Vec<Page> {
     let file = File::open(path).unwrap();
     let columns = file.read_columns(&[0, 1, 2, 3]).unwrap();
@@ -31,7 +31,7 @@ pub fn read(path: &Path, most: u64) -> Vec<Page> {
         .collect()
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers, the same in every run.
 #[derive(Debug)]
 pub struct Random(u64);
 
@@ -57,13 +57,13 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number below `end`, small ones likelier as one over the number.
+    /// A number below `end`, with a probability of one over the number.
     fn zipf(&mut self, end: usize) -> usize {
         (((end as f64 + 1.0).ln() * self.unit()).exp() as usize - 1).min(end - 1)
     }
 }
 
-/// A document of words whose frequencies follow Zipf's law.
+/// A document of terms whose frequencies follow Zipf's law.
 pub fn zipf(number: u64, random: &mut Random, most_words: usize, vocabulary: usize) -> Page {
     let words = 1 + random.below(most_words);
     let mut body = String::new();
@@ -78,7 +78,7 @@ pub fn zipf(number: u64, random: &mut Random, most_words: usize, vocabulary: usi
     Page { id: format!("doc-{number:08}"), url: format!("https://zipf.example/{number}"), title, body }
 }
 
-/// Words look like words: frequent ones are short.
+/// Terms look like words: frequent ones are short.
 fn push_word(mut number: usize, out: &mut String) {
     const SYLLABLES: [&str; 16] = [
         "ka", "to", "ri", "mo", "ne", "lu", "sha", "qui", "dor", "vel", "fo", "pe", "zan", "bri", "ume",

@@ -1,4 +1,4 @@
-//! The same documents in tantivy: one field of the same words with their frequencies, four stored fields.
+//! The same documents in tantivy: one field of the same terms with their frequencies, four stored fields.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use tantivy::{DocAddress, Index, IndexSettings, IndexWriter, ReloadPolicy, Searc
 
 use super::corpus::Page;
 
-/// Bytes that its writer may keep for each thread.
+/// Memory of its writer per thread, in bytes.
 const MEMORY: usize = 1 << 30;
 
 /// An open index.
@@ -28,7 +28,7 @@ pub struct Sizes {
     pub parts: serde_json::Value,
 }
 
-/// Our words, for its writer.
+/// Our terms, for its writer.
 #[derive(Clone, Default)]
 struct Words {
     text: String,
@@ -78,7 +78,7 @@ impl TokenStream for Stream<'_> {
 }
 
 impl Peer {
-    /// Makes an index of one segment, in a folder that is emptied first.
+    /// Creates an index of one segment, in a directory that is emptied first.
     pub fn build(pages: &[Page], path: &Path, threads: usize) {
         let _ = std::fs::remove_dir_all(path);
         std::fs::create_dir_all(path).unwrap();
@@ -125,7 +125,7 @@ impl Peer {
         Self { searcher, words }
     }
 
-    /// Bytes of the files of the index.
+    /// Size of the index files in bytes.
     pub fn sizes(&self, path: &Path) -> Sizes {
         let (mut all, mut inverted) = (0, 0);
         let mut parts = serde_json::Map::new();
@@ -144,7 +144,7 @@ impl Peer {
         Sizes { all, inverted, parts: parts.into() }
     }
 
-    /// A question for any of some words.
+    /// A query for any of some terms.
     pub fn query(&self, words: &[String]) -> Box<dyn Query> {
         let one = |word: &String| -> Box<dyn Query> {
             let term = Term::from_field_text(self.words, word);
@@ -156,7 +156,7 @@ impl Peer {
         Box::new(BooleanQuery::new(words.iter().map(|word| (Occur::Should, one(word))).collect()))
     }
 
-    /// The ten best.
+    /// The ten best hits.
     pub fn search(&self, query: &dyn Query) -> Vec<(f32, DocAddress)> {
         self.searcher.search(query, &TopDocs::with_limit(10).order_by_score()).unwrap()
     }

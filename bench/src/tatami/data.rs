@@ -1,4 +1,4 @@
-//! The rows that are measured, as Arrow has them: one batch for each row group.
+//! The measured rows as Arrow batches: one batch per row group.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use super::{GROUP_ROWS, Random};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What is measured: rows, and the parts that columns play.
+/// A case: rows, and the roles of columns.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub schema: SchemaRef,
     pub batches: Vec<RecordBatch>,
-    /// The column whose order the rows are in.
+    /// The sort key.
     pub key: Option<usize>,
-    /// The column that is stored apart from the rows.
+    /// The blob column.
     pub blob: Option<usize>,
     /// Columns with bloom filters.
     pub bloom: Vec<usize>,
 }
 
-/// Makes the rows of `documents`, `lineitem`, `strings` or `wide`.
+/// Creates the rows of `documents`, `lineitem`, `strings` or `wide`.
 pub fn load(name: &str, input: &Path) -> Outcome<Case> {
     match name {
         "documents" => documents(input, 32_000),
@@ -41,7 +41,7 @@ pub fn load(name: &str, input: &Path) -> Outcome<Case> {
     }
 }
 
-/// Pages of a documentation, in the order of their addresses.
+/// Pages of a documentation, in the order of their URLs.
 fn documents(root: &Path, most: usize) -> Outcome<Case> {
     let mut paths = Vec::new();
     pages_below(root, &mut paths)?;
@@ -97,7 +97,7 @@ fn title(body: &[u8]) -> String {
     text[start..end].to_owned()
 }
 
-/// TPC-H: amounts become whole cents and dates whole days, which both formats have as integers.
+/// TPC-H: amounts become whole cents and dates whole days, which both formats store as integers.
 fn lineitem(path: &Path) -> Outcome<Case> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(path)?)?;
     let schema = Arc::clone(reader.schema());

@@ -1,5 +1,5 @@
 //! Rows in a range, by arrow-rs as its documentation advises: row groups by statistics, pages by the page index, then a row filter, so that
-//! the other columns are decoded for rows of the answer only.
+//! the other columns are decoded for matching rows only.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,7 +24,7 @@ use super::peer::map;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// A column and the values of it that are wanted, both ends included.
+/// A column and the range of its values, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub column: usize,
@@ -47,7 +47,7 @@ impl Open {
         Ok(Self { bytes, metadata })
     }
 
-    /// The smallest and the largest value of a row group.
+    /// The minimum and the maximum of a row group.
     fn bounds(&self, group: usize, column: usize) -> Option<(i64, i64)> {
         match self.metadata.metadata().row_group(group).column(column).statistics()? {
             Statistics::Int64(bounds) => Some((*bounds.min_opt()?, *bounds.max_opt()?)),
@@ -56,7 +56,7 @@ impl Open {
         }
     }
 
-    /// Rows of a group in pages that can hold a wanted value.
+    /// Rows of a group in pages that can contain a matching value.
     fn pages(&self, group: usize, wanted: Wanted) -> Option<Vec<Range<usize>>> {
         let metadata = self.metadata.metadata();
         let index = metadata.column_index()?.get(group)?.get(wanted.column)?;
@@ -110,7 +110,7 @@ fn check_limit(batch: &RecordBatch, wanted: Wanted) -> Result<BooleanArray, Arro
     and(&cmp::gt_eq(column, &*number(wanted.low))?, &cmp::lt_eq(column, &*number(wanted.high))?)
 }
 
-/// Opens a file and gives the rows of a range, row groups on all threads of the pool.
+/// Opens a file and reads the rows of a range, row groups on all threads of the pool.
 pub fn rows(path: &Path, wanted: Wanted, columns: &[usize]) -> Outcome<Vec<RecordBatch>> {
     let open = Open::new(path)?;
     let groups: Vec<usize> = (0..open.metadata.metadata().num_row_groups())
@@ -124,7 +124,7 @@ pub fn rows(path: &Path, wanted: Wanted, columns: &[usize]) -> Outcome<Vec<Recor
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Opens a file and counts the rows of a range. Row groups that lie inside are counted by their statistics.
+/// Opens a file and counts the rows of a range. Row groups inside the range are counted by their statistics.
 pub fn count(path: &Path, wanted: Wanted) -> Outcome<u64> {
     let open = Open::new(path)?;
     (0..open.metadata.metadata().num_row_groups())
@@ -152,13 +152,13 @@ pub fn count(path: &Path, wanted: Wanted) -> Outcome<u64> {
         .try_reduce(|| 0, |a, b| Ok(a + b))
 }
 
-/// Counts the rows of a range by reading the column, as a program does that uses no statistics for counting.
+/// Counts the rows of a range by reading the column, like a program that does not count by statistics.
 pub fn count_by_values(path: &Path, wanted: Wanted) -> Outcome<u64> {
     let found = rows(path, wanted, &[wanted.column])?;
     Ok(found.iter().map(|batch| batch.num_rows() as u64).sum())
 }
 
-/// The sum of the numbers of some batches, to compare answers.
+/// The sum of the numbers of some batches, to compare results.
 pub fn sum(batches: &[RecordBatch]) -> i128 {
     let numbers = batches.iter().flat_map(RecordBatch::columns).map(|array| match array.data_type() {
         DataType::Int64 => {

@@ -10,8 +10,8 @@ use tercet_tatami::{Column, ErrorKind, Field, File, Scalar, Schema, Type, Values
 use super::data::Case;
 use super::{GROUP_ROWS, Key, LEVEL};
 
-/// How files are written: the defaults, but for the rows of a page, the bytes of a run of blobs, and that rows alone end a
-/// row group, as they do for the peer.
+/// Writer options: the defaults, except for the rows of a page, the bytes of a run of blobs, and that row groups end by rows
+/// only, like those of the peer.
 pub fn options(page_rows: u32, run_bytes: u64) -> WriterOptions {
     WriterOptions::new()
         .with_level(LEVEL)
@@ -46,7 +46,7 @@ pub fn schema(case: &Case) -> Schema {
     Schema::new(fields.collect()).expect("columns that a file can have")
 }
 
-/// The rows of a batch as the writer takes them.
+/// The rows of a batch as columns.
 pub fn columns(batch: &RecordBatch) -> Vec<Column> {
     batch.columns().iter().map(|array| Column::new(values(array))).collect()
 }
@@ -74,7 +74,7 @@ pub fn write(schema: Schema, batches: &[Vec<Column>], options: WriterOptions) ->
     Ok(writer.finish()?.output)
 }
 
-/// A key as the library takes it.
+/// A key as the library expects it.
 pub fn scalar(key: &Key) -> Scalar {
     match key {
         Key::Number(key) => Scalar::Int64(*key),
@@ -82,7 +82,7 @@ pub fn scalar(key: &Key) -> Scalar {
     }
 }
 
-/// The values of a column in one row, as a key.
+/// The value of a column in one row, as a key.
 pub fn key(column: &Column, row: usize) -> Key {
     match &column.values {
         Values::Int64(values) => Key::Number(values[row]),

@@ -30,7 +30,7 @@ use super::{GROUP_ROWS, Key, LEVEL};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// How the file is written; `page_rows` where pages are not to have the rows that the library chooses.
+/// Writer properties; `page_rows` sets the rows per page instead of the library's choice.
 fn properties(case: &Case, page_rows: Option<usize>) -> Outcome<WriterProperties> {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
@@ -48,7 +48,7 @@ fn properties(case: &Case, page_rows: Option<usize>) -> Outcome<WriterProperties
     Ok(builder.build())
 }
 
-/// The rows as the bytes of a file. With more than one thread, columns of a row group are encoded at the same time.
+/// The rows as the bytes of a file. With more than one thread, columns of a row group are encoded in parallel.
 pub fn write(case: &Case, page_rows: Option<usize>, threads: u64) -> Outcome<Vec<u8>> {
     let schema = Arc::clone(&case.schema);
     let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties(case, page_rows)?))?;
@@ -86,7 +86,7 @@ pub fn write(case: &Case, page_rows: Option<usize>, threads: u64) -> Outcome<Vec
 pub struct Peer {
     bytes: Bytes,
     metadata: ArrowReaderMetadata,
-    /// Smallest and largest key of each row group, and the pages in it.
+    /// Minimum and maximum key of each row group, and its pages.
     groups: Vec<(Key, Key, Vec<KeyPage>)>,
 }
 
@@ -107,7 +107,7 @@ pub fn map(path: &Path) -> Outcome<Bytes> {
 }
 
 impl Peer {
-    /// Opens a file; `views` gives texts as views into decoded pages instead of one buffer for each batch.
+    /// Opens a file; `views` returns strings as views into decoded pages instead of one buffer per batch.
     pub fn open(path: &Path, key: Option<usize>, views: bool) -> Outcome<Self> {
         let bytes = map(path)?;
         let options = || ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
@@ -149,8 +149,8 @@ impl Peer {
         Ok(self.builder(group, columns).with_batch_size(batch_rows).build()?)
     }
 
-    /// The row group and the rows of the pages that can hold a key. Bounds of long texts are cut, so that they may be those of
-    /// more than one page.
+    /// The row group and the rows of the pages that can contain a key. Statistics of long strings are truncated, so that they may
+    /// match more than one page.
     fn candidates(&self, key: &Key) -> Option<(usize, Range<usize>)> {
         let group = self.groups.partition_point(|(_, max, _)| max < key);
         let (_, _, pages) = self.groups.get(group).filter(|(min, ..)| min <= key)?;
@@ -159,7 +159,7 @@ impl Peer {
         (first < end).then(|| (group, pages[first].rows.start..pages[end - 1].rows.end))
     }
 
-    /// Where a key is: row group, row in it. Statistics and page index leave a page or two, whose keys are read.
+    /// Position of a key: row group, row in it. Statistics and page index leave a page or two, whose keys are read.
     pub fn find(&self, column: usize, key: &Key) -> Outcome<Option<(usize, usize)>> {
         let Some((group, rows)) = self.candidates(key) else { return Ok(None) };
         let selection =
@@ -187,7 +187,7 @@ impl Peer {
         self.rows_of_group(group, &[row], columns).map(Some)
     }
 
-    /// The same by a row filter on the page that can hold the key.
+    /// The same by a row filter on the page that can contain the key.
     pub fn fetch_filtered(
         &self,
         key_column: usize,
@@ -223,14 +223,14 @@ impl Peer {
         }
     }
 
-    /// Rows by their numbers, in the order asked for. Only the pages that hold them are read. With more than one thread,
-    /// row groups and halves of the columns are read at the same time.
+    /// Rows by number, in the requested order. Only the pages that contain them are read. With more than one thread, row groups
+    /// and halves of the columns are read in parallel.
     pub fn take(&self, rows: &[u64], columns: &[usize], threads: usize) -> Outcome<Vec<ArrayRef>> {
         let mut wanted: Vec<(u64, u64)> = rows.iter().copied().zip(0..).collect();
         wanted.sort_unstable();
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
         for (row, _) in &wanted {
-            // All row groups but the last have the same rows.
+            // All row groups but the last have the same number of rows.
             let (group, row) = (*row as usize / GROUP_ROWS, *row as usize % GROUP_ROWS);
             match groups.last_mut().filter(|(last, _)| *last == group) {
                 Some((_, rows)) => rows.push(row),
@@ -276,7 +276,7 @@ fn with_views(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-/// The first place that holds no smaller key, and whether it holds this one.
+/// The first position without a smaller key, and whether it has this one.
 fn position(keys: &ArrayRef, key: &Key) -> (usize, bool) {
     match key {
         Key::Number(key) => {
@@ -310,7 +310,7 @@ fn equal(keys: &ArrayRef, key: &Key) -> Result<BooleanArray, ArrowError> {
     }
 }
 
-/// What statistics and page index say of the key.
+/// Statistics and page index of the key.
 fn key_pages(metadata: &ArrowReaderMetadata, key: usize) -> Outcome<Vec<(Key, Key, Vec<KeyPage>)>> {
     let metadata = metadata.metadata();
     let (Some(columns), Some(offsets)) = (metadata.column_index(), metadata.offset_index()) else {
@@ -351,7 +351,7 @@ fn key_pages(metadata: &ArrowReaderMetadata, key: usize) -> Outcome<Vec<(Key, Ke
     Ok(groups)
 }
 
-/// Opens a file and reads one column: the metadata without page index, as the library does unasked.
+/// Opens a file and reads one column: the metadata without page index, the default of the library.
 pub fn read_column(path: &Path, column: usize) -> Outcome<RecordBatch> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(map(path)?)?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);

@@ -1,10 +1,10 @@
-//! Whether both sides gave the same values.
+//! Comparison of the values of both sides.
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType, UInt16Type};
 use tercet_tatami::{Column, Values};
 
-/// The first row where a column and an array differ; the number of rows where one ends before the other.
+/// The first row where a column and an array differ; the number of rows if one is shorter.
 pub fn difference(column: &Column, array: &ArrayRef) -> Option<usize> {
     if column.len() != array.len() {
         return Some(column.len().min(array.len()));
@@ -39,7 +39,7 @@ pub fn difference(column: &Column, array: &ArrayRef) -> Option<usize> {
     }
 }
 
-/// Stops the run where a column and an array differ.
+/// Panics where a column and an array differ.
 pub fn assert_same(what: &str, columns: &[Column], arrays: &[ArrayRef]) {
     assert_eq!(columns.len(), arrays.len(), "{what}: the number of columns");
     for (index, (column, array)) in columns.iter().zip(arrays).enumerate() {

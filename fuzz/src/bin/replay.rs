@@ -1,8 +1,7 @@
-//! Runs every target on its corpus, then for some seconds on changed inputs, without sanitizer or C++.
+//! Runs every target on its corpus, then for some seconds on mutated inputs, without sanitizer or C++.
 //!
-//! The seed decides the order of inputs, time only how many of them there are: the same seed always meets the same
-//! crash. An abort (stack overflow, memory) cannot be caught; run again with `--save-each` and the last saved
-//! input is the culprit.
+//! The seed decides the order of inputs, time only their number: the same seed always finds the same crash. An abort (stack
+//! overflow, memory) cannot be caught; run again with `--save-each`: the last saved input is the cause.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -40,7 +39,7 @@ struct Options {
     files: Vec<PathBuf>,
 }
 
-/// Counts that the watchdog can print too.
+/// Counts, also for the watchdog.
 #[derive(Debug, Default)]
 struct Counts {
     passed: AtomicU64,
@@ -97,7 +96,7 @@ struct Session {
 }
 
 impl Session {
-    /// One target to its end, or to its first fault.
+    /// Runs one target to its end, or to its first failure.
     fn run(&self, target: &Target) -> Result<(), String> {
         let named = !self.options.files.is_empty();
         let files = if named { self.options.files.clone() } else { corpus(target)? };
@@ -130,7 +129,7 @@ impl Session {
             let base = random.pick(inputs).map_or(&[][..], Vec::as_slice);
             let other = random.pick(inputs).map_or(&[][..], Vec::as_slice);
             let mut input = mutate(&mut random, base, other);
-            // Half of them with right checksums, so that what lies behind is tried too.
+            // Half of them with valid checksums, so that the code after the check is tested too.
             if let (Some(reseal), 0) = (target.reseal, random.below(2)) {
                 reseal(&mut input);
             }
@@ -152,7 +151,7 @@ impl Session {
     }
 }
 
-/// The seeds of a target, in the order of their names; a missing folder is an empty one.
+/// The seeds of a target, in the order of their names; a missing directory is empty.
 fn corpus(target: &Target) -> Result<Vec<PathBuf>, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.corpus);
     if !folder.exists() {

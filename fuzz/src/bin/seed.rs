@@ -1,6 +1,6 @@
-//! Writes the seeds of `corpus/tet`: small files of every kind, and some that are damaged on purpose.
+//! Writes the seeds of `corpus/tet`: small files of every kind, and some damaged ones.
 //!
-//! Nothing here depends on time or chance: the same seeds come out every time.
+//! Deterministic: the seeds are the same in every run.
 #![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::error::Error;
@@ -138,7 +138,7 @@ fn by_reference(mut bytes: Vec<u8>) -> Outcome<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Files with one thing wrong, or unusual: starting points that changes seldom reach.
+/// Files with one defect, or unusual ones: starting points that mutations seldom reach.
 fn damaged(seeds: &mut Seeds) -> Outcome<()> {
     let options = || WriterOptions::new().with_history(false);
     let block = file(PLANE, options(), NOTHING)?;
@@ -170,7 +170,7 @@ fn damaged(seeds: &mut Seeds) -> Outcome<()> {
         let at = block.windows(key.len()).position(|window| window == key).ok_or("no block")?;
         with(&block, at + key.len(), b"deadbeef")
     });
-    // Rows in another order, which needs a lookup table: legal.
+    // Rows in another order, which needs a lookup table: valid.
     let mut reversed = bare.clone();
     let count = (index + usize::try_from(u64::from_le_bytes(bare[24..32].try_into()?))? - rows) / 104;
     for n in 0..count {
@@ -178,7 +178,7 @@ fn damaged(seeds: &mut Seeds) -> Outcome<()> {
         reversed[rows + n * 104..rows + (n + 1) * 104].copy_from_slice(&bare[from..from + 104]);
     }
     seeds.push(("rows-reversed".into(), reversed));
-    // A footer whose metadata lies in a spill, as if it had not fitted: legal.
+    // A footer whose metadata is in a spill, as if it had not fitted: valid.
     seeds.push(("spill".into(), spilled(&bare)));
     seeds.push(("footer-version2".into(), version_2(&bare)));
     Ok(())

@@ -1,7 +1,7 @@
-//! Writes the seeds of `corpus/tatami`, `corpus/rows` and `corpus/manifest`: small files of every kind, some that are damaged on
-//! purpose, choices of rows to write, and manifests of collections.
+//! Writes the seeds of `corpus/tatami`, `corpus/rows` and `corpus/manifest`: small files of every kind, some damaged ones,
+//! choices of rows to write, and manifests of collections.
 //!
-//! Nothing here depends on time or chance: the same seeds come out every time.
+//! Deterministic: the seeds are the same in every run.
 #![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::error::Error;
@@ -49,7 +49,7 @@ fn some() -> Bitmap {
     (0..COUNT).map(|n| n % 7 != 3).collect()
 }
 
-/// Key, city, body and tags: most of what a file can hold. Lists are left out for readers that do not know them.
+/// Key, city, body and tags: most features of a file. Without lists for readers that do not support them.
 fn mixed(lists: bool, options: WriterOptions) -> Outcome<Vec<u8>> {
     let mut fields = vec![
         Field::new("key", Type::UInt16).with_sort_key(),
@@ -84,7 +84,7 @@ fn files() -> Outcome<Seeds> {
         add(&format!("mixed-{codec}"), mixed(true, WriterOptions::new().with_codec(codec))?);
     }
     add("mixed-interop", mixed(false, WriterOptions::interop())?);
-    // Without the section of features and the checksums of record headers: as other writers leave it.
+    // Without the feature section and the checksums of record headers, as other writers write it.
     add("mixed-foreign", foreign(mixed(false, WriterOptions::interop())?));
     for (name, codec) in [("none", Codec::None), ("zstd", Codec::Zstd)] {
         add(&format!("types-{name}"), every_type(codec)?);
@@ -137,7 +137,7 @@ fn every_type(codec: Codec) -> Outcome<Vec<u8>> {
     write(fields, &columns, WriterOptions::new().with_codec(codec))
 }
 
-/// Takes the section of features from the end of the footer, and the checksums out of the record headers.
+/// Removes the feature section from the end of the footer, and the checksums from the record headers.
 fn foreign(mut bytes: Vec<u8>) -> Vec<u8> {
     const TAG: [u8; 3] = [0xc3, 0xa8, 0x01];
     let word =
@@ -161,7 +161,7 @@ fn foreign(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Choices for every type, alone and in a list: see `Choices` of the target.
-/// Logs of collections: whole, torn, damaged in the middle, with a record of an unknown kind and with a path that leads out.
+/// Collection logs: valid, torn, damaged in the middle, with an unknown record kind and with a path outside.
 fn manifests() -> Outcome<Seeds> {
     let keys = |from: i64| Column::new(Values::Int64((from..from + 5).collect()));
     let fields = || vec![Field::new("key", Type::Int64).with_sort_key()];

@@ -1,7 +1,6 @@
-//! Writes the seeds of `corpus/tgm`, `corpus/pipeline` and `corpus/cbor`: small messages of every kind, and some that are
-//! damaged on purpose.
+//! Writes the seeds of `corpus/tgm`, `corpus/pipeline` and `corpus/cbor`: small messages of every kind, and some damaged ones.
 //!
-//! Nothing here depends on time or chance: the same seeds come out every time.
+//! Deterministic: the seeds are the same in every run.
 #![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::error::Error;
@@ -135,7 +134,7 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     Ok(seeds)
 }
 
-/// An object for every way of storing one.
+/// An object for every pipeline.
 fn pipelines() -> Outcome<Vec<(String, Vec<u8>)>> {
     let double = DataObjectDescriptor::new(Dtype::Float64, [40]);
     let short = DataObjectDescriptor::new(Dtype::Uint16, [40]);

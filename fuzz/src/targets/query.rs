@@ -7,10 +7,10 @@ use tercet_core::progress::NoProgress;
 use tercet_core::{Diagnose as _, ElementType, TensorView};
 use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, WriterOptions};
 
-/// Cells that a preview shows.
+/// Elements of a preview.
 const PREVIEW: u64 = 3;
 
-/// One dataset of each element type, all with names, labels and a fill value, in chunks that do not fit.
+/// One dataset of each element type, all with names, labels and a fill value, in chunks that do not divide the shape.
 static FILE: LazyLock<File> = LazyLock::new(|| file().expect("a file can be made"));
 
 fn file() -> Result<File, Box<dyn std::error::Error>> {
@@ -34,7 +34,7 @@ fn file() -> Result<File, Box<dyn std::error::Error>> {
     Ok(File::from_bytes("memory", writer.seal()?)?)
 }
 
-/// Cells of which one byte is not zero: numbers with few digits, so that every way of adding them up is exact.
+/// Elements with one non-zero byte: numbers with few digits, so that every order of summation is exact.
 fn cells(dtype: ElementType, count: u64) -> Vec<u8> {
     const WHOLE: [u8; 5] = [2, 0, 7, 200, 1];
     // The sign and most of the exponent: 2 and −2 for every type, and others.
@@ -49,7 +49,7 @@ fn cells(dtype: ElementType, count: u64) -> Vec<u8> {
     bytes
 }
 
-/// Reads a document, and if it is one asks the question it holds in several ways: all must answer the same.
+/// Parses a document, and runs its query in several ways: all must give the same result.
 pub(super) fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     for syntax in [Syntax::Json, Syntax::Toml] {
@@ -68,7 +68,7 @@ fn ask(query: &Query) {
     if let Err(error) = query.plan(&FILE, &options) {
         return explain(&error);
     }
-    // Files of results are not for this target; the keys that ask for them are read all the same.
+    // Result files are not written by this target; the keys that request them are parsed.
     if query.spill().is_some() || written.contains("\"write\"") {
         return;
     }
@@ -86,7 +86,7 @@ fn ask(query: &Query) {
     assert!(answers.iter().all(|answer| *answer == answers[0]), "one question, several answers: {answers:?}");
 }
 
-/// The words of an error, which must not fail themselves.
+/// Formats an error, which must not fail itself.
 fn explain(error: &Error) {
     assert!(!error.to_string().is_empty());
     let _ = (error.class(), error.span(), error.hint());

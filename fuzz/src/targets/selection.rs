@@ -1,4 +1,4 @@
-//! Selections as typed by a user.
+//! Selections as entered by a user.
 
 use tercet_core::Selection;
 

@@ -16,13 +16,13 @@ pub(super) mod manifest;
 pub(super) mod page;
 pub(super) mod reseal;
 
-/// Rows that are compared between the ways of reading them.
+/// Rows compared between the ways of reading.
 const ROWS: u64 = 2000;
-/// Rows of a batch, so that batches and pages do not line up.
+/// Rows per batch, so that batches and pages are not aligned.
 const BATCH_ROWS: usize = 7;
 
-/// Far below [`Limits::small`], so that an allocation beyond them stands out. Few bytes can stand for many equal rows, so
-/// pages are kept smaller still.
+/// Far below [`Limits::small`], so that a larger allocation is detected. Few bytes can encode many equal rows, so page limits
+/// are smaller still.
 fn limits() -> Limits {
     let mebibyte = 1 << 20;
     Limits::small()
@@ -58,14 +58,14 @@ fn cells(column: &Column) -> Vec<Cell> {
     (0..column.len()).map(|row| cell(column, row)).collect()
 }
 
-/// The words and numbers of an error, which must not fail themselves.
+/// Formats an error, which must not fail itself.
 fn explain(error: &Error) {
     assert!(!error.to_string().is_empty());
     let _ = (error.class(), error.span(), error.hint());
 }
 
-/// Opens a file and takes everything out of it, with and without checksums: what both give must be the same. What
-/// verification calls well must be readable.
+/// Opens a file and reads everything, with and without checksums: both must give the same. A file that passes verification
+/// must be readable.
 pub(super) fn open(input: &[u8]) {
     let [checked, unchecked] = [false, true].map(|ignore| {
         let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
@@ -93,7 +93,7 @@ pub(super) fn open(input: &[u8]) {
     }
 }
 
-/// Every column of a file, where it can be read, and by every way of reading it.
+/// Reads every readable column of a file in every way.
 fn everything(file: &File) -> Vec<Result<Vec<Cell>, Class>> {
     let len = file.len_bytes();
     for pages in [false, true] {
@@ -122,7 +122,7 @@ fn one_column(file: &File, column: usize, is_key: bool) -> Result<Vec<Cell>, Cla
     Ok(cells(&whole))
 }
 
-/// A stream and single rows give what the whole column does; without one they end.
+/// A stream and single rows give the same as the whole column; without one they return.
 fn parts_are_parts(file: &File, column: usize, whole: Option<&Column>) {
     let stream = file.stream(&[column], BATCH_ROWS);
     let mut at = 0;
@@ -163,7 +163,7 @@ fn parts_are_parts(file: &File, column: usize, whole: Option<&Column>) {
     assert!(file.take(&[rows], &[column]).is_err(), "there is no row behind the last");
 }
 
-/// A row that is found has the key that was asked for. That all are found is promised by files that are in order only.
+/// A row that is found has the requested key. Only sorted files guarantee that all keys are found.
 fn keys_are_found(file: &File, whole: &Column) {
     for row in (0..whole.len()).step_by(1 + whole.len() / 50) {
         let Some(key) = whole.scalar(row) else { continue };
@@ -179,7 +179,7 @@ fn keys_are_found(file: &File, whole: &Column) {
     }
 }
 
-/// Columns to read a file with whose footer is lost: those of most seeds, and one that fits every file of numbers.
+/// Schemas for a file whose footer is lost: those of most seeds, and one that fits every file of numbers.
 fn schemas() -> Vec<Schema> {
     let fields = [
         vec![Field::new("n", Type::Int32).with_nulls()],
@@ -193,7 +193,7 @@ fn schemas() -> Vec<Schema> {
     fields.into_iter().filter_map(|fields| Schema::new(fields).ok()).collect()
 }
 
-/// Repairs a file: what comes out is well, and holds the rows that are not told as lost.
+/// Repairs a file: the output is valid, and has all rows that are not reported as lost.
 pub(super) fn repair(input: &[u8]) {
     let open = ReadOptions::new().with_limits(limits());
     let original = File::from_source(source(input), open).ok();

@@ -11,10 +11,10 @@ pub(super) mod reseal;
 
 /// Chunks of a dataset that are read one by one.
 const CHUNKS: u64 = 64;
-/// Rows that are drawn.
+/// Rows of outlines.
 const ROWS: u64 = 64;
 
-/// Far below [`Limits::small`], so that an allocation beyond them stands out.
+/// Far below [`Limits::small`], so that a larger allocation is detected.
 fn limits() -> Limits {
     let mebibyte = 1 << 20;
     Limits::small()
@@ -28,7 +28,7 @@ fn source(input: &[u8]) -> Arc<dyn ByteSource> {
     Arc::new(Memory::new("input", input.to_vec()))
 }
 
-/// Opens a file and takes everything out of it, with and without checksums: what both give must be the same.
+/// Opens a file and reads everything, with and without checksums: both must give the same.
 pub(super) fn open(input: &[u8]) {
     let [checked, unchecked] = [false, true].map(|ignore| {
         let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
@@ -60,7 +60,7 @@ pub(super) fn verify(input: &[u8]) {
     }
 }
 
-/// What verify calls well can be read.
+/// A valid file can be read.
 fn all_arrays_are_readable(input: &[u8]) {
     let file = ReadOptions::new().with_limits(limits()).open_source(source(input));
     let file = file.expect("a file that verifies opens");
@@ -71,13 +71,13 @@ fn all_arrays_are_readable(input: &[u8]) {
     }
 }
 
-/// The words and numbers of an error, which must not fail themselves.
+/// Formats an error, which must not fail itself.
 fn explain(error: &Error) {
     assert!(!error.to_string().is_empty());
     let _ = (error.class(), error.span(), error.hint());
 }
 
-/// Every array of a file, where it can be read.
+/// Reads every readable array of a file.
 fn everything(file: &File) -> Vec<Option<Vec<u8>>> {
     let rows = file.chunk_count();
     for number in [0, 1, rows.saturating_sub(1), rows, u64::MAX] {
@@ -94,7 +94,7 @@ fn everything(file: &File) -> Vec<Option<Vec<u8>>> {
     file.datasets().map(|dataset| array(&dataset)).collect()
 }
 
-/// Parts lie inside the file.
+/// Parts are inside the file.
 fn check_outline(outline: &Outline, len: u64) {
     outline.walk(&mut |_, part| assert!(part.span.end() <= len, "{} lies behind the end", part.name));
 }
@@ -122,7 +122,7 @@ fn array(dataset: &Dataset<'_>) -> Option<Vec<u8>> {
     Some(whole.bytes().to_vec())
 }
 
-/// An export gives what a read gives, and a strided selection of a good array can be read.
+/// An export equals a read, and a strided selection of a valid array can be read.
 fn parts_are_parts(dataset: &Dataset<'_>, whole: &[u8]) {
     let everything = Selection::full(dataset.shape());
     let export = dataset.export(&everything).expect("what can be read can be exported");

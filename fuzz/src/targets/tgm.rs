@@ -14,7 +14,7 @@ use tercet_tgm::{
 
 pub(super) mod reseal;
 
-/// Far below [`Limits::small`], so that an allocation beyond them stands out.
+/// Far below [`Limits::small`], so that a larger allocation is detected.
 fn limits() -> Limits {
     let mebibyte = 1 << 20;
     Limits::small()
@@ -28,7 +28,7 @@ fn source(input: &[u8]) -> Arc<dyn ByteSource> {
     Arc::new(Memory::new("input", input.to_vec()))
 }
 
-/// The arrays of a message, where they can be read.
+/// Reads the readable arrays of a message.
 fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
     let array = |object: Result<tercet_tgm::Object<'_>, _>| {
         let object = object.ok()?;
@@ -40,8 +40,8 @@ fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
     message.objects().map(array).collect()
 }
 
-/// Opens a file and takes everything out of it, with and without checksums: what both give must be the same. What
-/// validation calls well must be readable.
+/// Opens a file and reads everything, with and without checksums: both must give the same. A file that passes validation must
+/// be readable.
 pub(super) fn open(input: &[u8]) {
     let source = source(input);
     let options = ScanOptions::default().with_index(false);
@@ -81,7 +81,7 @@ pub(super) fn open(input: &[u8]) {
     }
 }
 
-/// Takes everything out of a catalogue. One in a file that is well tells where the messages are.
+/// Reads everything from an index. That of a valid file has the positions of the messages.
 fn catalogue(file: &File, messages: Option<&[Span]>) {
     let Some(catalogue) = file.index().expect("memory can be scanned") else { return };
     for key in catalogue.keys() {
@@ -97,7 +97,7 @@ fn catalogue(file: &File, messages: Option<&[Span]>) {
     }
 }
 
-/// Decodes objects whole, in parts and without what masks restore: parts are cuts of the whole.
+/// Decodes objects whole, in parts and without masks: parts are slices of the whole.
 pub(super) fn pipeline(input: &[u8]) {
     let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(true);
     let file = File::from_source(source(input), options);
@@ -118,7 +118,7 @@ pub(super) fn pipeline(input: &[u8]) {
     }
 }
 
-/// Makes messages of the messages of a file, and of what is intact in it: what comes out is well and holds the same.
+/// Edits the messages of a file, and salvages its intact parts: the output is valid and has the same content.
 pub(super) fn edit(input: &[u8]) {
     let source = source(input);
     let reading = ReadOptions::new().with_limits(limits());
@@ -167,7 +167,7 @@ pub(super) fn stream(input: &[u8]) {
                 }
             }
         }
-        // Behind a message that was cut off there may be others.
+        // Other messages may follow a truncated one.
         loop {
             let next = match decoder.next_event() {
                 Ok(None) => decoder.finish(),
@@ -185,7 +185,7 @@ pub(super) fn stream(input: &[u8]) {
     follow(input);
 }
 
-/// Follows a stream: what is told to be whole is a message that opens.
+/// Follows a stream: a message that is reported as complete can be opened.
 fn follow(input: &[u8]) {
     let options = ReadOptions::new().with_limits(limits());
     let mut follower = Follower::with_options(options);
@@ -208,7 +208,7 @@ fn follow(input: &[u8]) {
     }
 }
 
-/// Decodes CBOR; what it decodes to is encoded canonically and decodes to the same.
+/// Decodes CBOR; the result is encoded canonically and decodes to the same.
 pub(super) fn cbor(input: &[u8]) {
     let budget = || Budget::new("fuzz", 1 << 20);
     let _ = cbor::verify_canonical_cbor(input);

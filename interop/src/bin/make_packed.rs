@@ -1,5 +1,4 @@
-//! Packs values and writes the payloads into a folder, with a `manifest.json` of what they are: for readers of GRIB, which
-//! packs in the same way.
+//! Packs values and writes the payloads into a directory, with a `manifest.json`: for GRIB readers, whose packing is the same.
 #![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::path::PathBuf;
@@ -18,7 +17,7 @@ fn main() -> Result<(), Failure> {
         return Err("usage: make_packed FOLDER".into());
     };
     std::fs::create_dir_all(&folder)?;
-    // GRIB keeps the reference value in single precision, so every value here has one.
+    // GRIB stores the reference value in single precision, so every value here has one.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "small")]
     let value =
         |i: u64| f64::from((280.0 + 15.0 * (i as f64 / 40.0).sin() + (i * 7919 % 101) as f64 / 404.0) as f32);

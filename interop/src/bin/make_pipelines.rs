@@ -1,4 +1,4 @@
-//! Writes a message for every legal pipeline into a folder, and a `manifest.json` that describes them.
+//! Writes a message for every valid pipeline into a directory, and a `manifest.json` that describes them.
 
 use std::path::PathBuf;
 

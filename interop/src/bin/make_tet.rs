@@ -1,4 +1,4 @@
-//! Writes every kind of `.tet` file into a folder, and a `manifest.json` that describes them.
+//! Writes every kind of `.tet` file into a directory, and a `manifest.json` that describes them.
 #![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Writes every kind of `.tgm` file into a folder, and a `manifest.json` that describes them.
+//! Writes every kind of `.tgm` file into a directory, and a `manifest.json` that describes them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Tells what our reader finds in the messages of a file, one JSON object for each. The path comes on stdin.
+//! Prints what our reader finds in the messages of a file, one JSON object for each. The path comes from stdin.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ fn main() -> Result<(), Failure> {
     let mut path = String::new();
     std::io::stdin().read_line(&mut path)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    // What the reference wrote a moment ago is not hostile.
+    // The input was just written by the reference, so it is trusted.
     let options = ReadOptions::new().with_sz3_in_process(true);
     let file = File::open_with(path.trim_end(), options)?;
     for message in file.messages()? {

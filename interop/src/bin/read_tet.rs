@@ -1,4 +1,4 @@
-//! Tells what our reader finds in `.tet` files: paths come on stdin, one JSON object for each goes to stdout.
+//! Prints what our reader finds in `.tet` files: paths come from stdin, one JSON object for each goes to stdout.
 #![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::io::{BufRead, Write};

@@ -5,7 +5,7 @@ use std::path::Component;
 use tercet_tatami::collection::log::{Record, replay, salvage};
 use tercet_tatami::collection::{ManifestWarning, Replay};
 
-/// Replays a log, appends to it where a writer would, and writes it anew: nothing that is live may be lost.
+/// Replays a log, appends to it like a writer, and rewrites it: no live record may be lost.
 pub(in super::super) fn run(input: &[u8]) {
     let saved = salvage(input);
     let Ok(read) = replay(input) else {
@@ -40,7 +40,7 @@ fn compacted(read: &Replay) {
     assert_eq!(again.end, new.len() as u64);
 }
 
-/// What is torn is cut off, and what is appended is there.
+/// A torn record is truncated, and an appended one exists.
 fn appended(input: &[u8], read: &Replay) {
     let keep = usize::try_from(read.end).unwrap_or(usize::MAX);
     let mut log = input.get(..keep).unwrap_or_else(|| panic!("the records end behind the end")).to_vec();
@@ -51,7 +51,7 @@ fn appended(input: &[u8], read: &Replay) {
     assert_eq!(again.records, read.records + 1);
 }
 
-/// Makes the checksums of the records right again, as far as their lengths lead.
+/// Recomputes the checksums of the records, as far as their lengths are valid.
 pub(in super::super) fn reseal(bytes: &mut [u8]) {
     let mut at = 5;
     while let Some((len, start)) = bytes.get(at + 1..).and_then(|rest| length(rest, at + 1)) {
@@ -62,7 +62,7 @@ pub(in super::super) fn reseal(bytes: &mut [u8]) {
     }
 }
 
-/// A length in its shortest form, and where it ends.
+/// Decodes a minimal length, and returns its end.
 fn length(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let mut value = 0usize;
     for (index, byte) in bytes.iter().take(4).enumerate() {

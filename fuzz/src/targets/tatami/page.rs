@@ -11,7 +11,7 @@ use tercet_tatami::{
 
 use super::{Cell, cells, source};
 
-/// The input as a stream of choices; nothing but zeros behind its end.
+/// The input as a stream of choices; zeros past its end.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -41,7 +41,7 @@ impl Choices<'_> {
         }
     }
 
-    /// Short texts of few letters, so that they repeat; now and then a long one.
+    /// Short strings of few letters, so that they repeat; sometimes a long one.
     fn text(&mut self, valid: bool) -> Vec<u8> {
         let len = match self.byte() {
             255 => 90,
@@ -52,12 +52,12 @@ impl Choices<'_> {
     }
 }
 
-/// What is written.
+/// The rows and options.
 struct Case {
     schema: Schema,
     options: WriterOptions,
     columns: Vec<Column>,
-    /// Rows given to the writer at a time.
+    /// Rows per call of the writer.
     batch: usize,
 }
 
@@ -85,7 +85,7 @@ fn values(choices: &mut Choices<'_>, kind: Type, rows: usize) -> Values {
     }
 }
 
-/// Rows may be null where a bit of the input says so. The slots of nulls keep what they hold: a writer must not look.
+/// Rows are null where a bit of the input is set. The slots of nulls keep their values: a writer must ignore them.
 fn validity(choices: &mut Choices<'_>, rows: usize) -> Bitmap {
     let every = choices.byte();
     (0..rows).map(|_| !choices.byte().is_multiple_of(every.max(1))).collect()
@@ -189,7 +189,7 @@ fn contents(bytes: &[u8], options: ReadOptions) -> Result<Vec<Vec<Cell>>, tercet
     Ok(file.read_columns(&all)?.iter().map(cells).collect())
 }
 
-/// Writes rows and reads them again. Then one byte is changed, which must be noticed or not matter.
+/// Writes rows and reads them again. Then one byte is changed, which must be detected or harmless.
 pub(in crate::targets) fn run(input: &[u8]) {
     let mut choices = Choices(input);
     let Some(case) = case(&mut choices) else { return };
@@ -207,7 +207,7 @@ pub(in crate::targets) fn run(input: &[u8]) {
     if let Ok(found) = contents(&changed, ReadOptions::new()) {
         assert!(found == expected, "a changed byte changes values");
     }
-    // Without checksums a change may give other values, but still ends.
+    // Without checksums a change may give other values, but still returns.
     let _ = contents(&changed, ReadOptions::new().with_ignore_checksums(true).with_limits(super::limits()));
 }
 

@@ -1,11 +1,11 @@
-//! Right checksums for changed files.
+//! Recomputes the checksums of mutated files.
 
 use tercet_core::checksum::crc32c;
 
-/// Writes the checksums of header, records and footer into their places.
+/// Rewrites the checksums of header, records and footer.
 ///
-/// Records lie side by side from the end of the header on, so they are found without the footer. The place of the footer in
-/// the header is made right too: a file that grew or shrank would be refused before anything else is looked at.
+/// Records are consecutive from the end of the header on, so they are found without the footer. The footer position in the
+/// header is corrected too: a file of another length would be rejected immediately.
 pub(in crate::targets) fn reseal(input: &mut [u8]) {
     let Some(trailer) = input.len().checked_sub(12).filter(|trailer| *trailer >= 64) else { return };
     let footer_len = number(input, trailer);

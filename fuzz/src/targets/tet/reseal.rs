@@ -1,4 +1,4 @@
-//! Makes the checksums of a changed file right again, so that changes get past them.
+//! Recomputes the checksums of a mutated file, so that mutations get past them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ const RUN: usize = 1024;
 const STATS_ROW: usize = 48;
 const TAIL: usize = 16;
 
-/// Recomputes every inline checksum that can be found. Bytes that are no such file stay as they are.
+/// Recomputes every inline checksum that can be found. Other bytes are unchanged.
 pub(crate) fn reseal(bytes: &mut [u8]) {
     // The footer covers the others, so it comes last.
     let _ = (rows(bytes), statistics(bytes), catalog(bytes));
@@ -35,7 +35,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).rposition(|window| window == what)
 }
 
-/// Overwrites text that starts right behind `key`, if it ends with the quote it ends with now.
+/// Overwrites text that starts right after `key`, if it ends with the current quote.
 fn replace(bytes: &mut [u8], key: &[u8], text: &str) -> Option<()> {
     let start = find(bytes, key)? + key.len();
     let end = start.checked_add(text.len())?;

@@ -1,9 +1,9 @@
-//! Right hashes for changed messages.
+//! Recomputes the hashes of mutated messages.
 
 use tercet_core::checksum::xxh3;
 use tercet_tgm::{Message, ReadOptions};
 
-/// Writes the hash of every frame that can be found into its slot.
+/// Rewrites the hash of every frame that can be found.
 pub(in crate::targets) fn reseal(input: &mut [u8]) {
     let options = ReadOptions::new().with_ignore_checksums(true);
     let spans = tercet_tgm::scan(input);
