@@ -1,4 +1,4 @@
-"""Finding messages: with a catalogue and without, nearby and at a loopback server that counts.
+"""Finding messages with and without an index, on disk and on a loopback server that counts requests.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin motion
     cargo build --release --bin tgm
@@ -23,7 +23,7 @@ RUNS = 5
 
 
 def save(path, values):
-    """A NumPy file of so many float64."""
+    """A NumPy file of float64 values."""
     head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({values},), }}".ljust(117) + "\n"
     with open(path, "wb") as out:
         out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
@@ -31,7 +31,7 @@ def save(path, values):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves a folder by ranges, on the loopback address."""
+    """Serves a directory with range requests, on the loopback address."""
 
     daemon_threads = True
 

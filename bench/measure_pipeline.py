@@ -1,4 +1,4 @@
-"""Pipelines of .tgm objects beside the reference package, in one run, as ratios.
+"""Pipelines of .tgm objects compared with the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin pipeline
     python bench/measure_pipeline.py --bin bench/target/release/pipeline --dir FOLDER [--grids FOLDER] [--record FILE.json]
@@ -26,7 +26,7 @@ IN_RANGE = 4 << 20
 
 
 def smooth(count):
-    """A smooth field with noise in its low digits, as measured data has it."""
+    """A smooth field with noise in its low digits, like measured data."""
     x = np.arange(count, dtype=np.float64)
     noise = np.random.default_rng(1).standard_normal(count)
     return 280.0 + 15.0 * np.sin(x * 0.002) + 8.0 * np.cos(x * 0.0003) + 0.02 * noise
@@ -39,7 +39,7 @@ def packing(bits):
 SZIP = {"compression": "szip", "szip_rsi": 128, "szip_block_size": 16, "szip_flags": 8}
 SHUFFLE = {"filter": "shuffle", "shuffle_element_size": 8}
 
-# Pipeline, and how much faster encoding and decoding shall be on one and on two threads.
+# Pipeline, and the target ratios of encoding and decoding on one and on two threads.
 PIPELINES = {
     "packing 16": (packing(16), (4, 4), (6, 6)),
     "packing 24": (packing(24), (4, 4), (6, 6)),
@@ -105,8 +105,8 @@ class Measurement:
             self.table.add(f"{what}, decode into a warm buffer, {word}", taken["warm"], taken["theirs"], "tensogram", None, array.nbytes)
 
     def masks(self, array):
-        """What masks of 5 % NaN cost: beside the same array with zeros in their places, which is what is stored. Holes make
-        data harder to compress, so the array without any is told too."""
+        """The cost of masks of 5 % NaN, compared with the same array with zeros in their positions, which is what is stored. Gaps make
+        data harder to compress, so the array without NaN is measured too."""
         is_nan = np.random.default_rng(2).random(array.size) < 0.05
         kinds = {"whole": array, "zeros": np.where(is_nan, 0.0, array), "holed": np.where(is_nan, np.nan, array)}
         for kind, values in kinds.items():

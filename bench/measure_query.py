@@ -1,4 +1,4 @@
-"""Queries of .tet files beside numpy on a memory map and the reference package, in one run, as ratios.
+"""Queries of .tet files compared with numpy on a memory map and the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml
     python bench/measure_query.py --bin bench/target/release/query --dir FOLDER [--record FILE.json]

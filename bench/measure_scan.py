@@ -1,4 +1,4 @@
-"""Rows by condition in .tatami files beside Parquet, by arrow-rs and by DuckDB, in one run, as ratios; and the speed of conversion.
+"""Filtered scans of .tatami files compared with Parquet, by arrow-rs and by DuckDB, in one run, as ratios; and the speed of conversion.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bins
     cargo build --release -p tercet-cli --bin tatami

@@ -1,4 +1,4 @@
-"""Search segments beside tantivy, in one run, as ratios.
+"""Search segments compared with tantivy, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features search --bin search
     cargo build --release --bin tatami

@@ -1,4 +1,4 @@
-"""How long after its last byte a message is told: `tgm tail` on a file and on a pipe.
+"""Latency from the last byte of a message to its output line: `tgm tail` on a file and on a pipe.
 
     cargo build --release --bin tgm
     python bench/measure_tail.py --bin target/release/tgm --dir FOLDER [--messages 400] [--record FILE.json]
@@ -19,7 +19,7 @@ import time
 
 
 def save(path, values):
-    """A NumPy file of so many float64."""
+    """A NumPy file of float64 values."""
     head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({values},), }}"
     head = head.ljust(117) + "\n"
     with open(path, "wb") as out:
@@ -28,7 +28,7 @@ def save(path, values):
 
 
 def percentile(values, part):
-    """The smallest value that so many of them do not exceed."""
+    """The quantile of a list of values."""
     values = sorted(values)
     return values[max(0, -(-len(values) * part // 100) - 1)]
 

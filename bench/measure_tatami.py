@@ -1,4 +1,4 @@
-"""Writing and reading .tatami files beside Parquet (arrow-rs), in one run, as ratios.
+"""Writing and reading .tatami files compared with Parquet (arrow-rs), in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bin tatami
     python bench/measure_tatami.py --bin bench/target/release/tatami --dir FOLDER \\
@@ -20,7 +20,7 @@ import time
 
 MIB = 1 << 20
 # Our files for single rows have pages of few rows where rows are large, and short runs of blobs. Files that are scanned keep the
-# writer's defaults, but for the runs of the documents, which are long.
+# writer's defaults, except for the blob runs of the documents, which are long.
 FOR_LOOKUPS = {"documents": ["--page-rows", 128, "--run-bytes", MIB], "lineitem": ["--page-rows", 4096]}
 FOR_SCANS = {"documents": ["--run-bytes", 16 * MIB]}
 LINEITEM = (
@@ -42,7 +42,7 @@ class Table:
         self.rows = []
 
     def times(self, what, aim, *words):
-        """Peer's median time over ours: above 1 we are faster."""
+        """Median time of the peer divided by ours: above 1 we are faster."""
         result = run(self.binary, *words)
         ours, peer = statistics.median(result["ours"]), statistics.median(result["peer"])
         ratio = peer / ours

@@ -1,4 +1,4 @@
-"""Reads and writes of .tet files beside numpy and the reference package, in one run, as ratios.
+"""Reads and writes of .tet files compared with numpy and the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml
     python bench/measure_tet.py --bin bench/target/release/tet --dir FOLDER [--side 16384] [--record FILE.json]
@@ -29,7 +29,7 @@ def seconds(result):
 
 
 def alternating(works, rounds=4):
-    """Medians of several works run in turn, so that all of them see the same machine."""
+    """Medians of several functions run in turn, so that all of them see the same machine."""
     taken = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -133,7 +133,7 @@ def reference(table, binary, folder):
     for name in ("rows", "tiles", "zstd"):
         path = os.path.join(folder, f"{name}.tet")
         handle = tet.open(path)
-        # Where it can, the reference hands out its map: copied, so that both have the array in memory of their own.
+        # The reference returns its memory map where it can: copied, so that both own their array.
         own = lambda array: array if array.flags.owndata else np.array(array)
         works = {"theirs": lambda: timed(lambda: own(handle.read_numpy("a")), 1)}
         works |= our_reads(binary, path, "--new", 2)
@@ -152,7 +152,7 @@ def opening(table, binary, folder):
 
 
 def bounded(table, binary, folder):
-    """Anonymous memory of a write and of an extract, as a limit the kernel holds them to."""
+    """Anonymous memory of a write and of an extract, as a limit enforced by the kernel."""
     chunk = 1 << 20
     limit = 256 * (1 << 20) + 2 * 2 * chunk
     size = 4 << 30

@@ -1,4 +1,4 @@
-"""Messages of .tgm files beside the reference package, in one run, as ratios.
+"""Messages of .tgm files compared with the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin tgm
     python bench/measure_tgm.py --bin bench/target/release/tgm --dir FOLDER [--record FILE.json]

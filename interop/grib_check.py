@@ -20,7 +20,7 @@ def section(number, body):
 
 
 def signed(value):
-    """Sign and magnitude, as GRIB has it."""
+    """Sign and magnitude, as in GRIB."""
     return 0x8000 | -value if value < 0 else value
 
 

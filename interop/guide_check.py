@@ -1,4 +1,4 @@
-"""Runs the Python of the guides with numpy and our command.
+"""Runs the Python code of the guides with numpy and our command.
 
 usage: guide_check.py --tet PROGRAM
 
@@ -26,7 +26,7 @@ def main():
     assert blocks, "the guide has no Python"
     failed = 0
     with tempfile.TemporaryDirectory(prefix="tercet-guide-") as folder:
-        # The blocks call `tet`: ours, whatever else is installed.
+        # The blocks call `tet`: ours, regardless of other installations.
         os.symlink(tet, os.path.join(folder, "tet"))
         environment = os.environ | {"PATH": folder + os.pathsep + os.environ["PATH"]}
         for shape, chunk in (((7, 5), "3,2"), ((4, 6, 10), "1,6,10")):

@@ -1,15 +1,15 @@
-"""Runs jobs in other processes, because the reference can end the process it is in."""
+"""Runs jobs in other processes, because the reference can abort its process."""
 
 import multiprocessing
 import os
 import threading
 
-# A job that takes longer has hung.
+# A job that takes longer hangs.
 PATIENCE = 120
 
 
 def run(function, jobs, died):
-    """Calls `function(job)` for every job in one of a few worker processes; the results come in no order.
+    """Calls `function(job)` for every job in one of a few worker processes; the results are unordered.
 
     A job whose process dies gives `died(job, exit code)` instead, and the others go on in a new process.
     """

@@ -24,12 +24,12 @@ import tensogram
 RANGES = [(0, 10), (63, 130), (200, 0), (332, 1)]
 # What the reference can read in parts.
 IN_PARTS = {"none", "szip", "blosc2", "zfp"}
-# Libraries of which another version, or another setting, makes other bytes.
+# Libraries whose output depends on their version or settings.
 NOT_DETERMINED = {"blosc2", "zstd"}
 
 
 class Tally:
-    """Counts results and tells failures at once, and why something was not tried."""
+    """Counts results, prints failures at once and the reason of each skip."""
 
     def __init__(self):
         self.counts = collections.Counter()
@@ -97,7 +97,7 @@ def encode_theirs(listed, data):
         options.update({key: listed["method"] for key in methods})
         options.update(allow_nan=True, allow_inf=True, small_mask_threshold_bytes=0)
         if descriptor["encoding"] == "simple_packing":
-            # Its automatic parameters do not know masks: ours are given.
+            # Its automatic parameters ignore masks: pass ours.
             for key in ("sp_reference_value", "sp_binary_scale_factor"):
                 descriptor[key] = listed["descriptor"][key]
     return tensogram.encode({}, [(descriptor, data)], **options)
@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--files", required=True)
     parser.add_argument("--reader", required=True)
     options = parser.parse_args()
-    # Until a process has done something with blosc2, the reference cannot read blosc2 masks.
+    # The reference cannot read blosc2 masks before a process has used blosc2.
     tensogram.doctor()
     tally = Tally()
     with open(os.path.join(options.files, "manifest.json")) as text:

@@ -30,7 +30,7 @@ ROWS = 5_000
 
 
 class Tally:
-    """Counts results and tells failures at once."""
+    """Counts results and prints failures at once."""
 
     def __init__(self):
         self.counts = collections.Counter()
@@ -46,7 +46,7 @@ def with_nulls(values, every=7):
 
 
 def floats(kind, bits):
-    """Every sort of number, NaN with bits of their own, and both zeros."""
+    """Every kind of number, NaN with payloads, and both zeros."""
     odd = {np.float32: [0x7FC00000, 0xFF800001, 0x80000000, 0, 0x7F800000, 1], np.float16: [0x7E00, 0xFC01, 0x8000, 0, 1]}
     odd[np.float64] = [0x7FF8000000000000, 0xFFF0000000000001, 1 << 63, 0, 0x7FF0000000000000, 1]
     rng = np.random.default_rng(7)
@@ -57,7 +57,7 @@ def floats(kind, bits):
 
 
 def everything():
-    """A column of every type that has a place."""
+    """A column of every supported type."""
     rng = np.random.default_rng(3)
     texts = ["", "a", "straße", "日本" * 20, 'quote " and, comma\n', "x" * 300]
     words = with_nulls([texts[n % len(texts)] for n in rng.integers(0, 100, ROWS)])
@@ -109,7 +109,7 @@ def everything():
 
 
 def plain_type(kind):
-    """What a type is when only its packing may change."""
+    """A type without its string layout and list offsets."""
     if isinstance(kind, pa.JsonType):
         return pa.json_(plain_type(kind.storage_type))
     if pa.types.is_dictionary(kind):
@@ -149,7 +149,7 @@ def plain(table):
 
 
 def without_seconds(table):
-    """What Parquet can tell: times in seconds become milliseconds."""
+    """The table as Parquet represents it: seconds become milliseconds."""
     for index, field in enumerate(table.schema):
         kind = None
         if pa.types.is_timestamp(field.type) and field.type.unit == "s":
@@ -162,7 +162,7 @@ def without_seconds(table):
 
 
 def with_days(table):
-    """What pyarrow makes of Parquet: days are told as such there, whatever Arrow notes beside them."""
+    """The types that pyarrow reads from Parquet: millisecond dates become days, regardless of the Arrow schema."""
     for index, field in enumerate(table.schema):
         if field.type == pa.date64():
             table = table.set_column(index, field.with_type(pa.date32()), table.column(index).cast(pa.date32()))
@@ -191,7 +191,7 @@ def differences(expected, found):
 
 
 class Doors:
-    """Our command and a folder."""
+    """Our command and a directory."""
 
     def __init__(self, tally, program, folder):
         self.tally, self.program, self.folder = tally, program, folder
@@ -312,7 +312,7 @@ def through_text(doors, table):
     }
     finite = pa.array(np.random.default_rng(5).standard_normal(ROWS))
     part = table.select(taken).append_column("f64", finite)
-    # Texts tell values, not what is kept beside them.
+    # Text formats keep values, not metadata.
     part = pa.table(part.columns, names=part.column_names)
     path = doors.path("in.parquet")
     pa.parquet.write_table(part, path)
@@ -326,7 +326,7 @@ def through_text(doors, table):
 
 
 def growing(doors):
-    """A dictionary whose values come up one after the other, over many batches."""
+    """A dictionary that grows over many batches."""
     rows = 200_000
     words = pa.array([f"word {row // 1000}" for row in range(rows)])
     table = pa.table({"word": words.dictionary_encode(), "row": pa.array(range(rows))})
@@ -337,7 +337,7 @@ def growing(doors):
 
 
 def damaged(doors, table):
-    """A flipped byte in compressed buffers ends in an error in words, and nothing is left behind."""
+    """A flipped byte in a compressed buffer gives an error message and no output file."""
     path, out = doors.path("damaged.arrow"), doors.path("damaged.tatami")
     with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)
@@ -354,7 +354,7 @@ def damaged(doors, table):
 
 
 def refused(doors, table):
-    """What has no place is named, all of it, and nothing is written."""
+    """All unsupported columns are named, and nothing is written."""
     rows = [{"x": row, "y": "t"} for row in range(5)]
     odd = pa.table({
         "fine": pa.array(range(5)), "point": pa.array(rows), "nested": pa.array([[[1]]] * 5),

@@ -24,7 +24,7 @@ import tet_theirs
 import tet_values
 
 FIRST = tet_reference.FIRST
-# What the reference does to a copy: a name, and its commands.
+# Changes of a copy by the reference: a name, and its commands.
 INDEX = {"index": [["index", "-q"]]}
 REWRITES = INDEX | {
     "index-clear": [["index", "-q"], ["index", "-q", "--clear"]],
@@ -46,7 +46,7 @@ APPENDED = {
 
 
 class Tally:
-    """Counts results, tells failures at once and skips by their reason."""
+    """Counts results, prints failures at once and counts skips by reason."""
 
     def __init__(self):
         self.counts = collections.Counter()
@@ -109,7 +109,7 @@ def work(options, manifest, scratch, tally):
 
 
 def changes(entry):
-    """Every file is indexed; those that stand for a kind are rewritten in other ways too."""
+    """Every file is indexed; one of each kind is rewritten in other ways too."""
     if "-rank" in entry["file"] and "-rank2-" not in entry["file"]:
         return INDEX
     if not entry["datasets"] or len(entry["datasets"][0]["attrs"]) == 64:
@@ -147,7 +147,7 @@ def read(reader, paths):
 
 
 def difference(found, entry):
-    """How our reader's view differs from the description, or nothing."""
+    """The difference between our reader's view and the description, or None."""
     if "error" in found:
         return found["error"]
     protection = {

@@ -1,4 +1,4 @@
-"""What the reference implementation finds in a file of ours. Runs in a process of its own (see `isolated`)."""
+"""What the reference implementation finds in a file of ours. Runs in its own process (see `isolated`)."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import numpy as np
 import tet
 import tet_values
 
-# Stands for the name of the first dataset in a command.
+# Placeholder for the name of the first dataset in a command.
 FIRST = "{first}"
 OPERATIONS = ("sum", "mean", "min", "max", "count")
 # Axis reductions fail in the reference for the other types, and take u32 for i32.
@@ -22,11 +22,11 @@ class Wrong(Exception):
 
 
 class Lacking(Exception):
-    """The reference cannot do what is asked, for any file; the message names the limit."""
+    """The reference does not support this for any file; the message names the limit."""
 
 
 def check(job):
-    """Every check of one file: a list of (check, outcome, why)."""
+    """Every check of one file: a list of (check, outcome, reason)."""
     return [(job["entry"]["file"], *result) for result in _check(job)]
 
 
@@ -108,7 +108,7 @@ def listed(file, summary, entry):
         equal(f"codec of dataset {n}", codecs, {0 if dataset["zstd"] is None else 1})
     budget = summary.get("file_execution") or {"memory_budget_percent_bps": 0, "memory_budget_bytes": 0}
     found = [budget["memory_budget_percent_bps"], budget["memory_budget_bytes"]]
-    # The budget stands in the chunk index, which a file without datasets does not have.
+    # The budget is in the chunk index, which a file without datasets does not have.
     equal("memory budget", found, entry["budget"] if entry["datasets"] else [0, 0])
 
 
@@ -140,7 +140,7 @@ def dense(file, name, values):
 
 
 def cell_by_cell(file, name, values):
-    """The reference cannot read a NaN, but it can read each other cell and tell that a cell is NaN."""
+    """The reference cannot read a NaN, but it can read every other element and report that an element is NaN."""
     for index in np.ndindex(values.shape):
         selection = [{"start": n, "stop": n + 1} for n in index]
         if np.isnan(values[index]):
@@ -160,7 +160,7 @@ def strided(file, name, values):
 
 
 def stored(path, dataset, values, places):
-    """Every bit of every NaN: the payload bytes where the reference says they are."""
+    """Every bit of every NaN: the payload bytes at the position that the reference reports."""
     if dataset["zstd"] is not None:
         raise Lacking("payload bits of NaN in zstd chunks: the reference gives no way to them")
     with open(path, "rb") as file:
@@ -181,7 +181,7 @@ def _answer(file, query):
 
 
 def expected_answers(values):
-    """Each operation's answer and tolerance; None where JSON has no number for it."""
+    """The result and tolerance of each operation; None where JSON has no number for it."""
     exact = [float(x) for x in values.ravel()] if values.dtype.kind == "f" else [int(x) for x in values.ravel()]
     finite = all(math.isfinite(x) for x in exact)
     total = (math.fsum(exact) if values.dtype.kind == "f" else sum(exact)) if finite else math.nan
@@ -211,7 +211,7 @@ def _unaligned(dtypes, dataset, places):
 
 
 def queried(file, dataset, values, places):
-    """Scalar answers."""
+    """Scalar results."""
     if _unaligned(("f32",), dataset, places):
         raise Lacking("folds over unaligned raw f32 chunks end the reference")
     expected = expected_answers(values)
@@ -274,7 +274,7 @@ def verified(cli, path, summary):
 
 
 def command_line(cli, path, dataset, values, places):
-    """One query in a process of its own."""
+    """One query in its own process."""
     if _unaligned(("f32",), dataset, places):
         raise Lacking("folds over unaligned raw f32 chunks end the reference")
     query = json.dumps({"dataset": dataset["name"], "mean": []})
@@ -300,7 +300,7 @@ def changed(path, copy, commands, job):
 
 
 def tell(path):
-    """Writes down beside a file what the reference says of its origin, which only it can know."""
+    """Stores what the reference reports about the origin of a file, which only it can know, next to the file."""
     summary = tet.open(path).summary()
     metadata = summary.get("metadata") or {}
     told = {

@@ -1,4 +1,4 @@
-"""Files written by the reference's package. Runs in a process of its own (see `isolated`)."""
+"""Files written by the reference's package. Runs in its own process (see `isolated`)."""
 
 import os
 
@@ -27,7 +27,7 @@ def case(file, datasets, history=(), appended=()):
 
 
 def cases():
-    """Every file the reference is asked to write."""
+    """All files that the reference writes."""
     found = []
     for dtype in tet_values.DTYPES:
         for rank in range(1, 9):

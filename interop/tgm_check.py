@@ -29,7 +29,7 @@ UNITS = {"complex64": 4, "complex128": 8}
 
 
 class Tally:
-    """Counts results and tells failures at once."""
+    """Counts results and prints failures at once."""
 
     def __init__(self):
         self.counts = collections.Counter()
@@ -87,7 +87,7 @@ def one_of_ours(tally, file, message, expected):
 
 
 def payload(dtype, shape, order, seed):
-    """Values that are finite numbers in every type: bytes in the order asked for, and little-endian."""
+    """Values that are finite numbers in every type: bytes in the requested order, and little-endian."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == "bitmask":
         little = np.random.default_rng(seed).integers(0, 256, (count + 7) // 8, dtype=np.uint8).tobytes()
@@ -102,7 +102,7 @@ def payload(dtype, shape, order, seed):
 
 
 def theirs(folder):
-    """Messages of the reference, with what they hold."""
+    """Messages of the reference, with their expected content."""
     made = []
 
     def add(name, messages):

@@ -17,7 +17,7 @@ fn a_file_without_bytes() {
     assert_eq!(folder.read("empty.tet"), b"");
     folder.write("nothing", b"");
     let ran = folder.tercet("info nothing");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), "error: nothing: is empty\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), "error: nothing: empty file\n"));
 }
 
 #[test]
