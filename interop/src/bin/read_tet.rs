@@ -1,5 +1,4 @@
 //! Prints what our reader finds in `.tet` files: paths come from stdin, one JSON object for each goes to stdout.
-#![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::io::{BufRead, Write};
 
@@ -46,7 +45,7 @@ fn array(dataset: &Dataset<'_>) -> Result<Value, Error> {
     let info = dataset.info();
     Ok(json!({
         "name": dataset.name(),
-        "dtype": dataset.dtype().map(|dtype| dtype.short_name()),
+        "dtype": dataset.dtype().map(tercet_core::DType::short_name),
         "shape": dataset.shape(),
         "chunk_shape": dataset.chunk_shape(),
         "sha256": format!("{digest:x}"),

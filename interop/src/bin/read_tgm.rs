@@ -1,5 +1,4 @@
 //! Prints what our reader finds in `.tgm` files: paths come from stdin, one JSON object for each goes to stdout.
-#![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;

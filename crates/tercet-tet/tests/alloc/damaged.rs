@@ -119,7 +119,7 @@ fn read(bytes: &[u8], sample: &Sample, copies: bool) -> Outcome {
 #[derive(Default)]
 struct Flips {
     outcomes: BTreeMap<Outcome, usize>,
-    /// The bytes whose change takes the integrity_status away.
+    /// The bytes whose change takes the integrity status away.
     unprotected: BTreeSet<usize>,
     /// The bytes whose change verify does not notice.
     unnoticed: BTreeSet<usize>,

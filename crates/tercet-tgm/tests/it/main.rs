@@ -1,7 +1,13 @@
 //! Integration tests, one module per subject.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "tests create and inspect real files")]
-#![allow(clippy::cast_possible_truncation, reason = "test values are small")]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "test values are small"
+)]
 
 #[cfg(feature = "async")]
 mod asynchronous;

@@ -188,8 +188,8 @@ mod tests {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
-        attend(&mut child, stored, values, Duration::from_millis(400)).unwrap()
+            .expect("a shell");
+        attend(&mut child, stored, values, Duration::from_millis(400)).expect("the pipes of the child")
     }
 
     #[test]
