@@ -1,7 +1,7 @@
 """Finding messages with and without an index, on disk and on a loopback server that counts requests.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin motion
-    cargo build --release --bin tgm
+    cargo build --release
     python bench/measure_index.py --bin bench/target/release/motion --tgm target/release/tgm --dir FOLDER [--record FILE.json]
 
 FOLDER needs about 1 GB.

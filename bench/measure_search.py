@@ -1,7 +1,7 @@
 """Search segments compared with tantivy, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features search --bin search
-    cargo build --release --bin tatami
+    cargo build --release
     python bench/measure_search.py --bin bench/target/release/search --tatami target/release/tatami --dir FOLDER \\
         --documents HTML [--record FILE.json] [--beside WORDS]
 

@@ -1,6 +1,6 @@
 """Latency from the last byte of a message to its output line: `tgm tail` on a file and on a pipe.
 
-    cargo build --release --bin tgm
+    cargo build --release
     python bench/measure_tail.py --bin target/release/tgm --dir FOLDER [--messages 400] [--record FILE.json]
 
 Each message is written but for its last byte; the clock starts when that is written and stops when the line
