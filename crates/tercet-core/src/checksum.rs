@@ -1,4 +1,4 @@
-//! CRC-32C, xxh3-64 and the one way a mismatch is told.
+//! CRC-32C and xxh3-64 checksums.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -12,15 +12,15 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     ::crc32c::crc32c(bytes)
 }
 
-/// The CRC-32C of a longer text whose beginning has the checksum `crc`.
+/// Extends the CRC-32C `crc` by `bytes`.
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     ::crc32c::crc32c_append(crc, bytes)
 }
 
-/// The CRC-32C of a text whose beginning has the checksum `crc` and whose remaining `rest_len` bytes have `rest`.
+/// The CRC-32C of a concatenation: a prefix with the checksum `crc` and `rest_len` bytes with the checksum `rest`.
 ///
-/// With `rest` 0 this is what the beginning adds to the checksum of the whole: those of all parts, each with the
-/// bytes behind it, make the checksum by exclusive or, in any order.
+/// With `rest` 0 it is the contribution of the prefix: the exclusive or of the contributions of all parts, in any
+/// order, is the checksum of the whole.
 ///
 /// ```
 /// use tercet_core::checksum::{crc32c, crc32c_combine};
@@ -29,7 +29,7 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
 /// ```
 pub fn crc32c_combine(crc: u32, rest: u32, rest_len: u64) -> u32 {
     let len = usize::try_from(rest_len);
-    // Longer texts than a machine can hold are told in halves.
+    // Lengths beyond `usize` are split in halves.
     len.map_or_else(
         |_| {
             let half = rest_len / 2;
@@ -48,17 +48,17 @@ pub fn xxh3(bytes: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(bytes)
 }
 
-/// xxh3-64 of bytes that come in pieces.
+/// Incremental xxh3-64.
 #[derive(Clone, Default)]
 pub struct Xxh3(twox_hash::XxHash3_64);
 
 impl Xxh3 {
-    /// The hash of nothing yet.
+    /// The hash of no bytes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the next bytes.
+    /// Appends bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
@@ -75,12 +75,12 @@ impl fmt::Debug for Xxh3 {
     }
 }
 
-/// A stored checksum that differs from the computed one.
+/// The error of a stored checksum that differs from the computed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The checksum stored in the file.
     pub expected: u64,
-    /// The checksum of the bytes as they are now.
+    /// The checksum of the bytes read.
     pub actual: u64,
     /// Hex digits of the checksum: 8 for 32 bits, 16 for 64.
     pub digits: u8,
@@ -113,7 +113,7 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// Reads exactly eight lowercase hex digits.
+/// Parses exactly eight lowercase hex digits.
 pub fn parse_hex8(text: &str) -> Option<u32> {
     let plain = text.len() == 8 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if plain { u32::from_str_radix(text, 16).ok() } else { None }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_in_any_order_make_the_whole() {
+    fn contributions_combine_in_any_order() {
         let text = b"stream with tgm, keep with tet, find with tatami";
         let (first, rest) = text.split_at(7);
         let (second, third) = rest.split_at(20);

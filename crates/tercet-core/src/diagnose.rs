@@ -1,4 +1,4 @@
-//! The language every error speaks: which region, which field, which bytes, and of which class.
+//! Errors that point at bytes: region, field, span, class and hint.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::{Hint, Span};
 
-/// A named part of a file: one enum per format, the breadcrumb in its errors.
+/// A named part of a file: one enum per format.
 pub trait Region: fmt::Debug + fmt::Display + Copy + Send + Sync + 'static {}
 
-/// A place in a file: region, field and bytes.
+/// A position in a file: region, field and span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site<R> {
     /// The part of the file.
@@ -28,12 +28,12 @@ impl<R: Region> fmt::Display for Site<R> {
     }
 }
 
-/// Bytes that break the rules of their format.
+/// The error of bytes that violate their format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed<R> {
-    /// Where.
+    /// The position.
     pub site: Site<R>,
-    /// What is wrong there.
+    /// The violation.
     pub reason: Reason,
 }
 
@@ -46,78 +46,78 @@ impl<R: Region> fmt::Display for Malformed<R> {
 
 impl<R: Region> StdError for Malformed<R> {}
 
-/// The ways bytes can break the rules.
+/// The ways in which bytes can violate a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The bytes end before the field does.
+    /// The bytes end inside the field.
     Truncated {
-        /// Bytes the field needs.
+        /// Bytes of the field.
         need: u64,
-        /// Bytes that are there.
+        /// Bytes available.
         have: u64,
     },
-    /// Fixed bytes are not there.
+    /// The magic bytes differ.
     BadMagic {
-        /// The bytes the format asks for.
+        /// The bytes that the format requires.
         want: &'static [u8],
         /// The bytes found.
         found: Vec<u8>,
     },
-    /// A number outside the values the format allows.
+    /// A number outside the range of the format.
     OutOfRange {
         /// The number found.
         found: u64,
-        /// The values allowed, in words.
+        /// The allowed values, as text.
         allowed: &'static str,
     },
-    /// A version that this reader does not know.
+    /// An unknown version.
     UnknownVersion {
         /// The version found.
         found: u64,
-        /// The versions known, in words.
+        /// The known versions, as text.
         known: &'static str,
     },
-    /// A number that must equal another one.
+    /// A number that differs from a redundant one.
     Mismatch {
         /// The number found.
         found: u64,
-        /// The number it must equal.
+        /// The number expected.
         expected: u64,
-        /// What the expected number is.
+        /// The origin of the expected number.
         because: &'static str,
     },
-    /// A span that leaves the space it must lie in.
+    /// A span that ends after its container.
     OutOfBounds {
-        /// Where the span starts.
+        /// The start of the span.
         offset: u64,
-        /// Its declared length.
+        /// The declared length.
         len: u64,
-        /// The end it must not pass.
+        /// The end of the container.
         end: u64,
-        /// What ends there.
+        /// The container.
         what: &'static str,
     },
     /// Text that is not UTF-8.
     NotUtf8,
-    /// Structured text (JSON) that does not parse.
+    /// JSON that does not parse.
     Unparsable {
-        /// The parser's words: what and where in the text.
+        /// The message of the parser.
         detail: String,
     },
-    /// Bytes left over where a structure must end.
+    /// Trailing bytes after the end of a structure.
     Leftover {
-        /// How many.
+        /// The number of bytes.
         len: u64,
     },
-    /// A structure where it must not stand.
+    /// A structure that is not allowed in this position.
     Unexpected {
-        /// The rule it breaks.
+        /// The violated rule.
         rule: &'static str,
     },
-    /// An arithmetic combination of declared sizes that no file can have.
+    /// Declared sizes whose sum or product overflows.
     Overflow {
-        /// What was being computed.
+        /// The quantity.
         what: &'static str,
     },
 }
@@ -149,28 +149,28 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The kind of a failure. It decides the exit code, the HTTP status and the Python exception.
+/// The class of an error. It determines the exit code, the HTTP status and the Python exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// The operating system or the network refused: missing file, permission, full disk.
+    /// I/O error: missing file, permission, full disk, network.
     Io,
-    /// The bytes break the rules of the format.
+    /// The bytes violate the format.
     Malformed,
-    /// The bytes follow the rules but a checksum or a decoder says that they changed.
+    /// A checksum or a decoder reports damaged bytes.
     Corrupt,
     /// A declared size exceeds a limit of this reader or of this platform.
     Limit,
-    /// Valid, but this build or version cannot do it.
+    /// Valid, but not supported by this build or version.
     Unsupported,
-    /// The caller asked for something that cannot be: unknown name, selection out of range.
+    /// Invalid request: unknown name, selection out of range.
     Request,
 }
 
 impl Class {
-    /// The exit code of a command that failed this way.
+    /// The exit code of a command that fails with this class.
     ///
-    /// 0 is success, 1 "checked and found bad", 2 a wrong command line; 130 an interrupt.
+    /// 0 is success, 1 a failed check, 2 an invalid command line, 130 an interrupt.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Io => 3,
@@ -183,11 +183,11 @@ impl Class {
     }
 }
 
-/// What every error of the workspace can tell about itself.
+/// The interface of every error: class, span and hint.
 pub trait Diagnose: StdError {
-    /// The kind of failure.
+    /// The class.
     fn class(&self) -> Class;
-    /// The bytes it is about, if it is about bytes.
+    /// The bytes that caused the error, if any.
     fn span(&self) -> Option<Span> {
         None
     }
@@ -203,7 +203,7 @@ pub trait Diagnose: StdError {
     fn is_cancelled(&self) -> bool {
         false
     }
-    /// Whether the reader of the output closed it.
+    /// Whether the output pipe was closed by its reader.
     fn is_broken_pipe(&self) -> bool {
         false
     }
@@ -221,7 +221,7 @@ impl<R: Region> Diagnose for Malformed<R> {
     }
 }
 
-/// An error and the file it happened in.
+/// An error kind with the location of the file.
 ///
 /// The location is attached once, where the file was opened. The kind is boxed so that a `Result` stays small.
 #[derive(Debug)]
@@ -231,7 +231,7 @@ pub struct Error<K> {
 }
 
 impl<K> Error<K> {
-    /// Attaches the location of a file to what went wrong in it.
+    /// Attaches the location of a file to an error kind.
     pub fn new(location: Arc<str>, kind: K) -> Self {
         Self { location, kind: Box::new(kind) }
     }
@@ -241,12 +241,12 @@ impl<K> Error<K> {
         &self.location
     }
 
-    /// What went wrong.
+    /// The error kind.
     pub fn kind(&self) -> &K {
         &self.kind
     }
 
-    /// What went wrong, without the location.
+    /// The error kind, without the location.
     pub fn into_kind(self) -> K {
         *self.kind
     }

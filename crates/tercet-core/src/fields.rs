@@ -1,8 +1,8 @@
-//! A cursor over untrusted bytes in which every read names its field.
+//! A cursor over untrusted bytes; every read names its field.
 
 use crate::{Malformed, Reason, Region, Site, Span};
 
-/// Reads the fields of one region in order; every failure knows its [`Site`].
+/// Reads the fields of one region in order; every error has its [`Site`].
 ///
 /// ```
 /// use tercet_core::{Fields, Region};
@@ -43,17 +43,17 @@ macro_rules! integers {
 }
 
 impl<'a, R: Region> Fields<'a, R> {
-    /// A cursor over `bytes`, which lie at `base` in the file.
+    /// A cursor over `bytes`, which start at offset `base` of the file.
     pub fn new(region: R, base: u64, bytes: &'a [u8]) -> Self {
         Self { region, base, bytes, at: 0 }
     }
 
-    /// Where in the file the next field starts.
+    /// The file offset of the next field.
     pub fn position(&self) -> u64 {
         self.base.saturating_add(self.at as u64)
     }
 
-    /// The bytes not yet read.
+    /// The number of bytes not yet read.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -64,10 +64,11 @@ impl<'a, R: Region> Fields<'a, R> {
         Site { region: self.region, field, span }
     }
 
-    /// A fault of the field that ended just before the cursor and was `len` bytes long.
+    /// An error of the field of `len` bytes that ends at the cursor.
     pub fn fault(&self, field: &'static str, len: u64, reason: Reason) -> Malformed<R> {
         let end = self.position();
-        let span = Span::between(end.saturating_sub(len), end).unwrap_or(Span::empty(end));
+        let start = end.saturating_sub(len);
+        let span = Span::clamped(start, end - start);
         Malformed { site: Site { region: self.region, field, span }, reason }
     }
 
@@ -93,7 +94,7 @@ impl<'a, R: Region> Fields<'a, R> {
         Ok(out)
     }
 
-    /// Skips `len` bytes whose value does not matter.
+    /// Skips `len` bytes.
     pub fn skip(&mut self, field: &'static str, len: u64) -> Result<(), Malformed<R>> {
         self.take(field, len).map(drop)
     }
@@ -108,7 +109,7 @@ impl<'a, R: Region> Fields<'a, R> {
         Err(self.fault(field, want.len() as u64, reason))
     }
 
-    /// The next `len` bytes as text.
+    /// The next `len` bytes as a UTF-8 string.
     pub fn utf8(&mut self, field: &'static str, len: u64) -> Result<&'a str, Malformed<R>> {
         let bytes = self.take(field, len)?;
         std::str::from_utf8(bytes).map_err(|_| self.fault(field, len, Reason::NotUtf8))
@@ -129,7 +130,7 @@ impl<'a, R: Region> Fields<'a, R> {
         u64_be: u64 = from_be_bytes;
     }
 
-    /// Ends the region: bytes left over are an error.
+    /// Ends the region; trailing bytes are an error.
     pub fn finish(self) -> Result<(), Malformed<R>> {
         let len = self.remaining() as u64;
         if len == 0 {

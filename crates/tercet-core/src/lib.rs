@@ -1,12 +1,13 @@
-//! The vocabulary shared by every Tercet format: bytes in, errors out.
+//! The foundation of the Tercet formats: byte sources, checked parsing, errors, limits, tensors, atomic files.
 //!
-//! Nothing here knows a format. What is here is used by all of them:
+//! This crate knows no format. The format crates read through [`ByteSource`], parse with [`Fields`] under [`Limits`],
+//! report [`Error`]s that point at bytes, and write through [`Sink`]:
 //!
 //! ```text
-//! ByteSource ──Span──▶ Fields ──▶ values        (untrusted bytes, every failure has a Site)
-//!                        │
-//!                        └─ Limits, Budget      (no allocation on the word of a file alone)
-//! values ──▶ Sink / publish::AtomicFile             (a file appears whole or not at all)
+//! Location ─▶ ByteSource ──Span──▶ Fields ─▶ typed values        parsing of untrusted bytes; every error has a Site
+//!                                    │
+//!                                    └─ Limits, Budget           no allocation of an unchecked size
+//! typed values ─▶ Sink: publish::AtomicFile, Cursor<Vec<u8>>     a file appears when it is complete
 //! ```
 //!
 //! ```
@@ -17,18 +18,24 @@
 //! assert_eq!(&word[..], b"world");
 //! ```
 //!
-//! | module | what it holds |
+//! For readers who know Arrow and `object_store`: [`ByteSource`] is a blocking `get_range`/`get_ranges` for one file,
+//! [`Tensor`] and [`DType`] are what `ArrayData` and `DataType` are to Arrow, and [`publish::AtomicFile`] is a
+//! local `put`.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`source`] | [`ByteSource`] and its files, maps and memory |
-//! | [`sink`], `publish` | where bytes go; atomic files and locks |
-//! | [`fields`], [`span`] | checked reading of untrusted bytes |
-//! | [`diagnose`] | [`Site`], [`Class`], [`Diagnose`]: what every error tells |
-//! | [`limits`] | [`Limits`] and [`Budget`] |
-//! | [`checksum`] | CRC-32C and [`checksum::Mismatch`] |
-//! | [`outline`], [`finding`] | a file as a tree of spans; results of checks |
+//! | [`source`] | [`ByteSource`]: files, memory maps, memory; [`Location`]: a path or a URL |
+//! | [`sink`], [`publish`] | outputs; atomic files and file locks |
+//! | [`fields`], [`span`] | checked parsing of untrusted bytes |
+//! | [`diagnose`] | [`Diagnose`], [`Site`], [`Class`], [`Hint`], [`CommonError`]: the shared parts of every error |
+//! | [`limits`] | [`Limits`] and [`Budget`]: bounds on allocations |
+//! | [`checksum`] | CRC-32C, xxh3-64, [`checksum::Mismatch`] |
+//! | [`finding`], [`outline`] | results of a verification; the byte layout of a file |
 //! | [`progress`] | progress and cancellation |
-//! | [`tensor`] | element types, shapes, selections, views |
-//! | [`escape`] | names made safe for a terminal |
+//! | [`tensor`] | element types, shapes, selections, tensors |
+//! | [`escape`], [`num`] | escaping of untrusted text; size conversions |
+//!
+//! Remote files are in the crate `tercet-remote`.
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
 pub mod checksum;

@@ -1,11 +1,11 @@
-//! How much a reader may spend on the word of a file.
+//! Limits on allocations for declared sizes.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The largest sizes a reader accepts from untrusted bytes.
+/// The largest declared sizes that a reader accepts.
 ///
-/// A declared size is compared with these before anything is allocated for it. The defaults suit files of many
+/// A declared size is compared with these limits before memory is allocated. The defaults suit files of many
 /// gigabytes on a workstation; a server lowers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,7 +14,7 @@ pub struct Limits {
     pub metadata_bytes: u64,
     /// Bytes of one decoded chunk, message or page.
     pub chunk_bytes: u64,
-    /// Bytes of one decoded array or column handed to the caller.
+    /// Bytes of one decoded array or column.
     pub array_bytes: u64,
     /// Bytes of lookup tables built for files that are not in canonical order.
     pub table_bytes: u64,
@@ -57,12 +57,12 @@ impl Limits {
     }
 }
 
-/// A size that exceeds a limit.
+/// The error of a size that exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitExceeded {
-    /// What needed the memory.
+    /// The purpose of the memory.
     pub what: &'static str,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub wanted: u64,
     /// Bytes allowed.
     pub allowed: u64,
@@ -76,7 +76,7 @@ impl fmt::Display for LimitExceeded {
 
 impl std::error::Error for LimitExceeded {}
 
-/// An allowance that allocations of declared sizes draw from.
+/// A memory budget from which allocations of declared sizes are reserved.
 ///
 /// ```
 /// use tercet_core::Budget;
@@ -95,12 +95,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// An allowance of `allowed` bytes for `what`.
+    /// A budget of `allowed` bytes for `what`.
     pub const fn new(what: &'static str, allowed: u64) -> Self {
         Self { what, allowed, spent: AtomicU64::new(0) }
     }
 
-    /// Takes `bytes` and returns them as a `usize` to allocate, or says what they exceed.
+    /// Reserves `bytes` and returns them as a `usize`.
     pub fn reserve(&self, bytes: u64) -> Result<usize, LimitExceeded> {
         let take = |spent: u64| spent.checked_add(bytes).filter(|&sum| sum <= self.allowed);
         let exceeded = |spent: u64| LimitExceeded {
@@ -116,20 +116,20 @@ impl Budget {
         })
     }
 
-    /// Bytes that can still be taken.
+    /// Bytes that can still be reserved.
     pub fn left(&self) -> u64 {
         self.allowed.saturating_sub(self.spent.load(Ordering::Relaxed))
     }
 
-    /// Returns `bytes` that were taken and are free again.
+    /// Releases `bytes` that were reserved.
     pub fn release(&self, bytes: u64) {
         let less = |spent: u64| Some(spent.saturating_sub(bytes));
-        // The closure never refuses, so the update cannot fail.
+        // The closure always returns a value, so the update cannot fail.
         let _ = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
-/// Checks one size against one limit, for allocations that nothing else adds to.
+/// Checks a single size against a limit.
 pub fn check_limit(what: &'static str, bytes: u64, allowed: u64) -> Result<usize, LimitExceeded> {
     Budget::new(what, allowed).reserve(bytes)
 }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_what_counts() {
+    fn reservations_add_up() {
         let budget = Budget::new("tables", 10);
         budget.reserve(6).unwrap();
         let error = budget.reserve(5).unwrap_err();

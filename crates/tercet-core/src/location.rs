@@ -115,7 +115,8 @@ impl fmt::Debug for Location {
     }
 }
 
-/// A URL without user, password, query and fragment. A URL in which they cannot be told apart is reduced to its scheme.
+/// A URL without user, password, query and fragment. A URL in which they cannot be separated is reduced to its
+/// scheme.
 pub fn redact_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let scheme = scheme.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! A file drawn as a tree of named byte spans.
+//! The byte layout of a file as a tree of named spans.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::Span;
 
-/// A named span of bytes, its decoded value, and the parts it is made of.
+/// A node of the layout tree: a named span, its decoded value, and its parts.
 ///
-/// One model for every picture of a file: the `outline` command, maps, and diagrams are all drawn from it.
+/// Front ends print or draw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outline {
     /// The name, as the format's specification gives it.

@@ -3,21 +3,21 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Receives progress and may ask the work to stop.
+/// Receives progress and can cancel the operation.
 pub trait Progress: Sync {
-    /// `bytes` more bytes are done.
+    /// Reports that `bytes` more bytes are processed.
     fn advance(&self, bytes: u64);
-    /// Whether the work should stop at the next opportunity.
+    /// Whether the operation should stop as soon as possible.
     fn is_cancelled(&self) -> bool {
         false
     }
-    /// An error if the work should stop.
+    /// Returns an error if the operation is cancelled.
     fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 }
 
-/// Nobody is watching.
+/// No progress reports, no cancellation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProgress;
 
@@ -33,12 +33,12 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The bytes done so far.
+    /// The bytes processed so far.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Asks the work to stop.
+    /// Cancels the operation.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -53,7 +53,7 @@ impl Progress for Counter {
     }
 }
 
-/// The work was asked to stop.
+/// The error of a cancelled operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 

@@ -1,35 +1,32 @@
-//! Files that appear whole or not at all.
+//! Atomic output files, file locks and open directories.
 //!
-//! [`AtomicFile`] is the one way files are written: bytes go to a temporary file beside the target, and only
-//! [`AtomicFile::publish`] gives it the name of the target. A reader sees the old file or the new one, never a part;
-//! so does the machine after a power cut.
+//! [`AtomicFile`] writes every file: bytes go to a temporary file next to the target, and [`AtomicFile::publish`]
+//! renames it to the target. A reader sees the old file or the new one, never a part, also after a power cut.
 //!
 //! ```text
-//! create   .era5.tet.tercet-3f9c01d2a4b5e687.tmp   beside the target, under an exclusive lock
+//! create   .era5.tet.tercet-3f9c01d2a4b5e687.tmp   next to the target, under an exclusive lock
 //! write    …                                        buffered
-//! publish  permissions → fsync file → rename over era5.tet → fsync folder
+//! publish  permissions → fsync file → rename over era5.tet → fsync directory
 //! ```
 //!
-//! [`FileLock`] is the lock of a change to an existing file: read it, stage its successor with
-//! [`FileLock::replace`], publish. A second writer gets [`PublishError::Busy`] instead of a lost update. Every
-//! writer here that replaces an existing file holds its lock until the rename, so `Busy` is also what a plain
-//! [`AtomicFile::create`] answers while somebody else changes the target. Locks are advisory: readers take none and
-//! are never blocked, and a foreign program that ignores them is noticed by identity
-//! ([`PublishError::Replaced`]).
+//! [`FileLock`] locks an existing file for a change: read it, write the replacement with [`FileLock::replace`],
+//! publish. A second writer gets [`PublishError::Busy`] instead of a lost update. Every writer of this library
+//! that replaces a file holds its lock until the rename, so [`AtomicFile::create`] also returns `Busy` while
+//! another writer changes the target. Locks are advisory: readers take none and are never blocked. A program that
+//! ignores them is detected by the file ID ([`PublishError::Replaced`]).
 //!
-//! [`Folder`] is an open folder: what is staged in it stays in it, whatever happens to the path that led there.
+//! [`Directory`] is an open directory: files are created in it even if its path changes.
 //!
-//! A writer that dies leaves its temporary file behind, without a lock. The next writer to the same target
-//! removes it; readers never write.
+//! A writer that dies leaves a temporary file without a lock. The next writer to the same target removes it.
 //!
-//! All of it goes through [`Disk`], so tests can fail any operation or cut the power between any two.
+//! Everything uses [`Disk`], so tests can fail any operation or cut the power between any two.
 //!
 //! ```
 //! use std::io::Write;
 //! use tercet_core::publish::AtomicFile;
 //!
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("out.bin");
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("out.bin");
 //! let mut out = AtomicFile::create(&path)?;
 //! out.write_all(b"all of it")?;
 //! assert!(!path.exists());
@@ -41,31 +38,31 @@
 #[cfg(any(unix, windows))]
 mod atomic_file;
 #[cfg(any(unix, windows))]
+mod directory;
+#[cfg(any(unix, windows))]
 mod disk;
+mod entry_kind;
 mod error;
 #[cfg(any(unix, windows))]
 mod file_lock;
 #[cfg(any(unix, windows))]
-mod folder;
-mod kind;
-#[cfg(any(unix, windows))]
-mod real;
+mod real_disk;
 #[cfg(any(unix, windows))]
 mod target;
 #[cfg(any(unix, windows))]
-mod temporary;
+mod temp_file;
 
 #[cfg(any(unix, windows))]
 pub use atomic_file::AtomicFile;
 #[cfg(any(unix, windows))]
-pub use disk::{Access, Disk, DiskFile, Entry, FileId};
+pub use directory::Directory;
+#[cfg(any(unix, windows))]
+pub use disk::{Disk, DiskFile, Entry, FileId, Permissions};
+pub use entry_kind::EntryKind;
 pub use error::{Operation, PublishError};
 #[cfg(any(unix, windows))]
 pub use file_lock::FileLock;
 #[cfg(any(unix, windows))]
-pub use folder::Folder;
-pub use kind::Kind;
+pub use real_disk::RealDisk;
 #[cfg(any(unix, windows))]
-pub use real::RealDisk;
-#[cfg(any(unix, windows))]
-pub use temporary::is_stale_temp;
+pub use temp_file::is_stale_temp;

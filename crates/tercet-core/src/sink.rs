@@ -1,11 +1,10 @@
-//! Where written bytes go: a file that appears whole, or memory.
+//! Output sinks: atomic files or memory.
 
 use std::io::{self, Cursor, Seek, Write};
 
-/// An output that is closed by value: its bytes count only after [`finish`](Sink::finish).
+/// An output that is complete only after [`finish`](Sink::finish), which consumes it.
 ///
-/// A writer that is generic over `Sink` makes files (`publish::AtomicFile`, where there is an operating system) and
-/// byte vectors with the same code:
+/// A writer that is generic over `Sink` writes files (`publish::AtomicFile`) and byte vectors with the same code:
 ///
 /// ```
 /// use std::io::{Cursor, Write};
@@ -18,10 +17,10 @@ use std::io::{self, Cursor, Seek, Write};
 /// assert_eq!(write_greeting(Cursor::new(Vec::new())).unwrap(), b"hello");
 /// ```
 pub trait Sink: Write + Seek {
-    /// What remains when everything is written.
+    /// The result: a path, a vector of bytes.
     type Done;
 
-    /// Ends the output. Dropping a sink without this call leaves no output.
+    /// Completes the output. A sink that is dropped without this call leaves no output.
     fn finish(self) -> io::Result<Self::Done>;
 }
 
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_keeps_what_was_written_after_a_seek_back() {
+    fn memory_sinks_support_seeking_back() {
         let mut sink = Cursor::new(Vec::new());
         sink.write_all(b"....body").unwrap();
         sink.seek(SeekFrom::Start(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Where bytes come from.
+//! Byte sources: files, memory maps, memory.
 
 use std::fmt;
 use std::io;
@@ -26,25 +26,26 @@ pub use memory::Memory;
 #[cfg(any(unix, windows))]
 pub use mmap::Mmap;
 
-/// Bytes that can be read at any position: a file, a map, memory.
+/// Random access to bytes: a file, a memory map, memory, a remote file.
 ///
-/// Reads are exact or they fail; there are no short reads. Sources are shared between threads.
+/// Like `object_store`, but blocking and for one file. Reads are exact or they fail; there are no short reads.
+/// Sources are shared between threads.
 pub trait ByteSource: fmt::Debug + Send + Sync {
-    /// The name printed in every message about these bytes.
+    /// The name in error messages: the path or the URL.
     fn name(&self) -> &Arc<str>;
 
     /// The number of bytes. It does not change while the source is open.
     fn len(&self) -> u64;
 
-    /// Whether there is no byte at all.
+    /// Whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of a span. Mapped and in-memory sources return them without a copy.
+    /// Reads a span. Memory maps and in-memory sources return it without a copy.
     fn read_at(&self, span: Span) -> Result<Bytes, SourceError>;
 
-    /// Fills `out` with the bytes that start at `start`.
+    /// Reads the bytes from `start` into `out`.
     fn read_into(&self, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
         let span = Span::at(start, out.len() as u64)
             .ok_or(SourceError::PastEnd { span: Span::empty(start), len: self.len() })?;
@@ -52,18 +53,18 @@ pub trait ByteSource: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The bytes of several spans, in the order asked for. Sources from afar fetch those that are close to each other
-    /// together, and the others at the same time.
+    /// Reads several spans and returns them in order. Remote sources coalesce close spans and make concurrent
+    /// requests.
     fn read_many(&self, spans: &[Span]) -> Result<Vec<Bytes>, SourceError> {
         spans.iter().map(|span| self.read_at(*span)).collect()
     }
 
-    /// Whether [`read_at`](Self::read_at) costs no copy.
+    /// Whether [`read_at`](Self::read_at) does not copy.
     fn is_zero_copy(&self) -> bool {
         false
     }
 
-    /// Whether bytes come from afar: what is not needed is then not read, not even to check it.
+    /// Whether the source is remote: readers then read only what they need, not even checksums of other parts.
     fn is_remote(&self) -> bool {
         false
     }
@@ -93,39 +94,39 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
     }
 }
 
-/// Bytes that could not be had.
+/// The error of a source that could not be opened or read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SourceError {
     /// The file could not be opened.
     Open(io::Error),
-    /// The path names something that has no bytes at fixed positions.
+    /// The path does not name a regular file.
     NotAFile {
-        /// What it is: a directory, a pipe, a device.
+        /// The kind of entry: a directory, a pipe, a device.
         kind: &'static str,
     },
     /// The bytes could not be read.
     Read {
-        /// The bytes asked for.
+        /// The requested bytes.
         span: Span,
-        /// What the operating system said.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// The span leaves the source: the file became shorter, or the caller did not check.
+    /// The span ends after the source: the file became shorter, or the caller did not check.
     PastEnd {
-        /// The bytes asked for.
+        /// The requested bytes.
         span: Span,
         /// The length of the source.
         len: u64,
     },
     /// The span does not fit into memory.
     TooLarge {
-        /// The bytes asked for.
+        /// The requested bytes.
         span: Span,
     },
     /// A request for a remote file failed.
     Remote {
-        /// The bytes asked for; none when the file was opened.
+        /// The requested bytes; none when the file was opened.
         span: Option<Span>,
         /// The error of the remote source: `tercet_remote::RemoteError`.
         error: Box<dyn Diagnose + Send + Sync>,

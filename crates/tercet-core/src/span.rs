@@ -1,4 +1,4 @@
-//! Checked byte ranges.
+//! Byte ranges that cannot overflow.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A half-open range of bytes, `start..end`, that is known not to overflow.
 ///
-/// A `Span` can only be built checked, so arithmetic on untrusted offsets is handled once, here:
+/// The constructors are checked, so arithmetic on untrusted offsets is handled once:
 ///
 /// ```
 /// use tercet_core::Span;
@@ -68,22 +68,22 @@ impl Span {
         self.end - self.start
     }
 
-    /// Whether the span holds no byte.
+    /// Whether the span is empty.
     pub const fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// Whether `inner` lies wholly inside.
+    /// Whether `inner` lies inside.
     pub const fn contains(self, inner: Span) -> bool {
         self.start <= inner.start && inner.end <= self.end
     }
 
-    /// Whether the two share a byte.
+    /// Whether the two have a byte in common.
     pub const fn overlaps(self, other: Span) -> bool {
         self.start < other.end && other.start < self.end && !self.is_empty() && !other.is_empty()
     }
 
-    /// `len` bytes at `offset` inside this span, unless they leave it.
+    /// `len` bytes at `offset` of this span, if they lie inside.
     pub const fn slice(self, offset: u64, len: u64) -> Option<Self> {
         let Some(start) = self.start.checked_add(offset) else { return None };
         match Self::at(start, len) {

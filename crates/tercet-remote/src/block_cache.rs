@@ -64,8 +64,8 @@ impl BlockCache {
         self.entries.contains_key(&number)
     }
 
-    /// Inserts the blocks that lie inside bytes fetched at `start`. `len` is the length of the file: its last block may be
-    /// shorter.
+    /// Inserts the blocks that lie inside bytes fetched at `start`. `len` is the length of the file: its last block
+    /// may be shorter.
     pub(crate) fn insert(&mut self, start: u64, bytes: &Bytes, len: u64) {
         let end = start + bytes.len() as u64;
         for number in start.div_ceil(self.size)..end.div_ceil(self.size) {
@@ -94,8 +94,8 @@ impl BlockCache {
         }
     }
 
-    /// The number of blocks to fetch after the missing blocks `first..end`. It doubles while reads are sequential and is
-    /// 0 after a jump.
+    /// The number of blocks to fetch after the missing blocks `first..end`. It doubles while reads are sequential and
+    /// is 0 after a jump.
     pub(crate) fn read_ahead(&mut self, first: u64, end: u64) -> u64 {
         let max = (MAX_READ_AHEAD / self.size).min(self.capacity as u64 / 4);
         self.ahead = if first == self.next { (self.ahead * 2).max(FIRST_READ_AHEAD).min(max) } else { 0 };

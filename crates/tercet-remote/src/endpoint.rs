@@ -278,7 +278,7 @@ fn settings_error(error: &object_store::Error) -> RemoteError {
     RemoteError::Configuration { detail: root_cause(error) }
 }
 
-/// The error behind an error of the store library: ours where it wraps one, or else its kind. Its own message quotes URLs
+/// The cause of an error of the store library: ours where it wraps one, or else its kind. Its own message quotes URLs
 /// and responses.
 pub(crate) fn store_error(error: &(dyn std::error::Error + 'static)) -> RemoteError {
     use object_store::Error;

@@ -1,8 +1,9 @@
 //! The HTTP client of every request: checks of the response, timeouts, retries.
 //!
-//! A response is exactly what was requested, or an error: the byte range is compared with the request, the body has the
-//! announced length and never more, redirects stay on the same server, and every request has a deadline. Transient errors
-//! are retried. The object store library on top, which signs requests, never sees a partial response.
+//! A response is exactly what was requested, or an error: the byte range is compared with the request, the body has
+//! the announced length and never more, redirects stay on the same server, and every request has a deadline.
+//! Transient errors are retried. The object store library on top, which signs requests, never sees a partial
+//! response.
 
 use std::fmt;
 use std::time::Duration;

@@ -44,10 +44,11 @@ pub struct RemoteOptions {
     pub block_bytes: u64,
     /// The largest file that is held in memory where the server does not support range requests.
     pub whole_bytes: u64,
-    /// Whether the file may grow while it is open. Versions are then not compared, and the length stays that at opening;
-    /// the caller must detect a replaced file.
+    /// Whether the file may grow while it is open. Versions are then not compared, and the length stays that at
+    /// opening; the caller must detect a replaced file.
     pub grows: bool,
-    /// Settings of the object store by the names of their variables (`aws_endpoint_url`). They override the environment.
+    /// Settings of the object store by the names of their variables (`aws_endpoint_url`). They override the
+    /// environment.
     pub settings: Vec<(String, String)>,
 }
 
@@ -82,13 +83,13 @@ impl fmt::Debug for RemoteOptions {
 
 /// A file on a web server or in an object store, read with range requests.
 ///
-/// Opening is one request, which fetches the first block. A large read (64 KiB and more) is one request for exactly the
-/// bytes that are not cached. Small reads are rounded to blocks of 8 KiB, which are cached (32 MiB), with up to 1 MiB of
-/// read-ahead. [`read_many`](ByteSource::read_many) coalesces spans that are close to each other and makes eight
-/// concurrent requests.
+/// Opening is one request, which fetches the first block. A large read (64 KiB and more) is one request for exactly
+/// the bytes that are not cached. Small reads are rounded to blocks of 8 KiB, which are cached (32 MiB), with up to 1
+/// MiB of read-ahead. [`read_many`](ByteSource::read_many) coalesces spans that are close to each other and makes
+/// eight concurrent requests.
 ///
-/// Every response is compared with the request and with the version of the file that was opened: if the file is replaced,
-/// reading fails. A server without range requests sends the file once; it is held in memory up to a limit.
+/// Every response is compared with the request and with the version of the file that was opened: if the file is
+/// replaced, reading fails. A server without range requests sends the file once; it is held in memory up to a limit.
 ///
 /// Calls block. They may come from any thread, also from one of an async runtime's blocking pool.
 #[derive(Debug)]
@@ -239,7 +240,8 @@ impl Remote {
     /// The bytes from `start` to `end`, cut at the end of the file.
     fn clamp(&self, start: u64, end: u64) -> Span {
         let end = end.min(self.len);
-        Span::between(start.min(end), end).unwrap_or(Span::empty(end))
+        let start = start.min(end);
+        Span::clamped(start, end - start)
     }
 }
 
@@ -370,7 +372,7 @@ fn read_error(span: Span, error: RemoteError) -> SourceError {
 /// The intersection of two spans that overlap.
 fn intersection(one: Span, other: Span) -> Span {
     let (start, end) = (one.start().max(other.start()), one.end().min(other.end()));
-    Span::between(start, end).unwrap_or(Span::empty(start))
+    Span::clamped(start, end.saturating_sub(start))
 }
 
 /// The bytes of `span`, out of bytes that start at `from`.

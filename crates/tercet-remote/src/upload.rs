@@ -22,11 +22,11 @@ const PARTS_PER_SIZE: u64 = 1000;
 /// Parts sent at the same time.
 const MAX_CONCURRENT_PARTS: usize = 4;
 
-/// Writes an object to an object store. The object appears when [`finish`](Upload::finish) returns. Without that call, or
-/// when it fails, the upload is aborted.
+/// Writes an object to an object store. The object appears when [`finish`](Upload::finish) returns. Without that
+/// call, or when it fails, the upload is aborted.
 ///
-/// An object of up to 8 MiB is sent in one request. A larger one is a multipart upload with four concurrent parts, which
-/// are held in memory. The part size doubles every 1000 parts.
+/// An object of up to 8 MiB is sent in one request. A larger one is a multipart upload with four concurrent parts,
+/// which are held in memory. The part size doubles every 1000 parts.
 pub struct Upload {
     name: Arc<str>,
     store: Arc<dyn ObjectStore>,
@@ -53,8 +53,8 @@ impl fmt::Debug for Upload {
 impl Upload {
     /// Starts an upload. Unless `overwrite` is set, an existing object is an error.
     ///
-    /// For small objects the store checks this atomically. For multipart uploads it is checked before the first part and
-    /// before completion.
+    /// For small objects the store checks this atomically. For multipart uploads it is checked before the first part
+    /// and before completion.
     pub fn create(url: &str, options: &RemoteOptions, overwrite: bool) -> Result<Self, Error<RemoteError>> {
         let name: Arc<str> = redact_url(url).into();
         let start = || {

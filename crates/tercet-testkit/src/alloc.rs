@@ -1,4 +1,4 @@
-//! Memory, counted.
+//! A counting allocator.
 
 #![expect(unsafe_code, reason = "a global allocator cannot be written without")]
 
@@ -13,7 +13,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The allocator of the system, with counters. A test binary installs it:
+/// The system allocator with counters. A test binary installs it:
 ///
 /// ```
 /// use tercet_testkit::alloc::{CountingAlloc, measure};
@@ -30,20 +30,20 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAlloc;
 
-/// What a measured piece of code took, over all threads of the process.
+/// The allocations of a measured closure, over all threads of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocStats {
-    /// The most bytes that were allocated at one time, beyond those allocated before.
+    /// The peak of allocated bytes above the start.
     pub peak_bytes: usize,
-    /// The largest single request, whether it was granted or not.
+    /// The largest single request, successful or not.
     pub largest_bytes: usize,
     /// The number of requests, reallocations included.
     pub count: usize,
-    /// The bytes still allocated at the end, beyond those allocated before; 0 when there are fewer.
+    /// The bytes still allocated at the end above the start; 0 if fewer.
     pub kept_bytes: usize,
 }
 
-/// One measurement at a time: the counters are those of the process.
+/// Serializes measurements: the counters are global.
 static TURN: Mutex<()> = Mutex::new(());
 
 thread_local! {
@@ -51,10 +51,10 @@ thread_local! {
     static HAS_TURN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The right to allocate without disturbing a measurement of another test; see [`alone`].
+/// A guard that excludes measurements of other tests; see [`alone`].
 #[derive(Debug)]
 pub struct Alone {
-    /// `None` inside another one of the same thread.
+    /// `None` for a nested guard of the same thread.
     turn: Option<MutexGuard<'static, ()>>,
 }
 
@@ -66,8 +66,8 @@ impl Drop for Alone {
     }
 }
 
-/// Waits until no other test measures, and keeps others from measuring until the guard is dropped. A test that
-/// allocates much outside [`measure`] holds it from its first line.
+/// Waits until no other test measures and excludes measurements until the guard is dropped. A test that allocates
+/// much outside [`measure`] holds it from its first line.
 pub fn alone() -> Alone {
     if HAS_TURN.replace(true) {
         return Alone { turn: None };
@@ -75,10 +75,10 @@ pub fn alone() -> Alone {
     Alone { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
 }
 
-/// Runs `f` and returns its result with what it allocated.
+/// Runs `f` and returns its result and its allocations.
 ///
-/// Measurements wait for each other and for [`alone`]. Other tests of the same binary are counted too: those
-/// that measure belong into a test binary of their own.
+/// Measurements wait for each other and for [`alone`]. Other tests of the same binary are counted too, so tests
+/// that measure need their own binary.
 ///
 /// # Panics
 ///
@@ -104,56 +104,56 @@ pub fn measure<R>(f: impl FnOnce() -> R) -> (R, AllocStats) {
     (result, stats)
 }
 
-fn asked(bytes: usize) {
+fn count_request(bytes: usize) {
     COUNT.fetch_add(1, Relaxed);
     LARGEST.fetch_max(bytes, Relaxed);
 }
 
-fn grew(bytes: usize) {
+fn count_grow(bytes: usize) {
     let now = CURRENT.fetch_add(bytes, Relaxed).wrapping_add(bytes);
     PEAK.fetch_max(now, Relaxed);
 }
 
-fn shrank(bytes: usize) {
+fn count_shrink(bytes: usize) {
     CURRENT.fetch_sub(bytes, Relaxed);
 }
 
-// SAFETY: every call is passed on to `System` unchanged, and its answer returned unchanged; the counters are
-// atomics that allocate nothing.
+// SAFETY: every call is forwarded to `System` and its result returned unchanged; the counters are atomics that
+// allocate nothing.
 unsafe impl GlobalAlloc for CountingAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        asked(layout.size());
+        count_request(layout.size());
         // SAFETY: the caller upholds the contract of `alloc`, which is that of `System::alloc`.
         let pointer = unsafe { System.alloc(layout) };
         if !pointer.is_null() {
-            grew(layout.size());
+            count_grow(layout.size());
         }
         pointer
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        asked(layout.size());
+        count_request(layout.size());
         // SAFETY: the caller upholds the contract of `alloc_zeroed`, which is that of `System::alloc_zeroed`.
         let pointer = unsafe { System.alloc_zeroed(layout) };
         if !pointer.is_null() {
-            grew(layout.size());
+            count_grow(layout.size());
         }
         pointer
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        shrank(layout.size());
+        count_shrink(layout.size());
         // SAFETY: `pointer` came from `System` with this layout, because all other methods return what it gave.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        asked(new_size);
+        count_request(new_size);
         // SAFETY: as for `dealloc`; the caller upholds the rest of the contract.
         let moved = unsafe { System.realloc(pointer, layout, new_size) };
         if !moved.is_null() {
-            shrank(layout.size());
-            grew(new_size);
+            count_shrink(layout.size());
+            count_grow(new_size);
         }
         moved
     }

@@ -1,10 +1,10 @@
-//! What every source must do.
+//! Conformance tests of byte sources.
 
 use std::thread;
 
 use tercet_core::{ByteSource, Class, Diagnose, SourceError, Span};
 
-/// Checks that a source behaves as [`ByteSource`] promises. It must hold exactly `bytes` and be called `name`.
+/// Checks that a source conforms to [`ByteSource`]. It must hold exactly `bytes` and be named `name`.
 ///
 /// # Panics
 ///
@@ -25,7 +25,7 @@ pub fn source_conformance(source: &dyn ByteSource, name: &str, bytes: &[u8]) {
     });
 }
 
-/// Both kinds of reads give the bytes of the span: all of them, none, one, at both ends and between.
+/// Both kinds of reads return the bytes of the span: all, none, one, at both ends and in between.
 fn exact_reads(source: &dyn ByteSource, bytes: &[u8]) {
     let len = bytes.len();
     for start in [0, 1, 7, len / 3, len / 2, len.saturating_sub(1), len] {
@@ -44,7 +44,7 @@ fn exact_reads(source: &dyn ByteSource, bytes: &[u8]) {
     }
 }
 
-/// A span that leaves the source is refused as a whole, wherever it starts.
+/// A span that ends after the source is refused, wherever it starts.
 fn past_the_end(source: &dyn ByteSource, len: u64) {
     let starts = [0, 1, len / 2, len.saturating_sub(1), len, len + 1, len + (1 << 40)];
     for start in starts {
@@ -56,22 +56,22 @@ fn past_the_end(source: &dyn ByteSource, len: u64) {
             refused(source.read_into(start, &mut out), span, len);
         }
     }
-    // No byte is asked for, but the place is not there.
+    // An empty span after the end is refused as well.
     refused(source.read_at(Span::empty(len + 1)).map(drop), Span::empty(len + 1), len);
     refused(source.read_into(len + 1, &mut []), Span::empty(len + 1), len);
 }
 
-fn refused(result: Result<(), SourceError>, asked: Span, len: u64) {
+fn refused(result: Result<(), SourceError>, requested: Span, len: u64) {
     match result {
-        Err(error @ SourceError::PastEnd { span, len: told }) => {
-            assert_eq!((span, told), (asked, len));
-            assert_eq!((error.class(), Diagnose::span(&error)), (Class::Io, Some(asked)));
+        Err(error @ SourceError::PastEnd { span, len: found_len }) => {
+            assert_eq!((span, found_len), (requested, len));
+            assert_eq!((error.class(), Diagnose::span(&error)), (Class::Io, Some(requested)));
         }
-        other => panic!("{asked} of {len} bytes: {other:?}"),
+        other => panic!("{requested} of {len} bytes: {other:?}"),
     }
 }
 
-/// Lengths that no memory holds are refused before any of it is asked for.
+/// Huge lengths are refused before an allocation.
 fn beyond_all_memory(source: &dyn ByteSource, len: u64) {
     let to_the_end_of_numbers = Span::between(len, u64::MAX).unwrap_or(Span::first(u64::MAX));
     for span in [Span::first(u64::MAX), Span::first(1 << 62), to_the_end_of_numbers] {

@@ -1,4 +1,4 @@
-//! A source that counts what is read from it.
+//! A source that records reads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tercet_core::{ByteSource, SourceError, Span};
 
-/// Passes every read on to another source and remembers it.
+/// Forwards every read to another source and records it.
 ///
-/// Counts are of the bytes asked for, so a reader that takes a large slice of a map and looks at a few bytes of it
-/// is charged for all of them. With [`with_copies`](Counting::with_copies) the source says that reads cost a copy,
-/// as those of files and object stores do.
+/// The requested bytes are counted: a reader that takes a large slice of a map and uses a few bytes is charged for
+/// all. With [`with_copies`](Counting::with_copies) the source reports that reads copy, as for files and object
+/// stores.
 ///
 /// ```
 /// use tercet_core::{ByteSource, Span, source::Memory};
@@ -35,19 +35,19 @@ impl<S: ByteSource> Counting<S> {
         Self { inner, copies: false, remote: false, bytes: AtomicU64::new(0), spans: Mutex::default() }
     }
 
-    /// Says that reads cost a copy, whatever the inner source says.
+    /// Reports that reads copy, whatever the inner source reports.
     pub fn with_copies(mut self) -> Self {
         self.copies = true;
         self
     }
 
-    /// Says that the bytes come from afar.
-    pub fn from_afar(mut self) -> Self {
+    /// Reports that the source is remote.
+    pub fn with_remote(mut self) -> Self {
         (self.copies, self.remote) = (true, true);
         self
     }
 
-    /// The same, to be shared with a reader.
+    /// Wraps the source in an `Arc`, to share it with a reader.
     pub fn shared(self) -> Arc<Self> {
         Arc::new(self)
     }
@@ -57,17 +57,17 @@ impl<S: ByteSource> Counting<S> {
         self.log().len()
     }
 
-    /// The bytes asked for so far.
+    /// The bytes requested so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
-    /// The spans asked for so far, in order.
+    /// The spans requested so far, in order.
     pub fn spans(&self) -> Vec<Span> {
         self.log().clone()
     }
 
-    /// Starts again from zero.
+    /// Clears the record.
     pub fn reset(&self) {
         self.bytes.store(0, Relaxed);
         self.log().clear();

@@ -1,17 +1,17 @@
-//! Damaged copies of good bytes.
+//! Damaged copies of bytes.
 
 use std::fmt;
 use std::ops::Range;
 
-/// The changes tried on every byte: all bits at once, then each bit alone.
+/// The bit masks applied to every byte: all bits, then each bit alone.
 pub const MASKS: [u8; 9] = [0xff, 0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80];
 
 /// One changed byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flip {
-    /// Which byte.
+    /// The offset of the byte.
     pub offset: usize,
-    /// The bits that are inverted.
+    /// The inverted bits.
     pub mask: u8,
 }
 
@@ -44,7 +44,7 @@ pub fn flips(bytes: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
 pub fn for_each_flip(bytes: &[u8], mut check: impl FnMut(Flip, &[u8])) {
     let mut copy = bytes.to_vec();
     for flip in all_flips(bytes) {
-        let _trying = crate::Trying(flip.to_string());
+        let _trying = crate::TrialContext(flip.to_string());
         copy[flip.offset] ^= flip.mask;
         check(flip, &copy);
         copy[flip.offset] ^= flip.mask;
@@ -62,7 +62,7 @@ pub fn patched(bytes: &[u8], offset: usize, with: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// A copy with `range` taken out and `with` put in its place: removes, inserts or replaces.
+/// A copy in which `with` replaces `range`: removes, inserts or replaces.
 ///
 /// # Panics
 ///
@@ -71,7 +71,7 @@ pub fn spliced(bytes: &[u8], range: Range<usize>, with: &[u8]) -> Vec<u8> {
     [&bytes[..range.start], with, &bytes[range.end..]].concat()
 }
 
-/// A copy with `range` set to zero, as a disk that lost a block returns it.
+/// A copy with `range` set to zero, like a lost disk block.
 ///
 /// # Panics
 ///

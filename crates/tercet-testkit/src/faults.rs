@@ -1,4 +1,4 @@
-//! A disk that fails where it is told to.
+//! A disk with injected faults.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -6,7 +6,8 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tercet_core::publish::{Access, Disk, DiskFile, Entry, RealDisk};
+use tercet_core::num::saturating_usize;
+use tercet_core::publish::{Disk, DiskFile, Entry, Permissions, RealDisk};
 
 mod trials;
 
@@ -27,8 +28,8 @@ pub enum Op {
     Rename,
     /// [`Disk::remove`].
     Remove,
-    /// [`Disk::sync_folder`].
-    SyncFolder,
+    /// [`Disk::sync_directory`].
+    SyncDirectory,
     /// [`Disk::list`].
     List,
     /// [`Write::write`].
@@ -41,24 +42,24 @@ pub enum Op {
     SetLen,
     /// [`DiskFile::try_lock`].
     Lock,
-    /// [`DiskFile::set_access`].
-    SetAccess,
+    /// [`DiskFile::set_permissions`].
+    SetPermissions,
 }
 
-/// What goes wrong.
+/// An injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The operation fails and has no effect.
     Refuse(ErrorKind),
-    /// The operation takes effect, but an error is reported, as a network disk does.
+    /// The operation takes effect but reports an error, like a network file system.
     Late(ErrorKind),
-    /// A write takes one byte only. No effect on other operations.
+    /// A write of one byte only. No effect on other operations.
     Short,
-    /// A lock is held by somebody else. No effect on other operations.
+    /// The lock is held by another process. No effect on other operations.
     Held,
 }
 
-/// A disk that passes every operation on to another one, except for those it is told to fail.
+/// A disk that forwards every operation to another one, except the ones with injected faults.
 ///
 /// Clones share one history. Operations are counted from 0, over the disk and all its files, in the order in
 /// which they begin.
@@ -77,16 +78,16 @@ struct State {
     free_bytes: Option<u64>,
     skip_syncs: bool,
     written_bytes: u64,
-    meanwhile: Option<Meanwhile>,
+    meanwhile: Option<ConcurrentAction>,
 }
 
-/// What somebody else does after the first operation of a kind.
-struct Meanwhile {
+/// An action of another process after the first operation of a kind.
+struct ConcurrentAction {
     after: Op,
     act: Box<dyn FnOnce() + Send>,
 }
 
-impl fmt::Debug for Meanwhile {
+impl fmt::Debug for ConcurrentAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Meanwhile").field("after", &self.after).finish_non_exhaustive()
     }
@@ -106,7 +107,7 @@ enum When {
 }
 
 impl FaultyDisk {
-    /// Wraps a disk; without faults so far.
+    /// Wraps a disk, without faults.
     pub fn new(inner: Arc<dyn Disk>) -> Self {
         Self { inner, state: Arc::default() }
     }
@@ -121,7 +122,7 @@ impl FaultyDisk {
         self.rule(When::At(number), fault)
     }
 
-    /// Fails every operation from this number on, as a disk that was pulled out.
+    /// Fails every operation from this number on, like a disconnected disk.
     pub fn from(self, number: usize, fault: Fault) -> Self {
         self.rule(When::From(number), fault)
     }
@@ -131,7 +132,7 @@ impl FaultyDisk {
         self.rule(When::On(op), fault)
     }
 
-    /// Takes at most `max` bytes in each write.
+    /// Limits each write to `max` bytes.
     ///
     /// # Panics
     ///
@@ -148,21 +149,21 @@ impl FaultyDisk {
         self
     }
 
-    /// Has room for `bytes` more bytes: the write that passes them is cut short, the next one fails.
+    /// Limits the free space to `bytes`: the write that exceeds it is cut short, the next one fails.
     pub fn with_free_bytes(self, bytes: u64) -> Self {
         self.state().free_bytes = Some(bytes);
         self
     }
 
-    /// Does not sync anything, though it says so: for tests with thousands of files and no power cut.
+    /// Skips syncs, for tests with thousands of files and no power cut.
     pub fn without_syncs(self) -> Self {
         self.state().skip_syncs = true;
         self
     }
 
-    /// Lets somebody else act right after the first operation of one kind, before its caller goes on.
+    /// Runs an action right after the first operation of one kind, before its caller continues.
     pub fn meanwhile(self, after: Op, act: impl FnOnce() + Send + 'static) -> Self {
-        self.state().meanwhile = Some(Meanwhile { after, act: Box::new(act) });
+        self.state().meanwhile = Some(ConcurrentAction { after, act: Box::new(act) });
         self
     }
 
@@ -185,7 +186,7 @@ impl FaultyDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one operation and lets it happen, or not.
+    /// Counts one operation and performs it unless a fault applies.
     fn pass<T>(&self, op: Op, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let (number, fault) = self.state().begin(op);
         let result = match fault {
@@ -193,13 +194,13 @@ impl FaultyDisk {
             Some(Fault::Late(kind)) => act().and_then(|_| Err(injected(kind, op, number))),
             Some(Fault::Short | Fault::Held) | None => act(),
         };
-        self.let_others_act(op);
+        self.run_concurrent_action(op);
         result
     }
 
-    fn let_others_act(&self, after: Op) {
+    fn run_concurrent_action(&self, after: Op) {
         let meanwhile = self.state().meanwhile.take_if(|meanwhile| meanwhile.after == after);
-        // The state is free again: the others may come through this very disk.
+        // The state is unlocked: the action may use this disk.
         if let Some(meanwhile) = meanwhile {
             (meanwhile.act)();
         }
@@ -222,7 +223,7 @@ impl State {
         (number, rule.map(|rule| rule.fault))
     }
 
-    /// How much of a write happens.
+    /// The number of bytes of a write that take effect.
     fn admit(&mut self, len: usize) -> io::Result<usize> {
         if let Some(interrupt) = &mut self.interrupt_next_write {
             *interrupt = !*interrupt;
@@ -235,7 +236,7 @@ impl State {
             if free == 0 && len > 0 {
                 return Err(ErrorKind::StorageFull.into());
             }
-            admitted = admitted.min(usize::try_from(free).unwrap_or(usize::MAX));
+            admitted = admitted.min(saturating_usize(free));
         }
         Ok(admitted)
     }
@@ -254,7 +255,7 @@ impl Disk for FaultyDisk {
         self.pass(Op::ReadLink, || self.inner.read_link(path))
     }
 
-    fn create_new(&self, path: &Path, like: Option<&Access>) -> io::Result<Box<dyn DiskFile>> {
+    fn create_new(&self, path: &Path, like: Option<&Permissions>) -> io::Result<Box<dyn DiskFile>> {
         Ok(self.file(self.pass(Op::Create, || self.inner.create_new(path, like))?))
     }
 
@@ -270,13 +271,13 @@ impl Disk for FaultyDisk {
         self.pass(Op::Remove, || self.inner.remove(path))
     }
 
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
         let skip = self.state().skip_syncs;
-        self.pass(Op::SyncFolder, || if skip { Ok(()) } else { self.inner.sync_folder(folder) })
+        self.pass(Op::SyncDirectory, || if skip { Ok(()) } else { self.inner.sync_directory(directory) })
     }
 
-    fn list(&self, folder: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
-        self.pass(Op::List, || self.inner.list(folder, wanted))
+    fn list(&self, directory: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
+        self.pass(Op::List, || self.inner.list(directory, wanted))
     }
 }
 
@@ -300,7 +301,7 @@ impl Write for FaultyFile {
         state.written_bytes += written as u64;
         state.free_bytes = state.free_bytes.map(|free| free.saturating_sub(written as u64));
         drop(state);
-        self.disk.let_others_act(Op::Write);
+        self.disk.run_concurrent_action(Op::Write);
         match fault {
             Some(Fault::Late(kind)) => Err(injected(kind, Op::Write, number)),
             _ => Ok(written),
@@ -339,12 +340,12 @@ impl DiskFile for FaultyFile {
             Some(Fault::Refuse(kind) | Fault::Late(kind)) => Err(injected(kind, Op::Lock, number)),
             Some(Fault::Short) | None => self.inner.try_lock(),
         };
-        self.disk.let_others_act(Op::Lock);
+        self.disk.run_concurrent_action(Op::Lock);
         result
     }
 
-    fn set_access(&mut self, access: &Access) -> io::Result<()> {
-        self.disk.pass(Op::SetAccess, || self.inner.set_access(access))
+    fn set_permissions(&mut self, permissions: &Permissions) -> io::Result<()> {
+        self.disk.pass(Op::SetPermissions, || self.inner.set_permissions(permissions))
     }
 }
 

@@ -1,18 +1,18 @@
-//! Test equipment of the workspace: disks that fail, power cuts, damaged bytes and counted memory.
+//! Test utilities: faulty disks, power cuts, damaged bytes, counted memory, an HTTP server.
 //!
-//! Tests only: everything here panics when it is used wrongly, and nothing here is published.
+//! For tests only: everything panics on misuse, and nothing is published.
 //!
-//! | module | the question it answers |
+//! | module | question |
 //! |---|---|
 //! | [`faults`] | is the file old or new, whichever operation fails? |
 //! | [`powercut`] | is the file old or new, whenever the power is cut? |
-//! | [`damage`] | does every truncation and every flipped byte end in an error or a value? |
-//! | [`alloc`] | how much memory does this take? |
-//! | [`counting`] | which bytes does this read? |
-//! | [`server`] | which requests does this make, and what if the server misbehaves? |
-//! | [`source_conformance`] | does this source keep the promises of all sources? |
+//! | [`damage`] | does every truncation and every flipped byte give an error or a value? |
+//! | [`alloc`] | how much memory does the code allocate? |
+//! | [`counting`] | which bytes does the code read? |
+//! | [`server`] | which requests does the code make, and how does it handle faults? |
+//! | [`source_conformance`] | does a source conform to `ByteSource`? |
 //! | [`cases`](cases()) | how many cases does a property test draw? |
-//! | [`golden`](golden()) | where are the files of other implementations? |
+//! | [`golden`](golden()) | where are the golden files? |
 //!
 //! ```
 //! use std::io::Write;
@@ -20,15 +20,15 @@
 //! use tercet_testkit::{faults, old_or_new};
 //!
 //! faults::for_each_fault(
-//!     |folder| std::fs::write(folder.join("a"), "old").unwrap(),
-//!     |disk, folder| {
-//!         let mut out = AtomicFile::create_on(disk, &folder.join("a"))?;
+//!     |directory| std::fs::write(directory.join("a"), "old").unwrap(),
+//!     |disk, directory| {
+//!         let mut out = AtomicFile::create_on(disk, &directory.join("a"))?;
 //!         out.write_all(b"new")?;
 //!         out.publish()?;
 //!         Ok::<_, Box<dyn std::error::Error>>(())
 //!     },
 //!     |trial| {
-//!         let found = std::fs::read(trial.folder.join("a")).ok();
+//!         let found = std::fs::read(trial.directory.join("a")).ok();
 //!         let is_new = old_or_new(found.as_deref(), Some(b"old"), b"new");
 //!         assert!(is_new || trial.result.is_err());
 //!     },
@@ -59,9 +59,9 @@ pub fn cases(usual: u32) -> u32 {
     usual * factor.map_or(1, |factor| factor.parse().expect("TERCET_PROPERTY_FACTOR is a number"))
 }
 
-/// Asserts that a file holds its old or its new bytes and nothing else; answers whether they are the new ones.
+/// Asserts that a file holds its old or its new bytes; returns whether they are the new ones.
 ///
-/// `None` is a file that does not exist.
+/// `None` is a missing file.
 ///
 /// # Panics
 ///
@@ -78,10 +78,10 @@ pub fn old_or_new(found: Option<&[u8]>, old: Option<&[u8]>, new: &[u8]) -> bool 
     is_new
 }
 
-/// Says what was being tried when a check panics, whatever the check itself says.
-struct Trying(String);
+/// Prints the current trial when a check panics.
+struct TrialContext(String);
 
-impl Drop for Trying {
+impl Drop for TrialContext {
     #[expect(clippy::print_stderr, reason = "the captured output of a failing test")]
     fn drop(&mut self) {
         if thread::panicking() {

@@ -1,8 +1,8 @@
-//! A disk that remembers, and all the states in which a power cut could leave it.
+//! A recording disk, and every state in which a power cut could leave it.
 //!
-//! What was written is certain only after a sync: bytes after [`DiskFile::sync_all`], names after
-//! [`Disk::sync_folder`]. Everything since may be there, or not, or in part, and the two are independent: a
-//! file can have its new name and none of its bytes.
+//! Writes are durable only after a sync: bytes after [`DiskFile::sync_all`], names after [`Disk::sync_directory`].
+//! Later changes may survive, be lost, or survive in part, and bytes and names are independent: a file can have
+//! its new name and none of its bytes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tercet_core::publish::{Access, Disk, DiskFile, Entry, RealDisk};
+use tercet_core::publish::{Disk, DiskFile, Entry, Permissions, RealDisk};
 
 mod replay;
 
@@ -21,50 +21,50 @@ use replay::Model;
 pub use replay::{Cut, Survivors};
 
 /// Runs a scenario on a recording disk, and `check` on every state that a power cut during or after it could
-/// leave; answers the number of different states.
+/// leave; returns the number of different states.
 ///
-/// The scenario works in a fresh folder that `prepare` fills; what it prepared is taken as durable. A cut with
-/// [`Cut::complete`] comes after the whole scenario: there, whatever it promised to be durable must be.
+/// The scenario runs in a new directory that `prepare` fills durably. A cut with [`Cut::complete`] comes after the
+/// whole scenario: everything that it reported as durable must be there.
 ///
 /// # Panics
 ///
-/// When the folder cannot be made.
+/// When the directory cannot be made.
 pub fn for_each_cut(
     prepare: impl FnOnce(&Path),
     scenario: impl FnOnce(Arc<dyn Disk>, &Path),
     check: impl FnMut(&Cut),
 ) -> usize {
-    let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder to work in: {error}"));
-    prepare(folder.path());
-    let recorder = Recorder::new(folder.path()).unwrap_or_else(|error| panic!("cannot read: {error}"));
-    scenario(recorder.disk(), folder.path());
+    let directory = tempfile::tempdir().unwrap_or_else(|error| panic!("no directory to work in: {error}"));
+    prepare(directory.path());
+    let recorder = Recorder::new(directory.path()).unwrap_or_else(|error| panic!("cannot read: {error}"));
+    scenario(recorder.disk(), directory.path());
     recorder.for_each_cut(check)
 }
 
-/// What happened to the disk, as far as a power cut can undo it.
+/// A change of the disk that a power cut can undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A file was created.
     Create {
-        /// Its number, in the order of first appearance.
+        /// The number of the file, in the order of first appearance.
         file: usize,
-        /// Its path, in the recorded folder.
+        /// The path in the recorded directory.
         path: PathBuf,
     },
     /// Bytes were written.
     Write {
         /// The number of the file.
         file: usize,
-        /// Where in the file.
+        /// The offset in the file.
         offset: u64,
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// A file was cut or extended.
+    /// A file was truncated or extended.
     SetLen {
         /// The number of the file.
         file: usize,
-        /// Its new length.
+        /// The new length.
         len: u64,
     },
     /// The bytes of a file were synced.
@@ -72,29 +72,29 @@ pub enum Event {
         /// The number of the file.
         file: usize,
     },
-    /// A file got a new name.
+    /// A file was renamed.
     Rename {
-        /// Its path before.
+        /// The old path.
         from: PathBuf,
-        /// Its path after.
+        /// The new path.
         to: PathBuf,
     },
     /// A file was removed.
     Remove {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
-    /// The names in a folder were synced.
-    SyncFolder {
-        /// The folder.
-        folder: PathBuf,
+    /// The names in a directory were synced.
+    SyncDirectory {
+        /// The directory.
+        directory: PathBuf,
     },
 }
 
-/// A real folder together with the history of what is done to it through its [`disk`](Recorder::disk).
+/// A real directory and the history of its changes through [`disk`](Recorder::disk).
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    folder: PathBuf,
+    directory: PathBuf,
     before: BTreeMap<PathBuf, Vec<u8>>,
     history: Arc<Mutex<History>>,
 }
@@ -108,16 +108,16 @@ struct History {
 }
 
 impl Recorder {
-    /// Starts a history with the files that are in the folder now.
-    pub fn new(folder: &Path) -> io::Result<Self> {
+    /// Starts a history with the current files of the directory.
+    pub fn new(directory: &Path) -> io::Result<Self> {
         let mut before = BTreeMap::new();
-        read_files(folder, Path::new(""), &mut before)?;
+        read_files(directory, Path::new(""), &mut before)?;
         let names: BTreeMap<PathBuf, usize> = before.keys().cloned().zip(0..).collect();
         let history = History { events: Vec::new(), n_files: names.len(), names };
-        Ok(Self { folder: folder.to_owned(), before, history: Arc::new(Mutex::new(history)) })
+        Ok(Self { directory: directory.to_owned(), before, history: Arc::new(Mutex::new(history)) })
     }
 
-    /// The disk to work through.
+    /// The recording disk.
     pub fn disk(&self) -> Arc<dyn Disk> {
         Arc::new(self.clone())
     }
@@ -127,7 +127,7 @@ impl Recorder {
         self.history().events.clone()
     }
 
-    /// Calls `check` with every state that a power cut at any moment could leave; answers how many there are.
+    /// Calls `check` with every state that a power cut at any moment could leave; returns their number.
     pub fn for_each_cut(&self, mut check: impl FnMut(&Cut)) -> usize {
         let events = self.events();
         let mut model = Model::new(&self.before);
@@ -141,7 +141,7 @@ impl Recorder {
                 let mut hasher = DefaultHasher::new();
                 (cut.complete, &cut.files).hash(&mut hasher);
                 if seen.insert(hasher.finish()) {
-                    let _trying = crate::Trying(cut.to_string());
+                    let _trying = crate::TrialContext(cut.to_string());
                     check(&cut);
                 }
             }
@@ -154,7 +154,7 @@ impl Recorder {
     }
 
     fn inside(&self, path: &Path) -> PathBuf {
-        path.strip_prefix(&self.folder).unwrap_or(path).to_owned()
+        path.strip_prefix(&self.directory).unwrap_or(path).to_owned()
     }
 
     fn log(&self, event: Event) {
@@ -166,16 +166,16 @@ impl Recorder {
     }
 }
 
-fn read_files(folder: &Path, inside: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
-    for item in fs::read_dir(folder.join(inside))? {
+fn read_files(directory: &Path, inside: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    for item in fs::read_dir(directory.join(inside))? {
         let item = item?;
         let path = inside.join(item.file_name());
         let kind = item.file_type()?;
         if kind.is_dir() {
-            read_files(folder, &path, into)?;
+            read_files(directory, &path, into)?;
         } else if kind.is_file() {
             #[expect(clippy::disallowed_methods, reason = "a snapshot of real files")]
-            into.insert(path.clone(), fs::read(folder.join(&path))?);
+            into.insert(path.clone(), fs::read(directory.join(&path))?);
         }
     }
     Ok(())
@@ -190,7 +190,7 @@ impl Disk for Recorder {
         RealDisk.read_link(path)
     }
 
-    fn create_new(&self, path: &Path, like: Option<&Access>) -> io::Result<Box<dyn DiskFile>> {
+    fn create_new(&self, path: &Path, like: Option<&Permissions>) -> io::Result<Box<dyn DiskFile>> {
         let inner = RealDisk.create_new(path, like)?;
         let path = self.inside(path);
         let mut history = self.history();
@@ -230,14 +230,14 @@ impl Disk for Recorder {
         Ok(())
     }
 
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        RealDisk.sync_folder(folder)?;
-        self.log(Event::SyncFolder { folder: self.inside(folder) });
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        RealDisk.sync_directory(directory)?;
+        self.log(Event::SyncDirectory { directory: self.inside(directory) });
         Ok(())
     }
 
-    fn list(&self, folder: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
-        RealDisk.list(folder, wanted)
+    fn list(&self, directory: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
+        RealDisk.list(directory, wanted)
     }
 }
 
@@ -296,7 +296,7 @@ impl DiskFile for RecordedFile {
         self.inner.try_lock()
     }
 
-    fn set_access(&mut self, access: &Access) -> io::Result<()> {
-        self.inner.set_access(access)
+    fn set_permissions(&mut self, permissions: &Permissions) -> io::Result<()> {
+        self.inner.set_permissions(permissions)
     }
 }

@@ -1,4 +1,4 @@
-//! A web server and object store on the loopback interface that counts, and misbehaves on demand.
+//! An HTTP server and S3 endpoint on the loopback interface, with a record of requests and injected faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufReader, Write as _};
@@ -7,42 +7,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-mod answer;
-mod wire;
+mod handler;
+mod http;
 
-pub use wire::Request;
-use wire::{read_request, wait_until_closed};
+pub use http::Request;
+use http::{read_request, wait_until_closed};
 
-/// A way to misbehave.
+/// An injected fault of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Sends the whole file with status 200 whatever the range.
+    /// Ignores the range: the whole file with status 200.
     NoRanges,
     /// Announces all bytes, sends half of them and closes the connection.
     Truncated,
     /// Announces fewer bytes than the range has, and sends those.
     Shorter,
-    /// Sends bytes for ever.
+    /// Sends bytes without end.
     Endless,
-    /// Sends other bytes than asked for, and says so.
+    /// Sends another range than requested, with its `Content-Range`.
     OtherRange,
-    /// Says nothing at all.
-    NoProgress,
-    /// Says what it will send, sends half of it, and then nothing.
+    /// Sends no response.
+    NoResponse,
+    /// Sends the headers and half of the body, then nothing.
     Hanging,
-    /// Closes the connection instead of an answer.
+    /// Closes the connection without a response.
     Closed,
-    /// Answers with this status.
+    /// Responds with this status.
     Status(u16),
-    /// Points to another address.
+    /// Redirects to this URL.
     Redirect(String),
-    /// Answers `HEAD` with status 403, as for addresses that are signed for `GET`.
+    /// Responds to `HEAD` with status 403, as for URLs presigned for `GET`.
     HeadRefused,
-    /// Says neither what nor when: no tag, no time.
+    /// Sends neither an entity tag nor a modification time.
     NoVersion,
-    /// Gives tags that are weak.
+    /// Sends weak entity tags.
     WeakTags,
-    /// Gives times, but no tags.
+    /// Sends modification times, but no entity tags.
     TimesOnly,
     /// Ignores `If-Match`.
     NoConditions,
@@ -55,7 +55,7 @@ struct Stored {
     version: u64,
 }
 
-/// Parts of an object that is not complete.
+/// A multipart upload in progress.
 #[derive(Clone, Debug, Default)]
 struct Parts {
     path: String,
@@ -74,7 +74,7 @@ struct State {
     always: Vec<Fault>,
 }
 
-/// A server on a free port, for as long as it is not dropped. Files are called by their path: `/a.tgm`, `/bucket/key`.
+/// A server on a free port, until it is dropped. Files are named by their path: `/a.tgm`, `/bucket/key`.
 ///
 /// ```
 /// use tercet_testkit::server::Server;
@@ -96,7 +96,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// When there is no loopback interface.
+    /// If there is no loopback interface.
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("loopback: {error}"));
         let address = listener.local_addr().unwrap_or_else(|error| panic!("loopback: {error}"));
@@ -115,7 +115,7 @@ impl Server {
         Self { address, state, is_closing }
     }
 
-    /// The address of a path.
+    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -125,7 +125,7 @@ impl Server {
         self.address.port()
     }
 
-    /// Puts a file there, in the place of one that may be there. Each has a tag and a time of its own.
+    /// Stores a file, with a new entity tag and modification time.
     pub fn put(&self, path: &str, bytes: &[u8]) {
         lock(&self.state).put(path, bytes);
     }
@@ -135,32 +135,32 @@ impl Server {
         lock(&self.state).files.get(path).map(|file| file.bytes.to_vec())
     }
 
-    /// Uploads in parts that are neither complete nor taken back.
+    /// The number of multipart uploads that are neither complete nor aborted.
     pub fn open_uploads(&self) -> usize {
         lock(&self.state).uploads.len()
     }
 
-    /// The requests so far, in the order of their answers.
+    /// The requests so far, in the order of their responses.
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.state).log.clone()
     }
 
-    /// Forgets the requests so far.
+    /// Clears the record of requests.
     pub fn forget(&self) {
         lock(&self.state).log.clear();
     }
 
-    /// Misbehaves from now on, at every request.
+    /// Applies a fault to every request from now on.
     pub fn always(&self, fault: Fault) {
         lock(&self.state).always.push(fault);
     }
 
-    /// Misbehaves at the next requests, one fault for each; `None` behaves.
+    /// Applies faults to the next requests, one each; `None` is no fault.
     pub fn next(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
         lock(&self.state).next.extend(faults);
     }
 
-    /// Behaves from now on.
+    /// Removes all faults.
     pub fn behave(&self) {
         let mut state = lock(&self.state);
         state.next.clear();
@@ -171,7 +171,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.is_closing.store(true, Ordering::SeqCst);
-        // Wakes the thread that waits for connections.
+        // Wakes the accepting thread.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -187,27 +187,27 @@ impl State {
     }
 }
 
-/// Answers the requests of one connection.
+/// Serves the requests of one connection.
 fn serve(connection: &TcpStream, shared: &Mutex<State>) {
     let mut reader = BufReader::new(connection);
     while let Ok(Some((mut request, body))) = read_request(&mut reader) {
-        let (answer, faults) = {
+        let (response, faults) = {
             let mut state = lock(shared);
             let mut faults = state.always.clone();
             faults.extend(state.next.pop_front().flatten());
-            let mut answer = state.answer(&request, &body, &faults);
-            answer.is_head = request.method == "HEAD";
-            request.status = answer.status;
-            request.sent = if answer.is_head { 0 } else { answer.body.len() as u64 };
+            let mut response = state.handle(&request, &body, &faults);
+            response.is_head = request.method == "HEAD";
+            request.status = response.status;
+            request.sent = if response.is_head { 0 } else { response.body.len() as u64 };
             state.log.push(request.clone());
-            (answer, faults)
+            (response, faults)
         };
         let mut out = connection;
-        match answer.send(&mut out, &faults) {
+        match response.send(&mut out, &faults) {
             Ok(true) => {}
             Ok(false) => {
                 let _ = out.flush();
-                if faults.iter().any(|fault| matches!(fault, Fault::NoProgress | Fault::Hanging)) {
+                if faults.iter().any(|fault| matches!(fault, Fault::NoResponse | Fault::Hanging)) {
                     wait_until_closed(connection);
                 }
                 return;

@@ -228,7 +228,7 @@ pub enum TargetError {
     /// It names something that a file cannot replace.
     #[cfg(any(unix, windows))]
     #[error("the path is {0}, not a file")]
-    NotAFile(tercet_core::publish::Kind),
+    NotAFile(tercet_core::publish::EntryKind),
     /// It does not end in a name.
     #[error("the path does not end in a file name")]
     NoName,

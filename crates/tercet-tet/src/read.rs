@@ -182,7 +182,7 @@ impl Dataset<'_> {
             return self.load(coords, &chunk_ref, out);
         }
         if chunk_ref.codec == Codec::Raw && self.file.source.is_zero_copy() {
-            let whole = chunk_ref.span.len_usize().is_some_and(|len| copy.takes_all(len));
+            let whole = chunk_ref.span.len_usize().is_some_and(|len| copy.reads_all(len));
             let Some(expected) = self.expected_crc(&chunk_ref)?.filter(|_| whole) else {
                 let stored = self.fetch(coords, &chunk_ref)?;
                 return Ok(copy.run(&stored, out)?);

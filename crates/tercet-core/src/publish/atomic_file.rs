@@ -1,29 +1,28 @@
-//! An output that does not exist until it is published.
+//! Atomic output files: the target appears when it is complete.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::real;
+use super::real_disk;
 use super::target::Target;
-use super::{Access, Disk, DiskFile, FileLock, Kind, Operation, PublishError, RealDisk, temporary};
+use super::{Disk, DiskFile, EntryKind, FileLock, Operation, Permissions, PublishError, RealDisk, temp_file};
 use crate::sink::Sink;
 
-/// Writes of a few bytes are collected up to this length; longer ones go straight to the file.
+/// The size of the write buffer. Longer writes go to the file directly.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// The rights of a file that is for its owner alone.
-pub(super) const PRIVATE: Access = Access { mode: 0o600, owner: None };
+/// The permissions of a private file: owner only.
+pub(super) const PRIVATE: Permissions = Permissions { mode: 0o600, owner: None };
 
-/// A file in the making. It gets its name, whole and durable, by [`publish`](AtomicFile::publish).
+/// An output file that replaces its target atomically, by [`publish`](AtomicFile::publish).
 ///
-/// Dropping it leaves no trace: the bytes so far are removed and a file that was there is unchanged. A symbolic
-/// link is followed: it stays, and what it points to is replaced. The permissions of a file that is replaced
-/// are kept (not its extended attributes, nor other hard links to it); a new file follows the umask.
+/// Dropping it removes the temporary file and leaves an existing target unchanged. A symbolic link is followed:
+/// the link stays, its target is replaced. The permissions of a replaced file are kept (not its extended
+/// attributes or other hard links); a new file follows the umask.
 ///
-/// After a failed operation the bytes cannot be trusted any more: every later call, and `publish`, answers
-/// [`PublishError::Incomplete`].
+/// After a failed operation every later call, including `publish`, returns [`PublishError::Incomplete`].
 #[derive(Debug)]
 pub struct AtomicFile {
     disk: Arc<dyn Disk>,
@@ -33,21 +32,21 @@ pub struct AtomicFile {
     /// The lock of the file that will be replaced.
     lock: Option<FileLock>,
     replaces: Replaces,
-    /// The rights of the file that will be replaced, or those asked for.
-    access: Option<Access>,
+    /// The permissions of the file that will be replaced, or the requested ones.
+    permissions: Option<Permissions>,
     buffer: Vec<u8>,
-    /// Where the next byte goes; the file itself is behind by the length of the buffer.
+    /// The logical position: the position of the file plus the length of the buffer.
     position: u64,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replaces {
-    /// Whatever has the name when it is published.
+    /// Any file at the target path.
     Anything,
-    /// Only the file that was locked: the new bytes were made from its bytes.
-    TheLocked,
-    /// No file, even if one appears while this one is written.
+    /// Only the locked file, from which the new bytes were made.
+    LockedFile,
+    /// Nothing: a file that appears meanwhile is an error.
     Nothing,
 }
 
@@ -59,20 +58,20 @@ enum State {
 }
 
 impl AtomicFile {
-    /// Starts a file that will be at `target`, replacing what is there.
+    /// Creates an output for `target`, which may replace an existing file.
     ///
-    /// Everything that can be refused is refused here, before any byte is written: a target that is no file, a
-    /// folder that is missing or not writable, an existing file that another writer is changing.
+    /// Fails before any byte is written if the target is not a file, its directory is missing or not writable, or
+    /// another writer is changing the existing file.
     pub fn create(target: &Path) -> Result<Self, PublishError> {
         Self::create_on(Arc::new(RealDisk), target)
     }
 
-    /// Starts a file where none is. One that appears until this one is published is not replaced.
+    /// Creates an output for a `target` that must not exist, neither now nor when it is published.
     pub fn create_new(target: &Path) -> Result<Self, PublishError> {
         Self::create_new_on(Arc::new(RealDisk), target)
     }
 
-    /// Starts a file where none is, on another disk.
+    /// [`create_new`](Self::create_new) on another disk.
     pub fn create_new_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
         let target = Target::resolve(disk.as_ref(), target)?;
         if target.existing.is_some() {
@@ -81,34 +80,38 @@ impl AtomicFile {
         Self::start(disk, target, None, Replaces::Nothing, None)
     }
 
-    /// Starts a file that is for its owner alone (mode `0600`), whatever the rights of the file it replaces.
+    /// Creates a private output (mode `0600`), whatever the permissions of the file it replaces.
     pub fn create_private(target: &Path) -> Result<Self, PublishError> {
         Self::create_private_on(Arc::new(RealDisk), target)
     }
 
-    /// Starts a file for its owner alone on another disk.
+    /// [`create_private`](Self::create_private) on another disk.
     pub(super) fn create_private_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
         Self::create_as(disk, target, Some(PRIVATE))
     }
 
-    /// Starts a file on another disk.
+    /// [`create`](Self::create) on another disk.
     pub fn create_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
         Self::create_as(disk, target, None)
     }
 
-    fn create_as(disk: Arc<dyn Disk>, target: &Path, access: Option<Access>) -> Result<Self, PublishError> {
+    fn create_as(
+        disk: Arc<dyn Disk>,
+        target: &Path,
+        permissions: Option<Permissions>,
+    ) -> Result<Self, PublishError> {
         let target = Target::resolve(disk.as_ref(), target)?;
         let lock = match target.existing {
-            Some(_) => FileLock::lock_if_possible(&disk, &target)?,
+            Some(_) => FileLock::try_acquire(&disk, &target)?,
             None => None,
         };
-        Self::start(disk, target, lock, Replaces::Anything, access)
+        Self::start(disk, target, lock, Replaces::Anything, permissions)
     }
 
-    /// Starts the successor of a locked file, with other rights if some are given.
-    pub(super) fn succeed(lock: FileLock, access: Option<Access>) -> Result<Self, PublishError> {
+    /// Creates the replacement of a locked file, with the given permissions if any.
+    pub(super) fn succeed(lock: FileLock, permissions: Option<Permissions>) -> Result<Self, PublishError> {
         let (disk, target) = (Arc::clone(lock.disk()), lock.target().clone());
-        Self::start(disk, target, Some(lock), Replaces::TheLocked, access)
+        Self::start(disk, target, Some(lock), Replaces::LockedFile, permissions)
     }
 
     fn start(
@@ -116,52 +119,52 @@ impl AtomicFile {
         target: Target,
         lock: Option<FileLock>,
         replaces: Replaces,
-        access: Option<Access>,
+        permissions: Option<Permissions>,
     ) -> Result<Self, PublishError> {
-        let existing = target.existing.as_ref().map(|entry| entry.access);
-        let access = access.or(lock.as_ref().map(FileLock::access)).or(existing);
-        temporary::clear_leftovers(disk.as_ref(), &target);
-        let (temporary, file) = temporary::create(disk.as_ref(), &target, access.as_ref())?;
+        let existing = target.existing.as_ref().map(|entry| entry.permissions);
+        let permissions = permissions.or(lock.as_ref().map(FileLock::permissions)).or(existing);
+        temp_file::remove_stale_temps(disk.as_ref(), &target);
+        let (temporary, file) = temp_file::create(disk.as_ref(), &target, permissions.as_ref())?;
         let (buffer, position, state) = (Vec::new(), 0, State::Writing);
-        Ok(Self { disk, target, temporary, file, lock, replaces, access, buffer, position, state })
+        Ok(Self { disk, target, temporary, file, lock, replaces, permissions, buffer, position, state })
     }
 
-    /// The path that the file will have, behind all symbolic links.
+    /// The path of the target, with symbolic links resolved.
     pub fn path(&self) -> &Path {
         &self.target.path
     }
 
-    /// Cuts the file, or extends it with zeros. The position stays.
+    /// Truncates the file, or extends it with zeros. The position does not change.
     pub fn set_len(&mut self, len: u64) -> Result<(), PublishError> {
         self.write_buffer()?;
         self.attempt(Operation::SetLen, |file| file.set_len(len))
     }
 
-    /// Copies bytes of the locked file that this one will replace, within the system; answers how many were copied, which is
-    /// fewer than `len` where the system cannot. The caller writes the rest.
+    /// Copies bytes of the locked file inside the kernel. Returns the number of bytes copied, fewer than `len`
+    /// where the system does not support it. The caller writes the rest.
     pub fn copy_from_replaced(&mut self, from: u64, len: u64) -> Result<u64, PublishError> {
         self.write_buffer()?;
         let source = self.lock.as_ref().and_then(|lock| lock.handle()?.try_clone().ok());
         let Some(source) = source else { return Ok(0) };
         let copied = self.attempt(Operation::Write, |file| match file.handle() {
-            Some(sink) => real::copy_in_system(&source, from, sink, len),
+            Some(sink) => real_disk::copy_in_kernel(&source, from, sink, len),
             None => Ok(0),
         })?;
         self.position = self.position.saturating_add(copied);
         Ok(copied)
     }
 
-    /// Makes the bytes durable, then gives them their name; answers the path behind all symbolic links.
+    /// Syncs the file and renames it to the target. Returns the path of the target, with symbolic links resolved.
     ///
-    /// When this fails, the target is as it was, except for one case: [`Operation::SyncFolder`] says that the
-    /// new file is in place but that a power cut could still bring the old one back.
+    /// On failure the target is unchanged, with one exception: after [`Operation::SyncDirectory`] the new file is
+    /// in place, but a power cut could bring the old one back.
     pub fn publish(mut self) -> Result<PathBuf, PublishError> {
         self.write_buffer()?;
-        if let Some(access) = self.access {
-            self.attempt(Operation::SetAccess, |file| file.set_access(&access))?;
+        if let Some(permissions) = self.permissions {
+            self.attempt(Operation::SetPermissions, |file| file.set_permissions(&permissions))?;
         }
         self.attempt(Operation::Sync, |file| file.sync_all())?;
-        self.hold_target()?;
+        self.lock_target()?;
         let is_linked = self.replaces == Replaces::Nothing && self.link()?;
         if !is_linked {
             self.disk
@@ -170,21 +173,22 @@ impl AtomicFile {
         }
         self.state = State::Published;
         self.disk
-            .sync_folder(&self.target.folder)
-            .map_err(|error| self.target.error(Operation::SyncFolder, error))?;
+            .sync_directory(&self.target.directory)
+            .map_err(|error| self.target.error(Operation::SyncDirectory, error))?;
         Ok(mem::take(&mut self.target.path))
     }
 
-    /// Gives the file its name in a way that cannot replace another one; answers whether that can be done here.
+    /// Links the file to the target path, which cannot replace another file. Returns whether the file system
+    /// supports it.
     fn link(&mut self) -> Result<bool, PublishError> {
         match self.disk.link(&self.temporary, &self.target.path) {
             Ok(()) => {
-                // What cannot be removed now is a leftover, which the next writer removes.
+                // A stale temporary file is removed by the next writer.
                 let _ = self.disk.remove(&self.temporary);
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(self.exists()),
-            // A file system without second names: somebody could still come in between, within moments.
+            // Without hard links a concurrent writer can create the target between the check and the rename.
             Err(_) => Ok(false),
         }
     }
@@ -193,8 +197,8 @@ impl AtomicFile {
         PublishError::Exists { path: self.target.shown.clone() }
     }
 
-    /// Makes sure that the file about to be replaced is locked and may be replaced.
-    fn hold_target(&mut self) -> Result<(), PublishError> {
+    /// Locks the file that is about to be replaced and checks that it may be replaced.
+    fn lock_target(&mut self) -> Result<(), PublishError> {
         if let Some(lock) = &self.lock {
             match lock.check() {
                 Err(PublishError::Replaced { .. }) if self.replaces == Replaces::Anything => self.lock = None,
@@ -202,9 +206,11 @@ impl AtomicFile {
             }
         }
         match self.disk.entry(&self.target.path) {
-            Ok(entry) if entry.kind == Kind::File && self.replaces == Replaces::Nothing => Err(self.exists()),
-            Ok(entry) if entry.kind == Kind::File => {
-                self.lock = FileLock::lock_if_possible(&self.disk, &self.target)?;
+            Ok(entry) if entry.kind == EntryKind::File && self.replaces == Replaces::Nothing => {
+                Err(self.exists())
+            }
+            Ok(entry) if entry.kind == EntryKind::File => {
+                self.lock = FileLock::try_acquire(&self.disk, &self.target)?;
                 Ok(())
             }
             Ok(entry) => Err(PublishError::NotAFile { path: self.target.shown.clone(), kind: entry.kind }),
@@ -221,7 +227,7 @@ impl AtomicFile {
         written
     }
 
-    /// Does one thing to the file, unless something failed before.
+    /// Runs one operation on the file, unless an earlier one failed.
     fn attempt<T>(
         &mut self,
         operation: Operation,
@@ -237,7 +243,7 @@ impl AtomicFile {
     }
 }
 
-/// Writes everything, however the system cuts it up.
+/// Writes all bytes, across partial and interrupted writes.
 pub(super) fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
@@ -268,7 +274,7 @@ impl Write for AtomicFile {
         Ok(bytes.len())
     }
 
-    /// Hands the buffered bytes to the system. They are durable only after [`AtomicFile::publish`].
+    /// Writes the buffer to the file. It is durable only after [`AtomicFile::publish`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.write_buffer()?)
     }
@@ -295,7 +301,7 @@ impl Sink for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if self.state != State::Published {
-            // What cannot be removed now is a leftover, which the next writer removes.
+            // A stale temporary file is removed by the next writer.
             let _ = self.disk.remove(&self.temporary);
         }
     }

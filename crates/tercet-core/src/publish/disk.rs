@@ -1,41 +1,39 @@
-//! The file layer: every operation a writer makes, as a trait that tests can stand in for.
+//! The file system operations of writers, as a trait that tests can replace.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::Kind;
+use super::EntryKind;
 
-/// The file layer under every writer.
+/// The file system under every writer.
 ///
-/// One method is one operation that can fail; none retries and none follows a symbolic link of its own accord
-/// (except in the folders of a path), so that a test which fails the n-th operation reaches every error path.
+/// Each method is one operation that can fail. None retries, and none follows a symbolic link in the last
+/// component of a path, so that a test that fails the n-th operation reaches every error path.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
-    /// What a path names. A symbolic link is answered as itself.
+    /// The directory entry at a path. Symbolic links are not followed.
     fn entry(&self, path: &Path) -> io::Result<Entry>;
 
-    /// Where a symbolic link points, as it is stored.
+    /// The target of a symbolic link, as stored.
     fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// Creates a file that must not exist, open for writing.
     ///
-    /// With `like`, nobody who may not read a file of those rights may read the new one, from its first moment
-    /// on. Without, the new file follows the defaults of the process (umask).
-    fn create_new(&self, path: &Path, like: Option<&Access>) -> io::Result<Box<dyn DiskFile>>;
+    /// With `like`, the new file is never more readable than these permissions allow. Without, it follows the umask.
+    fn create_new(&self, path: &Path, like: Option<&Permissions>) -> io::Result<Box<dyn DiskFile>>;
 
     /// Opens an existing file for reading and writing, without changing it.
     ///
-    /// [`io::ErrorKind::WouldBlock`] where the system itself keeps the file from being opened while another
-    /// writer has it.
+    /// [`io::ErrorKind::WouldBlock`] where the system refuses to open a file that another writer has open.
     fn open_existing(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Gives a file a new name, replacing the file that has it.
+    /// Renames a file, replacing an existing one.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name, unless a file has it: [`io::ErrorKind::AlreadyExists`].
+    /// Creates a hard link; [`io::ErrorKind::AlreadyExists`] if the name is taken.
     ///
-    /// [`io::ErrorKind::Unsupported`] where a file has one name only.
+    /// [`io::ErrorKind::Unsupported`] where the file system has no hard links.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let _ = (from, to);
         Err(io::ErrorKind::Unsupported.into())
@@ -44,62 +42,62 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the names in a folder survive a power cut.
+    /// Syncs a directory, so that its names survive a power cut.
     ///
-    /// Where the file system has no such operation, this is success.
-    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    /// Succeeds where the file system has no such operation.
+    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 
-    /// The names in a folder that `wanted` accepts, in no particular order.
-    fn list(&self, folder: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>>;
+    /// The names in a directory that `wanted` accepts, in no particular order.
+    fn list(&self, directory: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>>;
 }
 
 /// An open file of a [`Disk`].
 ///
-/// `Write` may write less than asked or be interrupted, as the system does; the writers on top handle both.
+/// `Write` may be partial or interrupted; the writers on top handle both.
 pub trait DiskFile: Write + Seek + Send + fmt::Debug {
-    /// What the open file is, whatever its path names by now.
+    /// The entry of the open file, whatever its path names now.
     fn entry(&self) -> io::Result<Entry>;
 
-    /// Makes all bytes survive a power cut.
+    /// Syncs the file, so that its bytes survive a power cut.
     fn sync_all(&mut self) -> io::Result<()>;
 
-    /// Cuts the file, or extends it with zeros.
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&mut self, len: u64) -> io::Result<()>;
 
-    /// Takes the exclusive advisory lock; `false` when somebody else holds it. Closing the file releases it.
+    /// Takes the exclusive advisory lock; `false` if another handle holds it. Closing the file releases it.
     ///
     /// [`io::ErrorKind::Unsupported`] where the file system has no locks.
     fn try_lock(&mut self) -> io::Result<bool>;
 
-    /// Gives the file these rights, and its owner and group as far as the process may.
-    fn set_access(&mut self, access: &Access) -> io::Result<()>;
+    /// Sets the permissions, and owner and group as far as the process may.
+    fn set_permissions(&mut self, permissions: &Permissions) -> io::Result<()>;
 
-    /// The file of the system, where there is one: for copies that the system makes itself.
+    /// The file handle of the operating system, if any, for copies inside the kernel.
     fn handle(&self) -> Option<&std::fs::File> {
         None
     }
 }
 
-/// What a path or an open file is.
+/// A directory entry: kind, ID and permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// File, folder or something else.
-    pub kind: Kind,
-    /// Which file it is: two paths with one identity name the same file.
+    /// File, directory, link, …
+    pub kind: EntryKind,
+    /// The ID: two paths with the same ID name the same file.
     pub id: FileId,
-    /// Who may do what with it.
-    pub access: Access,
+    /// The permissions.
+    pub permissions: Permissions,
 }
 
-/// The identity of a file while it is open: numbers that no other existing file has.
+/// The ID of an open file: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId(pub(super) u64, pub(super) u64);
 
-/// Who may do what with a file.
+/// The permissions of a file: mode bits and owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// The permission bits (`0o777`). On Windows only the right of the owner to write means anything.
+pub struct Permissions {
+    /// The mode bits (`0o777`). On Windows only the write permission of the owner is used.
     pub mode: u32,
-    /// The numbers of user and group, where the system has them.
+    /// User and group ID, where the system has them.
     pub owner: Option<(u32, u32)>,
 }

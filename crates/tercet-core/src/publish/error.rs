@@ -1,4 +1,4 @@
-//! Reason a file could not be written.
+//! Errors of writing files.
 
 use std::fmt;
 use std::io;
@@ -6,58 +6,57 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::Kind;
+use super::EntryKind;
 use crate::{Class, Diagnose, Hint, escape};
 
-/// A file that could not be written, replaced or locked.
+/// The error of a file that could not be written, replaced or locked.
 ///
-/// Travels through [`io::Error`] where an interface asks for one (`Write`, `Sink`) and comes back out with
-/// [`PublishError::recover`].
+/// Interfaces that return [`io::Error`] (`Write`, `Sink`) wrap it; [`PublishError::recover`] unwraps it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The path does not end in a name that a file could have.
+    /// The path does not end in a file name.
     #[error("{}: the path does not end in a file name", show(path))]
     NoFileName {
         /// The path as given.
         path: PathBuf,
     },
-    /// There is a file, which was not to be replaced.
+    /// The file exists and must not be overwritten.
     #[error("{}: exists already", show(path))]
     Exists {
         /// The path as given.
         path: PathBuf,
     },
-    /// The path names something that cannot be replaced by a file.
+    /// The path names a directory, a device or another special file.
     #[error("{}: is {kind}, not a file", show(path))]
     NotAFile {
         /// The path as given.
         path: PathBuf,
-        /// What it names.
-        kind: Kind,
+        /// The kind of the entry.
+        kind: EntryKind,
     },
-    /// Symbolic links lead to each other, without end.
-    #[error("{}: the symbolic links lead nowhere", show(path))]
+    /// A loop of symbolic links.
+    #[error("{}: the symbolic links form a loop", show(path))]
     LinkLoop {
         /// The path as given.
         path: PathBuf,
     },
-    /// The folder of the path does not exist.
-    #[error("{}: the folder `{}` does not exist", show(path), show(folder))]
-    NoFolder {
+    /// The parent directory does not exist.
+    #[error("{}: the directory `{}` does not exist", show(path), show(directory))]
+    NoDirectory {
         /// The path as given.
         path: PathBuf,
-        /// The folder that the file would be in.
-        folder: PathBuf,
+        /// The parent directory.
+        directory: PathBuf,
     },
-    /// The folder does not take a new file.
-    #[error("{}: cannot create a file in the folder `{}`", show(path), show(folder))]
-    Folder {
+    /// A file cannot be created in the parent directory.
+    #[error("{}: cannot create a file in the directory `{}`", show(path), show(directory))]
+    Directory {
         /// The path as given.
         path: PathBuf,
-        /// The folder that the file would be in.
-        folder: PathBuf,
-        /// The answer of the system.
+        /// The parent directory.
+        directory: PathBuf,
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Another writer holds the lock.
@@ -66,8 +65,8 @@ pub enum PublishError {
         /// The path as given.
         path: PathBuf,
     },
-    /// The file of the path is no longer the one that was locked.
-    #[error("{}: was replaced by another program while being changed", show(path))]
+    /// The path does not name the locked file any more.
+    #[error("{}: was replaced by another program while it was being changed", show(path))]
     Replaced {
         /// The path as given.
         path: PathBuf,
@@ -78,14 +77,14 @@ pub enum PublishError {
         /// The path as given.
         path: PathBuf,
     },
-    /// The system refused an operation.
+    /// An operation failed.
     #[error("{}: cannot {operation}", show(path))]
     Io {
         /// The path as given.
         path: PathBuf,
         /// The operation.
         operation: Operation,
-        /// The answer of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -96,11 +95,11 @@ fn show(path: &Path) -> String {
     escape::name(&path.to_string_lossy()).into_owned()
 }
 
-/// The steps of writing a file that the system can refuse.
+/// The file system operations of a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Asking what the path names.
+    /// Reading the directory entry.
     Inspect,
     /// Opening the file.
     Open,
@@ -108,46 +107,46 @@ pub enum Operation {
     Lock,
     /// Writing bytes.
     Write,
-    /// Moving the position.
+    /// Seeking.
     Seek,
     /// Changing the length.
     SetLen,
-    /// Keeping the permissions of the file that is replaced.
-    SetAccess,
-    /// Making the bytes durable.
+    /// Setting the permissions of the replaced file.
+    SetPermissions,
+    /// Syncing the file.
     Sync,
-    /// Giving the new file its name.
+    /// Renaming the temporary file to the target.
     Rename,
-    /// Making the name durable: the new file is in place, but a power cut could still undo it.
-    SyncFolder,
+    /// Syncing the directory: the new file is in place, but a power cut could still undo it.
+    SyncDirectory,
 }
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Inspect => "look at the path",
+            Self::Inspect => "read the directory entry",
             Self::Open => "open the file",
             Self::Lock => "lock the file",
             Self::Write => "write",
             Self::Seek => "seek",
             Self::SetLen => "change the length",
-            Self::SetAccess => "keep the permissions",
+            Self::SetPermissions => "set the permissions",
             Self::Sync => "sync the file to the disk",
             Self::Rename => "move the finished file into place",
-            Self::SyncFolder => "sync the folder to the disk",
+            Self::SyncDirectory => "sync the directory to the disk",
         })
     }
 }
 
 impl PublishError {
-    /// The path it is about, as the caller gave it.
+    /// The path as given.
     pub fn path(&self) -> &Path {
         match self {
             Self::NoFileName { path }
             | Self::NotAFile { path, .. }
             | Self::LinkLoop { path }
-            | Self::NoFolder { path, .. }
-            | Self::Folder { path, .. }
+            | Self::NoDirectory { path, .. }
+            | Self::Directory { path, .. }
             | Self::Busy { path }
             | Self::Replaced { path }
             | Self::Incomplete { path }
@@ -156,15 +155,15 @@ impl PublishError {
         }
     }
 
-    /// The nearest kind of [`io::Error`].
+    /// The corresponding kind of [`io::Error`].
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::NoFileName { .. } => io::ErrorKind::InvalidInput,
-            Self::NotAFile { kind: Kind::Folder, .. } => io::ErrorKind::IsADirectory,
-            Self::NoFolder { .. } => io::ErrorKind::NotFound,
+            Self::NotAFile { kind: EntryKind::Directory, .. } => io::ErrorKind::IsADirectory,
+            Self::NoDirectory { .. } => io::ErrorKind::NotFound,
             Self::Busy { .. } => io::ErrorKind::ResourceBusy,
             Self::Exists { .. } => io::ErrorKind::AlreadyExists,
-            Self::Folder { source, .. } | Self::Io { source, .. } => source.kind(),
+            Self::Directory { source, .. } | Self::Io { source, .. } => source.kind(),
             Self::NotAFile { .. }
             | Self::LinkLoop { .. }
             | Self::Replaced { .. }
@@ -172,7 +171,7 @@ impl PublishError {
         }
     }
 
-    /// Takes the error back out of an [`io::Error`] made from it; any other error is returned as it was.
+    /// Unwraps the error from an [`io::Error`]; any other error is returned unchanged.
     pub fn recover(error: io::Error) -> Result<Self, io::Error> {
         error.downcast()
     }
@@ -193,8 +192,8 @@ impl Diagnose for PublishError {
         match self {
             Self::NoFileName { .. } | Self::NotAFile { .. } | Self::Exists { .. } => Class::Request,
             Self::LinkLoop { .. }
-            | Self::NoFolder { .. }
-            | Self::Folder { .. }
+            | Self::NoDirectory { .. }
+            | Self::Directory { .. }
             | Self::Busy { .. }
             | Self::Replaced { .. }
             | Self::Incomplete { .. }
@@ -206,23 +205,23 @@ impl Diagnose for PublishError {
         let hint = match self {
             Self::Busy { .. } => "try again when the other process has finished",
             Self::Replaced { .. } => "nothing was written; try again with the new file",
-            Self::NoFolder { .. } => "create the folder first",
-            Self::Io { operation: Operation::SyncFolder, .. } => {
+            Self::NoDirectory { .. } => "create the directory first",
+            Self::Io { operation: Operation::SyncDirectory, .. } => {
                 "the file is in place, but may not survive a power cut"
             }
             Self::Io { operation: Operation::Lock, source, .. }
                 if source.kind() == io::ErrorKind::Unsupported =>
             {
-                "this file system has no locks; change a copy on another one"
+                "this file system has no locks; change a copy on another file system"
             }
-            Self::Folder { source, .. } | Self::Io { source, .. } => match source.kind() {
+            Self::Directory { source, .. } | Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull => "the disk is full; the old file, if any, is unchanged",
-                io::ErrorKind::QuotaExceeded => "your quota is used up; the old file, if any, is unchanged",
+                io::ErrorKind::QuotaExceeded => "disk quota exceeded; the old file, if any, is unchanged",
                 io::ErrorKind::FileTooLarge => {
-                    "no file may become so large here (`ulimit -f`); the old file, if any, is unchanged"
+                    "the file exceeds the file size limit (`ulimit -f`); the old file, if any, is unchanged"
                 }
                 io::ErrorKind::ReadOnlyFilesystem => "the file system is mounted read-only",
-                io::ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
+                io::ErrorKind::PermissionDenied => "check the permissions of the file and its directory",
                 _ => return None,
             },
             Self::Exists { .. } => return Some(Hint::Overwrite),
@@ -250,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn survives_a_journey_through_io_error() {
+    fn errors_are_recovered_from_io_errors() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let travelling = io::Error::from(PublishError::io(Path::new("a.tet"), Operation::Write, full));
         assert_eq!(travelling.kind(), io::ErrorKind::StorageFull);
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_cannot_command_a_terminal() {
+    fn paths_are_escaped() {
         let error = PublishError::Busy { path: PathBuf::from("a\u{1b}[2J.tet") };
         assert_eq!(error.to_string(), "a\\u{1b}[2J.tet: another process is changing this file");
     }

@@ -1,4 +1,4 @@
-//! The lock of a change to an existing file.
+//! Locks on files that are being changed.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -8,48 +8,44 @@ use std::time::Duration;
 
 use super::atomic_file::AtomicFile;
 use super::target::Target;
-use super::{Access, Disk, DiskFile, Kind, Operation, PublishError, RealDisk};
+use super::{Disk, DiskFile, EntryKind, Operation, Permissions, PublishError, RealDisk};
 
-/// A writer that clears leftovers or moves its file into place holds a lock for a moment. Waiting that long
-/// spares the user a second try; a lock that lasts is reported.
+/// Other writers hold locks for moments when they remove stale files or rename. A few attempts avoid a spurious
+/// error; a lock that is held longer is reported.
 const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(4);
+const RETRY_DELAY: Duration = Duration::from_millis(4);
 
-/// The right to change an existing file, held against every other writer of this library.
+/// An exclusive lock on an existing file, respected by every writer of this library.
 ///
-/// Acquire it *before* reading the file: what is read afterwards, through any reader, stays the truth until the
-/// lock is dropped or its [`AtomicFile`] successor is published. The lock is advisory and stops no reader.
+/// Acquire it *before* reading the file: the file then does not change until the lock is dropped or its
+/// [`AtomicFile`] replacement is published. The lock is advisory and blocks no reader.
 #[derive(Debug)]
 pub struct FileLock {
     disk: Arc<dyn Disk>,
     target: Target,
-    /// Open for the lock and for the identity: while it is open, no other file gets its number.
+    /// Held open for the lock, and so that its inode number is not reused.
     file: Box<dyn DiskFile>,
-    access: Access,
+    permissions: Permissions,
 }
 
 impl FileLock {
-    /// Locks an existing file; [`PublishError::Busy`] when another writer has it.
+    /// Locks an existing file; [`PublishError::Busy`] if another writer holds the lock.
     pub fn acquire(path: &Path) -> Result<Self, PublishError> {
         Self::acquire_on(Arc::new(RealDisk), path)
     }
 
-    /// Locks an existing file of another disk.
+    /// [`acquire`](Self::acquire) on another disk.
     pub fn acquire_on(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, PublishError> {
         let target = Target::resolve(disk.as_ref(), path)?;
-        let (file, access) = lock(disk.as_ref(), &target)?;
-        Ok(Self { disk, target, file, access })
+        let (file, permissions) = lock(disk.as_ref(), &target)?;
+        Ok(Self { disk, target, file, permissions })
     }
 
-    /// The lock of a writer that replaces the file whatever it is: `None` when there is nothing to lock, or no
-    /// way to.
-    pub(super) fn lock_if_possible(
-        disk: &Arc<dyn Disk>,
-        target: &Target,
-    ) -> Result<Option<Self>, PublishError> {
+    /// The lock of a writer that replaces any file: `None` if there is no file, or it cannot be locked.
+    pub(super) fn try_acquire(disk: &Arc<dyn Disk>, target: &Target) -> Result<Option<Self>, PublishError> {
         match lock(disk.as_ref(), target) {
-            Ok((file, access)) => {
-                Ok(Some(Self { disk: Arc::clone(disk), target: target.clone(), file, access }))
+            Ok((file, permissions)) => {
+                Ok(Some(Self { disk: Arc::clone(disk), target: target.clone(), file, permissions }))
             }
             Err(PublishError::Io { operation: Operation::Open, source, .. })
                 if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
@@ -65,12 +61,12 @@ impl FileLock {
         }
     }
 
-    /// The file behind all symbolic links.
+    /// The path of the file, with symbolic links resolved.
     pub fn path(&self) -> &Path {
         &self.target.path
     }
 
-    /// Checks that the path still names the locked file; [`PublishError::Replaced`] when it does not.
+    /// Checks that the path still names the locked file; [`PublishError::Replaced`] if not.
     pub fn check(&self) -> Result<(), PublishError> {
         let locked = self.file.entry().map_err(|error| self.target.error(Operation::Inspect, error))?;
         match self.disk.entry(&self.target.path) {
@@ -82,23 +78,22 @@ impl FileLock {
         }
     }
 
-    /// Starts the successor of the locked file. It keeps the lock until it is published or dropped.
+    /// Creates the replacement of the locked file. It holds the lock until it is published or dropped.
     ///
-    /// Publishing it fails with [`PublishError::Replaced`] when a program that ignores locks has replaced or
-    /// removed the file meanwhile.
+    /// Publishing fails with [`PublishError::Replaced`] if a program that ignores locks replaced or removed the file.
     pub fn replace(self) -> Result<AtomicFile, PublishError> {
         AtomicFile::succeed(self, None)
     }
 
-    /// Like [`replace`](Self::replace), but the successor is for its owner alone (mode `0600`).
+    /// Like [`replace`](Self::replace), but the new file is private (mode `0600`).
     pub fn replace_private(self) -> Result<AtomicFile, PublishError> {
         AtomicFile::succeed(self, Some(super::atomic_file::PRIVATE))
     }
 
-    /// Cuts the locked file to `keep` bytes and puts `bytes` behind them, durably. For logs, whose readers know a tail that
-    /// is not whole; everything else is [replaced](Self::replace).
+    /// Truncates the locked file to `keep` bytes, appends `bytes` and syncs. For logs, whose readers detect an
+    /// incomplete tail; other files are [replaced](Self::replace).
     ///
-    /// After a failure the file is cut to `keep` again as far as that can be done: what was not promised is not there.
+    /// After a failure the file is truncated to `keep` again, best effort.
     pub fn append(&mut self, keep: u64, bytes: &[u8]) -> Result<(), PublishError> {
         self.check()?;
         let appended = self.try_append(keep, bytes);
@@ -125,8 +120,8 @@ impl FileLock {
         &self.target
     }
 
-    pub(super) fn access(&self) -> Access {
-        self.access
+    pub(super) fn permissions(&self) -> Permissions {
+        self.permissions
     }
 
     pub(super) fn handle(&self) -> Option<&std::fs::File> {
@@ -134,11 +129,11 @@ impl FileLock {
     }
 }
 
-/// Locks the file that is at the target, without waiting for longer than a moment.
-fn lock(disk: &dyn Disk, target: &Target) -> Result<(Box<dyn DiskFile>, Access), PublishError> {
+/// Locks the file at the target path, with a few short attempts.
+fn lock(disk: &dyn Disk, target: &Target) -> Result<(Box<dyn DiskFile>, Permissions), PublishError> {
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
-            thread::sleep(PAUSE);
+            thread::sleep(RETRY_DELAY);
         }
         let mut file = match disk.open_existing(&target.path) {
             Ok(file) => file,
@@ -149,11 +144,10 @@ fn lock(disk: &dyn Disk, target: &Target) -> Result<(Box<dyn DiskFile>, Access),
             continue;
         }
         let locked = file.entry().map_err(|error| target.error(Operation::Inspect, error))?;
-        // Another writer may have moved a new file here after this one was opened: then the lock is on a
-        // file without a name.
+        // If another writer renamed a new file to this path after the open, the lock is on a file without a name.
         match disk.entry(&target.path) {
-            Ok(named) if named.id == locked.id && named.kind == Kind::File => {
-                return Ok((file, locked.access));
+            Ok(named) if named.id == locked.id && named.kind == EntryKind::File => {
+                return Ok((file, locked.permissions));
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,29 +1,29 @@
-//! Where a new file goes: the path behind all symbolic links, checked before any byte is written.
+//! The target of an output file: its path with symbolic links resolved, checked before any byte is written.
 
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Disk, Entry, Kind, Operation, PublishError};
+use super::{Disk, Entry, EntryKind, Operation, PublishError};
 
-/// As many links as Linux follows in one path.
+/// The number of links that Linux follows in one path.
 const MAX_LINKS: usize = 40;
 
-/// A path that a file can be published at.
+/// A path at which a file can be published.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The path as the caller gave it, for messages.
     pub(super) shown: PathBuf,
-    /// The absolute path behind the links: a later change of the working directory changes nothing.
+    /// The absolute path with links resolved, independent of the working directory.
     pub(super) path: PathBuf,
-    /// The folder of `path`.
-    pub(super) folder: PathBuf,
-    /// The file that is there now.
+    /// The directory of `path`.
+    pub(super) directory: PathBuf,
+    /// The existing file, if any.
     pub(super) existing: Option<Entry>,
 }
 
 impl Target {
-    /// Follows the links of `shown` and refuses whatever a file cannot replace.
+    /// Resolves the links of a path and refuses what a file cannot replace.
     pub(super) fn resolve(disk: &dyn Disk, shown: &Path) -> Result<Self, PublishError> {
         let no_file_name = || PublishError::NoFileName { path: shown.to_owned() };
         let mut path = std::path::absolute(shown).map_err(|_| no_file_name())?;
@@ -34,17 +34,22 @@ impl Target {
                 Err(error) => return Err(PublishError::io(shown, Operation::Inspect, error)),
             };
             match existing.as_ref().map(|entry| entry.kind) {
-                Some(Kind::Link) => {
+                Some(EntryKind::Link) => {
                     let to = disk
                         .read_link(&path)
                         .map_err(|error| PublishError::io(shown, Operation::Inspect, error))?;
                     path = path.parent().unwrap_or(Path::new("")).join(to);
                 }
-                Some(Kind::File) | None => {
+                Some(EntryKind::File) | None => {
                     // Both, because `absolute` may already have dropped the end of the given path.
-                    let name = own_name(shown).and(own_name(&path)).ok_or_else(no_file_name)?;
-                    let folder = path.parent().ok_or_else(no_file_name)?.to_owned();
-                    return Ok(Self { shown: shown.to_owned(), path: folder.join(name), folder, existing });
+                    let name = file_name_of(shown).and(file_name_of(&path)).ok_or_else(no_file_name)?;
+                    let directory = path.parent().ok_or_else(no_file_name)?.to_owned();
+                    return Ok(Self {
+                        shown: shown.to_owned(),
+                        path: directory.join(name),
+                        directory,
+                        existing,
+                    });
                 }
                 Some(kind) => return Err(PublishError::NotAFile { path: shown.to_owned(), kind }),
             }
@@ -52,7 +57,7 @@ impl Target {
         Err(PublishError::LinkLoop { path: shown.to_owned() })
     }
 
-    /// The name of the file, in its folder.
+    /// The name of the file, in its directory.
     pub(super) fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
@@ -62,8 +67,8 @@ impl Target {
     }
 }
 
-/// The last name of a path, unless the path insists on a folder: `Path` drops the end of `a/` and `a/.`.
-fn own_name(path: &Path) -> Option<&OsStr> {
+/// The last component of a path, unless the path denotes a directory: `Path` drops the end of `a/` and `a/.`.
+fn file_name_of(path: &Path) -> Option<&OsStr> {
     let name = path.file_name()?;
     path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()).then_some(name)
 }
@@ -74,23 +79,23 @@ mod tests {
     use crate::publish::RealDisk;
 
     #[test]
-    fn a_path_that_insists_on_a_folder_names_no_file() {
-        let folder = tempfile::tempdir().unwrap();
+    fn a_directory_path_has_no_file_name() {
+        let directory = tempfile::tempdir().unwrap();
         for end in ["new/", "new/."] {
-            let error = Target::resolve(&RealDisk, &folder.path().join(end)).unwrap_err();
+            let error = Target::resolve(&RealDisk, &directory.path().join(end)).unwrap_err();
             assert!(matches!(error, PublishError::NoFileName { .. }), "{end}: {error}");
         }
         assert!(matches!(Target::resolve(&RealDisk, Path::new("")), Err(PublishError::NoFileName { .. })));
         assert!(matches!(
             Target::resolve(&RealDisk, Path::new("/")),
-            Err(PublishError::NotAFile { kind: Kind::Folder, .. })
+            Err(PublishError::NotAFile { kind: EntryKind::Directory, .. })
         ));
     }
 
     #[test]
     fn a_bare_name_is_in_the_working_directory() {
         let target = Target::resolve(&RealDisk, Path::new("no-such-file.bin")).unwrap();
-        assert_eq!(target.folder, std::env::current_dir().unwrap());
+        assert_eq!(target.directory, std::env::current_dir().unwrap());
         assert_eq!(target.name(), "no-such-file.bin");
         assert_eq!(target.shown, Path::new("no-such-file.bin"));
     }

@@ -1,4 +1,4 @@
-//! A file read by position.
+//! Files with positional reads.
 
 use std::fs;
 use std::io;
@@ -10,9 +10,9 @@ use bytes::Bytes;
 use super::{ByteSource, SourceError, check_span};
 use crate::Span;
 
-/// A file read with positional reads: every read copies, nothing is mapped.
+/// A file with positional reads (`pread`): every read copies.
 ///
-/// The choice for files another program may truncate: a vanished byte is an error, not a signal.
+/// If another program truncates the file, reading fails with an error.
 #[derive(Debug)]
 pub struct File {
     name: Arc<str>,
@@ -27,7 +27,7 @@ impl File {
         Ok(Self { name, handle: file, len })
     }
 
-    /// Reads from a file that is open already, such as a temporary one. `name` appears in messages.
+    /// A source over an open file, such as a temporary one. `name` appears in error messages.
     pub fn from_handle(name: &str, handle: fs::File) -> Result<Self, SourceError> {
         let meta = handle.metadata().map_err(SourceError::Open)?;
         refuse_special(&meta)?;
@@ -85,13 +85,13 @@ fn read_exact_at(file: &fs::File, mut out: &mut [u8], mut start: u64) -> io::Res
     Ok(())
 }
 
-/// Opens a regular file for reading; gives its name for messages and its length.
+/// Opens a regular file; returns its name for error messages and its length.
 pub(super) fn open_regular(path: &Path) -> Result<(fs::File, Arc<str>, u64), SourceError> {
-    // Opening a pipe blocks until somebody writes to it, so look before opening.
+    // Opening a pipe blocks until it has a writer, so its kind is checked first.
     let meta = fs::metadata(path).map_err(SourceError::Open)?;
     refuse_special(&meta)?;
     let file = open_without_waiting(path).map_err(SourceError::Open)?;
-    // The path may have changed meanwhile; what counts is what was opened.
+    // The path may have changed in between: check what was opened.
     let meta = file.metadata().map_err(SourceError::Open)?;
     refuse_special(&meta)?;
     Ok((file, Arc::from(path.to_string_lossy()), meta.len()))

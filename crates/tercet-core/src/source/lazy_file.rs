@@ -1,4 +1,4 @@
-//! A file that is open only while it is read.
+//! Files that are open only during a read.
 
 use std::fs;
 use std::io;
@@ -12,54 +12,53 @@ use super::file::open_regular;
 use super::{ByteSource, File, SourceError};
 use crate::Span;
 
-/// A file that is open only while it is read: a program can take part in thousands of them, although the system lets it
-/// hold only some open at a time.
+/// A file that is open only during a read, for thousands of files under a limit on open files.
 ///
-/// It has to stay the file that it was: if it is replaced or changed meanwhile, reading fails.
+/// If the file is replaced or changed, reading fails.
 #[derive(Debug)]
 pub struct LazyFile {
     path: PathBuf,
     name: Arc<str>,
-    state: State,
+    version: FileVersion,
 }
 
-/// What tells one state of a file from another.
+/// The version of a file: length, modification time and ID.
 #[derive(Debug, PartialEq, Eq)]
-struct State {
+struct FileVersion {
     len: u64,
     modified: Option<SystemTime>,
-    /// Device and number, where files have one.
-    place: Option<(u64, u64)>,
+    /// Device and inode, where the system has them.
+    id: Option<(u64, u64)>,
 }
 
-impl State {
-    fn of(handle: &fs::File) -> io::Result<Self> {
+impl FileVersion {
+    fn read(handle: &fs::File) -> io::Result<Self> {
         let meta = handle.metadata()?;
         #[cfg(unix)]
-        let place = {
+        let id = {
             use std::os::unix::fs::MetadataExt as _;
             Some((meta.dev(), meta.ino()))
         };
         #[cfg(not(unix))]
-        let place = None;
-        Ok(Self { len: meta.len(), modified: meta.modified().ok(), place })
+        let id = None;
+        Ok(Self { len: meta.len(), modified: meta.modified().ok(), id })
     }
 }
 
 impl LazyFile {
-    /// Looks at a regular file. Directories, pipes and devices are refused without reading from them.
+    /// Checks a regular file. Directories, pipes and devices are refused without reading from them.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SourceError> {
         let path = path.as_ref();
         let (handle, name, _) = open_regular(path)?;
-        let state = State::of(&handle).map_err(SourceError::Open)?;
-        Ok(Self { path: path.to_owned(), name, state })
+        let version = FileVersion::read(&handle).map_err(SourceError::Open)?;
+        Ok(Self { path: path.to_owned(), name, version })
     }
 
-    /// The file, open for a moment.
-    fn now(&self) -> Result<File, SourceError> {
+    /// Opens the file for a read and checks its version.
+    fn open_now(&self) -> Result<File, SourceError> {
         let (handle, ..) = open_regular(&self.path)?;
-        if State::of(&handle).map_err(SourceError::Open)? != self.state {
-            return Err(SourceError::Open(io::Error::other("the file was changed while it was read")));
+        if FileVersion::read(&handle).map_err(SourceError::Open)? != self.version {
+            return Err(SourceError::Open(io::Error::other("the file changed while it was read")));
         }
         File::from_handle(&self.name, handle)
     }
@@ -70,12 +69,12 @@ impl ByteSource for LazyFile {
         &self.name
     }
     fn len(&self) -> u64 {
-        self.state.len
+        self.version.len
     }
     fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
-        self.now()?.read_at(span)
+        self.open_now()?.read_at(span)
     }
     fn read_into(&self, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
-        self.now()?.read_into(start, out)
+        self.open_now()?.read_into(start, out)
     }
 }

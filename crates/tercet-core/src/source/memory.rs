@@ -1,4 +1,4 @@
-//! Bytes that are already in memory.
+//! Bytes in memory.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{ByteSource, SourceError, check_span};
 use crate::Span;
 
-/// A source over bytes in memory. Reads share them.
+/// A source over bytes in memory. Reads do not copy.
 #[derive(Clone, Debug)]
 pub struct Memory {
     name: Arc<str>,
@@ -15,7 +15,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A source called `name` over `bytes`.
+    /// A source named `name` over `bytes`.
     pub fn new(name: &str, bytes: impl Into<Bytes>) -> Self {
         Self { name: Arc::from(name), bytes: bytes.into() }
     }

@@ -1,4 +1,4 @@
-//! A file mapped into memory.
+//! Memory-mapped files.
 #![expect(unsafe_code, reason = "mapping a file is unsafe by nature; the one place it is done")]
 
 use std::path::Path;
@@ -10,13 +10,13 @@ use super::file::open_regular;
 use super::{ByteSource, SourceError, check_span};
 use crate::Span;
 
-/// A file mapped into memory: reads are slices of the map, without a copy.
+/// A memory-mapped file: reads are slices of the map, without a copy.
 ///
 /// # When the file changes
 ///
-/// The map shows the file as it is at each moment. A program that overwrites the file in place changes the bytes of
-/// slices already handed out; one that *truncates* it makes the next access to the lost pages end this process with
-/// `SIGBUS`. Files replaced by rename, as everything in this workspace writes them, are safe: the map keeps the old
+/// The map shows the current contents of the file. A program that overwrites the file in place changes the bytes
+/// of existing slices. A program that *truncates* it makes the next access to the lost pages kill this process
+/// with `SIGBUS`. A file replaced by rename, as by every writer of this library, is safe: the map keeps the old
 /// file. For files that others may truncate use [`File`](super::File).
 #[derive(Clone, Debug)]
 pub struct Mmap {
@@ -29,7 +29,7 @@ impl Mmap {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SourceError> {
         let (file, name, len) = open_regular(path.as_ref())?;
         if len == 0 {
-            // An empty file cannot be mapped; as bytes it is simply empty.
+            // An empty file cannot be mapped.
             return Ok(Self { name, bytes: Bytes::new() });
         }
         if usize::try_from(len).is_err() {

@@ -1,10 +1,10 @@
-//! Memory for arrays: zeroed, aligned for every element type, large pages where they help.
+//! Zeroed, aligned memory for arrays, with huge pages for large ones.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// From this size on a buffer is mapped on its own, with large pages: first touch then costs a fault for every
-/// 2 MiB instead of every 4 KiB, which dominates reads into new memory.
+/// Buffers of this size and larger are mapped with huge pages: a page fault per 2 MiB instead of 4 KiB, which
+/// otherwise dominates reads into new memory.
 #[cfg(unix)]
 const MAP_FROM: usize = 4 << 20;
 
@@ -20,28 +20,28 @@ enum Memory {
     Map(memmap2::MmapMut),
 }
 
-/// The memory could not be had.
+/// An allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: usize,
 }
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes of memory are not available", self.bytes)
+        write!(f, "out of memory ({} bytes)", self.bytes)
     }
 }
 
 impl std::error::Error for OutOfMemory {}
 
 impl Buffer {
-    /// `len` zero bytes, or an error instead of an abort when they cannot be had.
+    /// Allocates `len` zero bytes; an error instead of an abort if the allocation fails.
     pub fn zeroed(len: usize) -> Result<Self, OutOfMemory> {
         #[cfg(unix)]
         if len >= MAP_FROM {
             let map = memmap2::MmapMut::map_anon(len).map_err(|_| OutOfMemory { bytes: len })?;
-            // Advice only: where it is not known the memory is the same, just slower to touch.
+            // A hint only: without huge pages the memory is slower to touch.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
             return Ok(Self { memory: Memory::Map(map), len });

@@ -1,9 +1,8 @@
 //! Copying a rectangular part of one array into another.
 //!
-//! Every read of a tile into a selection and every cut of a tile out of an array is the same operation: for each
-//! position of a box, move one element from here to there, each side with its own strides. [`BoxCopy`] prepares it:
-//! axes that are contiguous on both sides are merged, so that a copy of whole rows becomes one `memcpy` for each
-//! run and a copy of whole tiles becomes a single one.
+//! Reading a chunk into a selection and extracting a chunk from an array are the same operation: copy each element
+//! of a box, with strides on both sides. [`BoxCopy`] prepares it: axes that are contiguous on both sides are
+//! merged, so that a copy of whole rows becomes one `memcpy` per run and a copy of whole chunks a single one.
 
 use std::fmt;
 
@@ -24,13 +23,13 @@ struct Axis {
     to_stride: usize,
 }
 
-/// The box leaves one of the slices.
+/// The error of a box that exceeds one of the slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyError;
 
 impl fmt::Display for CopyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the box to copy leaves its array")
+        f.write_str("the box to copy exceeds its array")
     }
 }
 
@@ -62,7 +61,7 @@ impl BoxCopy {
         Self { element, axes, from, to }
     }
 
-    /// Whether the copy is a single run of bytes on both sides; gives its length.
+    /// The length in bytes, if the copy is contiguous on both sides.
     pub fn contiguous_len(&self) -> Option<usize> {
         match self.axes[..] {
             [] => Some(self.element),
@@ -71,12 +70,12 @@ impl BoxCopy {
         }
     }
 
-    /// Copies.
+    /// Copies the elements.
     pub fn run(&self, from: &[u8], to: &mut [u8]) -> Result<(), CopyError> {
         if self.axes.iter().any(|axis| axis.count == 0) {
             return Ok(());
         }
-        // Checked once: the last byte each side touches. The loops below then stay inside.
+        // Check the last byte of each side once; the loops below stay inside.
         self.check(from.len(), self.from, |axis| axis.from_stride)?;
         self.check(to.len(), self.to, |axis| axis.to_stride)?;
         match self.element {
@@ -90,8 +89,8 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Whether the copy takes `len` bytes from first to last, each once and in order.
-    pub fn takes_all(&self, len: usize) -> bool {
+    /// Whether the copy reads all `len` source bytes once, in order.
+    pub fn reads_all(&self, len: usize) -> bool {
         let mut stride = self.element;
         for axis in self.axes.iter().rev() {
             if axis.from_stride != stride {
@@ -102,20 +101,20 @@ impl BoxCopy {
         self.from == 0 && stride == len
     }
 
-    /// Copies all of `from`, about `piece` bytes at a time, and shows each piece just before it is copied: whoever
-    /// reads it then brings it into the cache for the copy. Refused unless [`takes_all`](Self::takes_all).
+    /// Copies all of `from` in pieces of about `piece` bytes and calls `inspect` with each piece before it is
+    /// copied, so that a checksum and the copy share the cache. An error unless [`reads_all`](Self::reads_all).
     pub fn run_pieces(
         &self,
         from: &[u8],
         to: &mut [u8],
         piece: usize,
-        mut look: impl FnMut(&[u8]),
+        mut inspect: impl FnMut(&[u8]),
     ) -> Result<(), CopyError> {
-        if !self.takes_all(from.len()) {
+        if !self.reads_all(from.len()) {
             return Err(CopyError);
         }
         let Some(outer) = self.axes.first().copied() else {
-            look(from);
+            inspect(from);
             return self.run(from, to);
         };
         let rows = (piece / outer.from_stride.max(1)).max(1);
@@ -127,7 +126,7 @@ impl BoxCopy {
             slab.from = start;
             slab.to =
                 first.checked_mul(outer.to_stride).and_then(|at| at.checked_add(self.to)).ok_or(CopyError)?;
-            look(&from[start..start + count * outer.from_stride]);
+            inspect(&from[start..start + count * outer.from_stride]);
             slab.run(from, to)?;
         }
         Ok(())
@@ -171,7 +170,7 @@ fn walk<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) {
 }
 
 fn strided<const N: usize>(axis: Axis, from: &[u8], to: &mut [u8]) {
-    // Chunked iteration lets the compiler drop the bounds checks of the common one-sided cases.
+    // Iteration over chunks lets the compiler drop the bounds checks of the common cases.
     if axis.to_stride == N {
         for (i, out) in to.chunks_exact_mut(N).take(axis.count).enumerate() {
             let at = i * axis.from_stride;
@@ -249,7 +248,7 @@ mod tests {
             let mut whole = vec![0; to_shape.iter().product::<usize>() * size];
             let mut pieces = whole.clone();
             let copy = BoxCopy::new(size, &counts, (0, &from_strides), (0, &to_strides));
-            prop_assert!(copy.takes_all(from.len()));
+            prop_assert!(copy.reads_all(from.len()));
             copy.run(&from, &mut whole).unwrap();
             let mut seen = Vec::new();
             copy.run_pieces(&from, &mut pieces, piece, |bytes| seen.extend_from_slice(bytes)).unwrap();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::DType;
 
-/// A numeric element type: those that [`with_element!`](crate::with_element) dispatches on.
+/// A numeric element type. [`with_element!`](crate::with_element) dispatches on it.
 ///
 /// The types that `.tet` files store and compute with. [`DType`] has all element types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -165,7 +165,8 @@ elements! {
     u64 = U64;
 }
 
-/// Runs generic code for a numeric [`ElementType`](crate::tensor::ElementType): the only such dispatch in the workspace.
+/// Runs generic code for a numeric [`ElementType`](crate::tensor::ElementType): the only such dispatch in the
+/// workspace.
 ///
 /// ```
 /// use tercet_core::tensor::ElementType;

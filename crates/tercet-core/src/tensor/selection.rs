@@ -1,4 +1,4 @@
-//! Which part of an array is asked for.
+//! Selections: rectangular, strided parts of arrays.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Shape;
 use crate::{Class, Diagnose};
 
-/// The positions `start, start + step, …` below `stop` on one axis.
+/// A slice `start:stop:step` of one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct AxisSlice {
     /// The first position.
@@ -34,7 +34,7 @@ impl AxisSlice {
         self.start + (self.count() - 1) * self.step
     }
 
-    /// The positions that lie in `low..high`: the number of the first one and how many there are.
+    /// The selected positions inside `low..high`: the index of the first one and their number.
     pub fn hits(self, low: u64, high: u64) -> Option<(u64, u64)> {
         let first = low.saturating_sub(self.start).div_ceil(self.step);
         let end = high.min(self.stop).saturating_sub(self.start).div_ceil(self.step);
@@ -44,7 +44,7 @@ impl AxisSlice {
 
 /// A rectangular, possibly strided, part of an array: one [`AxisSlice`] for each axis.
 ///
-/// A selection is checked when it is made: it is never empty and never leaves its array.
+/// The constructors check that a selection is not empty and lies inside its array.
 ///
 /// ```
 /// use tercet_core::{Selection, Shape};
@@ -86,10 +86,9 @@ impl Selection {
         Ok(Self { axes })
     }
 
-    /// Reads `start:stop:step` slices separated by commas, outermost axis first.
+    /// Parses `start:stop:step` slices separated by commas, outermost axis first.
     ///
-    /// Every part may be left out; axes not mentioned are whole; a single number `n` means `n:n+1` and keeps its
-    /// axis.
+    /// Every part is optional; missing axes are selected whole; a single number `n` means `n:n+1` and keeps its axis.
     pub fn parse(text: &str, shape: &[u64]) -> Result<Self, SelectionError> {
         let parts: Vec<&str> = text.split(',').collect();
         if parts.len() > shape.len() {
@@ -115,7 +114,7 @@ impl Selection {
         Shape::new(self.axes.iter().map(|slice| slice.count()).collect::<Vec<_>>())
     }
 
-    /// Whether this is all of an array of this shape.
+    /// Whether this selects all of an array of this shape.
     pub fn is_full(&self, shape: &[u64]) -> bool {
         self.axes.len() == shape.len()
             && self.axes.iter().zip(shape).all(|(&slice, &extent)| slice == AxisSlice::full(extent))
@@ -145,17 +144,17 @@ fn parse_slice(text: &str, axis: usize, extent: u64) -> Result<AxisSlice, Select
     }
 }
 
-/// A selection that its array does not have.
+/// The error of a selection that does not fit its array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
 pub enum SelectionError {
-    /// Not one slice for each axis.
+    /// The number of slices differs from the number of axes.
     WrongRank { found: usize, rank: usize },
     /// A step of zero.
     ZeroStep { axis: usize },
     /// No position is selected.
     Empty { axis: usize, start: u64, stop: u64 },
-    /// The end lies outside the array.
+    /// The end exceeds the axis.
     OutOfRange { axis: usize, stop: u64, extent: u64 },
     /// Not `start:stop:step`.
     Syntax { axis: usize, text: String },
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_may_be_left_out() {
+    fn every_part_is_optional() {
         let shape = [10, 6, 3];
         let parse = |text| Selection::parse(text, &shape).map(|s| s.shape().to_vec());
         assert_eq!(parse(":"), Ok(vec![10, 6, 3]));

@@ -13,14 +13,14 @@ pub struct TensorView<'a> {
     bytes: &'a [u8],
 }
 
-/// The number of bytes does not fit the shape.
+/// The error of bytes whose number does not fit shape and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeMismatch {
     /// The shape.
     pub shape: Shape,
     /// The element type.
     pub dtype: DType,
-    /// The bytes there are.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -64,7 +64,7 @@ impl<'a> TensorView<'a> {
         self.bytes
     }
 
-    /// The elements in place: if the type is right, the bytes are aligned and the host is little-endian.
+    /// The elements without a copy, if the type matches, the bytes are aligned and the host is little-endian.
     pub fn as_slice<T: Scalar>(&self) -> Option<&'a [T]> {
         if T::DTYPE != self.dtype || cfg!(target_endian = "big") {
             return None;
@@ -72,7 +72,7 @@ impl<'a> TensorView<'a> {
         bytemuck::try_cast_slice(self.bytes).ok()
     }
 
-    /// The elements, copied. `None` if the type is another one.
+    /// The elements, copied; `None` if the type differs.
     pub fn to_vec<T: Scalar>(&self) -> Option<Vec<T>> {
         if T::DTYPE != self.dtype {
             return None;
@@ -121,22 +121,22 @@ impl Tensor {
         &self.bytes
     }
 
-    /// The bytes, to be filled.
+    /// The bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// This array, borrowed.
+    /// A borrowed view.
     pub fn view(&self) -> TensorView<'_> {
         TensorView { dtype: self.dtype, shape: &self.shape, bytes: &self.bytes }
     }
 
-    /// The elements in place: if the type is right and the host is little-endian.
+    /// The elements without a copy, if the type matches and the host is little-endian.
     pub fn as_slice<T: Scalar>(&self) -> Option<&[T]> {
         self.view().as_slice()
     }
 
-    /// The elements, copied. `None` if the type is another one.
+    /// The elements, copied; `None` if the type differs.
     pub fn to_vec<T: Scalar>(&self) -> Option<Vec<T>> {
         self.view().to_vec()
     }

@@ -1,4 +1,4 @@
-//! Files appear whole or not at all, and one writer at a time changes them.
+//! Atomic files and locks.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use tercet_core::publish::{
-    AtomicFile, Disk, FileLock, Kind, Operation, PublishError, RealDisk, is_stale_temp,
+    AtomicFile, Disk, EntryKind, FileLock, Operation, PublishError, RealDisk, is_stale_temp,
 };
 use tercet_core::sink::Sink;
 use tercet_core::{Class, Diagnose};
@@ -24,8 +24,8 @@ mod unix;
 const OLD: &[u8] = b"the old content";
 const NEW: &[u8] = b"the new content, which is longer";
 
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a folder to work in")
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory to work in")
 }
 
 fn put(path: &Path, bytes: &[u8]) {
@@ -54,21 +54,21 @@ fn append(disk: Arc<dyn Disk>, path: &Path, bytes: &[u8]) -> io::Result<PathBuf>
     write(lock.replace()?, &all)
 }
 
-fn names(folder: &Path) -> Vec<OsString> {
-    let items = fs::read_dir(folder).expect("a folder to list");
+fn names(directory: &Path) -> Vec<OsString> {
+    let items = fs::read_dir(directory).expect("a directory to list");
     let mut names: Vec<OsString> = items.map(|item| item.expect("a name").file_name()).collect();
     names.sort();
     names
 }
 
-/// Every file of the folder but `a`.
-fn others(folder: &Path) -> Vec<OsString> {
-    names(folder).into_iter().filter(|name| name != "a").collect()
+/// Every file of the directory but `a`.
+fn others(directory: &Path) -> Vec<OsString> {
+    names(directory).into_iter().filter(|name| name != "a").collect()
 }
 
 #[test]
-fn a_new_file_is_there_only_after_publish() {
-    let dir = folder();
+fn a_new_file_appears_at_publish() {
+    let dir = directory();
     let path = dir.path().join("a");
     let mut out = AtomicFile::create(&path).unwrap();
     out.write_all(NEW).unwrap();
@@ -81,8 +81,8 @@ fn a_new_file_is_there_only_after_publish() {
 }
 
 #[test]
-fn a_dropped_file_leaves_no_trace() {
-    let dir = folder();
+fn a_dropped_file_is_removed() {
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, OLD);
     let mut out = AtomicFile::create(&path).unwrap();
@@ -93,8 +93,8 @@ fn a_dropped_file_leaves_no_trace() {
 }
 
 #[test]
-fn buffered_large_and_seeking_writes_land_where_they_should() {
-    let dir = folder();
+fn buffered_large_and_seeking_writes_are_correct() {
+    let dir = directory();
     let path = dir.path().join("a");
     let mut out = AtomicFile::create(&path).unwrap();
     let mut model = io::Cursor::new(Vec::new());
@@ -122,7 +122,7 @@ fn buffered_large_and_seeking_writes_land_where_they_should() {
 
 #[test]
 fn length_can_be_set() {
-    let dir = folder();
+    let dir = directory();
     let path = dir.path().join("a");
     let mut out = AtomicFile::create(&path).unwrap();
     out.write_all(b"abcdef").unwrap();
@@ -133,37 +133,39 @@ fn length_can_be_set() {
 }
 
 #[test]
-fn a_folder_is_no_target() {
-    let dir = folder();
+fn a_directory_target_is_refused() {
+    let dir = directory();
     let error = AtomicFile::create(dir.path()).unwrap_err();
-    assert!(matches!(error, PublishError::NotAFile { kind: Kind::Folder, .. }));
+    assert!(matches!(error, PublishError::NotAFile { kind: EntryKind::Directory, .. }));
     assert_eq!(error.class(), Class::Request);
-    assert!(error.to_string().ends_with("is a folder, not a file"));
+    assert!(error.to_string().ends_with("is a directory, not a file"));
     assert!(matches!(FileLock::acquire(dir.path()), Err(PublishError::NotAFile { .. })));
 }
 
 #[test]
-fn a_missing_folder_is_named() {
-    let dir = folder();
+fn a_missing_directory_is_named() {
+    let dir = directory();
     let error = AtomicFile::create(&dir.path().join("no/a")).unwrap_err();
-    assert!(matches!(&error, PublishError::NoFolder { folder, .. } if *folder == dir.path().join("no")));
+    assert!(
+        matches!(&error, PublishError::NoDirectory { directory, .. } if *directory == dir.path().join("no"))
+    );
     assert_eq!(error.class(), Class::Io);
 }
 
 #[test]
-fn a_folder_that_refuses_new_files_is_named() {
-    let dir = folder();
+fn a_directory_that_refuses_new_files_is_named() {
+    let dir = directory();
     let refuse = Fault::Refuse(ErrorKind::PermissionDenied);
     let disk = Arc::new(FaultyDisk::real().on(Op::Create, refuse));
     let error = AtomicFile::create_on(disk, &dir.path().join("a")).unwrap_err();
-    assert!(matches!(&error, PublishError::Folder { folder, .. } if folder == dir.path()));
+    assert!(matches!(&error, PublishError::Directory { directory, .. } if directory == dir.path()));
     assert!(error.to_string().contains(&*dir.path().to_string_lossy()));
     assert!(error.hint().unwrap().to_string().contains("permissions"));
 }
 
 #[test]
-fn leftovers_are_cleared_only_when_their_writer_is_dead() {
-    let dir = folder();
+fn stale_temps_are_removed_only_if_their_writer_is_dead() {
+    let dir = directory();
     let path = dir.path().join("a");
     let dead = dir.path().join(".a.tercet-0123456789abcdef.tmp");
     let of_another = dir.path().join(".b.tercet-0123456789abcdef.tmp");
@@ -185,7 +187,7 @@ fn leftovers_are_cleared_only_when_their_writer_is_dead() {
 
 #[test]
 fn nothing_is_published_after_a_failed_write() {
-    let dir = folder();
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, OLD);
     let disk = FaultyDisk::real().with_free_bytes(3);
@@ -203,8 +205,8 @@ fn nothing_is_published_after_a_failed_write() {
 }
 
 #[test]
-fn writes_cut_short_or_interrupted_are_completed() {
-    let dir = folder();
+fn short_and_interrupted_writes_are_completed() {
+    let dir = directory();
     let path = dir.path().join("a");
     let disk = FaultyDisk::real().with_short_writes(3).with_interrupted_writes();
     create(Arc::new(disk), &path, NEW).unwrap();
@@ -212,36 +214,36 @@ fn writes_cut_short_or_interrupted_are_completed() {
 }
 
 #[test]
-fn a_failed_sync_of_the_folder_says_that_the_file_is_there() {
-    let dir = folder();
+fn a_failed_directory_sync_reports_that_the_file_is_in_place() {
+    let dir = directory();
     let path = dir.path().join("a");
-    let disk = FaultyDisk::real().on(Op::SyncFolder, Fault::Refuse(ErrorKind::Other));
+    let disk = FaultyDisk::real().on(Op::SyncDirectory, Fault::Refuse(ErrorKind::Other));
     let error = PublishError::recover(create(Arc::new(disk), &path, NEW).unwrap_err()).unwrap();
-    assert!(matches!(error, PublishError::Io { operation: Operation::SyncFolder, .. }));
+    assert!(matches!(error, PublishError::Io { operation: Operation::SyncDirectory, .. }));
     assert!(error.hint().unwrap().to_string().contains("in place"));
     assert_eq!(fs::read(&path).unwrap(), NEW);
 }
 
-/// Runs the scenario with every fault: old or new, new if it says so, and nothing left that stays.
+/// Runs the scenario with every fault: the file is old or new, new on success, and no temporary file stays.
 fn survives_every_fault(
     old: Option<&[u8]>,
     new: &[u8],
     run: impl Fn(Arc<dyn Disk>, &Path) -> io::Result<PathBuf>,
 ) {
     let n_runs = for_each_fault(
-        |folder| {
+        |directory| {
             if let Some(old) = old {
-                put(&folder.join("a"), old);
+                put(&directory.join("a"), old);
             }
-            put(&folder.join(".a.tercet-00000000deadbeef.tmp"), b"of a dead writer");
+            put(&directory.join(".a.tercet-00000000deadbeef.tmp"), b"of a dead writer");
         },
-        |disk, folder| run(disk, &folder.join("a")),
+        |disk, directory| run(disk, &directory.join("a")),
         |trial| {
-            let path = trial.folder.join("a");
+            let path = trial.directory.join("a");
             let is_new = old_or_new(fs::read(&path).ok().as_deref(), old, new);
             assert!(is_new || trial.result.is_err(), "success was reported");
             drop(AtomicFile::create(&path).expect("the next writer is not stopped"));
-            assert!(others(trial.folder).is_empty(), "{:?}", others(trial.folder));
+            assert!(others(trial.directory).is_empty(), "{:?}", others(trial.directory));
         },
     );
     assert!(n_runs > 50, "{n_runs}");
@@ -268,15 +270,15 @@ fn every_power_cut_leaves_the_old_or_the_new_file() {
     for (old, new, change) in [(None, NEW, false), (Some(OLD), NEW, false), (Some(OLD), &append_all, true)] {
         let mut n_new = 0;
         let n_cuts = for_each_cut(
-            |folder| {
+            |directory| {
                 if let Some(old) = old {
-                    put(&folder.join("a"), old);
+                    put(&directory.join("a"), old);
                 }
-                put(&folder.join(".a.tercet-00000000deadbeef.tmp"), b"of a dead writer");
+                put(&directory.join(".a.tercet-00000000deadbeef.tmp"), b"of a dead writer");
             },
-            |disk, folder| {
+            |disk, directory| {
                 let run = if change { append } else { create };
-                run(disk, &folder.join("a"), NEW).expect("no fault is injected");
+                run(disk, &directory.join("a"), NEW).expect("no fault is injected");
             },
             |cut| {
                 let is_new = old_or_new(cut.file("a"), old, new);
@@ -288,7 +290,7 @@ fn every_power_cut_leaves_the_old_or_the_new_file() {
     }
 }
 
-/// Runs one test of this binary in another process, which knows by the variable that it is the child.
+/// Runs one test of this binary in a child process, marked by an environment variable.
 fn run_child(test: &str, path: &Path, umask: &str) -> std::process::ExitStatus {
     let binary = std::env::current_exe().expect("the path of this test");
     let mut command = if cfg!(unix) {
@@ -309,17 +311,17 @@ fn child_path() -> Option<PathBuf> {
 }
 
 #[test]
-fn the_leftover_of_a_killed_writer_is_cleared_by_the_next_one() {
+fn the_stale_temp_of_a_killed_writer_is_removed_by_the_next_one() {
     if let Some(path) = child_path() {
         let mut out = AtomicFile::create(&path).unwrap();
         out.write_all(NEW).unwrap();
         out.flush().unwrap();
         std::process::abort();
     }
-    let dir = folder();
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, OLD);
-    let status = run_child("the_leftover_of_a_killed_writer_is_cleared_by_the_next_one", &path, "022");
+    let status = run_child("the_stale_temp_of_a_killed_writer_is_removed_by_the_next_one", &path, "022");
     assert!(!status.success());
     assert_eq!(others(dir.path()).len(), 1, "a dead process cannot clean up");
     assert_eq!(fs::read(&path).unwrap(), OLD);
@@ -328,18 +330,18 @@ fn the_leftover_of_a_killed_writer_is_cleared_by_the_next_one() {
     assert_eq!(names(dir.path()), ["a"]);
 }
 
-/// A file that appears while another one is written is not replaced, unless that was asked for.
+/// A file that appears during a write is replaced only on request.
 #[test]
-fn a_new_file_replaces_none() {
-    let folder = folder();
-    let path = folder.path().join("a.tet");
+fn create_new_replaces_no_file() {
+    let directory = directory();
+    let path = directory.path().join("a.tet");
     write(AtomicFile::create_new(&path).unwrap(), NEW).unwrap();
     assert_eq!(fs::read(&path).unwrap(), NEW);
     let there = AtomicFile::create_new(&path).unwrap_err();
     assert!(matches!(there, PublishError::Exists { .. }), "{there}");
     assert_eq!((there.class(), there.kind()), (Class::Request, ErrorKind::AlreadyExists));
-    // With a second name, without one, and in the last moment.
-    let other = folder.path().join("b.tet");
+    // With hard links, without them, and at the last moment.
+    let other = directory.path().join("b.tet");
     let disks: [Arc<dyn Disk>; 3] = [Arc::new(RealDisk), Arc::new(FaultyDisk::real()), {
         let other = other.clone();
         Arc::new(FaultyDisk::real().meanwhile(Op::SyncFile, move || put(&other, OLD)))
@@ -351,21 +353,21 @@ fn a_new_file_replaces_none() {
         let error = PublishError::recover(write(atomic_file, NEW).unwrap_err()).unwrap();
         assert!(matches!(error, PublishError::Exists { .. }), "{error}");
         assert_eq!(fs::read(&other).unwrap(), OLD);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 }
 
-/// As the others: nothing or the new file, whatever fails.
+/// With every fault: no file or the new file.
 #[test]
-fn a_new_file_is_whole_or_not_there() {
-    let create = |disk: Arc<dyn Disk>, folder: &Path| {
-        write(AtomicFile::create_new_on(disk, &folder.join("a.tet"))?, NEW).map(drop)
+fn create_new_is_atomic() {
+    let create = |disk: Arc<dyn Disk>, directory: &Path| {
+        write(AtomicFile::create_new_on(disk, &directory.join("a.tet"))?, NEW).map(drop)
     };
     for_each_fault(
         |_| {},
-        |disk, folder| create(disk, folder),
+        |disk, directory| create(disk, directory),
         |trial| {
-            let found = fs::read(trial.folder.join("a.tet")).ok();
+            let found = fs::read(trial.directory.join("a.tet")).ok();
             assert!(old_or_new(found.as_deref(), None, NEW) || trial.result.is_err());
         },
     );

@@ -1,4 +1,4 @@
-//! Every source passes the same checks, and what is no regular file is refused at once.
+//! Conformance of every source; special files are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use tercet_core::{ByteSource, Class, Diagnose, SourceError, Span};
 use tercet_testkit::counting::Counting;
 use tercet_testkit::source_conformance;
 
-/// Lengths around those of words, pages and nothing.
+/// Lengths around 0 and the sizes of words and pages.
 const LENGTHS: [usize; 8] = [0, 1, 2, 31, 32, 4096, 4097, 100_000];
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i.wrapping_mul(31) >> 3).to_le_bytes()[0]).collect()
 }
 
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a folder to work in")
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory to work in")
 }
 
 /// Calls `check` with files of several lengths.
 fn for_each_file(check: impl Fn(&Path, &str, &[u8])) {
-    let dir = folder();
+    let dir = directory();
     for len in LENGTHS {
         let path: PathBuf = dir.path().join(format!("{len}.bin"));
         let bytes = content(len);
@@ -50,7 +50,7 @@ fn files_conform() {
 }
 
 #[test]
-fn reopened_files_conform() {
+fn lazy_files_conform() {
     for_each_file(|path, name, bytes| {
         let source = LazyFile::open(path).unwrap();
         source_conformance(&source, name, bytes);
@@ -58,10 +58,10 @@ fn reopened_files_conform() {
     });
 }
 
-/// What is read later is the file that was looked at first, or an error.
+/// A later read returns the same file or an error.
 #[test]
-fn a_reopened_file_stays_the_same_file() {
-    let dir = folder();
+fn a_lazy_file_detects_changes() {
+    let dir = directory();
     let path = dir.path().join("a.bin");
     fs::write(&path, b"abc").expect("a file to read");
     let source = LazyFile::open(&path).unwrap();
@@ -114,7 +114,7 @@ fn counting_sources_conform_and_count() {
 
 #[test]
 fn reads_share_the_bytes_of_memory_and_maps() {
-    let dir = folder();
+    let dir = directory();
     let path = dir.path().join("a");
     fs::write(&path, content(5000)).unwrap();
     for source in
@@ -128,7 +128,7 @@ fn reads_share_the_bytes_of_memory_and_maps() {
 
 #[test]
 fn bytes_outlive_their_source() {
-    let dir = folder();
+    let dir = directory();
     let path = dir.path().join("a");
     fs::write(&path, content(5000)).unwrap();
     let source = Mmap::open(&path).unwrap();
@@ -139,8 +139,8 @@ fn bytes_outlive_their_source() {
 }
 
 #[test]
-fn a_file_that_becomes_shorter_is_an_error_of_the_read() {
-    let dir = folder();
+fn a_truncated_file_is_a_read_error() {
+    let dir = directory();
     let path = dir.path().join("a");
     fs::write(&path, content(5000)).unwrap();
     let source = File::open(&path).unwrap();
@@ -153,8 +153,8 @@ fn a_file_that_becomes_shorter_is_an_error_of_the_read() {
 }
 
 #[test]
-fn missing_files_and_folders_are_refused() {
-    let dir = folder();
+fn missing_files_and_directories_are_refused() {
+    let dir = directory();
     let missing = dir.path().join("missing");
     for result in [File::open(&missing).map(drop), Mmap::open(&missing).map(drop)] {
         assert!(matches!(result, Err(SourceError::Open(_))), "{result:?}");
@@ -185,7 +185,7 @@ mod special {
 
     #[test]
     fn a_pipe_without_a_writer_does_not_block() {
-        let dir = folder();
+        let dir = directory();
         let path = dir.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         refused(&path, "a pipe");
@@ -197,16 +197,16 @@ mod special {
 
     #[test]
     fn a_socket_is_refused() {
-        let dir = folder();
+        let dir = directory();
         let path = dir.path().join("s");
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         refused(&path, "a socket");
     }
 
     #[test]
-    fn names_that_are_not_text_are_shown_as_well_as_they_can_be() {
+    fn names_that_are_not_utf8_are_displayed_lossily() {
         use std::os::unix::ffi::OsStrExt as _;
-        let dir = folder();
+        let dir = directory();
         let path = dir.path().join(std::ffi::OsStr::from_bytes(b"a\xff.bin"));
         fs::write(&path, b"abc").unwrap();
         let source = File::open(&path).unwrap();

@@ -105,7 +105,7 @@ fn other_ranges_are_refused() {
 
 #[test]
 fn requests_time_out() {
-    for fault in [Fault::NoProgress, Fault::Hanging] {
+    for fault in [Fault::NoResponse, Fault::Hanging] {
         let (server, _) = server(300_000);
         server.always(fault);
         let error = Remote::open(&server.url("/a.tgm"), &short_timeout()).unwrap_err();
@@ -215,11 +215,11 @@ fn credentials_are_sent_and_never_printed() {
         Fault::Status(404),
         Fault::Closed,
         Fault::Truncated,
-        Fault::NoProgress,
+        Fault::NoResponse,
         Fault::Endless,
     ] {
         server.behave();
-        let options = if fault == Fault::NoProgress { short_timeout() } else { no_retries() };
+        let options = if fault == Fault::NoResponse { short_timeout() } else { no_retries() };
         server.always(fault);
         let error = Remote::open(&url, &options).unwrap_err();
         let error = tercet_core::Error::new(remote.name().clone(), error);

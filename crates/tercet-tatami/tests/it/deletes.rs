@@ -171,7 +171,7 @@ fn the_file_is_the_old_one_or_the_new_one() {
         delete_on(disk, &folder.join("a.tatami"), &DeleteBy::Ids(&doomed))
     };
     let runs = for_each_fault(prepare, act, |trial| {
-        let now = fs::read(trial.folder.join("a.tatami")).ok();
+        let now = fs::read(trial.directory.join("a.tatami")).ok();
         let is_new = old_or_new(now.as_deref(), Some(&old), &new);
         assert!(is_new || trial.result.is_err(), "done, but the file is the old one");
     });

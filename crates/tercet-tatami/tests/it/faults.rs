@@ -71,7 +71,7 @@ fn never_between(old: Option<&[u8]>, create: Create) {
         prepare,
         |disk, folder| create(&disk, folder),
         |trial| {
-            let found = fs::read(trial.folder.join(NAME)).ok();
+            let found = fs::read(trial.directory.join(NAME)).ok();
             let is_new = old_or_new(found.as_deref(), old, &new);
             match trial.result {
                 Ok(()) => assert!(is_new, "done, but the file is the old one"),

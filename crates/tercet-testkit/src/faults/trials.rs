@@ -7,40 +7,41 @@ use std::sync::Arc;
 use tercet_core::publish::Disk;
 
 use super::{Fault, FaultyDisk, Op};
-use crate::Trying;
+use crate::TrialContext;
 
-/// A run of the scenario with one fault.
+/// One run of the scenario with one fault.
 #[derive(Debug)]
 pub struct Trial<'a, R, E> {
-    /// The fault, in words.
+    /// The fault as text.
     pub fault: &'a str,
-    /// What the scenario answered.
+    /// The result of the scenario.
     pub result: &'a Result<R, E>,
-    /// The folder that it worked in, as it is now. The real disk is sound again.
-    pub folder: &'a Path,
+    /// The directory of the run, on the disk without faults.
+    pub directory: &'a Path,
 }
 
-/// Runs a scenario once soundly, and then with every fault that applies at each of its operations; answers the
+/// Runs a scenario without faults, and then with every applicable fault at each of its operations; returns the
 /// number of runs.
 ///
-/// Every run starts in a fresh folder that `prepare` fills, and ends with `check`. The faults: each operation
-/// refused once, refused together with all later ones (a disk pulled out), and reported as failed although it
-/// happened; writes cut short and interrupted; a disk that fills up; locks held by others or unsupported.
+/// Every run starts in a new directory that `prepare` fills, and ends with `check`. The faults: each operation
+/// refused once, refused together with all later ones (a disconnected disk), and reported as failed although it
+/// took effect; short and interrupted writes; a full disk; locks held by others or unsupported.
 ///
 /// # Panics
 ///
-/// When the sound run fails: then there is nothing to compare with.
+/// If the run without faults fails.
 pub fn for_each_fault<R, E: std::fmt::Debug>(
     prepare: impl Fn(&Path),
     scenario: impl Fn(Arc<dyn Disk>, &Path) -> Result<R, E>,
     check: impl Fn(&Trial<'_, R, E>),
 ) -> usize {
     let run = |fault: &str, disk: &FaultyDisk| {
-        let _trying = Trying(fault.to_owned());
-        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder to work in: {error}"));
-        prepare(folder.path());
-        let result = scenario(Arc::new(disk.clone()), folder.path());
-        check(&Trial { fault, result: &result, folder: folder.path() });
+        let _trying = TrialContext(fault.to_owned());
+        let directory =
+            tempfile::tempdir().unwrap_or_else(|error| panic!("no directory to work in: {error}"));
+        prepare(directory.path());
+        let result = scenario(Arc::new(disk.clone()), directory.path());
+        check(&Trial { fault, result: &result, directory: directory.path() });
         result
     };
 
@@ -88,7 +89,7 @@ fn faults_of(op: Op) -> &'static [Fault] {
         Op::Create => {
             &[Refuse(ErrorKind::Other), Refuse(ErrorKind::PermissionDenied), Late(ErrorKind::Other)]
         }
-        Op::Rename | Op::Remove | Op::SyncFolder | Op::SyncFile | Op::SetLen | Op::SetAccess => {
+        Op::Rename | Op::Remove | Op::SyncDirectory | Op::SyncFile | Op::SetLen | Op::SetPermissions => {
             &[Refuse(ErrorKind::Other), Late(ErrorKind::Other)]
         }
         Op::Write => &[
@@ -102,7 +103,7 @@ fn faults_of(op: Op) -> &'static [Fault] {
     }
 }
 
-/// Disks that are full at once, after the first byte, half-way, and just before the end.
+/// Free space for no byte, one byte, half of the bytes, and all but one.
 fn full_points(written: u64) -> Vec<u64> {
     let mut points = vec![0, 1, written / 2, written.saturating_sub(1)];
     points.retain(|&free| free < written);

@@ -1,4 +1,4 @@
-//! What a disk holds after a power cut.
+//! The states of a disk after a power cut.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 use super::Event;
 
-/// With more unsynced changes of names than this, not every combination is tried.
+/// Up to this number of unsynced name changes, every combination is tried.
 const MAX_COMBINED: usize = 6;
 
 /// Which of the unsynced bytes of every file survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivors {
-    /// None: the files are as they were at their last sync; a file without one is empty.
+    /// None: the files are as at their last sync; a file without one is empty.
     None,
     /// All of them.
     All,
-    /// Their lengths, but zeros in place of their bytes.
+    /// Lengths only, with zeros as bytes.
     Zeros,
     /// The first half of the changes, and half of the change in the middle.
     FirstHalf,
-    /// The last change alone: the disk wrote in another order.
+    /// The last change only: the disk reordered the writes.
     LastOnly,
 }
 
@@ -31,14 +31,14 @@ impl Survivors {
     pub const EACH: [Self; 5] = [Self::None, Self::All, Self::Zeros, Self::FirstHalf, Self::LastOnly];
 }
 
-/// One state in which a power cut can leave a folder.
+/// One state in which a power cut can leave a directory.
 #[derive(Clone, Debug)]
 pub struct Cut {
     /// The number of events that happened before the cut.
     pub after: usize,
-    /// Whether everything had happened, so that the power was cut only after the scenario had ended.
+    /// Whether the cut comes after the end of the scenario.
     pub complete: bool,
-    /// The files that are there, by their paths in the folder.
+    /// The files by path.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
     /// Which unsynced bytes survived.
     pub survivors: Survivors,
@@ -48,15 +48,15 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// The bytes of one file, if it is there.
+    /// The bytes of a file, if it exists.
     pub fn file(&self, path: impl AsRef<Path>) -> Option<&[u8]> {
         self.files.get(path.as_ref()).map(Vec::as_slice)
     }
 
-    /// Writes the files into a folder.
-    pub fn write_to(&self, folder: &Path) -> io::Result<()> {
+    /// Writes the files into a directory.
+    pub fn write_to(&self, directory: &Path) -> io::Result<()> {
         for (path, bytes) in &self.files {
-            let path = folder.join(path);
+            let path = directory.join(path);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
@@ -77,13 +77,13 @@ impl fmt::Display for Cut {
     }
 }
 
-/// The disk at one moment: what is certain, and what happened since.
+/// The disk at one moment: the durable state and the changes since.
 #[derive(Debug)]
 pub(super) struct Model {
     files: Vec<Image>,
-    /// The file that each path names, if the power stays on.
+    /// The file that each path names now.
     now: BTreeMap<PathBuf, usize>,
-    /// The file that each path names for certain.
+    /// The file that each path names durably.
     durable: BTreeMap<PathBuf, usize>,
     unsynced: Vec<NameChange>,
 }
@@ -102,9 +102,9 @@ enum Change {
 
 #[derive(Debug)]
 struct NameChange {
-    /// The path that names nothing any more.
+    /// The removed path.
     gone: Option<PathBuf>,
-    /// The path that names a file now.
+    /// The new path.
     set: Option<(PathBuf, usize)>,
 }
 
@@ -143,10 +143,10 @@ impl Model {
                 self.now.remove(path);
                 self.unsynced.push(NameChange { gone: Some(path.clone()), set: None });
             }
-            Event::SyncFolder { folder } => {
+            Event::SyncDirectory { directory } => {
                 let durable = &mut self.durable;
                 self.unsynced.retain(|change| {
-                    let synced = change.is_in(folder);
+                    let synced = change.is_in(directory);
                     if synced {
                         change.apply(durable);
                     }
@@ -189,9 +189,9 @@ impl Model {
 }
 
 impl NameChange {
-    fn is_in(&self, folder: &Path) -> bool {
+    fn is_in(&self, directory: &Path) -> bool {
         let path = self.set.as_ref().map(|(path, _)| path).or(self.gone.as_ref());
-        path.is_some_and(|path| path.parent() == Some(folder))
+        path.is_some_and(|path| path.parent() == Some(directory))
     }
 
     fn apply(&self, names: &mut BTreeMap<PathBuf, usize>) {
@@ -253,8 +253,8 @@ impl Change {
     }
 }
 
-/// Which of `n` changes survive: every combination of a few; of many, every prefix, and every one missing or
-/// alone.
+/// The subsets of `n` changes that survive: every subset if there are few; otherwise every prefix, and each change
+/// missing or alone.
 fn combinations(n: usize) -> Vec<Vec<bool>> {
     if n <= MAX_COMBINED {
         return (0..1_usize << n).map(|bits| (0..n).map(|i| bits >> i & 1 == 1).collect()).collect();

@@ -1,4 +1,4 @@
-//! The counting allocator, installed.
+//! Tests of the counting allocator.
 
 use std::hint::black_box;
 
@@ -9,9 +9,9 @@ static ALLOC: CountingAlloc = CountingAlloc;
 
 const MIB: usize = 1 << 20;
 
-// One test: the counters are those of the process, and a second test would run at the same time.
+// A single test: the counters are global, and a second test would run at the same time.
 #[test]
-fn measurements_tell_peak_largest_and_kept() {
+fn peak_largest_and_remaining_bytes_are_measured() {
     let ((), stats) = measure(|| {
         for _ in 0..10 {
             drop(black_box(vec![0_u8; MIB]));
@@ -35,7 +35,7 @@ fn measurements_tell_peak_largest_and_kept() {
 
     let (refused, stats) = measure(|| Vec::<u8>::new().try_reserve_exact(isize::MAX as usize).is_err());
     assert!(refused);
-    assert_eq!(stats.largest_bytes, isize::MAX as usize, "refused requests count as asked for");
+    assert_eq!(stats.largest_bytes, isize::MAX as usize, "failed requests are counted");
     assert!(stats.peak_bytes < MIB);
 
     let ((), stats) = measure(|| {

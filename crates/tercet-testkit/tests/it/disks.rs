@@ -1,5 +1,4 @@
-//! The faulty and the recording disk find writers that are wrong. That they pass those that are right is tested
-//! with the writers.
+//! The faulty and the recording disk detect faulty writers. The tests of the writers show that correct ones pass.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -14,31 +13,31 @@ use tercet_testkit::powercut::{Cut, Event, Recorder, Survivors, for_each_cut};
 const OLD: &[u8] = b"old bytes";
 const NEW: &[u8] = b"the new bytes";
 
-fn prepare(folder: &Path) {
-    fs::write(folder.join("a"), OLD).expect("a folder to prepare");
+fn prepare(directory: &Path) {
+    fs::write(directory.join("a"), OLD).expect("a directory to prepare");
 }
 
-fn write_in_place(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
-    let mut file = disk.open_existing(&folder.join("a"))?;
+fn write_in_place(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    let mut file = disk.open_existing(&directory.join("a"))?;
     file.write_all(NEW)?;
     file.sync_all()?;
-    disk.sync_folder(folder)
+    disk.sync_directory(directory)
 }
 
-fn write_aside(disk: &dyn Disk, folder: &Path, sync_file: bool, sync_folder: bool) -> io::Result<()> {
-    let mut file = disk.create_new(&folder.join("b"), None)?;
+fn write_aside(disk: &dyn Disk, directory: &Path, sync_file: bool, sync_directory: bool) -> io::Result<()> {
+    let mut file = disk.create_new(&directory.join("b"), None)?;
     file.write_all(NEW)?;
     if sync_file {
         file.sync_all()?;
     }
-    disk.rename(&folder.join("b"), &folder.join("a"))?;
-    if sync_folder {
-        disk.sync_folder(folder)?;
+    disk.rename(&directory.join("b"), &directory.join("a"))?;
+    if sync_directory {
+        disk.sync_directory(directory)?;
     }
     Ok(())
 }
 
-/// The cuts after which the file is neither old nor new, or not new although the writer had finished.
+/// The cuts after which the file is neither old nor new, or old although the writer had finished.
 fn bad_cuts(scenario: impl FnOnce(Arc<dyn Disk>, &Path)) -> Vec<Cut> {
     let mut bad = Vec::new();
     for_each_cut(prepare, scenario, |cut| {
@@ -53,28 +52,28 @@ fn bad_cuts(scenario: impl FnOnce(Arc<dyn Disk>, &Path)) -> Vec<Cut> {
 
 #[test]
 fn a_writer_that_syncs_everything_survives_every_cut() {
-    let bad = bad_cuts(|disk, folder| write_aside(disk.as_ref(), folder, true, true).unwrap());
+    let bad = bad_cuts(|disk, directory| write_aside(disk.as_ref(), directory, true, true).unwrap());
     assert!(bad.is_empty(), "{}", bad[0]);
 }
 
 #[test]
 fn a_rename_before_the_sync_of_the_bytes_is_found() {
-    let bad = bad_cuts(|disk, folder| write_aside(disk.as_ref(), folder, false, true).unwrap());
+    let bad = bad_cuts(|disk, directory| write_aside(disk.as_ref(), directory, false, true).unwrap());
     assert!(bad.iter().any(|cut| cut.file("a") == Some(b"") && cut.survivors == Survivors::None));
     assert!(bad.iter().any(|cut| cut.file("a") == Some(&[0; NEW.len()])));
     assert!(bad.iter().any(|cut| cut.file("a") == Some(&NEW[..NEW.len() / 2])));
 }
 
 #[test]
-fn a_missing_sync_of_the_folder_is_found() {
-    let bad = bad_cuts(|disk, folder| write_aside(disk.as_ref(), folder, true, false).unwrap());
+fn a_missing_sync_of_the_directory_is_found() {
+    let bad = bad_cuts(|disk, directory| write_aside(disk.as_ref(), directory, true, false).unwrap());
     assert!(!bad.is_empty());
     assert!(bad.iter().all(|cut| cut.complete && cut.file("a") == Some(OLD)), "old, where new was promised");
 }
 
 #[test]
 fn a_write_in_place_is_found() {
-    let bad = bad_cuts(|disk, folder| write_in_place(disk.as_ref(), folder).unwrap());
+    let bad = bad_cuts(|disk, directory| write_in_place(disk.as_ref(), directory).unwrap());
     assert!(bad.iter().any(|cut| cut.file("a") == Some(b"the netes")), "torn in the middle");
 }
 
@@ -83,19 +82,19 @@ fn a_file_removed_without_a_sync_may_come_back() {
     let mut there = [false; 2];
     for_each_cut(
         prepare,
-        |disk, folder| disk.remove(&folder.join("a")).unwrap(),
+        |disk, directory| disk.remove(&directory.join("a")).unwrap(),
         |cut| there[usize::from(cut.file("a").is_some())] = true,
     );
     assert_eq!(there, [true, true]);
 }
 
 #[test]
-fn cuts_can_be_written_to_a_folder_and_recorded_events_are_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("sub")).unwrap();
-    fs::write(folder.path().join("sub/kept"), b"kept").unwrap();
-    let recorder = Recorder::new(folder.path()).unwrap();
-    write_aside(recorder.disk().as_ref(), folder.path(), true, true).unwrap();
+fn cuts_can_be_written_to_a_directory_and_recorded_events_are_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("sub")).unwrap();
+    fs::write(directory.path().join("sub/kept"), b"kept").unwrap();
+    let recorder = Recorder::new(directory.path()).unwrap();
+    write_aside(recorder.disk().as_ref(), directory.path(), true, true).unwrap();
     let events = recorder.events();
     assert!(matches!(
         events.as_slice(),
@@ -104,7 +103,7 @@ fn cuts_can_be_written_to_a_folder_and_recorded_events_are_in_order() {
             Event::Write { file: 1, offset: 0, .. },
             Event::SyncFile { file: 1 },
             Event::Rename { .. },
-            Event::SyncFolder { .. },
+            Event::SyncDirectory { .. },
         ]
     ));
     recorder.for_each_cut(|cut| {
@@ -116,13 +115,13 @@ fn cuts_can_be_written_to_a_folder_and_recorded_events_are_in_order() {
 }
 
 #[test]
-fn a_writer_in_place_does_not_pass_the_faults() {
+fn a_writer_in_place_fails_the_fault_tests() {
     let caught = catch_unwind(AssertUnwindSafe(|| {
         for_each_fault(
             prepare,
-            |disk, folder| write_in_place(disk.as_ref(), folder),
+            |disk, directory| write_in_place(disk.as_ref(), directory),
             |trial| {
-                let found = fs::read(trial.folder.join("a")).ok();
+                let found = fs::read(trial.directory.join("a")).ok();
                 tercet_testkit::old_or_new(found.as_deref(), Some(OLD), NEW);
             },
         )
@@ -131,11 +130,11 @@ fn a_writer_in_place_does_not_pass_the_faults() {
 }
 
 #[test]
-fn every_operation_is_failed_in_turn() {
+fn every_operation_fails_in_turn() {
     let n_failed = std::cell::Cell::new(0);
     let n_runs = for_each_fault(
         prepare,
-        |disk, folder| write_aside(disk.as_ref(), folder, true, true),
+        |disk, directory| write_aside(disk.as_ref(), directory, true, true),
         |trial| n_failed.set(n_failed.get() + usize::from(trial.result.is_err())),
     );
     // Five operations refused once, refused in two ways with all later ones, and late; more for create and write;
@@ -145,9 +144,9 @@ fn every_operation_is_failed_in_turn() {
 }
 
 #[test]
-fn faults_happen_where_they_should() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a");
+fn faults_are_injected_at_the_right_operation() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a");
     let disk = FaultyDisk::real().with_free_bytes(5).with_short_writes(3);
     let mut file = disk.create_new(&path, None).unwrap();
     assert_eq!(file.write(b"12345678").unwrap(), 3);

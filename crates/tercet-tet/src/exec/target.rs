@@ -14,7 +14,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use tercet_core::publish::{AtomicFile, Disk as _, FileId, Folder, Kind, RealDisk};
+use tercet_core::publish::{AtomicFile, Directory, Disk as _, EntryKind, FileId, RealDisk};
 
 use crate::error::{ErrorKind, TargetError};
 
@@ -27,7 +27,7 @@ pub(crate) struct Outputs {
     /// The file that is read, as it was opened; `None` for bytes in memory.
     file: Option<PathBuf>,
     /// Its folder.
-    folder: Option<Folder>,
+    folder: Option<Directory>,
     source: Option<FileId>,
     /// Folders that the user allows.
     allowed: Vec<PathBuf>,
@@ -43,7 +43,7 @@ impl Outputs {
         let refuse = |path: &Path, error: io::Error| fault(path, TargetError::Io(error));
         let (mut folder, mut source) = (None, None);
         if let Some(file) = file {
-            folder = Some(Folder::open(folder_of(file)).map_err(|error| refuse(file, error))?);
+            folder = Some(Directory::open(folder_of(file)).map_err(|error| refuse(file, error))?);
             let real = std::fs::canonicalize(file).and_then(|real| RealDisk.entry(&real));
             source = Some(real.map_err(|error| refuse(file, error))?.id);
         }
@@ -72,8 +72,8 @@ impl Outputs {
             let there = folder.look(name).map_err(|error| refuse(TargetError::Io(error)))?;
             match there {
                 Some(entry) if self.source == Some(entry.id) => return Err(refuse(TargetError::Source)),
-                Some(entry) if entry.kind == Kind::Link => return Err(refuse(TargetError::Link)),
-                Some(entry) if entry.kind != Kind::File => {
+                Some(entry) if entry.kind == EntryKind::Link => return Err(refuse(TargetError::Link)),
+                Some(entry) if entry.kind != EntryKind::File => {
                     return Err(refuse(TargetError::NotAFile(entry.kind)));
                 }
                 _ => {}
@@ -88,7 +88,7 @@ impl Outputs {
             return Ok(Some(Root { folder: folder.clone(), private: false }));
         }
         for allowed in &self.allowed {
-            let open = Folder::open(allowed).map_err(|error| fault(allowed, TargetError::Io(error)))?;
+            let open = Directory::open(allowed).map_err(|error| fault(allowed, TargetError::Io(error)))?;
             if parent.is_in(open.path()) {
                 return Ok(Some(Root { folder: open, private: false }));
             }
@@ -98,7 +98,7 @@ impl Outputs {
             let Ok(root) = Resolved::of(cache) else { continue };
             if parent.is_in(&root.full()) {
                 let open =
-                    Folder::open(&root.existing).map_err(|error| fault(shown, TargetError::Io(error)))?;
+                    Directory::open(&root.existing).map_err(|error| fault(shown, TargetError::Io(error)))?;
                 return Ok(Some(Root { folder: open, private: true }));
             }
         }
@@ -134,7 +134,7 @@ impl Outputs {
         });
         let anywhere = || {
             let folder = std::env::temp_dir();
-            let file = Folder::open(&folder).and_then(|open| open.temporary());
+            let file = Directory::open(&folder).and_then(|open| open.temporary());
             file.map(|file| (file, folder.clone())).map_err(|error| fault(&folder, TargetError::Io(error)))
         };
         in_cache.map_or_else(anywhere, Ok)
@@ -161,16 +161,16 @@ impl Outputs {
 }
 
 struct Root {
-    folder: Folder,
+    folder: Directory,
     private: bool,
 }
 
 /// A place that was checked.
 #[derive(Debug)]
 pub(crate) struct Spot {
-    root: Folder,
+    root: Directory,
     /// The deepest folder that exists; `None` is the root itself.
-    folder: Option<Folder>,
+    folder: Option<Directory>,
     /// Folders that are not there yet.
     missing: Vec<OsString>,
     name: OsString,
@@ -208,13 +208,13 @@ impl Spot {
 /// An open place for a file.
 #[derive(Debug)]
 pub(crate) struct Output {
-    folder: Folder,
+    folder: Directory,
     name: OsString,
     /// Whether the file is for its owner alone, as every file in the cache is: nobody chose a folder for it that
     /// says who may read it.
     private: bool,
     /// Folders that were made for it.
-    made: Vec<(Folder, OsString)>,
+    made: Vec<(Directory, OsString)>,
 }
 
 impl Output {
@@ -240,7 +240,7 @@ impl Drop for Output {
     fn drop(&mut self) {
         for (folder, name) in self.made.drain(..).rev() {
             // One that somebody else uses by now is not empty and stays.
-            let _ = folder.remove_folder(&name);
+            let _ = folder.remove_directory(&name);
         }
     }
 }

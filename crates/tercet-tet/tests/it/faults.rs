@@ -125,11 +125,11 @@ fn never_between(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
         prepare,
         |disk, folder| change(&disk, folder),
         |trial| {
-            let found = fs::read(trial.folder.join(NAME)).ok();
+            let found = fs::read(trial.directory.join(NAME)).ok();
             assert!(is_new(found.as_deref()) || trial.result.is_err(), "done, but the file is the old one");
             if let Some(damaged) = damaged {
                 assert!(
-                    fs::read(trial.folder.join("damaged.tet")).unwrap() == damaged,
+                    fs::read(trial.directory.join("damaged.tet")).unwrap() == damaged,
                     "the source is untouched"
                 );
             }

@@ -119,7 +119,7 @@ fn never_between(old: Option<&[u8]>, change: Change) {
         prepare,
         |disk, folder| change(&disk, folder),
         |trial| {
-            let found = fs::read(trial.folder.join(NAME)).ok();
+            let found = fs::read(trial.directory.join(NAME)).ok();
             let is_new = old_or_new(found.as_deref(), old, &new);
             assert!(is_new || trial.result.is_err(), "done, but the file is the old one");
         },

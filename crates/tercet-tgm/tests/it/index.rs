@@ -176,7 +176,7 @@ fn a_million_messages_would_need_two_reads() {
     plain(&folder.path(), 3000);
     index(&folder.path(), None).unwrap();
     let bytes = std::fs::read(folder.path()).unwrap();
-    let source = Counting::new(Memory::new("m", bytes)).from_afar().shared();
+    let source = Counting::new(Memory::new("m", bytes)).with_remote().shared();
     let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new());
     let steps = file.index().unwrap().unwrap().column("mars.step").unwrap().unwrap();
     assert_eq!(steps.matching(|step| step == Some(&2718.into())), [2718]);

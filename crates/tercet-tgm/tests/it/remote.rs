@@ -13,7 +13,7 @@ use tercet_tgm::{
 use crate::samples;
 
 fn afar(bytes: Vec<u8>) -> Arc<Counting<Memory>> {
-    Counting::new(Memory::new("afar", bytes)).from_afar().shared()
+    Counting::new(Memory::new("afar", bytes)).with_remote().shared()
 }
 
 fn open(source: &Arc<Counting<Memory>>) -> Result<Message, tercet_tgm::Error> {

@@ -85,7 +85,7 @@ fn what_cannot_be_changed_stays() {
         ("drop a.tet first first", 8, "has no dataset `first`"),
         ("drop a.tet", 2, "DATASET"),
         ("drop none.tet first", 3, "none.tet: cannot open"),
-        ("drop . first", 8, ".: is a folder, not a file"),
+        ("drop . first", 8, ".: is a directory, not a file"),
     ] {
         let said = folder.tet(words);
         assert_eq!(said.code, code, "{words}: {}", said.err);

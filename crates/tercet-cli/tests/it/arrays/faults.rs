@@ -82,7 +82,7 @@ fn a_folder_without_permission_is_refused() {
     ] {
         let said = after(prepare, &folder, words);
         assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("cannot create a file in the folder"), "{words}: {}", said.err);
+        assert!(said.err.contains("cannot create a file in the directory"), "{words}: {}", said.err);
         assert!(said.err.contains("hint: check the permissions"), "{words}: {}", said.err);
         assert!(folder.read("closed/old.tet") == old, "{words}");
     }
@@ -99,12 +99,12 @@ fn paths_that_are_no_files_are_refused() {
     assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
     let before = folder.names();
     for (words, code, message) in [
-        ("create dir --from a=in.npy --force", 8, "dir: is a folder, not a file"),
-        ("create dir/ --from a=in.npy", 8, "dir/: is a folder, not a file"),
+        ("create dir --from a=in.npy --force", 8, "dir: is a directory, not a file"),
+        ("create dir/ --from a=in.npy", 8, "dir/: is a directory, not a file"),
         ("create new/ --from a=in.npy", 8, "new/: the path does not end in a file name"),
         ("create pipe --from a=in.npy --force", 8, "pipe: is a named pipe, not a file"),
         ("create /dev/zero --from a=in.npy --force", 8, "/dev/zero: is a device, not a file"),
-        ("create none/a.tet --from a=in.npy", 3, "does not exist\n  hint: create the folder first"),
+        ("create none/a.tet --from a=in.npy", 3, "does not exist\n  hint: create the directory first"),
         ("create new.tet --from a=dir", 3, "dir: cannot open: is a directory, not a regular file"),
         ("create new.tet --from a=pipe", 3, "pipe: cannot open: is a pipe, not a regular file"),
         ("create new.tet --from a=/dev/zero", 3, "/dev/zero: cannot open: is a device"),
@@ -118,10 +118,10 @@ fn paths_that_are_no_files_are_refused() {
         ("extract /dev/zero a -o x", 3, "/dev/zero: cannot open: is a device"),
         ("extract dir a -o x", 3, "dir: cannot open: is a directory"),
         ("extract zero a -o x", 4, "zero: malformed superblock"),
-        ("extract a.tet a -o dir", 8, "dir: is a folder, not a file"),
+        ("extract a.tet a -o dir", 8, "dir: is a directory, not a file"),
         ("extract a.tet a -o pipe", 8, "pipe: is a named pipe, not a file"),
         ("extract a.tet a -o /dev/full", 8, "/dev/full: is a device, not a file"),
-        ("append dir --from b=in.npy", 8, "dir: is a folder, not a file"),
+        ("append dir --from b=in.npy", 8, "dir: is a directory, not a file"),
         ("append pipe --from b=in.npy", 8, "pipe: is a named pipe, not a file"),
         ("append /dev/zero --from b=in.npy", 8, "/dev/zero: is a device, not a file"),
         ("drop pipe a", 8, "pipe: is a named pipe, not a file"),

@@ -186,7 +186,7 @@ fn what_is_not_there_cannot_be_had() {
         ("deep.tgm 0 -o x.npy", 8, "has 65 axes, but arrays of NumPy have at most 64"),
         ("run.tgm 0 -o a.npy", 8, "a.npy: exists already"),
         ("run.tgm 0 -o run.tgm --force", 8, "run.tgm: cannot be read and replaced at the same time"),
-        ("run.tgm 0 -o none/x", 3, "does not exist\n  hint: create the folder first"),
+        ("run.tgm 0 -o none/x", 3, "does not exist\n  hint: create the directory first"),
         ("missing.tgm 0 -o x", 3, "missing.tgm: cannot open"),
         ("a.npy 0 -o x", 4, "a.npy: holds no message"),
     ] {

@@ -56,16 +56,16 @@ fn paths_that_are_no_files_are_refused() {
     std::fs::create_dir(folder.path("dir")).unwrap();
     assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
     for (words, code, message) in [
-        ("create dir --from a=small.npy --force", 8, "dir: is a folder, not a file"),
-        ("create dir --from a=small.npy --append", 8, "dir: is a folder, not a file"),
+        ("create dir --from a=small.npy --force", 8, "dir: is a directory, not a file"),
+        ("create dir --from a=small.npy --append", 8, "dir: is a directory, not a file"),
         ("create pipe --from a=small.npy --append", 8, "pipe: is a named pipe, not a file"),
         ("create /dev/zero --from a=small.npy --append", 8, "/dev/zero: is a device, not a file"),
         ("create new.tgm --from a=dir", 3, "dir: cannot open: is a directory, not a regular file"),
         ("create new.tgm --from a=pipe", 3, "pipe: cannot open: is a pipe, not a regular file"),
         ("extract pipe 0 -o x", 3, "pipe: cannot open: is a pipe"),
-        ("extract a.tgm 0 -o dir", 8, "dir: is a folder, not a file"),
+        ("extract a.tgm 0 -o dir", 8, "dir: is a directory, not a file"),
         ("extract a.tgm 0 -o /dev/full", 8, "/dev/full: is a device, not a file"),
-        ("recode a.tgm dir --compression none --force", 8, "dir: is a folder, not a file"),
+        ("recode a.tgm dir --compression none --force", 8, "dir: is a directory, not a file"),
         ("recode pipe new.tgm --compression none", 3, "pipe: cannot open: is a pipe"),
         ("advise pipe", 3, "pipe: cannot open: is a pipe"),
         ("validate a.tgm --against dir", 3, "dir: cannot open: is a directory"),

@@ -1,10 +1,10 @@
-//! Several writers, one file.
+//! Concurrent writers to one file.
 
 use super::*;
 
 #[test]
-fn many_writers_at_once_never_lose_their_unfinished_files() {
-    let dir = folder();
+fn concurrent_writers_keep_their_temporary_files() {
+    let dir = directory();
     let path = dir.path().join("a");
     std::thread::scope(|scope| {
         for thread in 0..4_u8 {
@@ -28,13 +28,17 @@ fn many_writers_at_once_never_lose_their_unfinished_files() {
 }
 
 #[test]
-fn a_writer_whose_new_file_is_taken_for_a_leftover_makes_another() {
-    let dir = folder();
+fn a_writer_whose_temporary_file_is_removed_creates_another() {
+    let dir = directory();
     let path = dir.path().join("a");
-    let (folder, target) = (dir.path().to_owned(), path.clone());
+    let (directory, target) = (dir.path().to_owned(), path.clone());
     let disk = FaultyDisk::real().meanwhile(Op::Create, move || {
         let other = AtomicFile::create(&target).unwrap();
-        assert_eq!(names(&folder).len(), 1, "nobody has locked the first one, so the other writer clears it");
+        assert_eq!(
+            names(&directory).len(),
+            1,
+            "the first file is not locked, so the other writer removes it"
+        );
         drop(other);
     });
     create(Arc::new(disk), &path, NEW).unwrap();
@@ -43,8 +47,8 @@ fn a_writer_whose_new_file_is_taken_for_a_leftover_makes_another() {
 }
 
 #[test]
-fn a_file_replaced_before_the_lock_was_taken_is_not_the_one_that_is_locked() {
-    let dir = folder();
+fn a_file_replaced_before_the_lock_is_locked_again() {
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, OLD);
     let target = path.clone();
@@ -56,8 +60,8 @@ fn a_file_replaced_before_the_lock_was_taken_is_not_the_one_that_is_locked() {
 }
 
 #[test]
-fn a_second_writer_is_told_that_the_file_is_busy() {
-    let dir = folder();
+fn a_second_writer_gets_busy() {
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, OLD);
     let first = FileLock::acquire(&path).unwrap();
@@ -75,9 +79,9 @@ fn a_second_writer_is_told_that_the_file_is_busy() {
 }
 
 #[test]
-fn no_change_is_lost_between_writers() {
+fn no_update_is_lost() {
     const EACH: usize = 20;
-    let dir = folder();
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, b"....");
     std::thread::scope(|scope| {
@@ -101,8 +105,8 @@ fn no_change_is_lost_between_writers() {
 }
 
 #[test]
-fn a_file_replaced_under_the_lock_is_noticed() {
-    let dir = folder();
+fn a_file_replaced_under_the_lock_is_detected() {
+    let dir = directory();
     let path = dir.path().join("a");
     for remove in [false, true] {
         put(&path, OLD);
@@ -123,8 +127,8 @@ fn a_file_replaced_under_the_lock_is_noticed() {
 }
 
 #[test]
-fn a_plain_write_replaces_whatever_is_there_at_the_end() {
-    let dir = folder();
+fn a_plain_write_replaces_any_file() {
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, OLD);
     let atomic_file = AtomicFile::create(&path).unwrap();
@@ -137,17 +141,17 @@ fn a_plain_write_replaces_whatever_is_there_at_the_end() {
     put(&dir.path().join("new"), OLD);
     let lock = FileLock::acquire(&dir.path().join("new")).unwrap();
     let error = PublishError::recover(write(atomic_file, NEW).unwrap_err()).unwrap();
-    assert!(matches!(error, PublishError::Busy { .. }), "unless somebody is changing it");
+    assert!(matches!(error, PublishError::Busy { .. }), "unless another writer is changing it");
     drop(lock);
 
     let atomic_file = AtomicFile::create(&dir.path().join("dir")).unwrap();
     fs::create_dir(dir.path().join("dir")).unwrap();
-    assert!(matches!(atomic_file.publish(), Err(PublishError::NotAFile { kind: Kind::Folder, .. })));
+    assert!(matches!(atomic_file.publish(), Err(PublishError::NotAFile { kind: EntryKind::Directory, .. })));
 }
 
 #[test]
 fn changing_a_missing_file_is_an_error() {
-    let dir = folder();
+    let dir = directory();
     let error = FileLock::acquire(&dir.path().join("a")).unwrap_err();
     assert!(matches!(error, PublishError::Io { operation: Operation::Open, .. }));
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -156,7 +160,7 @@ fn changing_a_missing_file_is_an_error() {
 
 #[test]
 fn file_systems_without_locks_can_be_written_but_not_changed() {
-    let dir = folder();
+    let dir = directory();
     let path = dir.path().join("a");
     put(&path, OLD);
     let disk = FaultyDisk::real().on(Op::Lock, Fault::Refuse(ErrorKind::Unsupported));

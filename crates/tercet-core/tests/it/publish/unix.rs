@@ -1,4 +1,4 @@
-//! Modes, links, special files and names, as Unix has them.
+//! Unix: modes, links, special files and names.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ fn a_new_file_follows_the_umask() {
         return;
     }
     for (umask, expected) in [("022", 0o644), ("027", 0o640), ("077", 0o600), ("000", 0o666)] {
-        let dir = folder();
+        let dir = directory();
         let path = dir.path().join("a");
         assert!(run_child("unix::a_new_file_follows_the_umask", &path, umask).success());
         assert_eq!(mode(&path), expected, "{umask}: {:o}", mode(&path));
@@ -26,8 +26,8 @@ fn a_new_file_follows_the_umask() {
 }
 
 #[test]
-fn the_mode_of_a_replaced_file_is_kept_and_its_successor_is_never_more_open() {
-    let dir = folder();
+fn the_mode_of_a_replaced_file_is_kept_and_never_widened() {
+    let dir = directory();
     let path = dir.path().join("a");
     for kept in [0o600, 0o640, 0o666, 0o444, 0o755] {
         put(&path, OLD);
@@ -43,8 +43,8 @@ fn the_mode_of_a_replaced_file_is_kept_and_its_successor_is_never_more_open() {
 }
 
 #[test]
-fn a_private_file_is_for_its_owner_alone_from_its_first_moment() {
-    let dir = folder();
+fn a_private_file_is_never_readable_by_others() {
+    let dir = directory();
     let path = dir.path().join("a");
     let check = |atomic_file: AtomicFile| {
         assert_eq!(mode(&dir.path().join(&others(dir.path())[0])), 0o600);
@@ -62,8 +62,8 @@ fn a_private_file_is_for_its_owner_alone_from_its_first_moment() {
 }
 
 #[test]
-fn links_are_kept_and_what_they_point_to_is_replaced() {
-    let dir = folder();
+fn links_are_kept_and_their_targets_replaced() {
+    let dir = directory();
     fs::create_dir(dir.path().join("data")).unwrap();
     fs::create_dir(dir.path().join("links")).unwrap();
     let file = dir.path().join("data/a");
@@ -90,26 +90,28 @@ fn links_are_kept_and_what_they_point_to_is_replaced() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_an_error() {
-    let dir = folder();
+fn link_loops_are_an_error() {
+    let dir = directory();
     symlink("y", dir.path().join("x")).unwrap();
     symlink("x", dir.path().join("y")).unwrap();
     let error = AtomicFile::create(&dir.path().join("x")).unwrap_err();
     assert!(matches!(error, PublishError::LinkLoop { .. }));
     symlink("no/such/file", dir.path().join("z")).unwrap();
     let error = AtomicFile::create(&dir.path().join("z")).unwrap_err();
-    assert!(matches!(error, PublishError::NoFolder { .. }));
+    assert!(matches!(error, PublishError::NoDirectory { .. }));
 }
 
 #[test]
-fn pipes_sockets_and_devices_are_no_targets() {
-    let dir = folder();
+fn pipes_sockets_and_devices_are_refused() {
+    let dir = directory();
     let pipe = dir.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let socket = dir.path().join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
     let device = Path::new("/dev/null");
-    for (path, expected) in [(&*pipe, Kind::Fifo), (&*socket, Kind::Socket), (device, Kind::Device)] {
+    for (path, expected) in
+        [(&*pipe, EntryKind::Fifo), (&*socket, EntryKind::Socket), (device, EntryKind::Device)]
+    {
         let error = AtomicFile::create(path).unwrap_err();
         assert!(matches!(error, PublishError::NotAFile { kind, .. } if kind == expected), "{error:?}");
         assert_eq!(error.class(), Class::Request);
@@ -118,8 +120,8 @@ fn pipes_sockets_and_devices_are_no_targets() {
 }
 
 #[test]
-fn a_pipe_or_link_with_the_name_of_a_leftover_is_left_alone() {
-    let dir = folder();
+fn pipes_and_links_named_like_stale_temps_are_kept() {
+    let dir = directory();
     let pipe = dir.path().join(".a.tercet-0000000000000001.tmp");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let precious = dir.path().join("precious");
@@ -132,8 +134,8 @@ fn a_pipe_or_link_with_the_name_of_a_leftover_is_left_alone() {
 }
 
 #[test]
-fn names_need_not_be_text_and_may_be_as_long_as_the_system_allows() {
-    let dir = folder();
+fn names_may_be_long_and_need_not_be_utf8() {
+    let dir = directory();
     for name in [&b"caf\xe9.tet"[..], &[0xff; 255], &[b'n'; 255]] {
         let path = dir.path().join(OsStr::from_bytes(name));
         for content in [OLD, NEW] {

@@ -45,7 +45,7 @@ fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result
         |folder| prepare(folder, &NAMES, added),
         |disk, folder| change(&mut open(disk, folder), folder),
         |trial| {
-            let now = live(trial.folder);
+            let now = live(trial.directory);
             match &trial.result {
                 Ok(()) => assert_eq!(now, new, "done, but it is not there"),
                 Err(error) => {
@@ -54,8 +54,8 @@ fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result
                 }
             }
             // What failed can be done again.
-            change(&mut Collection::open(trial.folder).unwrap(), trial.folder).ok();
-            assert_eq!(live(trial.folder), new);
+            change(&mut Collection::open(trial.directory).unwrap(), trial.directory).ok();
+            assert_eq!(live(trial.directory), new);
         },
     );
     assert!(runs > 5, "{runs} faults");

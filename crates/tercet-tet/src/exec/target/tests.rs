@@ -104,7 +104,7 @@ fn a_folder_is_no_file() {
     fs::create_dir(place.data.join("sub")).unwrap();
     let error = write(&place.outputs(&[]), Path::new("sub")).unwrap_err();
     assert!(
-        matches!(error, ErrorKind::Target { reason: TargetError::NotAFile(Kind::Folder), .. }),
+        matches!(error, ErrorKind::Target { reason: TargetError::NotAFile(EntryKind::Directory), .. }),
         "{error}"
     );
 }

@@ -1,31 +1,31 @@
-//! Requests and answers as bytes.
+//! HTTP requests and responses as bytes.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
 
 use super::Fault;
 
-/// The most that a request may bring.
-const MOST: u64 = 64 << 20;
+/// The largest body of a request.
+const MAX_BODY: u64 = 64 << 20;
 
-/// A request, and what became of it.
+/// A request and its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// `GET`, `HEAD`, `PUT`, …
     pub method: String,
-    /// The path, without the query and without percent signs.
+    /// The decoded path, without the query.
     pub path: String,
     /// The query, without `?`.
     pub query: String,
-    /// The range asked for, its end not included.
+    /// The requested range, end exclusive.
     pub range: Option<(u64, u64)>,
     /// All headers, their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
-    /// Bytes of the body of the answer.
+    /// Bytes of the response body.
     pub sent: u64,
-    /// Bytes that came with the request.
+    /// Bytes of the request body.
     pub received: u64,
 }
 
@@ -36,7 +36,7 @@ impl Request {
     }
 
     /// The value of a key of the query.
-    pub(super) fn asked(&self, key: &str) -> Option<&str> {
+    pub(super) fn query_value(&self, key: &str) -> Option<&str> {
         self.query.split('&').find_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (name == key).then_some(value)
@@ -68,7 +68,7 @@ pub(super) fn read_request(from: &mut impl BufRead) -> io::Result<Option<(Reques
         Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1))
     });
     let length = request.header("content-length").map_or(Ok(0), str::parse).map_err(|_| wrong())?;
-    if length > MOST || request.header("transfer-encoding").is_some() {
+    if length > MAX_BODY || request.header("transfer-encoding").is_some() {
         return Err(wrong());
     }
     let mut body = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn read_request(from: &mut impl BufRead) -> io::Result<Option<(Reques
     Ok(Some((request, body)))
 }
 
-/// A path with its `%2E` put back.
+/// A percent-decoded path.
 fn decoded(path: &str) -> String {
     let mut parts = path.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -89,16 +89,16 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<u8>,
     pub(super) is_head: bool,
 }
 
-impl Answer {
+impl Response {
     pub(super) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: Vec::new(), body: body.into(), is_head: false }
     }
@@ -108,13 +108,13 @@ impl Answer {
         self
     }
 
-    /// Sends it, or what a fault makes of it; answers whether the connection goes on.
+    /// Sends the response, with the faults applied; returns whether the connection stays open.
     pub(super) fn send(&self, out: &mut impl Write, faults: &[Fault]) -> io::Result<bool> {
         let has = |fault: &Fault| faults.contains(fault);
-        if has(&Fault::Closed) || has(&Fault::NoProgress) {
+        if has(&Fault::Closed) || has(&Fault::NoResponse) {
             return Ok(false);
         }
-        write!(out, "HTTP/1.1 {} Answer\r\n", self.status)?;
+        write!(out, "HTTP/1.1 {} Response\r\n", self.status)?;
         for (name, value) in &self.headers {
             write!(out, "{name}: {value}\r\n")?;
         }
@@ -122,7 +122,7 @@ impl Answer {
         if has(&Fault::Endless) {
             out.write_all(b"\r\n")?;
             let piece = [0x5a; 1 << 14];
-            // Until nobody listens.
+            // Until the client closes the connection.
             while out.write_all(&piece).is_ok() {}
             return Ok(false);
         }
@@ -140,7 +140,7 @@ impl Answer {
     }
 }
 
-/// Waits until the other side gives up.
+/// Waits until the client closes the connection.
 pub(super) fn wait_until_closed(mut connection: &TcpStream) {
     let mut byte = [0; 64];
     while connection.read(&mut byte).is_ok_and(|n| n > 0) {}

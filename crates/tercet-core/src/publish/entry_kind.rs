@@ -1,14 +1,14 @@
-//! The kinds of directory entries.
+//! Kinds of directory entries.
 
 use std::fmt;
 
-/// The kinds of things a path can name.
+/// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A regular file.
     File,
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
     /// A symbolic link.
     Link,
     /// A named pipe.
@@ -17,15 +17,15 @@ pub enum Kind {
     Socket,
     /// A character or block device.
     Device,
-    /// Something else of this system.
+    /// Another special file.
     Other,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for EntryKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::File => "a file",
-            Self::Folder => "a folder",
+            Self::Directory => "a directory",
             Self::Link => "a symbolic link",
             Self::Fifo => "a named pipe",
             Self::Socket => "a socket",

@@ -1,11 +1,13 @@
-//! The disk of the operating system.
+//! The file system of this machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Access, Disk, DiskFile, Entry, FileId, Kind};
+use super::{Disk, DiskFile, Entry, EntryKind, FileId, Permissions};
+#[cfg(target_os = "linux")]
+use crate::num::saturating_usize;
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +22,7 @@ impl Disk for RealDisk {
         fs::read_link(path)
     }
 
-    fn create_new(&self, path: &Path, like: Option<&Access>) -> io::Result<Box<dyn DiskFile>> {
+    fn create_new(&self, path: &Path, like: Option<&Permissions>) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         Ok(Box::new(RealFile(system::open(&mut options, path, like)?)))
@@ -46,13 +48,13 @@ impl Disk for RealDisk {
         fs::remove_file(path)
     }
 
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        system::sync_folder(folder)
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        system::sync_directory(directory)
     }
 
-    fn list(&self, folder: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
+    fn list(&self, directory: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
-        for item in fs::read_dir(folder)? {
+        for item in fs::read_dir(directory)? {
             let name = item?.file_name();
             if wanted(&name) {
                 names.push(name);
@@ -63,7 +65,7 @@ impl Disk for RealDisk {
 }
 
 #[cfg(unix)]
-pub(super) use system::{entry_of, is_unsyncable, mode_of_new};
+pub(super) use system::{cannot_sync, entry_from_stat, new_file_mode};
 
 #[derive(Debug)]
 pub(super) struct RealFile(File);
@@ -116,8 +118,8 @@ impl DiskFile for RealFile {
         system::try_lock(&self.0)
     }
 
-    fn set_access(&mut self, access: &Access) -> io::Result<()> {
-        system::set_access(&self.0, access)
+    fn set_permissions(&mut self, permissions: &Permissions) -> io::Result<()> {
+        system::set_permissions(&self.0, permissions)
     }
 
     fn handle(&self) -> Option<&File> {
@@ -125,16 +127,16 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Copies `len` bytes at `from` to where the other file stands, without taking them into memory; answers how many it did, which
-/// are fewer where the system cannot.
+/// Copies `len` bytes at `from` to the position of the other file inside the kernel. Returns the number of bytes
+/// copied, fewer where the system does not support it.
 #[cfg(target_os = "linux")]
-pub(super) fn copy_in_system(source: &File, mut from: u64, sink: &File, len: u64) -> io::Result<u64> {
+pub(super) fn copy_in_kernel(source: &File, mut from: u64, sink: &File, len: u64) -> io::Result<u64> {
     use rustix::io::Errno;
 
     let mut done = 0;
     while done < len {
         // The kernel takes at most 2 GiB at a time.
-        let want = usize::try_from(len - done).unwrap_or(usize::MAX).min(1 << 30);
+        let want = saturating_usize(len - done).min(1 << 30);
         match rustix::fs::copy_file_range(source, Some(&mut from), sink, None, want) {
             // Two file systems, or one that does not know how.
             Ok(0) | Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => break,
@@ -146,70 +148,80 @@ pub(super) fn copy_in_system(source: &File, mut from: u64, sink: &File, len: u64
     Ok(done)
 }
 
-/// Other systems copy nothing themselves.
+/// Other systems have no such copy.
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::unnecessary_wraps, reason = "the signature of the other systems")]
-pub(super) fn copy_in_system(_source: &File, _from: u64, _sink: &File, _len: u64) -> io::Result<u64> {
+pub(super) fn copy_in_kernel(_source: &File, _from: u64, _sink: &File, _len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
 #[cfg(unix)]
 mod system {
-    use std::fs::{Permissions, TryLockError};
+    use std::fs::{Permissions as FsPermissions, TryLockError};
     use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 
-    use super::{Access, Entry, File, FileId, Kind, Metadata, OpenOptions, Path, io};
+    use super::{Entry, EntryKind, File, FileId, Metadata, OpenOptions, Path, Permissions, io};
 
     pub(super) fn entry(metadata: &Metadata) -> Entry {
         let kind = match metadata.file_type() {
-            t if t.is_file() => Kind::File,
-            t if t.is_dir() => Kind::Folder,
-            t if t.is_symlink() => Kind::Link,
-            t if t.is_fifo() => Kind::Fifo,
-            t if t.is_socket() => Kind::Socket,
-            t if t.is_char_device() || t.is_block_device() => Kind::Device,
-            _ => Kind::Other,
+            t if t.is_file() => EntryKind::File,
+            t if t.is_dir() => EntryKind::Directory,
+            t if t.is_symlink() => EntryKind::Link,
+            t if t.is_fifo() => EntryKind::Fifo,
+            t if t.is_socket() => EntryKind::Socket,
+            t if t.is_char_device() || t.is_block_device() => EntryKind::Device,
+            _ => EntryKind::Other,
         };
         Entry {
             kind,
             id: FileId(metadata.dev(), metadata.ino()),
-            access: Access { mode: metadata.mode() & 0o777, owner: Some((metadata.uid(), metadata.gid())) },
+            permissions: Permissions {
+                mode: metadata.mode() & 0o777,
+                owner: Some((metadata.uid(), metadata.gid())),
+            },
         }
     }
 
-    pub(super) fn open(options: &mut OpenOptions, path: &Path, like: Option<&Access>) -> io::Result<File> {
-        options.mode(mode_of_new(like)).open(path)
+    pub(super) fn open(
+        options: &mut OpenOptions,
+        path: &Path,
+        like: Option<&Permissions>,
+    ) -> io::Result<File> {
+        options.mode(new_file_mode(like)).open(path)
     }
 
     /// The mode of a new file, before the umask.
-    pub(in super::super) fn mode_of_new(like: Option<&Access>) -> u32 {
-        // The owner can always read and write an unfinished file, or a later writer could not lock and clear it.
-        like.map_or(0o666, |access| (access.mode & 0o777) | 0o600)
+    pub(in super::super) fn new_file_mode(like: Option<&Permissions>) -> u32 {
+        // The owner can always read and write a temporary file, or a later writer could not lock and remove it.
+        like.map_or(0o666, |permissions| (permissions.mode & 0o777) | 0o600)
     }
 
-    /// What a file is, by the answer of `fstat` and its kin.
+    /// The entry from the result of `fstat`.
     #[expect(clippy::allow_attributes, reason = "the types of the numbers differ between systems")]
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, reason = "device numbers are bit patterns")]
-    pub(in super::super) fn entry_of(stat: &rustix::fs::Stat) -> Entry {
+    pub(in super::super) fn entry_from_stat(stat: &rustix::fs::Stat) -> Entry {
         use rustix::fs::FileType;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Folder,
-            FileType::Symlink => Kind::Link,
-            FileType::Fifo => Kind::Fifo,
-            FileType::Socket => Kind::Socket,
-            FileType::CharacterDevice | FileType::BlockDevice => Kind::Device,
-            FileType::Unknown => Kind::Other,
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Directory,
+            FileType::Symlink => EntryKind::Link,
+            FileType::Fifo => EntryKind::Fifo,
+            FileType::Socket => EntryKind::Socket,
+            FileType::CharacterDevice | FileType::BlockDevice => EntryKind::Device,
+            FileType::Unknown => EntryKind::Other,
         };
         Entry {
             kind,
             id: FileId(stat.st_dev as u64, stat.st_ino as u64),
-            access: Access { mode: stat.st_mode as u32 & 0o777, owner: Some((stat.st_uid, stat.st_gid)) },
+            permissions: Permissions {
+                mode: stat.st_mode as u32 & 0o777,
+                owner: Some((stat.st_uid, stat.st_gid)),
+            },
         }
     }
 
-    /// The answer of file systems that cannot sync a folder (some FUSE and SMB mounts).
-    pub(in super::super) fn is_unsyncable(error: &io::Error) -> bool {
+    /// The error of file systems that cannot sync a directory (some FUSE and SMB mounts).
+    pub(in super::super) fn cannot_sync(error: &io::Error) -> bool {
         matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
     }
 
@@ -225,11 +237,11 @@ mod system {
         let _ = file.unlock();
     }
 
-    pub(super) fn set_access(file: &File, access: &Access) -> io::Result<()> {
-        let now = entry(&file.metadata()?).access;
-        if let (Some((uid, gid)), Some((now_uid, now_gid))) = (access.owner, now.owner) {
-            // Only root may give files away, and a group only to its members: whoever may not, keeps the new
-            // file, as with any other program that writes files anew.
+    pub(super) fn set_permissions(file: &File, permissions: &Permissions) -> io::Result<()> {
+        let now = entry(&file.metadata()?).permissions;
+        if let (Some((uid, gid)), Some((now_uid, now_gid))) = (permissions.owner, now.owner) {
+            // Only root may change the owner, and only to a group of the process. Otherwise the new file keeps its
+            // own, as with any program that rewrites files.
             let uid = (uid != now_uid).then_some(uid);
             let gid = (gid != now_gid).then_some(gid);
             if gid.is_some() {
@@ -239,33 +251,33 @@ mod system {
                 let _ = fchown(file, uid, None);
             }
         }
-        // Asked only when needed: some network file systems refuse every change of mode.
-        if now.mode != access.mode & 0o777 {
-            file.set_permissions(Permissions::from_mode(access.mode & 0o777))?;
+        // Only if it differs: some network file systems refuse every change of mode.
+        if now.mode != permissions.mode & 0o777 {
+            file.set_permissions(FsPermissions::from_mode(permissions.mode & 0o777))?;
         }
         Ok(())
     }
 
-    pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-        let handle = match OpenOptions::new().read(true).open(folder) {
-            // A folder that one may write in but not read cannot be opened, hence not synced.
+    pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+        let handle = match OpenOptions::new().read(true).open(directory) {
+            // A directory without read permission cannot be opened, hence not synced.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
             opened => opened?,
         };
         match handle.sync_all() {
-            Err(error) if is_unsyncable(&error) => Ok(()),
+            Err(error) if cannot_sync(&error) => Ok(()),
             synced => synced,
         }
     }
 }
 
-/// On Windows a lock on bytes also stops readers, so the share mode of the handle is the lock: others may read
-/// and rename, but nobody else can open the file for writing, hence no second writer gets past `open`.
+/// On Windows a byte lock also blocks readers, so the share mode of the handle is the lock: others may read and
+/// rename, but a second writer cannot open the file.
 #[cfg(windows)]
 mod system {
     use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 
-    use super::{Access, Entry, File, FileId, Kind, Metadata, OpenOptions, Path, io};
+    use super::{Entry, EntryKind, File, FileId, Metadata, OpenOptions, Path, Permissions, io};
 
     const FILE_SHARE_READ: u32 = 1;
     const FILE_SHARE_DELETE: u32 = 4;
@@ -273,19 +285,23 @@ mod system {
 
     pub(super) fn entry(metadata: &Metadata) -> Entry {
         let kind = match metadata.file_type() {
-            t if t.is_file() => Kind::File,
-            t if t.is_dir() => Kind::Folder,
-            t if t.is_symlink() => Kind::Link,
-            _ => Kind::Other,
+            t if t.is_file() => EntryKind::File,
+            t if t.is_dir() => EntryKind::Directory,
+            t if t.is_symlink() => EntryKind::Link,
+            _ => EntryKind::Other,
         };
         let mode = if metadata.permissions().readonly() { 0o444 } else { 0o666 };
-        // File numbers are not available without `unsafe`. Times of 100 ns and the length serve: identities
-        // are compared only between an idle file and the path it was opened by.
+        // File IDs need `unsafe`. Times of 100 ns and the length are used instead: IDs are compared only between
+        // an idle file and the path it was opened by.
         let id = FileId(metadata.creation_time(), metadata.last_write_time() ^ metadata.file_size());
-        Entry { kind, id, access: Access { mode, owner: None } }
+        Entry { kind, id, permissions: Permissions { mode, owner: None } }
     }
 
-    pub(super) fn open(options: &mut OpenOptions, path: &Path, _like: Option<&Access>) -> io::Result<File> {
+    pub(super) fn open(
+        options: &mut OpenOptions,
+        path: &Path,
+        _like: Option<&Permissions>,
+    ) -> io::Result<File> {
         options.share_mode(FILE_SHARE_READ | FILE_SHARE_DELETE).open(path).map_err(|error| {
             if error.raw_os_error() == Some(ERROR_SHARING_VIOLATION) {
                 io::Error::new(io::ErrorKind::WouldBlock, error)
@@ -303,12 +319,12 @@ mod system {
     pub(super) fn unlock(_file: &File) {}
 
     #[expect(clippy::unnecessary_wraps, reason = "the signature of the other systems")]
-    pub(super) fn set_access(_file: &File, _access: &Access) -> io::Result<()> {
+    pub(super) fn set_permissions(_file: &File, _access: &Permissions) -> io::Result<()> {
         Ok(())
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the signature of the other systems")]
-    pub(super) fn sync_folder(_folder: &Path) -> io::Result<()> {
+    pub(super) fn sync_directory(_directory: &Path) -> io::Result<()> {
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Unfinished files: their names, their locks, and the removal of those whose writer died.
+//! Temporary files of writers: names, locks, and removal of stale ones.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -7,45 +7,45 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::target::Target;
-use super::{Access, Disk, DiskFile, Kind, Operation, PublishError};
+use super::{Disk, DiskFile, EntryKind, Operation, Permissions, PublishError};
 
-const MARK: &str = ".tercet-";
-const END: &str = ".tmp";
+const INFIX: &str = ".tercet-";
+const SUFFIX: &str = ".tmp";
 const RANDOM_LEN: usize = 16;
 /// Common file systems allow names of 255 bytes.
 const MAX_NAME: usize = 255;
-const MAX_STEM: usize = MAX_NAME - 1 - MARK.len() - RANDOM_LEN - END.len();
-/// Each further attempt means that another writer got in between; that this happens so often does not.
+const MAX_STEM: usize = MAX_NAME - 1 - INFIX.len() - RANDOM_LEN - SUFFIX.len();
+/// Each further attempt means that another writer interfered, which cannot happen this often.
 const ATTEMPTS: usize = 16;
 
-/// Whether `name` is an unfinished file of a writer to `target`, both names in one folder.
+/// Whether `name` is a temporary file of a writer to `target`, both names in one directory.
 ///
-/// Very long names share their unfinished names with others that start alike.
+/// Very long names with a common prefix share their temporary names.
 pub fn is_stale_temp(name: &OsStr, target: &OsStr) -> bool {
     let random = name
         .as_encoded_bytes()
         .strip_prefix(prefix(target).as_encoded_bytes())
-        .and_then(|rest| rest.strip_suffix(END.as_bytes()));
+        .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
     random.is_some_and(|r| r.len() == RANDOM_LEN && r.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
 }
 
-/// Creates the unfinished file of a writer, locked.
+/// Creates and locks the temporary file of a writer.
 pub(super) fn create(
     disk: &dyn Disk,
     target: &Target,
-    like: Option<&Access>,
+    like: Option<&Permissions>,
 ) -> Result<(PathBuf, Box<dyn DiskFile>), PublishError> {
     for _ in 0..ATTEMPTS {
-        let path = target.folder.join(unfinished_name(target.name()));
+        let path = target.directory.join(temp_name(target.name()));
         let mut file = match disk.create_new(&path, like) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(refused_by_folder(target, error)),
+            Err(error) => return Err(directory_error(target, error)),
         };
         match lock_new(disk, &path, file.as_mut()) {
             Ok(true) => return Ok((path, file)),
             outcome => {
-                // Nothing is in it; if it cannot be removed, the next writer tries again.
+                // It is empty; if it cannot be removed, the next writer removes it.
                 let _ = disk.remove(&path);
                 outcome.map_err(|error| target.error(Operation::Lock, error))?;
             }
@@ -54,12 +54,12 @@ pub(super) fn create(
     Err(PublishError::Busy { path: target.shown.clone() })
 }
 
-/// Locks a file that was just created; `false` when another writer took it for a leftover in between.
+/// Locks a file that was just created; `false` if another writer removed it as stale in between.
 fn lock_new(disk: &dyn Disk, path: &std::path::Path, file: &mut dyn DiskFile) -> io::Result<bool> {
     match file.try_lock() {
         Ok(true) => {}
         Ok(false) => return Ok(false),
-        // Where nobody can lock, nobody clears.
+        // Without locks no writer removes stale files.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
         Err(error) => return Err(error),
     }
@@ -71,20 +71,20 @@ fn lock_new(disk: &dyn Disk, path: &std::path::Path, file: &mut dyn DiskFile) ->
     }
 }
 
-/// Removes the unfinished files of dead writers to the target, as far as possible.
+/// Removes the temporary files of dead writers to the target, best effort.
 ///
-/// A failure here stops nobody: the leftovers stay until a later writer.
-pub(super) fn clear_leftovers(disk: &dyn Disk, target: &Target) {
-    let names = disk.list(&target.folder, &|name| is_stale_temp(name, target.name()));
+/// On failure they stay until a later writer.
+pub(super) fn remove_stale_temps(disk: &dyn Disk, target: &Target) {
+    let names = disk.list(&target.directory, &|name| is_stale_temp(name, target.name()));
     for name in names.unwrap_or_default() {
-        let path = target.folder.join(name);
-        // Opening a named pipe or a link of that name would reach something else.
-        if !disk.entry(&path).is_ok_and(|entry| entry.kind == Kind::File) {
+        let path = target.directory.join(name);
+        // A named pipe or a link of that name must not be opened.
+        if !disk.entry(&path).is_ok_and(|entry| entry.kind == EntryKind::File) {
             continue;
         }
         let Ok(mut file) = disk.open_existing(&path) else { continue };
-        // A lock means that the writer lives. Without: it died, or it has finished and the path is gone, or it
-        // is about to lock what it created, will see that the path is gone, and will create another.
+        // A lock means that the writer lives. Without a lock the writer died; or it has finished and the path is
+        // gone; or it is about to lock the new file, will find the path gone, and will create another.
         if !file.try_lock().unwrap_or(false) {
             continue;
         }
@@ -98,26 +98,26 @@ pub(super) fn clear_leftovers(disk: &dyn Disk, target: &Target) {
     }
 }
 
-fn refused_by_folder(target: &Target, source: io::Error) -> PublishError {
-    let (path, folder) = (target.shown.clone(), target.folder.clone());
+fn directory_error(target: &Target, source: io::Error) -> PublishError {
+    let (path, directory) = (target.shown.clone(), target.directory.clone());
     if source.kind() == io::ErrorKind::NotFound {
-        PublishError::NoFolder { path, folder }
+        PublishError::NoDirectory { path, directory }
     } else {
-        PublishError::Folder { path, folder, source }
+        PublishError::Directory { path, directory, source }
     }
 }
 
-pub(super) fn unfinished_name(target: &OsStr) -> OsString {
+pub(super) fn temp_name(target: &OsStr) -> OsString {
     let mut name = prefix(target);
     name.push(format!("{:016x}", random()));
-    name.push(END);
+    name.push(SUFFIX);
     name
 }
 
 fn prefix(target: &OsStr) -> OsString {
     let mut name = OsString::from(".");
     name.push(stem(target));
-    name.push(MARK);
+    name.push(INFIX);
     name
 }
 
@@ -135,9 +135,9 @@ fn stem(target: &OsStr) -> OsString {
     text[..text.floor_char_boundary(MAX_STEM)].into()
 }
 
-/// A number that no other writer draws, on purpose or by chance.
+/// A random number for the name of a temporary file.
 ///
-/// The keys of `RandomState` come from the system; process and time tell a forked child from its parent.
+/// The keys of `RandomState` come from the system; process ID and time distinguish a forked child from its parent.
 fn random() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
@@ -150,9 +150,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_names_are_recognised_and_others_are_not() {
+    fn temp_names_are_recognized() {
         let target = OsStr::new("era5.tet");
-        assert!(is_stale_temp(&unfinished_name(target), target));
+        assert!(is_stale_temp(&temp_name(target), target));
         assert!(is_stale_temp(OsStr::new(".era5.tet.tercet-0123456789abcdef.tmp"), target));
         for other in [
             "era5.tet",
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn names_fit_the_file_system() {
         for target in ["a".repeat(255), "é".repeat(127), "温".repeat(85)] {
-            let name = unfinished_name(OsStr::new(&target));
+            let name = temp_name(OsStr::new(&target));
             assert!(name.len() <= MAX_NAME && name.len() > MAX_NAME - 4, "{}", name.len());
             assert!(name.to_str().is_some());
             assert!(is_stale_temp(&name, OsStr::new(&target)));
@@ -179,11 +179,11 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn names_need_not_be_text() {
+    fn names_need_not_be_utf8() {
         use std::os::unix::ffi::OsStrExt;
         for target in [vec![0xff; 3], vec![0xff; 255]] {
             let target = OsStr::from_bytes(&target);
-            let name = unfinished_name(target);
+            let name = temp_name(target);
             assert!(name.len() <= MAX_NAME);
             assert!(name.as_bytes().starts_with(b".\xff\xff\xff"));
             assert!(is_stale_temp(&name, target));
@@ -192,8 +192,7 @@ mod tests {
 
     #[test]
     fn names_differ() {
-        let names: std::collections::BTreeSet<_> =
-            (0..1000).map(|_| unfinished_name(OsStr::new("a"))).collect();
+        let names: std::collections::BTreeSet<_> = (0..1000).map(|_| temp_name(OsStr::new("a"))).collect();
         assert_eq!(names.len(), 1000);
     }
 }
