@@ -1,4 +1,4 @@
-//! The verbs, one file each.
+//! The verbs, one file per verb.
 
 pub(crate) mod any;
 pub(crate) mod demo;

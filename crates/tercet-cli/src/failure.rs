@@ -1,4 +1,4 @@
-//! How a command ends.
+//! Results of commands: outcomes, errors, exit codes, hints.
 
 use std::io;
 use std::ops::Range;
@@ -12,42 +12,42 @@ use tercet::{tatami, tet, tgm};
 
 use crate::render::Excerpt;
 
-/// A command that did its work.
+/// The result of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything is done.
+    /// Success.
     Done,
-    /// A check was made, and the file is bad.
+    /// A check failed, or a search has no hits.
     CheckFailed,
 }
 
-/// A command that could not do its work.
+/// The result of a command that failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something to tell the user.
+    /// An error to report.
     Error(Report),
-    /// The user interrupted the work.
+    /// Interrupted by Ctrl-C.
     Interrupted,
-    /// Nobody reads standard output any more: not an error, there is nothing left to do.
+    /// The reader of standard output closed the pipe; not an error.
     BrokenPipe,
 }
 
-/// What the user is told about an error.
+/// An error report: class, message, excerpt and hint.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// Decides the exit code.
+    /// The error class, which decides the exit code.
     pub(crate) class: Class,
-    /// What went wrong, without `error:`.
+    /// The message, without `error:`.
     pub(crate) message: String,
-    /// The place in a text of the user that it is about.
+    /// The excerpt of the user's text that the error is about.
     pub(crate) excerpt: Option<Excerpt>,
-    /// What to do next.
+    /// The hint: what to do next.
     pub(crate) hint: Option<String>,
 }
 
 impl Failure {
     /// An error of a library, with its causes.
-    pub(crate) fn of(error: &dyn Diagnose) -> Self {
+    pub(crate) fn from_error(error: &dyn Diagnose) -> Self {
         Self::for_program(error, "tercet")
     }
 
@@ -57,22 +57,22 @@ impl Failure {
         Self::Error(Report { class: error.class(), message: chain(error), excerpt: None, hint })
     }
 
-    /// An error of a class in the command's own words.
+    /// An error of a class with a message of this crate.
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
         Self::Error(Report { class, message: message.into(), excerpt: None, hint: None })
     }
 
-    /// The user asked for something that cannot be.
+    /// An invalid request.
     pub(crate) fn request(message: impl Into<String>) -> Self {
         Self::new(Class::Request, message)
     }
 
-    /// The system refused something that is not a file of a library.
+    /// An I/O error outside the libraries.
     pub(crate) fn io(what: &str, error: &io::Error) -> Self {
         Self::new(Class::Io, format!("{what}: {error}"))
     }
 
-    /// Standard output took no more bytes.
+    /// An error of writing to standard output.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::BrokenPipe
@@ -81,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// Says what to do next, in place of what the library says.
+    /// Sets the hint; replaces the one of the library.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         if let Self::Error(report) = &mut self {
             report.hint = Some(hint.into());
@@ -89,7 +89,7 @@ impl Failure {
         self
     }
 
-    /// Shows the place in a text that it is about.
+    /// Adds an excerpt of the user's text.
     pub(crate) fn with_excerpt(mut self, text: &str, at: &Range<usize>) -> Self {
         if let Self::Error(report) = &mut self {
             report.excerpt = Excerpt::new(text, at);
@@ -97,10 +97,10 @@ impl Failure {
         self
     }
 
-    /// The same for a text of one line, at whose end a mark may stand behind it.
+    /// Adds an excerpt of a text of one line; a range at its end is marked after the last character.
     pub(crate) fn with_excerpt_to_end(mut self, text: &str, at: &Range<usize>) -> Self {
         if let Self::Error(report) = &mut self {
-            // Of a line without words nothing would be shown.
+            // A blank line has no excerpt.
             report.excerpt = if text.trim().is_empty() {
                 Some(Excerpt { number: 1, line: String::new(), marks: "^".to_owned() })
             } else if at.start >= text.len() {
@@ -127,40 +127,42 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
     let verify = if program == "tgm" { "validate FILE" } else { "verify" };
     Some(match hint {
         Hint::Overwrite => "`--force` replaces it".to_owned(),
-        Hint::Verify => format!("`{program} {verify}` lists everything that is wrong"),
-        Hint::VerifyDeep => format!("`{program} {verify} --deep` lists everything that is damaged"),
+        Hint::Verify => format!("list all problems with `{program} {verify}`"),
+        Hint::VerifyDeep => format!("list all damage with `{program} {verify} --deep`"),
         Hint::Repair => {
-            format!("`{program} {verify}` lists what changed; `{program} repair` lists what can be done")
+            format!(
+                "list all problems with `{program} {verify}`, and possible repairs with `{program} repair`"
+            )
         }
-        Hint::RepairFooter => format!("`{program} repair` can cut a damaged footer off"),
+        Hint::RepairFooter => format!("remove a damaged footer with `{program} repair`"),
         Hint::Salvage => format!(
-            "`{program} {verify} --deep` lists every damaged chunk; `{program} repair --salvage` keeps the good ones"
+            "list damaged chunks with `{program} {verify} --deep`; copy the intact ones with `{program} repair --salvage`"
         ),
         Hint::SalvageManifest => {
-            "`tatami collection compact --salvage` keeps every record that is intact".to_owned()
+            "keep all intact records with `tatami collection compact --salvage`".to_owned()
         }
         Hint::SkipChecksums => format!(
-            "`{program} {verify}` lists everything that is wrong; `--ignore-checksums` reads it as it is"
+            "list all problems with `{program} {verify}`; `--ignore-checksums` reads the file without verification"
         ),
-        Hint::AllowNan => "`--allow-nan` keeps them, in a mask beside the values".to_owned(),
-        Hint::AllowInf => "`--allow-inf` keeps them, in masks beside the values".to_owned(),
-        Hint::ConflictStrategy => "`--strategy first` or `--strategy last` takes one of them".to_owned(),
-        Hint::SelectColumns => "`--columns` takes the others; Arrow has such types".to_owned(),
+        Hint::AllowNan => "add `--allow-nan` to store NaN as a mask".to_owned(),
+        Hint::AllowInf => "add `--allow-inf` to store infinities as masks".to_owned(),
+        Hint::ConflictStrategy => "choose a value with `--strategy first` or `--strategy last`".to_owned(),
+        Hint::SelectColumns => "select other columns with `--columns`, or convert to Arrow".to_owned(),
         Hint::FloorTimestamps => {
-            "`--floor-timestamps` cuts times to microseconds, `--raw-timestamps` copies the numbers"
+            "use `--floor-timestamps` to floor to microseconds, or `--raw-timestamps` to copy the values"
                 .to_owned()
         }
-        Hint::RawTimestamps => "`--raw-timestamps` copies the numbers".to_owned(),
+        Hint::RawTimestamps => "use `--raw-timestamps` to copy the values".to_owned(),
         Hint::SpillDirectories => {
-            "results go to the directory of the `.tet` file, or to one named with `--spill-allow`".to_owned()
+            "write to the directory of the `.tet` file, or allow another one with `--spill-allow`".to_owned()
         }
         Hint::MemoryBudget => {
             "set `write` to `switch`, `spill` or `sidecar`, or raise `execution.memory_budget_bytes`"
                 .to_owned()
         }
-        Hint::RebuildIndex => "`tgm index FILE --anew` makes it anew".to_owned(),
-        Hint::Recode => "`tgm recode` stores values in another way".to_owned(),
-        Hint::UpdateMember => "`tatami collection add` takes it in as it is now".to_owned(),
+        Hint::RebuildIndex => "rebuild it with `tgm index FILE --rebuild`".to_owned(),
+        Hint::Recode => "use another pipeline with `tgm recode`".to_owned(),
+        Hint::UpdateMember => "update its entry with `tatami collection add`".to_owned(),
         Hint::ImportArray => "`tet create` and `tgm create` read it".to_owned(),
         Hint::ImportTable => "`tatami convert` reads it".to_owned(),
         Hint::Retry => "run the command again".to_owned(),
@@ -170,9 +172,9 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
     })
 }
 
-/// The message of an error and of its causes, none of them told twice.
+/// The message of an error and of its causes, without repetition.
 ///
-/// Some errors of the libraries repeat their cause in their own message, others leave it to `source`.
+/// Some errors include their cause in their message, others leave it to `source`.
 fn chain(error: &dyn Diagnose) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -193,7 +195,7 @@ impl From<tet::Error> for Failure {
             tet::ErrorKind::Cancelled(_) => Self::Interrupted,
             tet::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
-            tet::ErrorKind::Publish(cause) => Self::of(cause),
+            tet::ErrorKind::Publish(cause) => Self::from_error(cause),
             _ => Self::for_program(&error, "tet"),
         }
     }
@@ -205,7 +207,7 @@ impl From<tgm::Error> for Failure {
             tgm::ErrorKind::Cancelled(_) => Self::Interrupted,
             tgm::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
-            tgm::ErrorKind::Publish(cause) => Self::of(cause),
+            tgm::ErrorKind::Publish(cause) => Self::from_error(cause),
             _ => Self::for_program(&error, "tgm"),
         }
     }
@@ -217,7 +219,7 @@ impl From<tatami::Error> for Failure {
             tatami::ErrorKind::Cancelled(_) => Self::Interrupted,
             tatami::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             // It names its file itself: the one that is written, which need not be the one that is read.
-            tatami::ErrorKind::Publish(cause) => Self::of(cause),
+            tatami::ErrorKind::Publish(cause) => Self::from_error(cause),
             _ => Self::for_program(&error, "tatami"),
         }
     }
@@ -232,10 +234,10 @@ impl From<arrow::Error> for Failure {
                 Self::BrokenPipe
             }
             arrow::Error::Write { name, error } => match PublishError::recover(error) {
-                Ok(error) => Self::of(&error),
-                Err(error) => Self::of(&arrow::Error::Write { name, error }),
+                Ok(error) => Self::from_error(&error),
+                Err(error) => Self::from_error(&arrow::Error::Write { name, error }),
             },
-            error => Self::of(&error),
+            error => Self::from_error(&error),
         }
     }
 }
@@ -244,20 +246,20 @@ impl From<convert::Error> for Failure {
     fn from(error: convert::Error) -> Self {
         match error {
             convert::Error::Tet(error) => error.into(),
-            error => Self::of(&error),
+            error => Self::from_error(&error),
         }
     }
 }
 
 impl From<convert::npy::Error> for Failure {
     fn from(error: convert::npy::Error) -> Self {
-        Self::of(&error)
+        Self::from_error(&error)
     }
 }
 
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Self {
-        Self::of(&error)
+        Self::from_error(&error)
     }
 }
 
@@ -268,7 +270,7 @@ impl From<tet::LayoutError> for Failure {
 }
 
 impl Failure {
-    /// A source of bytes that could not be opened or read.
+    /// A byte source that cannot be opened or read.
     pub(crate) fn source(name: &str, error: SourceError) -> Self {
         tet::Error::new(name.into(), error.into()).into()
     }
@@ -279,13 +281,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_reported_once() {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
-        let Failure::Error(told) = Failure::source("a.tet", SourceError::Open(missing())) else {
+        let Failure::Error(report) = Failure::source("a.tet", SourceError::Open(missing())) else {
             panic!("an error was expected");
         };
-        assert_eq!(told.message.matches(&missing().to_string()).count(), 1, "{}", told.message);
-        assert_eq!(told.class, Class::Io);
+        assert_eq!(report.message.matches(&missing().to_string()).count(), 1, "{}", report.message);
+        assert_eq!(report.class, Class::Io);
     }
 
     #[test]

@@ -16,13 +16,13 @@
 //! | `render` | tables, sizes, times |
 //! | `failure` | errors as the user sees them |
 
-mod address;
 mod cmd;
 mod failure;
 mod input;
 mod named_file;
 mod output;
 mod persona;
+mod remote;
 mod render;
 mod run;
 mod ui;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-/// `NAME=FILE`. The file need not be text, the name must.
+/// `NAME=FILE`. The name must be UTF-8, the path need not be.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) fn named_file() -> impl TypedValueParser<Value = NamedFile> {
             Some((name, path)) if !name.is_empty() && !path.as_os_str().is_empty() => {
                 Ok(NamedFile { name, path })
             }
-            _ => Err(format!("`{shown}` is not a name, `=` and a file, like `t2m=t2m.npy`")),
+            _ => Err(format!("expected NAME=FILE, like `t2m=t2m.npy`, found `{shown}`")),
         }
     })
 }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_need_not_be_text() {
+    fn paths_need_not_be_utf8() {
         use std::os::unix::ffi::OsStrExt as _;
         let (name, path) = split(OsStr::from_bytes(b"a=\xff=b.npy")).unwrap();
         assert_eq!((name.as_str(), path.as_os_str().as_bytes()), ("a", &b"\xff=b.npy"[..]));

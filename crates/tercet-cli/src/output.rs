@@ -1,4 +1,4 @@
-//! Where a verb puts its bytes: a new file, or standard output; and in which format it puts arrays there.
+//! Outputs: a new file, an object in a store, or standard output; formats of arrays.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek, SeekFrom, Write};
@@ -8,11 +8,11 @@ use clap::ValueEnum;
 use tercet::core::publish::{AtomicFile, PublishError};
 use tercet::core::{Sink, escape};
 
-use crate::address::{self, Object};
 use crate::failure::Failure;
+use crate::remote::{self, Object};
 use crate::ui::Ui;
 
-/// A path, an address in a store, or `-`.
+/// The output of a verb: a path, a URL, or `-` for standard output.
 #[derive(Debug)]
 pub(crate) enum Output {
     Stdout,
@@ -21,76 +21,78 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Refuses to bury a terminal in bytes, or a file that is there already unless `force` says so.
-    pub(crate) fn of(path: &Path, force: bool) -> Result<Self, Failure> {
+    /// Rejects a terminal for binary output, and an existing file without `force`.
+    pub(crate) fn open(path: &Path, force: bool) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
             if io::stdout().is_terminal() {
-                let failure = Failure::request("standard output is a terminal, which cannot show bytes");
+                let failure = Failure::request("refusing to write binary data to a terminal");
                 return Err(failure.with_hint("redirect it: `… > FILE`"));
             }
             return Ok(Self::Stdout);
         }
-        if let Some(address) = address::of(path) {
+        if let Some(address) = remote::url_of(path) {
             return Ok(Self::Object(Object::create(address, force)?));
         }
-        // Whatever is there and is no file is refused with more words when it is to be replaced.
+        // Directories and devices are rejected, with a better message, when the file is created.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         if is_file && !force {
-            let said = format!("{}: exists already", shown(path));
+            let said = format!("{}: file exists", display_path(path));
             return Err(Failure::request(said).with_hint("`--force` replaces it"));
         }
         Ok(Self::Path(path.to_owned()))
     }
 
-    /// Refuses to write over the file that is read.
+    /// Rejects an output that is also an input.
     pub(crate) fn must_not_be(&self, input: &Path) -> Result<(), Failure> {
         let path = match self {
             Self::Path(path) => path,
             Self::Object(object) if object.is_at(input) => {
-                let said = format!("{}: cannot be read and replaced at the same time", object.name());
+                let said = format!("{}: input and output are the same file", object.name());
                 return Err(Failure::request(said));
             }
             Self::Stdout | Self::Object(_) => return Ok(()),
         };
         match (std::fs::canonicalize(path), std::fs::canonicalize(input)) {
             (Ok(to), Ok(from)) if to == from => {
-                let shown = shown(input);
-                Err(Failure::request(format!("{shown}: cannot be read and replaced at the same time")))
+                let name = display_path(input);
+                Err(Failure::request(format!("{name}: input and output are the same file")))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Starts a file. Without `force` one that appears meanwhile is not replaced either.
+/// Creates a file that appears when complete. Without `force`, a file that appears meanwhile is not replaced.
 pub(crate) fn atomic_file(path: &Path, force: bool) -> Result<AtomicFile, PublishError> {
     if force { AtomicFile::create(path) } else { AtomicFile::create_new(path) }
 }
 
-/// A path as it is shown to the user.
-pub(crate) fn shown(path: &Path) -> String {
-    if let Some(address) = address::of(path) {
-        return address::shown(address);
+/// A path for messages: escaped, and without the secrets of a URL.
+pub(crate) fn display_path(path: &Path) -> String {
+    if let Some(address) = remote::url_of(path) {
+        return remote::redacted(address);
     }
     escape::name(&path.to_string_lossy()).into_owned()
 }
 
-/// The format of an array outside of containers.
+/// The format of an extracted array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ArrayFormat {
+    /// NumPy .npy file
     Npy,
+    /// Values only: row-major, little-endian
     Raw,
 }
 
 impl ArrayFormat {
-    /// What the user said, or what the ending of the output says.
-    pub(crate) fn of(said: Option<Self>, output: &Path) -> Self {
+    /// The given format, or the one of the file extension.
+    pub(crate) fn infer(given: Option<Self>, output: &Path) -> Self {
         let is_npy = output.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy"));
-        said.unwrap_or(if is_npy { Self::Npy } else { Self::Raw })
+        given.unwrap_or(if is_npy { Self::Npy } else { Self::Raw })
     }
 }
 
-/// Bytes on their way to standard output that are not made in order: kept in a temporary file without a name.
+/// An unnamed temporary file for output that is not written in order.
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: BufWriter<File>,
@@ -99,28 +101,28 @@ pub(crate) struct Spool {
 impl Spool {
     pub(crate) fn new() -> Result<Self, Failure> {
         let file =
-            tempfile::tempfile().map_err(|error| Failure::io("cannot make a temporary file", &error))?;
+            tempfile::tempfile().map_err(|error| Failure::io("cannot create a temporary file", &error))?;
         Ok(Self { file: BufWriter::with_capacity(1 << 18, file) })
     }
 
-    /// Copies everything to an object of a store.
+    /// Uploads the file to an object store.
     pub(crate) fn upload(self, object: Object) -> Result<u64, Failure> {
-        let kept = |error: io::Error| Failure::io("cannot use the temporary file", &error);
+        let kept = |error: io::Error| Failure::io("cannot access the temporary file", &error);
         let mut file = self.finish().map_err(kept)?;
         file.rewind().map_err(kept)?;
         object.take(&mut file)
     }
 
-    /// Copies everything to standard output.
+    /// Copies the file to standard output.
     pub(crate) fn send(self, out: &mut Ui) -> Result<(), Failure> {
-        let kept = |error: io::Error| Failure::io("cannot use the temporary file", &error);
+        let kept = |error: io::Error| Failure::io("cannot access the temporary file", &error);
         send(self.finish().map_err(kept)?, out)
     }
 }
 
 /// Copies a file to standard output, from its start.
 pub(crate) fn send(mut file: File, out: &mut Ui) -> Result<(), Failure> {
-    file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
+    file.rewind().map_err(|error| Failure::io("cannot access the temporary file", &error))?;
     let sink = out.bytes()?;
     io::copy(&mut file, sink).and_then(|_| sink.flush()).map_err(|error| Failure::output(&error))
 }

@@ -1,4 +1,4 @@
-//! Which verbs a binary has.
+//! The command line of each program name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::ui::Ui;
 /// The name under which the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persona {
-    /// Every format: verbs find the format of a file by its first bytes.
+    /// Every format; the format of a file is detected by its magic bytes.
     Tercet,
     /// `.tet` files only.
     Tet,
     /// `.tgm` files only.
     Tgm,
-    /// `.tgm` files only, under the name that the command has elsewhere.
+    /// `.tgm` files only, under the name of the reference implementation.
     Tensogram,
     /// `.tatami` files only.
     Tatami,
@@ -28,7 +28,7 @@ pub enum Persona {
 /// The reference implementation's name of the command for `.tgm` files.
 const TENSOGRAM: &str = "tensogram";
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub(crate) enum Request {
     Tercet(TercetVerb),
@@ -40,20 +40,20 @@ pub(crate) enum Request {
 /// Options that every verb takes.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Common {
-    /// Draw no progress bar
+    /// Hide the progress bar
     #[arg(long, global = true, display_order = 901)]
     pub(crate) no_progress: bool,
 }
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done                          5  corrupt: bytes changed since they were written
-  1  checked and found bad         6  a limit of this reader is exceeded
-  2  wrong command line            7  not supported by this build
-  3  the system refused (I/O)      8  the request cannot be met
+  0  success                       5  corrupt: a checksum does not match
+  1  check failed, or no match     6  a reader limit is exceeded
+  2  usage error                   7  not supported by this build
+  3  I/O error                     8  invalid request
   4  malformed file              130  interrupted";
 
-/// Read, write, verify and repair array containers
+/// Read, write, query, verify and repair .tet, .tgm and .tatami files
 #[derive(Debug, Parser)]
 #[command(name = "tercet", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TercetLine {
@@ -63,7 +63,7 @@ struct TercetLine {
     verb: TercetVerb,
 }
 
-/// Read, write, verify and repair .tet files: named arrays, cut into chunks
+/// Read, write, query, verify and repair .tet files: chunked, named N-dimensional arrays
 #[derive(Debug, Parser)]
 #[command(name = "tet", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TetLine {
@@ -85,7 +85,7 @@ struct TgmLine {
     verb: TgmVerb,
 }
 
-/// Read, write, look up, verify and repair .tatami files: records in columns
+/// Read, write, search, verify and repair .tatami files: columnar tables and search segments
 #[derive(Debug, Parser)]
 #[command(name = "tatami", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TatamiLine {
@@ -98,26 +98,26 @@ struct TatamiLine {
 /// The verbs of `tercet`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TercetVerb {
-    /// Show what Tercet does, on files it makes itself
+    /// Run a demo on generated files
     Demo(cmd::demo::Args),
-    /// Say what a file holds
+    /// Show datasets, messages or columns, and metadata
     Info(cmd::tet::info::Args),
-    /// Check a file
+    /// Verify structure and checksums
     Verify(cmd::tet::verify::Args),
-    /// Repair a damaged file, or save what is good in it
+    /// Repair a damaged file, or salvage its intact parts
     Repair(cmd::tet::repair::Args),
-    /// Draw a file as a tree of named bytes
+    /// Print the byte layout as a tree
     Outline(cmd::tet::outline::Args),
-    /// Ask a file: reductions, slices, transforms
+    /// Run a query: reductions, slices, transforms
     #[command(visible_alias = "q")]
     Query(cmd::tet::query::Args),
-    /// All commands for .tet files
+    /// Run a command for .tet files
     #[command(subcommand, arg_required_else_help = true)]
     Tet(cmd::tet::Verb),
-    /// All commands for .tgm files
+    /// Run a command for .tgm files
     #[command(arg_required_else_help = true)]
     Tgm(cmd::tgm::Line),
-    /// All commands for .tatami files
+    /// Run a command for .tatami files
     #[command(subcommand, arg_required_else_help = true)]
     Tatami(cmd::tatami::Verb),
     #[command(flatten)]
@@ -165,7 +165,7 @@ impl Persona {
         named.unwrap_or(Self::Tercet)
     }
 
-    /// The command line this name understands.
+    /// The clap command of this persona.
     pub(crate) fn command(self) -> clap::Command {
         match self {
             Self::Tercet => TercetLine::command(),
@@ -176,7 +176,7 @@ impl Persona {
         }
     }
 
-    /// What the arguments of this process ask for.
+    /// Parses the arguments of this process.
     pub(crate) fn parse(
         self,
         args: impl Iterator<Item = OsString>,
@@ -215,7 +215,7 @@ impl Persona {
 }
 
 impl Request {
-    /// Does what was asked.
+    /// Runs the verb.
     pub(crate) fn run(&self, persona: Persona, out: &mut Ui) -> Result<Outcome, Failure> {
         match self {
             Self::Tercet(TercetVerb::Demo(args)) => cmd::demo::run(args, out),

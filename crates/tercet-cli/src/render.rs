@@ -1,4 +1,4 @@
-//! Values as text.
+//! Text rendering: tables, trees, sizes, times, rows as JSON and CSV.
 
 #[cfg(feature = "arrow")]
 mod csv_rows;

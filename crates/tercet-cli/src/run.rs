@@ -1,10 +1,10 @@
-//! The road from `argv` to an exit code.
+//! From `argv` to an exit code.
 
 use std::process::ExitCode;
 
-use crate::address;
 use crate::failure::{Failure, Outcome};
 use crate::persona::Persona;
+use crate::remote;
 use crate::ui::{self, Ui};
 
 /// Runs the program as a persona and returns its exit code.
@@ -16,7 +16,7 @@ pub fn main_as(persona: Persona) -> ExitCode {
     let (common, request) = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and versions come this way too. If nobody reads them there is nobody to tell.
+            // `--help` and `--version` are errors of clap, too. A closed stream cannot be reported.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -26,18 +26,18 @@ pub fn main_as(persona: Persona) -> ExitCode {
     let mut out = Ui::new(!common.no_progress);
     let result = request.run(persona, &mut out).and_then(|outcome| out.finish().map(|()| outcome));
     if let Err(failure) = &result {
-        // What was printed before the failure belongs to the user as well.
+        // Output printed before the failure is flushed first.
         let _ = out.finish();
-        if let Some(text) = told(failure) {
-            // Whatever a library says about a file, it does not say the secrets of its address.
-            ui::print_note(address::redact(&text));
+        if let Some(text) = error_message(failure) {
+            // Messages of libraries may quote a URL with credentials.
+            ui::print_note(remote::redact(&text));
         }
     }
     ExitCode::from(exit_code(&result))
 }
 
-/// What the user is told about a failure, if anything.
-pub(crate) fn told(failure: &Failure) -> Option<String> {
+/// The message of a failure, if it has one.
+pub(crate) fn error_message(failure: &Failure) -> Option<String> {
     match failure {
         Failure::Error(report) => Some(ui::error_text(report)),
         Failure::Interrupted => Some("interrupted".to_owned()),
@@ -45,7 +45,7 @@ pub(crate) fn told(failure: &Failure) -> Option<String> {
     }
 }
 
-/// The exit code of a command that ended like this.
+/// The exit code of a result.
 pub(crate) fn exit_code(result: &Result<Outcome, Failure>) -> u8 {
     match result {
         Ok(Outcome::Done) => 0,

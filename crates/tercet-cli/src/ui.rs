@@ -1,4 +1,4 @@
-//! Everything that reaches the user: standard output, notes on standard error, progress, interrupts.
+//! Terminal output: standard output, notes on standard error, progress bars, interrupts.
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -17,31 +17,31 @@ pub(crate) use bar::Bar;
 pub(crate) use file_limit::survive_file_limits;
 pub(crate) use interrupt::{exit_at_once_if_interrupted, is_interrupted, watch_for_interrupts};
 
-/// Names of things: headings, field names.
+/// Style of headings and field names.
 pub(crate) const HEADING: Style = Style::new().bold();
-/// Things that are well.
+/// Style of success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Things worth a look.
+/// Style of warnings.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
-/// Things that are wrong.
+/// Style of errors.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Things of less interest.
+/// Style of secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// Text in a style. Styles reach terminals only: [`Ui`] takes them out everywhere else.
+/// Text in a style. [`Ui`] strips styles unless the stream is a terminal.
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Standard output, and how to show progress.
+/// Standard output, notes and progress of a command.
 #[derive(Debug)]
 pub(crate) struct Ui {
-    /// Text: styles are taken out unless this is a terminal.
+    /// Text; styles are stripped unless this is a terminal.
     text: BufWriter<anstream::AutoStream<io::Stdout>>,
-    /// Bytes that are nobody's to touch.
+    /// Binary output, written unchanged.
     bytes: BufWriter<io::Stdout>,
     progress: bool,
-    /// Notes and errors go to standard output too, in their place among the text.
+    /// Write notes and errors to standard output too, in order with the text.
     one_stream: bool,
 }
 
@@ -52,35 +52,35 @@ impl Ui {
         Self { text, bytes, progress: progress && io::stderr().is_terminal(), one_stream: false }
     }
 
-    /// One line of text.
+    /// Prints a line of text.
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
         writeln!(self.text, "{text}").map_err(|error| Failure::output(&error))
     }
 
-    /// A value as indented JSON.
+    /// Prints a value as indented JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        // As bytes: taking styles out of text could take something out of a value.
+        // As bytes: stripping styles could change a value.
         let out = self.bytes()?;
         let text = serde_json::to_string_pretty(value)
-            .map_err(|error| Failure::request(format!("cannot be told in JSON: {error}")))?;
+            .map_err(|error| Failure::request(format!("cannot be written as JSON: {error}")))?;
         writeln!(out, "{}", escape::json(&text)).map_err(|error| Failure::output(&error))
     }
 
-    /// A value as JSON on one line.
+    /// Prints a value as JSON on one line.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let out = self.bytes()?;
         let text = serde_json::to_string(value)
-            .map_err(|error| Failure::request(format!("cannot be told in JSON: {error}")))?;
+            .map_err(|error| Failure::request(format!("cannot be written as JSON: {error}")))?;
         writeln!(out, "{}", escape::json(&text)).map_err(|error| Failure::output(&error))
     }
 
-    /// Standard output for bytes instead of text.
+    /// Standard output for binary data.
     pub(crate) fn bytes(&mut self) -> Result<&mut dyn Write, Failure> {
         self.finish()?;
         Ok(&mut self.bytes)
     }
 
-    /// A note on standard error, after everything that was printed before it.
+    /// Prints a note on standard error, after flushing standard output.
     pub(crate) fn note(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
         if self.one_stream {
             return self.line(text);
@@ -90,12 +90,12 @@ impl Ui {
         Ok(())
     }
 
-    /// Writes notes to standard output from here on: for a text that is to be read as one.
+    /// Writes notes to standard output from here on, so that a transcript stays in order.
     pub(crate) fn join_streams(&mut self) {
         self.one_stream = true;
     }
 
-    /// A bar for work of `total` bytes, or of unknown length if that is 0. It appears after half a second, on a terminal only.
+    /// A progress bar for `total` bytes, or for an unknown length if 0. It appears after half a second, on a terminal only.
     pub(crate) fn bar(&self, what: &'static str, total: u64) -> Bar {
         Bar::new(what, total, self.progress)
     }
@@ -105,18 +105,18 @@ impl Ui {
         self.progress &= !quiet;
     }
 
-    /// Hands over what is still buffered.
+    /// Flushes buffered output.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         self.text.flush().and_then(|()| self.bytes.flush()).map_err(|error| Failure::output(&error))
     }
 }
 
-/// A note on standard error. If that is closed there is nobody to tell.
+/// Prints a note on standard error; a closed stream is ignored.
 pub(crate) fn print_note(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// An error, and what to do about it.
+/// Formats an error with excerpt and hint.
 pub(crate) fn error_text(report: &Report) -> String {
     let mut text = format!("{} {}", paint(BAD, "error:"), safe_lines(&report.message));
     // Writing to a String cannot fail.
@@ -132,14 +132,13 @@ pub(crate) fn error_text(report: &Report) -> String {
     text
 }
 
-/// Spaces stay as they are, so that nothing but the marks has a colour.
+/// Colours the marks, not the spaces before them.
 fn paint_marks(marks: &str) -> String {
     let bare = marks.trim_start();
     format!("{}{}", &marks[..marks.len() - bare.len()], paint(BAD, bare))
 }
 
-/// Text of the libraries may quote a file in words of a parser: its lines are kept, and nothing else that a terminal
-/// would obey.
+/// Escapes every line of a message: it may quote untrusted text of a file.
 fn safe_lines(text: &str) -> String {
     text.split('\n').map(escape::name).collect::<Vec<_>>().join("\n")
 }

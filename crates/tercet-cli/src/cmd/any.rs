@@ -1,4 +1,4 @@
-//! Verbs for files of every format: the first bytes decide which one it is.
+//! Verbs of `tercet`: the format is detected by the magic bytes.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{must_be_a_file, must_be_on_disk, open};
 use crate::ui::Ui;
 
-/// Bytes and their format.
-fn recognise(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
-    let format = detect_source(&source).map_err(|error| Failure::of(&error))?;
+/// Detects the format of a source.
+fn detect(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
+    let format = detect_source(&source).map_err(|error| Failure::from_error(&error))?;
     Ok((format, source))
 }
 
 pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    match recognise(args.input.source()?)? {
+    match detect(args.input.source()?)? {
         (Format::Tet, source) => tet::info::run_on(args, source, out),
         (Format::Tgm, source) => {
             if let Some(option) = args.for_tet_only() {
                 return Err(cannot(Format::Tgm, &*source, &format!("`{option}` is for .tet files")));
             }
-            tgm::info::run_on(tgm::Form::of(args.json, args.quiet), source, out)
+            tgm::info::run_on(tgm::Form::new(args.json, args.quiet), source, out)
         }
         (Format::Tatami, source) => {
             if let Some(option) = args.for_tet_only() {
                 return Err(cannot(Format::Tatami, &*source, &format!("`{option}` is for .tet files")));
             }
             if args.quiet {
-                return tatami::inspect::run_in_one_line(source, out);
+                return tatami::inspect::print_one_line(source, out);
             }
             tatami::inspect::run_on(args.json, false, source, out)
         }
@@ -39,7 +39,7 @@ pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Fail
 }
 
 pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    match recognise(args.input.source()?)? {
+    match detect(args.input.source()?)? {
         (Format::Tet, source) => tet::verify::run_on(args, source, out),
         (Format::Tgm, source) => {
             if args.repair {
@@ -47,21 +47,21 @@ pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, 
             }
             out.hush(args.quiet);
             let depth = if args.deep { Depth::Full } else { Depth::Default };
-            tgm::validate::run_on(depth, tgm::Form::of(args.json, args.quiet), &source, out)
+            tgm::validate::run_on(depth, tgm::Form::new(args.json, args.quiet), &source, out)
         }
         (Format::Tatami, source) => {
             if args.repair {
                 return Err(cannot_repair(Format::Tatami, &*source));
             }
             out.hush(args.quiet);
-            tatami::verify::run_on(args.deep, tgm::Form::of(args.json, args.quiet), source, out)
+            tatami::verify::run_on(args.deep, tgm::Form::new(args.json, args.quiet), source, out)
         }
     }
 }
 
 pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_on_disk(&args.path, "repair")?;
-    match recognise(open(&args.path)?)? {
+    match detect(open(&args.path)?)? {
         (Format::Tet, _) => tet::repair::run(args, out),
         (Format::Tgm, source) => {
             if let Some(option) = args.for_tet_only() {
@@ -79,9 +79,9 @@ pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, 
 }
 
 pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    match recognise(args.input.source()?)? {
+    match detect(args.input.source()?)? {
         (Format::Tet, source) => tet::outline::run_on(args, source, out),
-        // Hashes are not compared anyway.
+        // The outline of a .tgm file verifies no hashes.
         (Format::Tgm, source) => tgm::outline::run_on(args.json, args.limit, source, out),
         (Format::Tatami, source) => tatami::outline::run_on(args.json, args.limit == 0, source, out),
     }
@@ -90,7 +90,7 @@ pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome
 pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if let Some(path) = &args.tet {
         must_be_a_file(path, "query")?;
-        match recognise(open(path)?)? {
+        match detect(open(path)?)? {
             (Format::Tet, _) => {}
             (format, source) => return Err(cannot(format, &*source, "queries are for .tet files")),
         }
@@ -99,10 +99,10 @@ pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Fa
 }
 
 fn cannot(format: Format, source: &dyn ByteSource, reason: &str) -> Failure {
-    Failure::new(Class::Request, format!("{}: is a {format} file, and {reason}", source.name()))
+    Failure::new(Class::Request, format!("{}: is a {format} file; {reason}", source.name()))
 }
 
 fn cannot_repair(format: Format, source: &dyn ByteSource) -> Failure {
-    let failure = cannot(format, source, "only .tet files can be repaired in their place");
-    failure.with_hint(format!("`{} repair FILE -o NEW` keeps what is intact", format.extension()))
+    let failure = cannot(format, source, "only .tet files can be repaired in place");
+    failure.with_hint(format!("salvage the intact parts with `{} repair FILE -o NEW`", format.extension()))
 }

@@ -1,4 +1,4 @@
-//! What a shell and a manual need to know about the commands.
+//! Shell completions and manual pages.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use crate::ui::Ui;
 /// Verbs about the command itself.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Print completions for a shell
+    /// Print shell completions
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or write all of them into a folder
+    /// Print the manual page, or write all pages to a directory
     Man {
-        /// Write one page for each verb into this folder
+        /// Write one page per verb to this directory
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
@@ -41,7 +41,7 @@ impl Verb {
             Self::Man { dir: None } => {
                 let mut page = Vec::new();
                 let render = clap_mangen::Man::new(command).render(&mut page);
-                render.map_err(|error| Failure::io("cannot make the page", &error))?;
+                render.map_err(|error| Failure::io("cannot render the manual page", &error))?;
                 out.bytes()?.write_all(&page).map_err(|error| Failure::output(&error))?;
             }
         }

@@ -7,6 +7,7 @@ use crate::ui::Ui;
 
 pub(crate) mod cat;
 pub(crate) mod collection;
+mod collection_scan;
 mod columns;
 mod condition;
 #[cfg(feature = "arrow")]
@@ -15,14 +16,12 @@ pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod explain;
-mod folder;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
 pub(crate) mod merge;
 mod names;
-mod odd;
 mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;
@@ -30,63 +29,62 @@ mod scalars;
 pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod verify;
+mod warnings;
 
 /// The verbs for `.tatami` files.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "one is made for each run")]
 pub(crate) enum Verb {
-    /// Say what a file holds: columns, row groups, indexes, metadata
+    /// Show columns, row groups, indexes and metadata
     ///
-    /// Only the last bytes of the file and its header are read, however large it is.
+    /// Reads the footer and the header only.
     #[command(visible_alias = "info")]
     Inspect(inspect::Args),
-    /// Print rows as JSON, one object on a line
+    /// Print rows as JSON Lines
     Cat(cat::Args),
-    /// Print the first rows as JSON
+    /// Print the first rows as JSON Lines
     Head(head::Args),
-    /// Print the row with a key
+    /// Look up a row by its sort key
     ///
-    /// The key is a value of the column that the file is sorted by. One page of that column is searched; of the other
-    /// columns only the pages that hold the row are read.
+    /// Searches one page of the sort key column; of the other columns only the pages with the row are read.
     Lookup(lookup::Args),
-    /// Count rows, all of them or those that fulfil a condition
+    /// Count rows, with an optional filter
     Count(count::Args),
-    /// Say which row groups and pages a condition leaves out, and by what
+    /// Explain which row groups and pages a filter prunes
     Explain(explain::Args),
-    /// Make a table of another format: Parquet, Arrow, CSV, JSONL and .tatami, each into the others
+    /// Convert between .tatami, Parquet, Arrow IPC, CSV and JSONL
     ///
-    /// What the input is, its first bytes say; what the output is, its name says, or --to. The output appears when it is
-    /// complete; until then nothing changes.
+    /// The input format is detected; the output format follows the file extension, or --to. The output file is written
+    /// atomically.
     #[cfg(feature = "arrow")]
     Convert(convert::Args),
-    /// Say what columns hold and how it is stored
+    /// Print column statistics and storage
     ///
-    /// Footer, page headers and value dictionaries are read, but no values.
+    /// Reads footer, page headers and dictionaries, but no values.
     Stats(stats::Args),
-    /// Make a file from JSONL or CSV
+    /// Create a file from JSONL or CSV
     ///
-    /// The rows are read one after the other, with memory for one row group. The file appears when it is complete;
-    /// until then nothing changes.
+    /// Rows are streamed, with one row group in memory. The output file is written atomically.
     Create(create::Args),
-    /// Make a search segment of documents
+    /// Index documents into a search segment
     ///
-    /// Text, Markdown, web pages, JSONL, Parquet and TREC. Memory does not grow with the documents, and the file appears when it is
-    /// complete; until then nothing changes.
+    /// Reads text, Markdown, HTML, JSONL, Parquet and TREC files. Memory is bounded, and the output file is written
+    /// atomically.
     Index(index::Args),
-    /// Search the documents of a segment
+    /// Search the documents of a segment or collection
     Search(search::Args),
-    /// Take documents out of a search segment
+    /// Delete documents from a search segment
     Delete(delete::Args),
-    /// Make one file of several: search segments, or files with the same columns
+    /// Merge search segments, or files with the same schema
     Merge(merge::Args),
-    /// Keep many files as one: add, list, remove, compact
+    /// Manage a collection of files: add, list, remove, compact
     #[command(visible_alias = "col")]
     Collection(collection::Args),
-    /// Check a file: structure, checksums, values
+    /// Verify structure, checksums and values
     Verify(verify::Args),
-    /// Draw a file as a tree of named bytes
+    /// Print the byte layout as a tree
     Outline(outline::Args),
-    /// Keep the intact rows of a damaged file, in a new one
+    /// Salvage the intact rows of a damaged file
     Repair(repair::Args),
 }
 

@@ -23,40 +23,38 @@ mod written;
 /// The verbs for `.tet` files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Say what a file holds: datasets, metadata, chunks, history
+    /// Show datasets, metadata, chunks and history
     Info(info::Args),
-    /// Check a file: structure, checksums, chunks
+    /// Verify structure, checksums and chunks
     Verify(verify::Args),
-    /// Repair a damaged file, or save what is good in it
+    /// Repair a damaged file, or salvage its intact chunks
     Repair(repair::Args),
-    /// Make a file from arrays
+    /// Create a file from arrays
     ///
-    /// Reads NumPy .npy files of any size, in C or Fortran order and either byte order, and writes them as the
-    /// datasets of one new file. The file appears when it is complete; until then nothing changes.
+    /// Reads NumPy .npy files in C or Fortran order and either byte order, larger than memory if need be. The output file
+    /// is written atomically: it appears when it is complete.
     Create(create::Args),
-    /// Take an array, or a part of it, out of a file
+    /// Extract an array, or a slice of it
     ///
-    /// The result may be larger than memory. The output file appears when it is complete.
+    /// The result may be larger than memory. The output file is written atomically.
     Extract(extract::Args),
     /// Add arrays to a file
     ///
-    /// The file is written anew with the arrays added and takes the place of the old one when it is complete; until
-    /// then nothing changes. Every chunk that is copied is checked. A second command that tries to change the file
-    /// meanwhile is refused.
+    /// Rewrites the file with the arrays added, verifies every copied chunk, and replaces the old file atomically.
+    /// Concurrent changes of the same file are rejected.
     Append(append::Args),
     /// Remove arrays from a file
     ///
-    /// The file is written anew without them and takes the place of the old one when it is complete; until then
-    /// nothing changes. Every chunk that is copied is checked.
+    /// Rewrites the file without them, verifies every copied chunk, and replaces the old file atomically.
     Drop(drop::Args),
-    /// Draw a file as a tree of named bytes
+    /// Print the byte layout as a tree
     Outline(outline::Args),
-    /// Ask a file: reductions, slices, transforms
+    /// Run a query: reductions, slices, transforms
     ///
-    /// A query is a JSON or TOML document that names a dataset, what to take of it, and what to compute.
+    /// A query is a JSON or TOML document with a dataset, a selection and an operation.
     #[command(visible_alias = "q")]
     Query(query::Args),
-    /// List the queries that were asked, or ask one again
+    /// List past queries, or run one again
     #[command(visible_alias = "hist")]
     Qhist(qhist::Args),
 }

@@ -18,10 +18,10 @@ pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod ls;
 pub(crate) mod merge;
+mod object_id;
 mod open;
 pub(crate) mod outline;
 mod pipeline;
-mod place;
 pub(crate) mod recode;
 pub(crate) mod repair;
 pub(crate) mod reshuffle;
@@ -35,7 +35,7 @@ pub(crate) mod validate;
 
 pub(crate) use globals::Globals;
 
-/// All commands for .tgm files
+/// Run a command for .tgm files
 #[derive(Debug, clap::Args)]
 pub(crate) struct Line {
     #[command(flatten)]
@@ -47,80 +47,79 @@ pub(crate) struct Line {
 /// The verbs for `.tgm` files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Say how many messages files hold
+    /// Show message count, size and version
     Info(info::Args),
-    /// List messages with values of their metadata
+    /// List messages with metadata values
     Ls(ls::Args),
-    /// Print all metadata of messages, and what their objects are
+    /// Print all metadata and object descriptions
     ///
-    /// The payloads are not printed, but every one that has a hash is compared with it.
+    /// Payloads are not printed, but their hashes are verified.
     Dump(dump::Args),
-    /// Print values of the metadata of messages, for scripts
+    /// Print metadata values, for scripts
     Get(get::Args),
-    /// Follow a file or a stream, and list each message as it becomes whole
+    /// Follow a file or stream and list each complete message
     Tail(tail::Args),
-    /// Copy messages as they are, into one file or into one for each value of a key
+    /// Copy messages to one file, or to one file per metadata value
     ///
-    /// Every message that is copied is checked before the first byte is written. Output files appear when they are
-    /// complete. With options that say how values are stored, the messages are recoded on the way.
+    /// Every message is verified before the first byte is written. Output files are written atomically. With pipeline
+    /// options, messages are recoded.
     Copy(copy::Args),
-    /// Set values in the metadata of messages
+    /// Set metadata values
     ///
-    /// Stored values are carried over as they are, with their hashes. Every message is checked before the first byte is
-    /// written, and the output file appears when it is complete.
+    /// Payloads are copied unchanged, with their hashes. Every message is verified before the first byte is written. The
+    /// output file is written atomically.
     Set(set::Args),
-    /// Put the objects of all messages into one message
+    /// Merge all objects into one message
     ///
-    /// Stored values are carried over as they are, with their hashes, and checked before the first byte is written.
+    /// Payloads are copied unchanged, with their hashes, and verified before the first byte is written.
     Merge(merge::Args),
-    /// Put each object into a file of its own
+    /// Split objects into one file each
     ///
-    /// Stored values are carried over as they are, with their hashes, and checked before the first byte is written.
+    /// Payloads are copied unchanged, with their hashes, and verified before the first byte is written.
     Split(split::Args),
-    /// Put metadata, index and hashes of streamed messages before their objects
+    /// Move metadata, index and hashes of streamed messages before their objects
     ///
-    /// Stored values are carried over as they are, with their hashes, and checked before the first byte is written.
+    /// Payloads are copied unchanged, with their hashes, and verified before the first byte is written.
     Reshuffle(reshuffle::Args),
-    /// Make a message from arrays
+    /// Create a message from arrays
     ///
-    /// Reads NumPy .npy files, in C or Fortran order and either byte order, and writes them as the objects of one
-    /// message: the only one of a new file, or the last one of a file that is there. The file appears when it is
-    /// complete; until then nothing changes.
+    /// Reads NumPy .npy files in C or Fortran order and either byte order, and writes them as the objects of one message,
+    /// to a new file or, with --append, to the end of an existing one. The file is written atomically.
     Create(create::Args),
-    /// Store the values of messages in another way
+    /// Recode messages with another pipeline
     ///
-    /// Metadata and element types are kept. Every object is decoded again after it was encoded: a value that changed is an
-    /// error, unless `--lossy` or `--max-error` allows it. Messages that were streamed become messages in one piece. One
-    /// message at a time is in memory, and the output file appears when it is complete.
+    /// Metadata and dtypes are kept. Every object is decoded again after encoding: a changed value is an error, unless
+    /// `--lossy` or `--max-error` allows it. Streamed messages become buffered messages. One message at a time is in
+    /// memory, and the output file is written atomically.
     Recode(recode::Args),
-    /// Say how an array is stored best
+    /// Recommend a pipeline for an array
     ///
-    /// Tries every way of storing it that is worth a try, and measures sizes, errors and speeds.
+    /// Tries the useful pipelines and measures size, error and speed.
     Advise(advise::Args),
-    /// Take an array, or ranges of its values, out of a message
+    /// Extract an array, or ranges of its values
     ///
-    /// Its hash is compared first. The output file appears when it is complete.
+    /// The hash is verified first. The output file is written atomically.
     Extract(extract::Args),
-    /// Give a file a catalogue, so that messages are found without looking at all of them
+    /// Add a message index to a file
     ///
-    /// The catalogue is a message at the end of the file: places and lengths of all messages, and the values of keys. It is
-    /// kept up by `tgm create --append`; other programs take it for an ordinary message. A file that has one already is only
-    /// written if messages were added or other keys are asked for.
+    /// The index is a message at the end of the file with offsets and lengths of all messages and the values of keys, so
+    /// that messages are found without reading all of them. `tgm create --append` updates it; other programs see an
+    /// ordinary message. The file is rewritten only if messages were added or other keys are requested.
     Index(index::Args),
-    /// Check files: structure, metadata, hashes, values
+    /// Validate structure, metadata, hashes and values
     ///
-    /// With `--against` the values of an object are compared with those they were made from.
+    /// With `--against`, compare an object with its original array.
     #[command(visible_alias = "verify")]
     Validate(validate::Args),
-    /// Keep what is intact of a damaged file, in a new one
+    /// Salvage the intact messages and objects of a damaged file
     Repair(repair::Args),
-    /// Draw a file as a tree of named bytes
+    /// Print the byte layout as a tree
     Outline(outline::Args),
-    /// Say what this build can do, and check that it does
+    /// Print build features and run a self-test
     Doctor(doctor::Args),
 }
 
-/// How the verbs of `tercet` show what they found about one file.
+/// The output format of a verb that reports on one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
@@ -129,7 +128,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    pub(crate) fn of(json: bool, quiet: bool) -> Self {
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
         match (json, quiet) {
             (true, _) => Self::Json,
             (_, true) => Self::OneLine,

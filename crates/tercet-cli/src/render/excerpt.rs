@@ -1,27 +1,27 @@
-//! A line of a text with marks under the place that is meant.
+//! A line of the user's text with the relevant part underlined.
 
 use std::ops::Range;
 
 use tercet::core::escape;
 
-/// Longer lines are cut around the place.
+/// Longer lines are truncated around the marked range.
 const LINE_CHARS: usize = 96;
-/// How much of a cut line is shown before the place.
+/// Characters kept before the marked range.
 const CHARS_BEFORE: usize = 48;
 
-/// A line of a text and marks under a part of it.
+/// A line of text with marks below a range of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
-    /// The number of the line, counted from 1.
+    /// The line number, from 1.
     pub(crate) number: usize,
-    /// The line, or the part of it around the place.
+    /// The line, truncated around the marked range.
     pub(crate) line: String,
-    /// Spaces and marks, to be put under the line.
+    /// Spaces and `^`, printed below the line.
     pub(crate) marks: String,
 }
 
 impl Excerpt {
-    /// The line that `at` starts in; nothing where that has nothing to show.
+    /// The line that contains the start of `at`; `None` for a blank line.
     pub(crate) fn new(text: &str, at: &Range<usize>) -> Option<Self> {
         let start = text.floor_char_boundary(at.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
@@ -53,7 +53,7 @@ impl Excerpt {
     }
 }
 
-/// The character, or what stands for it where it would move or command the terminal.
+/// The character, or a replacement of width one for control characters.
 fn in_one_column(c: char) -> char {
     match c {
         '\t' => ' ',
@@ -66,37 +66,37 @@ fn in_one_column(c: char) -> char {
 mod tests {
     use super::*;
 
-    fn drawn(text: &str, at: Range<usize>) -> Option<(usize, String, String)> {
+    fn excerpt(text: &str, at: Range<usize>) -> Option<(usize, String, String)> {
         Excerpt::new(text, &at).map(|excerpt| (excerpt.number, excerpt.line, excerpt.marks))
     }
 
     #[test]
-    fn marks_are_under_the_place() {
+    fn marks_are_below_the_range() {
         let text = "{\n  \"é\": 12,\r\n\t\"x\": [1,\n 2]\n}";
-        let place = |part: &str| text.find(part).map(|at| at..at + part.len()).unwrap();
-        let drawn = |at| drawn(text, at).unwrap();
-        assert_eq!(drawn(place("12")), (2, "  \"é\": 12,".into(), "       ^^".into()));
-        assert_eq!(drawn(place("[1,\n 2]")), (3, " \"x\": [1,".into(), "      ^^^".into()));
-        assert_eq!(drawn(text.len()..text.len()), (5, "}".into(), " ^".into()));
-        assert_eq!(drawn(0..0), (1, "{".into(), "^".into()));
+        let range = |part: &str| text.find(part).map(|at| at..at + part.len()).unwrap();
+        let excerpt = |at| excerpt(text, at).unwrap();
+        assert_eq!(excerpt(range("12")), (2, "  \"é\": 12,".into(), "       ^^".into()));
+        assert_eq!(excerpt(range("[1,\n 2]")), (3, " \"x\": [1,".into(), "      ^^^".into()));
+        assert_eq!(excerpt(text.len()..text.len()), (5, "}".into(), " ^".into()));
+        assert_eq!(excerpt(0..0), (1, "{".into(), "^".into()));
     }
 
     #[test]
-    fn long_lines_are_cut_around_the_place() {
+    fn long_lines_are_truncated_around_the_range() {
         let text = format!("{}STOP{}", "a".repeat(5000), "b".repeat(5000));
-        let (_, line, marks) = drawn(&text, 5000..5004).unwrap();
+        let (_, line, marks) = excerpt(&text, 5000..5004).unwrap();
         assert_eq!(line, format!("…{}STOP{}…", "a".repeat(48), "b".repeat(44)));
         assert_eq!(marks, format!("{}^^^^", " ".repeat(49)));
-        let (_, line, marks) = drawn(&text, 0..9000).unwrap();
+        let (_, line, marks) = excerpt(&text, 0..9000).unwrap();
         assert_eq!((line.chars().count(), marks.len()), (97, 96));
     }
 
     #[test]
-    fn no_place_is_too_strange() {
-        assert_eq!(drawn("", 0..0), None);
-        assert_eq!(drawn("a\n \nb", 2..3), None);
-        assert_eq!(drawn("é", 1..99), Some((1, "é".into(), "^".into())));
-        assert_eq!(drawn("a", 50..60).map(|(_, line, _)| line), Some("a".into()));
-        assert_eq!(drawn("\u{1b}[2J\u{202e}", 1..2), Some((1, "\u{fffd}[2J\u{fffd}".into(), " ^".into())));
+    fn odd_ranges_do_not_panic() {
+        assert_eq!(excerpt("", 0..0), None);
+        assert_eq!(excerpt("a\n \nb", 2..3), None);
+        assert_eq!(excerpt("é", 1..99), Some((1, "é".into(), "^".into())));
+        assert_eq!(excerpt("a", 50..60).map(|(_, line, _)| line), Some("a".into()));
+        assert_eq!(excerpt("\u{1b}[2J\u{202e}", 1..2), Some((1, "\u{fffd}[2J\u{fffd}".into(), " ^".into())));
     }
 }

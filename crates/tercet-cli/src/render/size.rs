@@ -1,8 +1,8 @@
-//! Sizes in bytes, for people.
+//! Human-readable sizes in bytes.
 
 const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/// A size with three digits at most and a binary unit: `2.6 MiB`.
+/// A size with a binary unit: `2.6 MiB`.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub(crate) fn human_size(bytes: u64) -> String {
     if bytes < 1024 {
@@ -18,18 +18,18 @@ pub(crate) fn human_size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A size for people and, where that is rounded, for programs: `2.6 MiB (2726298 bytes)`.
+/// A size with the exact number of bytes where it is rounded: `2.6 MiB (2726298 bytes)`.
 pub(crate) fn size_and_bytes(bytes: u64) -> String {
     if bytes < 1024 { format!("{bytes} bytes") } else { format!("{} ({bytes} bytes)", human_size(bytes)) }
 }
 
-/// How many times smaller something became: `4.02`.
+/// A compression ratio: `4.02`.
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
 pub(crate) fn ratio(before: u64, after: u64) -> String {
     if after == 0 { "–".to_owned() } else { format!("{:.2}", before as f64 / after as f64) }
 }
 
-/// Reads a size: `4096`, `64KiB`, `1.5 GiB`, `10MB`. Units of 1000 and 1024 are told apart; one letter means 1024.
+/// Parses a size: `4096`, `64KiB`, `1.5 GiB`, `10MB`. `KB` is 1000 bytes, `K` and `KiB` are 1024.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked before")]
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -45,11 +45,11 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
         "tb" => 1_000_000_000_000,
-        _ => return Err(format!("`{}` is not a unit of size; use B, KiB, MiB, GiB or TiB", unit.trim())),
+        _ => return Err(format!("unknown size unit `{}`; use B, KiB, MiB, GiB or TiB", unit.trim())),
     };
-    let wrong = || format!("`{text}` is not a size; write it like 4096, 64KiB or 1.5GiB");
+    let wrong = || format!("invalid size `{text}`; write 4096, 64KiB or 1.5GiB");
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(factor).ok_or_else(|| format!("`{text}` is more than 2^64 bytes"));
+        return whole.checked_mul(factor).ok_or_else(|| format!("size `{text}` exceeds 2^64 bytes"));
     }
     let value: f64 = number.parse().map_err(|_| wrong())?;
     #[expect(clippy::cast_precision_loss, reason = "a fraction is not exact anyway")]

@@ -1,10 +1,9 @@
-//! Times, for people.
+//! Human-readable times.
 
-/// Unix seconds as they stand in a file, with the date they mean: `1700000000 (2023-11-14 22:13:20 UTC)`. Text that
-/// is no such number is left as it is.
+/// Unix seconds with their date: `1700000000 (2023-11-14 22:13:20 UTC)`. Other text is returned unchanged.
 pub(crate) fn utc(seconds: &str) -> String {
     let Ok(number) = seconds.parse::<i64>() else { return seconds.to_owned() };
-    // The year 9999 ends before this; later is not meant as a date.
+    // End of the year 9999.
     if !(0..253_402_300_800).contains(&number) {
         return seconds.to_owned();
     }
@@ -14,7 +13,7 @@ pub(crate) fn utc(seconds: &str) -> String {
     format!("{seconds} ({year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC)")
 }
 
-/// Milliseconds since 1970 as a date: `2023-11-14T22:13:20.500Z`. None after the year 9999.
+/// Unix milliseconds as a date: `2023-11-14T22:13:20.500Z`. `None` after the year 9999.
 pub(crate) fn utc_of_millis(millis: u64) -> Option<String> {
     let seconds = i64::try_from(millis / 1000).ok().filter(|seconds| *seconds < 253_402_300_800)?;
     let (days, second, milli) = (seconds / 86_400, seconds % 86_400, millis % 1000);
@@ -23,8 +22,8 @@ pub(crate) fn utc_of_millis(millis: u64) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
 }
 
-/// Year, month and day of a number of days since 1970-01-01. Years begin in March here, so that the leap day is the
-/// last one.
+/// Year, month and day of a number of days since 1970-01-01. The algorithm starts years in March, so that the leap
+/// day is the last day.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468; // since 0000-03-01
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -56,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_are_told_as_times() {
+    fn milliseconds_are_printed_as_times() {
         assert_eq!(utc_of_millis(1_700_000_000_500).as_deref(), Some("2023-11-14T22:13:20.500Z"));
         assert_eq!(utc_of_millis(u64::MAX), None);
     }

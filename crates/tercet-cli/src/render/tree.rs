@@ -1,13 +1,13 @@
-//! A file as a tree of named bytes, drawn as lines.
+//! The byte layout of a file as a tree.
 
 use tercet::core::{Outline, escape};
 
 use crate::ui::{DIM, HEADING, paint};
 
-/// Values longer than this are cut in text; `--json` has them whole.
+/// Longer values are truncated in text; `--json` prints them completely.
 const VALUE_CHARS: usize = 100;
 
-/// One line for each node, below a line of column heads.
+/// A header line, then one line per node.
 pub(crate) fn tree_lines(outline: &Outline) -> Vec<String> {
     let (mut spans, mut lens, mut names) = ("bytes".len(), "length".len(), 0);
     outline.walk(&mut |depth, node| {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_cut_and_names_made_safe() {
+    fn long_values_are_truncated_and_names_escaped() {
         let mut root = Outline::region("root\u{1b}[2J", Span::first(300));
         root.field("text", 300, "é".repeat(101));
         let lines = tree_lines(&root);

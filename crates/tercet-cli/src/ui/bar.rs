@@ -10,11 +10,10 @@ use tercet::core::Progress;
 use super::is_interrupted;
 use crate::render::human_size;
 
-/// Work shorter than this shows nothing.
+/// Delay before a bar appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A progress bar that appears when the work lasts, or a counter if its total is not known. Also carries the user's
-/// wish to stop.
+/// A progress bar for long work, or a byte counter if the total is unknown. Also reports cancellation by Ctrl-C.
 #[derive(Debug)]
 pub(crate) struct Bar {
     what: &'static str,
@@ -48,8 +47,8 @@ impl Bar {
     }
 }
 
-/// Bytes per second since the start. The library's own estimate looks at the last moments only and takes what was
-/// done before the bar appeared for the work of an instant.
+/// Bytes per second since the start. The estimate of `indicatif` covers the last moments only and counts the bytes
+/// before the bar appeared as if they took no time.
 #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
 fn speed(state: &ProgressState) -> f64 {
     state.pos() as f64 / state.elapsed().as_secs_f64().max(1e-3)
@@ -57,7 +56,7 @@ fn speed(state: &ProgressState) -> f64 {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded for people")]
 fn write_speed(state: &ProgressState, out: &mut dyn std::fmt::Write) {
-    // A bar that cannot be written is not worth an error.
+    // A progress bar that cannot be written is not an error.
     let _ = write!(out, "{}/s", human_size(speed(state) as u64));
 }
 

@@ -1,10 +1,10 @@
-//! Files that may not grow: an error message, not the end of the process.
+//! `ulimit -f`: turns SIGXFSZ into an I/O error.
 #![cfg_attr(
     unix,
     expect(unsafe_code, reason = "ignoring a signal has no safe interface; the one place it is done")
 )]
 
-/// Turns the signal that a write past `ulimit -f` raises into an ordinary error of that write.
+/// Ignores SIGXFSZ, so that a write past `ulimit -f` fails with an error instead of ending the process.
 #[cfg(unix)]
 pub(crate) fn survive_file_limits() {
     // SAFETY: ignoring a signal installs no handler, so no code runs in a signal's context.
@@ -13,6 +13,6 @@ pub(crate) fn survive_file_limits() {
     }
 }
 
-/// There is no such signal here.
+/// No such signal on this platform.
 #[cfg(not(unix))]
 pub(crate) fn survive_file_limits() {}

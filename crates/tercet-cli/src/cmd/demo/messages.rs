@@ -1,4 +1,4 @@
-//! Two hours of the made-up weather as messages.
+//! Two hours of the synthetic weather as messages.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn entry(hour: usize) -> Entry {
     [("name".to_owned(), "t2m".into()), ("hour".to_owned(), hour.into())].into()
 }
 
-/// Writes a file of two messages. Answers where the values of the second one are.
+/// Writes a file of two messages. Returns the payload span of the second one.
 pub(super) fn write(path: &Path) -> Result<Span, Failure> {
     let descriptor = DataObjectDescriptor::new(Dtype::Float32, [LATS as u64, LONS as u64]);
     let options = EncodeOptions::new();

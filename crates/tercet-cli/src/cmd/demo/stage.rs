@@ -1,4 +1,4 @@
-//! How the demo tells its story: words, and commands that are really run.
+//! The demo transcript: text, and commands that are executed in this process.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,34 +7,34 @@ use tercet::core::{Class, escape};
 
 use crate::failure::Failure;
 use crate::persona::Persona;
-use crate::run::{exit_code, told};
+use crate::run::{error_message, exit_code};
 use crate::ui::{DIM, HEADING, Ui, paint};
 
-/// The teller of the story.
+/// Prints the transcript and runs its commands.
 pub(super) struct Stage<'a> {
-    folder: &'a Path,
+    dir: &'a Path,
     out: &'a mut Ui,
     chapter: usize,
-    /// A command was the last thing shown: words after it need room.
+    /// Whether the last output was that of a command, so that text needs a blank line before it.
     after_command: bool,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(folder: &'a Path, out: &'a mut Ui) -> Self {
+    pub(super) fn new(dir: &'a Path, out: &'a mut Ui) -> Self {
         out.join_streams();
-        Self { folder, out, chapter: 0, after_command: false }
+        Self { dir, out, chapter: 0, after_command: false }
     }
 
-    pub(super) fn folder(&self) -> &'a Path {
-        self.folder
+    pub(super) fn dir(&self) -> &'a Path {
+        self.dir
     }
 
     /// A file of the demo.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.dir.join(name)
     }
 
-    /// Starts a chapter.
+    /// Prints a chapter title.
     pub(super) fn title(&mut self, title: &str) -> Result<(), Failure> {
         self.chapter += 1;
         self.after_command = false;
@@ -42,8 +42,8 @@ impl<'a> Stage<'a> {
         self.out.line(paint(HEADING, format_args!("{}. {title}", self.chapter)))
     }
 
-    /// A sentence.
-    pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
+    /// Prints a line of text.
+    pub(super) fn text(&mut self, text: &str) -> Result<(), Failure> {
         if std::mem::take(&mut self.after_command) {
             self.out.line("")?;
         }
@@ -65,8 +65,7 @@ impl<'a> Stage<'a> {
         self.command(Persona::Tatami, args, expected)
     }
 
-    /// Runs a command as if it had been typed; names of files are those of the demo's folder. Another exit code than
-    /// the expected one ends the demo.
+    /// Runs a command; file names are resolved in the demo directory. An unexpected exit code ends the demo.
     fn command(&mut self, program: Persona, args: &[&str], expected: u8) -> Result<(), Failure> {
         let is_file = |arg: &str| {
             let path = Path::new(arg);
@@ -86,10 +85,10 @@ impl<'a> Stage<'a> {
         let parsed = program.parse(line.into_iter());
         let (_, request) = parsed.map_err(|error| Failure::request(error.to_string()))?;
         let result = request.run(program, self.out);
-        // Rows are bytes, and stand before the words that follow.
+        // Rows are written as bytes: flush them before text.
         self.out.finish()?;
         if let Err(failure) = &result {
-            match (failure, told(failure)) {
+            match (failure, error_message(failure)) {
                 (Failure::Error(_), Some(text)) => self.out.line(text)?,
                 _ => return result.map(|_| ()),
             }
@@ -102,7 +101,7 @@ impl<'a> Stage<'a> {
         if code == expected {
             return Ok(());
         }
-        let said = format!("the demo is broken: `{typed}` ended with exit code {code} instead of {expected}");
+        let said = format!("bug in the demo: `{typed}` ended with exit code {code} instead of {expected}");
         Err(Failure::new(Class::Unsupported, said))
     }
 }

@@ -1,4 +1,4 @@
-//! The data of the demo: one day of weather that never was.
+//! Synthetic weather data of the demo.
 
 use std::f64::consts::{PI, TAU};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) fn temperature(hour: usize, lat: usize, lon: usize) -> f32 {
     (kelvin * 100.0).round() as f32 / 100.0
 }
 
-/// Whether there is land: a few continents of simple shape.
+/// The land mask: a few continents of simple shape.
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn land(lat: usize, lon: usize) -> u8 {
     let (y, x) = (lat as f64 / LATS as f64, lon as f64 / LONS as f64);

@@ -1,36 +1,36 @@
-//! `tatami cat`: rows as JSON.
+//! `tatami cat`: rows as JSON Lines.
 
 use tercet::tatami::{Collection, Column, Expr, File};
 
+use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::{AsStored, Columns};
 use super::condition::Where;
-use super::folder::{self, deleted_rows, note_deleted};
-use super::odd::warning;
 use super::open::open_to_print;
+use super::warnings::warning;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::{RowWriter, pieces};
 use crate::ui::{Ui, is_interrupted};
 
-/// Rows that are printed at a time, unless they are large.
+/// Maximum rows per batch.
 const BATCH_ROWS: u64 = 16_384;
-/// Bytes of values that are in memory at a time, unless one row has more.
+/// Target bytes per batch.
 const BATCH_BYTES: u64 = 16 << 20;
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami cat crawl.tatami                          every row, {\"url\":\"…\",\"status\":200}
-  tatami cat crawl.tatami --columns url,status     some columns, in this order
-  tatami cat crawl.tatami --limit 5 | jq .url
+  tatami cat crawl.tatami                          all rows, {\"url\":\"…\",\"status\":200}
+  tatami cat crawl.tatami --columns url,status     two columns, in this order
+  tatami cat crawl.tatami -n 5 | jq .url
   tatami cat crawl.tatami --where 'status = 404 or url prefix \"https://a\"'
-  tatami cat crawl                                 the rows of all files of a collection
+  tatami cat crawl                                 all files of a collection
 
-Conditions compare columns with values: = != < <= > >=, in (1, 2), between 1 and 2, prefix \"text\", contains for \
-lists, is null, joined with and, or, not and parentheses. A comparison with null is neither true nor false.
+Filters compare columns with literals: = != < <= > >=, in (1, 2), between 1 and 2, prefix \"text\", contains for \
+lists, is null, combined with and, or, not and parentheses. Nulls follow SQL three-valued logic.
 
-Dates, times and decimals of tables that were converted are printed as such: \"2020-01-31\", 12.50; --stored prints what \
-the file holds. Other times are microseconds since 1970. Bytes and blobs are printed as base64. NaN and infinities, which \
-JSON does not have, are printed as null and counted in a warning at the end.";
+Dates, times and decimals are printed by their logical type: \"2020-01-31\", 12.50; --stored prints the stored values. \
+Other timestamps are microseconds since 1970. Bytes and blobs are printed as base64. NaN and infinities are printed \
+as null, with a warning at the end.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     columns: Columns,
     #[command(flatten)]
     condition: Where,
-    /// Print at most N rows; 0 means all
+    /// Print at most N rows; 0 prints all
     #[arg(long, value_name = "N", default_value_t = 0)]
     limit: u64,
     #[command(flatten)]
@@ -49,14 +49,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(collection) = folder::collection(&args.input, out)? {
+    if let Some(collection) = collection_scan::collection(&args.input, out)? {
         return print_all(&collection, args, out);
     }
     let file = open_to_print(args.input.source()?)?;
-    let columns = args.columns.of(&file)?;
+    let columns = args.columns.positions_in(&file)?;
     let limit = if args.limit == 0 { u64::MAX } else { args.limit };
-    let writer = RowWriter::new(args.values.shown(&file, &columns));
-    let outcome = match args.condition.of(&file)? {
+    let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
+    let outcome = match args.condition.bind_to(&file)? {
         Some(condition) => print_where(&file, &columns, &condition, limit, writer, out),
         None => print(&file, &columns, limit, writer, out),
     }?;
@@ -66,10 +66,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 /// Prints the rows of all members of a collection.
 fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let Some(first) = folder::first_of(collection)? else { return Ok(Outcome::Done) };
-    let columns = args.columns.of(&first)?;
-    let mut writer = RowWriter::new(args.values.shown(&first, &columns));
-    let scan = folder::question(collection, &first, &args.columns, &args.condition)?;
+    let Some(first) = collection_scan::first_of(collection)? else { return Ok(Outcome::Done) };
+    let columns = args.columns.positions_in(&first)?;
+    let mut writer = RowWriter::new(args.values.typed_columns(&first, &columns));
+    let scan = collection_scan::scan(collection, &first, &args.columns, &args.condition)?;
     let mut left = if args.limit == 0 { u64::MAX } else { args.limit };
     let scan = scan.with_batch_rows(batch_rows(&first, &columns));
     for batch in scan.batches()? {
@@ -82,13 +82,13 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
             break;
         }
     }
-    let name = folder::name(&args.input.path);
+    let name = collection_scan::name(&args.input.path);
     warn(&name, &writer, out)?;
-    note_deleted(&name, folder::deleted_in_all(&scan, collection, &first)?, out)?;
+    note_deleted(&name, collection_scan::deleted_in_all(&scan, collection, &first)?, out)?;
     Ok(Outcome::Done)
 }
 
-/// Prints the first rows that fulfil a condition.
+/// Prints the first rows that match a filter.
 fn print_where(
     file: &File,
     columns: &[usize],
@@ -134,7 +134,7 @@ pub(super) fn print(
     Ok(Outcome::Done)
 }
 
-/// Prints the rows of a batch, at most so many, and says how many they were.
+/// Prints at most `limit` rows of a batch; returns their number.
 fn put(
     writer: &mut RowWriter,
     columns: &[Column],
@@ -149,15 +149,15 @@ fn put(
     Ok(rows as u64)
 }
 
-/// How many rows are printed at a time.
+/// The number of rows per batch.
 pub(super) fn batch_rows(file: &File, columns: &[usize]) -> u64 {
     file.estimate_batch_rows(columns, BATCH_BYTES).min(BATCH_ROWS)
 }
 
-/// Tells on standard error about values that were not printed as they are.
+/// Warns about values that JSON cannot represent.
 pub(super) fn warn(name: &str, writer: &RowWriter, out: &mut Ui) -> Result<(), Failure> {
     let not_finite = "NaN and infinities are printed as null";
-    let not_utf8 = "text that is not valid UTF-8 is printed with \\ufffd for each wrong byte";
+    let not_utf8 = "invalid UTF-8 is printed with \\ufffd for each invalid byte";
     let warnings = [
         warning(name, writer, not_finite, |odd| odd.not_finite),
         warning(name, writer, not_utf8, |odd| odd.not_utf8),

@@ -1,4 +1,4 @@
-//! `tatami collection`: many files as one.
+//! `tatami collection`: manage a collection of files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
 
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
-use crate::output::shown;
+use crate::output::display_path;
 use crate::ui::{Ui, WARN, paint};
 
 const EXAMPLES: &str = "\
@@ -19,8 +19,8 @@ Examples:
   tatami collection list crawl
   tatami collection compact crawl
 
-A collection is a folder with a file `tatami.manifest`, which says what the files in it hold. Files that are written \
-anew are added again, which replaces their entries.";
+A collection is a directory with a `tatami.manifest` file that summarizes its members. Add a rewritten file again to \
+update its entry.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
@@ -31,88 +31,88 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Take files in, one after the other
+    /// Add files
     ///
-    /// Only their last bytes are read. A file that was added before takes the place of its old entry.
+    /// Reads the footers only. Adding a member again updates its entry.
     Add {
         #[command(flatten)]
-        folder: Folder,
-        /// Files in the folder of the collection
+        directory: Directory,
+        /// Files in the directory of the collection
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
-    /// List the files of a collection
+    /// List the members
     List {
         #[command(flatten)]
-        folder: Folder,
+        directory: Directory,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Leave files out, all or none; the files themselves stay
+    /// Remove members from the manifest; the files are not deleted
     Remove {
         #[command(flatten)]
-        folder: Folder,
-        /// Files of the collection, by the paths that `list` prints or by their own
+        directory: Directory,
+        /// Members, by the paths that `list` prints or file paths
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
-    /// Put a file in a tier
+    /// Set the tier of a member
     Tier {
         #[command(flatten)]
-        folder: Folder,
-        /// A file of the collection
+        directory: Directory,
+        /// Member file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// The tier, from 0 to 255
+        /// Tier, 0 to 255
         #[arg(value_name = "N")]
         tier: u8,
     },
-    /// Write the manifest anew, without what was removed and replaced
+    /// Rewrite the manifest without removed and replaced records
     Compact {
         #[command(flatten)]
-        folder: Folder,
-        /// Of a damaged manifest, keep every record that is intact
+        directory: Directory,
+        /// Keep all intact records of a damaged manifest
         #[arg(long)]
         salvage: bool,
     },
 }
 
-/// The folder that a collection is in.
+/// The directory of a collection.
 #[derive(Clone, Debug, clap::Args)]
-struct Folder {
-    /// The folder of the collection
+struct Directory {
+    /// Directory of the collection
     #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
-impl Folder {
+impl Directory {
     fn open(&self) -> Result<Collection, Failure> {
         self.check()?;
-        Ok(Collection::open(&self.folder)?)
+        Ok(Collection::open(&self.directory)?)
     }
 
-    /// Refuses what is no folder: a collection that is not there would look like an empty one.
+    /// Rejects a path that is not a directory: a missing collection would look empty.
     fn check(&self) -> Result<(), Failure> {
-        must_be_on_disk(&self.folder, "keep a collection in")?;
-        let found = std::fs::metadata(&self.folder);
-        let meta = found.map_err(|error| Failure::io(&format!("cannot open {}", self.shown()), &error))?;
+        must_be_on_disk(&self.directory, "keep a collection in")?;
+        let found = std::fs::metadata(&self.directory);
+        let meta = found.map_err(|error| Failure::io(&format!("cannot open {}", self.display()), &error))?;
         if meta.is_dir() {
             return Ok(());
         }
-        Err(Failure::request(format!("{}: is no folder", self.shown())))
+        Err(Failure::request(format!("{}: not a directory", self.display())))
     }
 
-    fn shown(&self) -> String {
-        escape::name(&self.folder.to_string_lossy()).into_owned()
+    fn display(&self) -> String {
+        escape::name(&self.directory.to_string_lossy()).into_owned()
     }
 }
 
-/// What `list --json` prints.
+/// The JSON of `list`.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ListJson<'a> {
     collection: String,
-    members: Vec<ToldMember<'a>>,
+    members: Vec<MemberJson<'a>>,
     rows: u64,
     bytes: u64,
     records: u64,
@@ -121,14 +121,14 @@ struct Told<'a> {
 }
 
 #[derive(Serialize)]
-struct ToldMember<'a> {
+struct MemberJson<'a> {
     path: &'a str,
     id: String,
     rows: u64,
     bytes: u64,
     tier: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
-    sort_key: Option<ToldKey<'a>>,
+    sort_key: Option<KeyJson<'a>>,
     zones: Vec<&'a str>,
     crawls: &'a [String],
     created_millis: u64,
@@ -136,7 +136,7 @@ struct ToldMember<'a> {
 }
 
 #[derive(Serialize)]
-struct ToldKey<'a> {
+struct KeyJson<'a> {
     column: &'a str,
     min: String,
     max: String,
@@ -144,30 +144,30 @@ struct ToldKey<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match &args.verb {
-        Verb::Add { folder, files } => add(folder, files, out)?,
-        Verb::List { folder, json } => list(folder, *json, out)?,
-        Verb::Remove { folder, files } => {
-            let mut collection = folder.open()?;
-            warn(&folder.folder, &collection.replay().warnings, out)?;
+        Verb::Add { directory, files } => add(directory, files, out)?,
+        Verb::List { directory, json } => list(directory, *json, out)?,
+        Verb::Remove { directory, files } => {
+            let mut collection = directory.open()?;
+            warn(&directory.directory, &collection.replay().warnings, out)?;
             for member in collection.remove(files)? {
                 out.line(format_args!("removed {}", escape::name(&member.path)))?;
             }
         }
-        Verb::Tier { folder, file, tier } => {
-            let mut collection = folder.open()?;
-            warn(&folder.folder, &collection.replay().warnings, out)?;
+        Verb::Tier { directory, file, tier } => {
+            let mut collection = directory.open()?;
+            warn(&directory.directory, &collection.replay().warnings, out)?;
             let member = collection.set_tier(file, *tier)?;
-            out.line(format_args!("{} is in tier {tier}", escape::name(&member.path)))?;
+            out.line(format_args!("{}: tier {tier}", escape::name(&member.path)))?;
         }
-        Verb::Compact { folder, salvage } => compact(folder, *salvage, out)?,
+        Verb::Compact { directory, salvage } => compact(directory, *salvage, out)?,
     }
     Ok(Outcome::Done)
 }
 
-/// Each file by itself: what was added before one that fails stays.
-fn add(folder: &Folder, files: &[PathBuf], out: &mut Ui) -> Result<(), Failure> {
-    let mut collection = folder.open()?;
-    warn(&folder.folder, &collection.replay().warnings, out)?;
+/// Adds files one by one: files before a failing one stay added.
+fn add(directory: &Directory, files: &[PathBuf], out: &mut Ui) -> Result<(), Failure> {
+    let mut collection = directory.open()?;
+    warn(&directory.directory, &collection.replay().warnings, out)?;
     for file in files {
         let added = collection.add(&[file])?;
         for member in added {
@@ -177,13 +177,13 @@ fn add(folder: &Folder, files: &[PathBuf], out: &mut Ui) -> Result<(), Failure> 
     Ok(())
 }
 
-fn list(folder: &Folder, json: bool, out: &mut Ui) -> Result<(), Failure> {
-    let collection = folder.open()?;
+fn list(directory: &Directory, json: bool, out: &mut Ui) -> Result<(), Failure> {
+    let collection = directory.open()?;
     let (members, replay) = (collection.members(), collection.replay());
     if json {
-        return out.json(&Told {
-            collection: folder.folder.to_string_lossy().into_owned(),
-            members: members.iter().map(told).collect(),
+        return out.json(&ListJson {
+            collection: directory.directory.to_string_lossy().into_owned(),
+            members: members.iter().map(member_json).collect(),
             rows: collection.rows(),
             bytes: collection.bytes(),
             records: replay.records,
@@ -191,7 +191,7 @@ fn list(folder: &Folder, json: bool, out: &mut Ui) -> Result<(), Failure> {
             odd: &replay.warnings,
         });
     }
-    out.line(format_args!("collection: {}", folder.shown()))?;
+    out.line(format_args!("collection: {}", directory.display()))?;
     out.line(format_args!("members:    {}", members.len()))?;
     out.line(format_args!("rows:       {}", collection.rows()))?;
     out.line(format_args!("bytes:      {}", collection.bytes()))?;
@@ -211,56 +211,53 @@ fn list(folder: &Folder, json: bool, out: &mut Ui) -> Result<(), Failure> {
             out.line(format_args!("  {:24}   zone summary on: {}", "", columns.join(", ")))?;
         }
     }
-    warn(&folder.folder, &replay.warnings, out)
+    warn(&directory.directory, &replay.warnings, out)
 }
 
-fn compact(folder: &Folder, salvage: bool, out: &mut Ui) -> Result<(), Failure> {
-    folder.check()?;
-    // A damaged manifest cannot be opened: what is in it is found when it is salvaged.
-    let mut collection = if salvage { Collection::for_recovery(&folder.folder) } else { folder.open()? };
+fn compact(directory: &Directory, salvage: bool, out: &mut Ui) -> Result<(), Failure> {
+    directory.check()?;
+    // A damaged manifest cannot be opened, only salvaged.
+    let mut collection =
+        if salvage { Collection::for_recovery(&directory.directory) } else { directory.open()? };
     let Compacted { live, warnings: odd, .. } = collection.compact(salvage)?;
-    warn(&folder.folder, &odd, out)?;
-    out.line(format_args!("compacted manifest at {} ({live} live members)", folder.shown()))
+    warn(&directory.directory, &odd, out)?;
+    out.line(format_args!("compacted manifest at {} ({live} live members)", directory.display()))
 }
 
-/// Tells on standard error what was passed over.
-pub(super) fn warn(folder: &Path, odd: &[ManifestWarning], out: &mut Ui) -> Result<(), Failure> {
-    let (warning, name) = (paint(WARN, "warning:"), shown(folder));
+/// Warns about skipped records of the manifest.
+pub(super) fn warn(directory: &Path, odd: &[ManifestWarning], out: &mut Ui) -> Result<(), Failure> {
+    let (warning, name) = (paint(WARN, "warning:"), display_path(directory));
     for odd in odd {
-        let told = match odd {
+        let message = match odd {
             ManifestWarning::TornTail { offset, bytes } => format!(
-                "the last {bytes} bytes of the manifest (from byte {offset}) are no whole record and are passed over: a \
-                 change that did not end, or damage"
+                "skipped the last {bytes} bytes of the manifest (at byte {offset}): incomplete record, from an interrupted \
+                 change or damage"
             ),
             ManifestWarning::UnknownKind { offset, record_kind } => {
-                format!(
-                    "a record of the unknown kind {record_kind} is passed over (byte {offset} of the manifest)"
-                )
+                format!("skipped a manifest record of unknown kind {record_kind} (at byte {offset})")
             }
             ManifestWarning::Unreadable { offset, reason } => {
-                format!(
-                    "a record cannot be understood and is passed over (byte {offset} of the manifest): {reason}"
-                )
+                format!("skipped an unreadable manifest record (at byte {offset}): {reason}")
             }
             ManifestWarning::Damaged { offset, bytes } => {
-                format!("{bytes} damaged bytes of the manifest (from byte {offset}) are left out")
+                format!("skipped {bytes} damaged bytes of the manifest (at byte {offset})")
             }
-            // Another program left an entry of what a file was before; nothing is lost.
+            // A stale entry of a replaced file is harmless.
             _ => continue,
         };
-        out.note(format_args!("{warning} {name}: {told}"))?;
+        out.note(format_args!("{warning} {name}: {message}"))?;
     }
     Ok(())
 }
 
-fn told(member: &Member) -> ToldMember<'_> {
+fn member_json(member: &Member) -> MemberJson<'_> {
     let plain = |bytes: &[u8]| if is_text(bytes) { text(bytes) } else { hex(bytes) };
-    let sort_key = (!member.sort_column.is_empty()).then(|| ToldKey {
+    let sort_key = (!member.sort_column.is_empty()).then(|| KeyJson {
         column: &member.sort_column,
         min: plain(&member.sort_min),
         max: plain(&member.sort_max),
     });
-    ToldMember {
+    MemberJson {
         path: &member.path,
         id: hex(&member.id),
         rows: member.rows,
@@ -274,7 +271,7 @@ fn told(member: &Member) -> ToldMember<'_> {
     }
 }
 
-/// The columns whose span is known, by name.
+/// The columns with a zone summary.
 fn zones(member: &Member) -> Vec<&str> {
     let mut columns: Vec<&str> = member.zones.iter().map(|zone| zone.column.as_str()).collect();
     columns.sort_unstable();
@@ -299,7 +296,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A bound in quotes: text as it is, other bytes in hex.
+/// A bound in quotes: ASCII text, or hex.
 fn quoted(bytes: &[u8]) -> String {
     if !is_text(bytes) {
         return format!("\"{}\"", hex(bytes));

@@ -1,4 +1,4 @@
-//! Which columns are meant.
+//! Column selection.
 
 use tercet::core::escape;
 use tercet::tatami::{Field, File, LogicalType};
@@ -6,31 +6,31 @@ use tercet::tatami::{Field, File, LogicalType};
 use super::names;
 use crate::failure::Failure;
 
-/// The columns that a verb takes.
+/// The columns of a verb.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Columns {
-    /// Take these columns, in this order; without it, all of them. A name with a comma stands in backquotes
+    /// Select columns, in this order [default: all]. Quote names with commas in backticks
     #[arg(short, long, value_name = "NAMES")]
     columns: Option<String>,
 }
 
 impl Columns {
-    /// The names, each of them once; none if all columns are meant.
+    /// The selected names without duplicates; `None` for all columns.
     pub(super) fn names(&self) -> Result<Option<Vec<String>>, Failure> {
         let list = self.columns.as_deref().map(str::trim).filter(|list| !list.is_empty());
         let Some(list) = list else { return Ok(None) };
         let names = names::list(list).map_err(Failure::request)?;
         for (index, name) in names.iter().enumerate() {
             if names[..index].contains(name) {
-                let said = format!("column `{}` is asked for twice", escape::name(name));
+                let said = format!("duplicate column `{}`", escape::name(name));
                 return Err(Failure::request(said));
             }
         }
         Ok(Some(names))
     }
 
-    /// The positions of the columns.
-    pub(super) fn of(&self, file: &File) -> Result<Vec<usize>, Failure> {
+    /// The positions of the selected columns.
+    pub(super) fn positions_in(&self, file: &File) -> Result<Vec<usize>, Failure> {
         match self.names()? {
             None => Ok((0..file.schema().len()).collect()),
             Some(names) => Ok(names.iter().map(|name| file.column_index(name)).collect::<Result<_, _>>()?),
@@ -38,7 +38,7 @@ impl Columns {
     }
 }
 
-/// The positions of columns in a schema, of which a file has all that it was asked for; `all` is what the file has.
+/// The positions of columns in a schema; `all` are the columns of the file, for the error.
 #[cfg(feature = "arrow")]
 pub(super) fn positions(
     file: &str,
@@ -52,37 +52,37 @@ pub(super) fn positions(
     }
 }
 
-/// A column that was asked for and is not there.
+/// The error of a missing column.
 #[cfg(feature = "arrow")]
 pub(super) fn no_column(file: &str, name: &str, all: &[String]) -> Failure {
-    let said = format!("{}: has no column `{}`", escape::name(file), escape::name(name));
+    let said = format!("{}: no column `{}`", escape::name(file), escape::name(name));
     let failure = Failure::request(said);
     if all.is_empty() { failure } else { failure.with_hint(listed(all)) }
 }
 
-/// Some of the columns that there are.
+/// The first available columns, for a hint.
 #[cfg(feature = "arrow")]
 pub(super) fn listed(names: &[String]) -> String {
     const SHOWN: usize = 12;
-    let mut told: Vec<String> =
+    let mut listed: Vec<String> =
         names.iter().take(SHOWN).map(|name| format!("`{}`", escape::name(name))).collect();
     if names.len() > SHOWN {
-        told.push("…".to_owned());
+        listed.push("…".to_owned());
     }
-    format!("columns: {}", told.join(", "))
+    format!("columns: {}", listed.join(", "))
 }
 
-/// The values of a column as they are printed.
+/// Whether stored values are printed.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct AsStored {
-    /// Print dates, times and decimals, which notes in the file tell, as the numbers and bytes that are stored
+    /// Print stored values instead of logical types (dates, times, decimals)
     #[arg(long)]
     stored: bool,
 }
 
 impl AsStored {
-    /// The columns at some positions, with what their values are to be told as.
-    pub(super) fn shown<'a>(
+    /// The columns at these positions with their logical types.
+    pub(super) fn typed_columns<'a>(
         self,
         file: &'a File,
         columns: &'a [usize],

@@ -1,4 +1,4 @@
-//! Which rows are meant.
+//! Row filters: `--where`.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use tercet::tatami::{Expr, File, LogicalType, Schema};
 
 use crate::failure::Failure;
 
-/// A condition on rows as it was written.
+/// The text of a filter.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     text: String,
@@ -17,32 +17,32 @@ pub(crate) struct Condition {
 impl std::str::FromStr for Condition {
     type Err = std::convert::Infallible;
 
-    // What is wrong with it is told by the verb, with a mark at the character.
+    // The verb reports errors, with an excerpt.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self { text: text.to_owned() })
     }
 }
 
-/// The rows that a verb takes.
+/// The row filter of a verb.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Where {
-    /// Take only rows for which this is true: `status = 200 and url prefix "https://a"`
-    #[arg(short = 'w', long = "where", value_name = "CONDITION")]
+    /// Filter rows: `status = 200 and url prefix "https://a"`
+    #[arg(short = 'w', long = "where", value_name = "FILTER")]
     condition: Option<Condition>,
 }
 
 impl Where {
-    /// The condition, if there is one, checked against the columns of a file.
-    pub(super) fn of(&self, file: &File) -> Result<Option<Expr>, Failure> {
-        self.condition.as_ref().map(|condition| condition.of(file)).transpose()
+    /// The filter, if given, bound to the columns of a file.
+    pub(super) fn bind_to(&self, file: &File) -> Result<Option<Expr>, Failure> {
+        self.condition.as_ref().map(|condition| condition.bind_to(file)).transpose()
     }
 
-    /// Whether a condition was given.
+    /// Whether a filter is given.
     pub(super) fn is_some(&self) -> bool {
         self.condition.is_some()
     }
 
-    /// The condition as it was written, if there is one.
+    /// The text of the filter, if given.
     #[cfg(feature = "arrow")]
     pub(super) fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
@@ -50,14 +50,14 @@ impl Where {
 }
 
 impl Condition {
-    /// The condition, checked against the columns of a file.
-    pub(super) fn of(&self, file: &File) -> Result<Expr, Failure> {
+    /// The filter, bound to the columns of a file.
+    pub(super) fn bind_to(&self, file: &File) -> Result<Expr, Failure> {
         let parsed = self.parsed()?;
         self.bound(&parsed, file.name(), file.schema(), &file.logical_types())?;
         Ok(parsed.expr().clone())
     }
 
-    /// The condition, if it is one.
+    /// Parses the filter.
     pub(super) fn parsed(&self) -> Result<ParsedFilter, Failure> {
         let text = &self.text;
         ParsedFilter::new(text).map_err(|error| {
@@ -66,7 +66,7 @@ impl Condition {
         })
     }
 
-    /// The condition bound to columns of which it is known what they mean.
+    /// The filter, bound to typed columns.
     pub(super) fn bound(
         &self,
         parsed: &ParsedFilter,

@@ -1,4 +1,4 @@
-//! `tatami convert`: a table of one format made of one of another.
+//! `tatami convert`: convert between table formats.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -32,26 +32,26 @@ Examples:
   tatami convert cities.csv cities.arrow --schema name:string,people:uint32:nullable
   tatami convert crawl.tatami - --to arrow-stream | other-program
 
-Types that .tatami does not have (dates, times of day, decimals, times that are not in microseconds, bytes of fixed \
-length, dictionaries) are kept exactly in one that it has; a note in the file brings them back. Columns that cannot be kept are all \
-named before anything is written.
+Types without a .tatami equivalent (dates, times of day, decimals, timestamps not in microseconds, fixed-size binary, \
+dictionaries) are stored exactly in another type and restored by a logical type annotation. Unsupported columns are \
+listed before anything is written.
 
-In a file made of Parquet or Arrow, names decide where nothing is said: markdown, body and html are stored apart, \
-doc_id, url and digest get bloom filters. An empty list switches that off: --bloom \"\".";
+Columns of Parquet and Arrow input have default roles by name: markdown, body and html are stored as blobs; doc_id, url \
+and digest get bloom filters. An empty list disables this: --bloom \"\".";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The table: a file, an address, or `-` for standard input
+    /// Input file or URL; `-` reads standard input
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// The file to make; `-` writes it to standard output
+    /// Output file or URL; `-` writes to standard output
     #[arg(value_name = "OUT")]
     path: PathBuf,
-    /// What the output is; without it the ending of its name decides
+    /// Output format [default: by file extension]
     #[arg(long, value_name = "FORMAT")]
     to: Option<Format>,
-    /// What the input is; without it its first bytes and the ending of its name decide
+    /// Input format [default: detected from content and file extension]
     #[arg(long, value_name = "FORMAT")]
     from_format: Option<Format>,
     #[command(flatten)]
@@ -60,30 +60,30 @@ pub(crate) struct Args {
     condition: Where,
     #[command(flatten)]
     columns: Columns,
-    /// The columns of CSV or JSONL and their types: `name:type[:nullable],…`
+    /// Schema of CSV or JSONL input: `name:type[:nullable],…`
     #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
     schema: Option<Declared>,
     #[command(flatten)]
     roles: Roles,
-    /// Copy the numbers of times whatever their unit, as the reference implementation does
+    /// Copy timestamp values without unit conversion, like the reference implementation
     #[arg(long, help_heading = "Columns")]
     raw_timestamps: bool,
-    /// Cut times that are more exact than microseconds instead of refusing them
+    /// Floor timestamps to microseconds instead of rejecting higher precision
     #[arg(long, help_heading = "Columns", conflicts_with = "raw_timestamps")]
     floor_timestamps: bool,
-    /// Write dates, times and decimals into CSV and JSONL as the numbers and bytes that a .tatami file keeps
+    /// Write stored values instead of logical types (dates, times, decimals) to CSV and JSONL
     #[arg(long, help_heading = "Columns")]
     stored: bool,
-    /// Read this many rows at a time [default: as many as take some megabytes, 4096 with --profile interop]
+    /// Rows per batch [default: some megabytes, 4096 with --profile interop]
     #[arg(long, value_name = "ROWS", help_heading = "Columns", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     batch: Option<u32>,
     #[command(flatten)]
     layout: Layout,
 }
 
-/// What was made.
+/// The summary of a conversion.
 #[derive(Debug, Serialize)]
-struct Told {
+struct ConvertJson {
     input: String,
     input_format: Format,
     input_bytes: u64,
@@ -95,24 +95,24 @@ struct Told {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::of(&args.path, args.making.force)?;
+    let output = Output::open(&args.path, args.making.force)?;
     let is_stdout = matches!(output, Output::Stdout);
     if is_stdout && args.making.json {
-        return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
+        return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
-    let to = Format::of_output(args.to, &args.path)?;
+    let to = Format::for_output(args.to, &args.path)?;
     if to != Format::Tatami
         && let Some(option) = args.layout.is_interop().then_some("--profile").or_else(|| args.roles.given())
     {
-        return Err(Failure::request(format!("`{option}` is for outputs that are .tatami files")));
+        return Err(Failure::request(format!("`{option}` applies to .tatami output only")));
     }
     if args.stored && (to == Format::Tatami || to.in_arrow().is_some()) {
-        return Err(Failure::request("`--stored` is for outputs that are CSV or JSONL"));
+        return Err(Failure::request("`--stored` applies to CSV and JSONL output only"));
     }
     let source = args.making.input(&args.from).source()?;
     let input_bytes = source.len();
-    let from = Format::of_input(args.from_format, &args.from, &*source)?;
+    let from = Format::detect(args.from_format, &args.from, &*source)?;
     let asked = Asked {
         condition: &args.condition,
         columns: &args.columns,
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let bar = &bar;
         let reading = scope.spawn(move || {
             table.read(bar, |columns| {
-                // Nobody takes it any more when rows before were refused: that is the error to tell.
+                // The receiver is gone after a write error, which is reported instead.
                 sender.send(columns).map_err(|_| Failure::Interrupted)
             })
         });
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
         match (written, read) {
             (Ok(filled), Ok(cut)) => Ok((filled, cut)),
-            // Half a table is none: what was written so far is thrown away.
+            // The incomplete output is discarded.
             (Ok(_), Err(failure)) | (Err(failure), _) => Err(failure),
         }
     })?;
@@ -151,28 +151,28 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     for warning in cut.into_iter().chain(odd) {
         out.note(warning)?;
     }
-    let told = Told {
+    let summary = ConvertJson {
         input: shared.name().to_string(),
         input_format: from,
         input_bytes,
-        output: if is_stdout { "-".to_owned() } else { crate::output::shown(&args.path) },
+        output: if is_stdout { "-".to_owned() } else { crate::output::display_path(&args.path) },
         output_format: to,
         output_bytes,
         rows,
         columns,
     };
-    show(&told, args.making.json, is_stdout, out)?;
+    show(&summary, args.making.json, is_stdout, out)?;
     Ok(Outcome::Done)
 }
 
-/// What the values of columns are told as in texts.
+/// The logical types of columns in text output.
 fn logical_types(args: &Args, table: &Open) -> Vec<Option<LogicalType>> {
     let fields = table.table().schema().fields();
     if args.stored {
         return vec![None; fields.len()];
     }
     let noted = LogicalType::for_fields(fields, table.pairs());
-    // Raw numbers are of any unit.
+    // Raw numbers have an unknown unit.
     let natural = |field: &Field| {
         (field.scalar() == Type::TimestampMicros && !args.raw_timestamps).then_some(LogicalType::Timestamp)
     };
@@ -187,7 +187,7 @@ fn timestamps(args: &Args) -> Timestamps {
     }
 }
 
-/// How much smaller or larger the second is: `12.5% smaller`; from twice the size on `3.4 times as large`.
+/// Compares sizes: `12.5% smaller`, `3.4 times as large`.
 #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
 fn compared(before: u64, after: u64) -> String {
     let ratio = after as f64 / (before as f64).max(1.0);
@@ -198,28 +198,28 @@ fn compared(before: u64, after: u64) -> String {
     }
 }
 
-fn show(told: &Told, json: bool, is_stdout: bool, out: &mut Ui) -> Result<(), Failure> {
+fn show(summary: &ConvertJson, json: bool, is_stdout: bool, out: &mut Ui) -> Result<(), Failure> {
     if json {
-        return out.json(told);
+        return out.json(summary);
     }
     let label = |format: Format| format!("{}:", format.name());
     let plural = |count: u64| if count == 1 { "" } else { "s" };
-    let columns = told.columns.len() as u64;
+    let columns = summary.columns.len() as u64;
     let text = format!(
         "converted {} row{}, {columns} column{}\n  {:<8} {} bytes\n  {:<8} {} bytes ({})",
-        told.rows,
-        plural(told.rows),
+        summary.rows,
+        plural(summary.rows),
         plural(columns),
-        label(told.input_format),
-        told.input_bytes,
-        label(told.output_format),
-        told.output_bytes,
-        compared(told.input_bytes, told.output_bytes),
+        label(summary.input_format),
+        summary.input_bytes,
+        label(summary.output_format),
+        summary.output_bytes,
+        compared(summary.input_bytes, summary.output_bytes),
     );
     if is_stdout { out.note(text) } else { out.line(text) }
 }
 
-/// A name for messages about a path.
+/// The name of a path for messages.
 fn named(path: &Path) -> std::sync::Arc<str> {
     path.to_string_lossy().into_owned().into()
 }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_compared_in_words() {
+    fn sizes_are_compared() {
         assert_eq!(compared(1000, 500), "50.0% smaller");
         assert_eq!(compared(1000, 1000), "0.0% smaller");
         assert_eq!(compared(1000, 1255), "25.5% larger");

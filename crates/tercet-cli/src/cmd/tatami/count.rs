@@ -1,10 +1,10 @@
-//! `tatami count`: how many rows fulfil a condition.
+//! `tatami count`: count rows.
 
 use serde::Serialize;
 
+use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::Columns;
 use super::condition::Where;
-use super::folder::{self, deleted_rows, note_deleted};
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -15,9 +15,9 @@ Examples:
   tatami count crawl.tatami
   tatami count crawl.tatami --where 'status >= 400'
   tatami count crawl.tatami --where 'url prefix \"https://a\" and not (lang in (\"de\", \"fr\"))'
-  tatami count crawl --where 'status >= 400'          in all files of a collection
+  tatami count crawl --where 'status >= 400'          all files of a collection
 
-What zones, filters, bounds of pages and dictionaries answer is not read; `tatami explain` says how much that is.";
+Pages pruned by zone maps, bloom filters, page statistics and dictionaries are not read; see `tatami explain`.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -26,43 +26,43 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     condition: Where,
-    /// Tell the rows of the file too, as JSON
+    /// Print JSON, with the total number of rows
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Serialize)]
-struct Told<'a> {
+struct CountJson<'a> {
     file: &'a str,
     rows: u64,
     count: u64,
-    /// Rows of a segment whose documents were deleted.
+    /// Rows of deleted documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<u64>,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(collection) = folder::collection(&args.input, out)? {
-        let file = folder::name(&args.input.path);
+    if let Some(collection) = collection_scan::collection(&args.input, out)? {
+        let file = collection_scan::name(&args.input.path);
         let (mut count, mut deleted) = (0, 0);
-        if let Some(first) = folder::first_of(&collection)? {
-            let scan = folder::question(&collection, &first, &Columns::default(), &args.condition)?;
+        if let Some(first) = collection_scan::first_of(&collection)? {
+            let scan = collection_scan::scan(&collection, &first, &Columns::default(), &args.condition)?;
             count = scan.count()?;
-            deleted = folder::deleted_in_all(&scan, &collection, &first)?;
+            deleted = collection_scan::deleted_in_all(&scan, &collection, &first)?;
         }
-        return tell(args, &file, collection.rows(), count, deleted, out);
+        return print(args, &file, collection.rows(), count, deleted, out);
     }
     let file = open_to_print(args.input.source()?)?;
     let mut scan = file.scan();
-    if let Some(condition) = args.condition.of(&file)? {
+    if let Some(condition) = args.condition.bind_to(&file)? {
         scan = scan.filter(&condition)?;
     }
     let count = scan.count()?;
-    tell(args, file.name(), file.rows(), count, deleted_rows(&file)?, out)
+    print(args, file.name(), file.rows(), count, deleted_rows(&file)?, out)
 }
 
-fn tell(
+fn print(
     args: &Args,
     file: &str,
     rows: u64,
@@ -71,7 +71,7 @@ fn tell(
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     if args.json {
-        out.json(&Told { file, rows, count, deleted: Some(deleted).filter(|deleted| *deleted > 0) })?;
+        out.json(&CountJson { file, rows, count, deleted: Some(deleted).filter(|deleted| *deleted > 0) })?;
     } else {
         out.line(count)?;
         note_deleted(file, deleted, out)?;

@@ -1,4 +1,4 @@
-//! `tatami create`: a file made of rows of text.
+//! `tatami create`: create a file from JSONL or CSV.
 
 use std::io::Seek as _;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(super) mod text;
 mod token;
 
 use assemble::Batch;
-use build::Reading;
+use build::ValueParser;
 use options::{Layout, Making, Text};
 use roles::Roles;
 use rows::Form;
@@ -44,34 +44,34 @@ Examples:
   zcat crawl.jsonl.gz | tatami create crawl.tatami --from - --blob html --bloom url
   tatami create for-others.tatami --from cities.csv --profile interop
 
-JSONL has an object on each line: scalars, and lists of them. CSV has the names of its columns in the first \
-record; a field that is empty and not in quotes is null in nullable columns.
+JSONL input has one object per line, with scalars and lists of scalars. CSV input has the column names in the first \
+record; an empty field without quotes is null in nullable columns.
 
-Without --schema the whole input is looked at first: whole numbers become int64 (or uint64), other numbers \
-float64, and values that are missing somewhere make their column nullable.
+Without --schema, types are inferred from the whole input: integers become int64 (or uint64), other numbers float64; \
+columns with missing values are nullable.
 
 Types are bool, int8 to int64, uint8 to uint64, float32, float64, string, bytes, timestamp_micros, blobref \
-and list:TYPE; types of Arrow that a note in the file keeps: date32, time[ms], duration[s], timestamp[ms], \
-decimal128[9, 2]. Text of bytes and blobref columns is base64, as `tatami cat` prints it; --blob stores text \
-apart as it is.";
+and list:TYPE; logical types: date32, time[ms], duration[s], timestamp[ms], decimal128[9, 2]. \
+Values of bytes and blobref columns are base64, as printed by `tatami cat`; --blob stores strings \
+as blobs.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file to make; `-` writes it to standard output
+    /// Output file or URL; `-` writes to standard output
     #[arg(value_name = "OUT")]
     path: PathBuf,
-    /// The rows: a file, an address, or `-` for standard input
+    /// Input file or URL; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Work on at most N threads; without it, on all that there are
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
     #[command(flatten)]
     making: Making,
     #[command(flatten)]
     text: Text,
-    /// The columns and their types: `name:type[:nullable],…`
+    /// Schema: `name:type[:nullable],…` [default: inferred]
     #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
     schema: Option<Declared>,
     #[command(flatten)]
@@ -80,16 +80,16 @@ pub(crate) struct Args {
     layout: Layout,
 }
 
-/// What was written.
+/// The summary of a written file.
 #[derive(Debug, Serialize)]
-struct Told {
+struct CreateJson {
     path: String,
     rows: u64,
     columns: Vec<Field>,
     groups: u64,
     bytes: u64,
     input_bytes: u64,
-    /// Features that other readers of the format do not have.
+    /// Features that other readers do not support.
     needs: Vec<String>,
 }
 
@@ -98,9 +98,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         // Only the first pool counts; in tests, which share a process, that is the one of the first test.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
     }
-    let output = Output::of(&args.path, args.making.force)?;
+    let output = Output::open(&args.path, args.making.force)?;
     if matches!(output, Output::Stdout) && args.making.json {
-        return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
+        return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
     let form = args.text.form(&args.from)?;
@@ -114,16 +114,16 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         declared.fields()
     } else {
         let bar = out.bar("looking", source.len());
-        rows::infer(&mut Lines::of(source.clone()), &form, &bar)?
+        rows::infer(&mut Lines::new(source.clone()), &form, &bar)?
     };
-    // How text is read depends on the type, not on where the values are stored.
-    let readings = Reading::all(&fields, notes);
+    // Parsing depends on the type, not on the storage.
+    let readings = ValueParser::all(&fields, notes);
     let schema = args.roles.apply(fields)?;
     let input_bytes = source.len();
     let bar = out.bar("writing", input_bytes);
-    let work = Work { lines: Lines::of(source), form: &form, readings, schema: &schema, bar: &bar };
-    let told = |written: Counts, path: &Path| Told {
-        path: crate::output::shown(path),
+    let work = Work { lines: Lines::new(source), form: &form, readings, schema: &schema, bar: &bar };
+    let summary = |written: Counts, path: &Path| CreateJson {
+        path: crate::output::display_path(path),
         rows: written.rows,
         columns: schema.fields().to_vec(),
         groups: written.groups,
@@ -133,13 +133,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     match output {
         Output::Path(path) => {
-            // Without `--force` a file that appears meanwhile is not replaced either.
+            // Without `--force`, a file that appears meanwhile is not replaced.
             let start = if args.making.force { Writer::create_path } else { Writer::create_new };
             let writer = start(&path, schema.clone(), options)?;
             let name = path.to_string_lossy().into_owned();
             let (written, _) = work.fill(writer, &name)?;
             drop(bar);
-            show(&told(written, &path), args.making.json, out)?;
+            show(&summary(written, &path), args.making.json, out)?;
         }
         Output::Object(object) => {
             let name = object.name();
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             drop(bar);
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
-            show(&told(written, &args.path), args.making.json, out)?;
+            show(&summary(written, &args.path), args.making.json, out)?;
         }
         Output::Stdout => {
             let name = "standard output";
@@ -169,7 +169,7 @@ fn create<S: Sink>(
     Writer::create(sink, schema.clone(), options).map_err(|fault| Error::new(name.into(), fault).into())
 }
 
-/// Numbers about a file that was written.
+/// Counts of a written file.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     rows: u64,
@@ -178,26 +178,26 @@ struct Counts {
     requires: u64,
 }
 
-/// Rows on their way from text to a file.
+/// The conversion of text rows to a file.
 struct Work<'a> {
     lines: Lines,
     form: &'a Form,
-    readings: Vec<Reading>,
+    readings: Vec<ValueParser>,
     schema: &'a Schema,
     bar: &'a Bar,
 }
 
 impl Work<'_> {
-    /// Reads everything on one thread while the rows before are written on the others.
+    /// Reads on one thread while the others write.
     fn fill<S: Sink>(self, mut writer: Writer<S>, name: &str) -> Result<(Counts, S::Done), Failure> {
         let Self { mut lines, form, readings, schema, bar } = self;
-        let fields: Vec<(Field, Reading)> = schema.fields().iter().cloned().zip(readings).collect();
+        let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(readings).collect();
         let input = lines.name().to_owned();
         let (sender, receiver) = sync_channel::<Batch>(1);
         std::thread::scope(|scope| {
             let reading = scope.spawn(move || {
                 rows::read(&mut lines, form, &fields, bar, |batch| {
-                    // Nobody takes it any more when a row before was refused: that is the error to tell.
+                    // The receiver is gone after a write error, which is reported instead.
                     sender.send(batch).map_err(|_| Failure::Interrupted)
                 })
             });
@@ -218,42 +218,42 @@ impl Work<'_> {
     }
 }
 
-/// A fault of the writer; one about a row is told by the line of the input.
+/// An error of the writer; errors of a row are reported with the input line.
 fn explained(fault: ErrorKind, batch: &Batch, before: u64, input: &str, name: &str) -> Failure {
     let ErrorKind::Batch(error) = &fault else { return Error::new(name.into(), fault).into() };
     let (row, column, reason) = match &**error {
         BatchError::Unsorted { column, row } => {
-            (row.saturating_sub(before), column, "the sort key is smaller than in the row before")
+            (row.saturating_sub(before), column, "sort key is less than in the previous row")
         }
-        BatchError::Null { column, row } => (*row, column, "null in a column that is not nullable"),
-        BatchError::TooLarge { column, row, .. } => (*row, column, "the value is larger than a page can be"),
+        BatchError::Null { column, row } => (*row, column, "null in a non-nullable column"),
+        BatchError::TooLarge { column, row, .. } => (*row, column, "value exceeds the maximum page size"),
         _ => return Error::new(name.into(), fault).into(),
     };
     let line = usize::try_from(row).ok().and_then(|row| batch.lines.get(row));
     let place = line.map_or_else(String::new, |line| format!("line {line}: "));
     let failure = Failure::request(format!("{input}: {place}column `{}`: {reason}", escape::name(column)));
     match &**error {
-        BatchError::Unsorted { .. } => failure.with_hint("sort the input first, or leave out `--sort-key`"),
+        BatchError::Unsorted { .. } => failure.with_hint("sort the input first, or omit `--sort-key`"),
         _ => failure,
     }
 }
 
-fn show(told: &Told, json: bool, out: &mut Ui) -> Result<(), Failure> {
+fn show(summary: &CreateJson, json: bool, out: &mut Ui) -> Result<(), Failure> {
     if json {
-        return out.json(told);
+        return out.json(summary);
     }
     let plural = |count: u64| if count == 1 { "" } else { "s" };
-    let columns = told.columns.len() as u64;
+    let columns = summary.columns.len() as u64;
     out.line(format_args!(
         "{}: {} row{}, {columns} column{}, {} row group{}, {} (from {}, ratio {})",
-        told.path,
-        told.rows,
-        plural(told.rows),
+        summary.path,
+        summary.rows,
+        plural(summary.rows),
         plural(columns),
-        told.groups,
-        plural(told.groups),
-        human_size(told.bytes),
-        human_size(told.input_bytes),
-        ratio(told.input_bytes, told.bytes),
+        summary.groups,
+        plural(summary.groups),
+        human_size(summary.bytes),
+        human_size(summary.input_bytes),
+        ratio(summary.input_bytes, summary.bytes),
     ))
 }

@@ -1,4 +1,4 @@
-//! `tatami delete`: documents out of a search segment.
+//! `tatami delete`: delete documents from a search segment.
 
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::ui::{Ui, WARN, paint};
 
-/// Identities without a document that are named before it is said how many more there are.
+/// Unknown IDs printed.
 const SHOWN: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -22,23 +22,22 @@ Examples:
   tatami delete docs.tatami --where 'url prefix \"http://old.example/\"'
   cut -f1 gone.tsv | tatami delete docs.tatami --ids-from -
 
-Documents are marked as deleted in a new file, which takes the place of the old one at once; deletes add up. \
-`tatami merge` makes a file without them.
-Exit code 0: done; 1: some identity belongs to no document.";
+Documents are marked as deleted; the file is replaced atomically. `tatami merge` writes a file without them.
+Exit code 0: success; 1: an ID was not found.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The search segment
+    /// Search segment
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The identity (`doc_id`) of a document; may be given several times
+    /// Document ID (`doc_id`). Repeatable
     #[arg(long, value_name = "DOC_ID", num_args = 1.., required_unless_present_any = ["condition", "ids_from"])]
     id: Vec<String>,
-    /// Documents that fulfil a condition on the columns
-    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["id", "ids_from"])]
+    /// Delete the documents that match a filter
+    #[arg(long = "where", value_name = "FILTER", conflicts_with_all = ["id", "ids_from"])]
     condition: Option<Condition>,
-    /// A file with an identity on each line; `-` reads standard input
+    /// Read document IDs from a file, one per line; `-` reads standard input
     #[arg(long, value_name = "PATH")]
     ids_from: Option<PathBuf>,
     /// Print JSON
@@ -46,9 +45,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What `--json` prints.
+/// The JSON summary.
 #[derive(Serialize)]
-struct Told<'a> {
+struct DeleteJson<'a> {
     file: String,
     #[serde(flatten)]
     deleted: &'a Deleted,
@@ -59,18 +58,18 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let deleted = match &args.condition {
         Some(condition) => {
             let options = ReadOptions::new().with_access(Access::Pread);
-            let condition = condition.of(&File::open_with(&args.file, options)?)?;
+            let condition = condition.bind_to(&File::open_with(&args.file, options)?)?;
             delete(&args.file, &DeleteBy::Filter(&condition))?
         }
-        None => delete(&args.file, &DeleteBy::Ids(&identities(args)?))?,
+        None => delete(&args.file, &DeleteBy::Ids(&document_ids(args)?))?,
     };
     let name = args.file.to_string_lossy();
     if args.json {
-        out.json(&Told { file: name.into_owned(), deleted: &deleted })?;
+        out.json(&DeleteJson { file: name.into_owned(), deleted: &deleted })?;
     } else {
         let (name, all) = (escape::name(&name), deleted.documents);
         out.line(format_args!(
-            "{name}: {} deleted, {} of {all} documents left",
+            "{name}: deleted {}, {} of {all} documents left",
             deleted.deleted, deleted.live
         ))?;
         warn(&name, &deleted.not_found, out)?;
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 fn warn(name: &str, not_found: &[String], out: &mut Ui) -> Result<(), Failure> {
     let warning = paint(WARN, "warning:");
     for id in not_found.iter().take(SHOWN) {
-        out.note(format_args!("{warning} {name}: has no document `{}`", escape::name(id)))?;
+        out.note(format_args!("{warning} {name}: no document `{}`", escape::name(id)))?;
     }
     let more = not_found.len().saturating_sub(SHOWN);
     if more > 0 {
@@ -90,7 +89,7 @@ fn warn(name: &str, not_found: &[String], out: &mut Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-fn identities(args: &Args) -> Result<Vec<String>, Failure> {
+fn document_ids(args: &Args) -> Result<Vec<String>, Failure> {
     let mut ids = args.id.clone();
     if let Some(path) = &args.ids_from {
         ids.extend(lines(path)?);
@@ -100,11 +99,11 @@ fn identities(args: &Args) -> Result<Vec<String>, Failure> {
     Ok(ids)
 }
 
-/// The lines of a file; empty ones are passed over.
+/// The non-empty lines of a file.
 fn lines(path: &Path) -> Result<Vec<String>, Failure> {
     let shown = path.to_string_lossy();
     let failed =
-        |error: std::io::Error| Failure::io(&format!("{}: cannot be read", escape::name(&shown)), &error);
+        |error: std::io::Error| Failure::io(&format!("{}: cannot read", escape::name(&shown)), &error);
     let bytes: Box<dyn std::io::BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {

@@ -1,4 +1,4 @@
-//! `tatami head`: the first rows as JSON.
+//! `tatami head`: the first rows as JSON Lines.
 
 use super::cat;
 use super::columns::{AsStored, Columns};
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open_to_print(args.input.source()?)?;
-    let columns = args.columns.of(&file)?;
-    let writer = RowWriter::new(args.values.shown(&file, &columns));
+    let columns = args.columns.positions_in(&file)?;
+    let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
     cat::print(&file, &columns, args.rows, writer, out)
 }

@@ -1,4 +1,4 @@
-//! `tatami index`: documents made a search segment.
+//! `tatami index`: index documents into a search segment.
 
 use std::path::{Path, PathBuf};
 
@@ -31,50 +31,50 @@ Examples:
   tatami index articles.jsonl -o articles.tatami --url-field link --body-field text
   tatami index pages.parquet -o pages.tatami --body-field markdown
 
-The kind of a file is known by its name: .txt, .md, .html, .jsonl, .trec and .parquet, or is told with --format. Of a folder \
-all such files are taken, in the order of their names.
+The file type follows the extension: .txt, .md, .html, .jsonl, .trec and .parquet, or --format. Directories are searched \
+recursively, in the order of file names.
 
-The address of a document is the path of its file within the folder, behind --url-prefix. Its identity is the \
-SHA-256 of the address, unless a line of JSONL, a row of Parquet or a document of TREC has its own.";
+The URL of a document is --url-prefix followed by its path in the directory. Its ID is the SHA-256 of the URL, unless \
+the JSONL line, Parquet row or TREC document has an ID.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folders and files with documents
+    /// Input directories and files
     #[arg(value_name = "PATH", required = true)]
     inputs: Vec<PathBuf>,
-    /// The file to make
+    /// Output file
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Keep only the beginnings of the documents: N characters, 200 if it is not said
+    /// Store only the first N characters of each document [default N: 200]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "200")]
     snippet_only: Option<usize>,
-    /// What the files are, whatever their names
+    /// File type [default: by extension]
     #[arg(long, value_name = "KIND", value_enum)]
     format: Option<Kind>,
-    /// What stands before the path in the address of a document
+    /// Prefix of document URLs
     #[arg(long, value_name = "TEXT", default_value = "")]
     url_prefix: String,
     #[command(flatten)]
     names: jsonl::Names,
-    /// Whom the file is for: `interop` for all readers of the format
+    /// Output profile; `interop` writes only features that other readers support
     #[arg(long, value_name = "PROFILE", default_value = "native", value_parser = ["native", "interop"])]
     profile: String,
-    /// Bytes of sorted words that wait in memory; more wait in temporary files
+    /// Indexing buffer; spills to temporary files beyond this size
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
     memory: u64,
-    /// Work on at most N threads; without it, on all that there are
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Tell the result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// A document that was read.
+/// An input document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Page {
     id: Option<String>,
@@ -84,59 +84,57 @@ struct Page {
     anchor: String,
 }
 
-/// What was written.
+/// The summary of a written segment.
 #[derive(Debug, Serialize)]
-struct Told {
+struct IndexJson {
     path: String,
     documents: u64,
     terms: u64,
     bytes: u64,
     input_bytes: u64,
-    /// Files of folders that are no documents.
+    /// Skipped files of directories.
     files_skipped: u64,
 }
 
-/// What is not as one would expect it, but keeps nothing from being read.
+/// Warnings about the input.
 #[derive(Debug, Default)]
-struct Odd {
-    /// Files with bytes that are not UTF-8.
+struct Warnings {
+    /// Files with invalid UTF-8.
     not_utf8: u64,
-    /// Files whose documents have no text, and how many they are.
+    /// Files with documents without text, and their number.
     no_text: Vec<(String, u64)>,
 }
 
-impl Odd {
+impl Warnings {
     fn no_text(&mut self, source: &Source, documents: u64) {
         if documents > 0 {
-            self.no_text.push((crate::output::shown(&source.path), documents));
+            self.no_text.push((crate::output::display_path(&source.path), documents));
         }
     }
 
-    fn tell(&self, out: &mut Ui) -> Result<(), Failure> {
+    fn print(&self, out: &mut Ui) -> Result<(), Failure> {
         for (name, documents) in &self.no_text {
             let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };
             out.note(format_args!(
-                "{documents} document{plural} of {name} {have} no text: no field is called body, text or contents \
-                 (`--body-field` names it)"
+                "{documents} document{plural} of {name} {have} no text: no field `body`, `text` or `contents`; \
+                 set the field with `--body-field`"
             ))?;
         }
         match self.not_utf8 {
             0 => Ok(()),
-            1 => out.note("1 file has bytes that are not UTF-8: they are not searched"),
-            count => {
-                out.note(format_args!("{count} files have bytes that are not UTF-8: they are not searched"))
-            }
+            1 => out.note("1 file has invalid UTF-8, which is not indexed"),
+            count => out.note(format_args!("{count} files have invalid UTF-8, which is not indexed")),
         }
     }
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if let Some(threads) = args.threads {
-        // Only the first pool counts; in tests, which share a process, that is the one of the first test.
+        // Fails if the pool exists already, as in tests that share a process.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
     }
-    let Output::Path(path) = Output::of(&args.output, args.force)? else {
-        return Err(Failure::request("a search segment is written to a file of this machine"));
+    let Output::Path(path) = Output::open(&args.output, args.force)? else {
+        return Err(Failure::request("a search segment can only be written to a local path"));
     };
     let (sources, files_skipped) = files::all(&args.inputs, args.format, &args.output)?;
     let input_bytes = sources.iter().map(|source| source.bytes).sum();
@@ -153,22 +151,22 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         document.doc_id = page.id.as_deref();
         builder.add(&document).map_err(|fault| named(&path, fault))
     };
-    let mut odd = Odd::default();
+    let mut warnings = Warnings::default();
     for wave in files::waves(&sources) {
-        args.read(wave, &bar, &mut add, &mut odd)?;
+        args.read(wave, &bar, &mut add, &mut warnings)?;
     }
     let Built { written, terms, .. } = builder.finish().map_err(|fault| named(&path, fault))?;
     drop(bar);
-    let told = Told {
-        path: crate::output::shown(&path),
+    let summary = IndexJson {
+        path: crate::output::display_path(&path),
         documents: written.rows,
         terms,
         bytes: written.bytes,
         input_bytes,
         files_skipped,
     };
-    show(&told, args.json, out)?;
-    odd.tell(out)?;
+    show(&summary, args.json, out)?;
+    warnings.print(out)?;
     Ok(Outcome::Done)
 }
 
@@ -184,26 +182,26 @@ impl Args {
         SegmentOptions::new().with_mode(mode).with_writer(writer).with_memory_bytes(self.memory)
     }
 
-    /// Reads some files: those of one document each on all threads, others as they come.
+    /// Reads files: those with one document in parallel, others sequentially.
     fn read(
         &self,
         wave: &[Source],
         bar: &Bar,
         add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
-        odd: &mut Odd,
+        warnings: &mut Warnings,
     ) -> Result<(), Failure> {
         use rayon::prelude::*;
 
         match wave {
             [source] if source.kind == Kind::Jsonl => {
-                odd.no_text(source, jsonl::read(source, &self.names, bar, add)?);
+                warnings.no_text(source, jsonl::read(source, &self.names, bar, add)?);
             }
             [source] if source.kind == Kind::Trec => {
-                odd.not_utf8 += u64::from(!trec::read(source, bar, add)?);
+                warnings.not_utf8 += u64::from(!trec::read(source, bar, add)?);
             }
             #[cfg(feature = "arrow")]
             [source] if source.kind == Kind::Parquet => {
-                odd.no_text(source, parquet::read(source, &self.names, bar, add)?);
+                warnings.no_text(source, parquet::read(source, &self.names, bar, add)?);
             }
             wave => {
                 let pages: Vec<(Page, bool)> = wave
@@ -211,7 +209,7 @@ impl Args {
                     .map(|source| files::page(source, &self.url_prefix))
                     .collect::<Result<_, _>>()?;
                 for ((page, is_utf8), source) in pages.iter().zip(wave) {
-                    odd.not_utf8 += u64::from(!is_utf8);
+                    warnings.not_utf8 += u64::from(!is_utf8);
                     add(page)?;
                     bar.advance(source.bytes);
                 }
@@ -221,24 +219,24 @@ impl Args {
     }
 }
 
-fn show(told: &Told, json: bool, out: &mut Ui) -> Result<(), Failure> {
+fn show(summary: &IndexJson, json: bool, out: &mut Ui) -> Result<(), Failure> {
     if json {
-        return out.json(told);
+        return out.json(summary);
     }
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     out.line(format_args!(
-        "{}: {} document{}, {} word{}, {} (from {})",
-        told.path,
-        told.documents,
-        plural(told.documents),
-        told.terms,
-        plural(told.terms),
-        human_size(told.bytes),
-        human_size(told.input_bytes),
+        "{}: {} document{}, {} term{}, {} (from {})",
+        summary.path,
+        summary.documents,
+        plural(summary.documents),
+        summary.terms,
+        plural(summary.terms),
+        human_size(summary.bytes),
+        human_size(summary.input_bytes),
     ))?;
-    match told.files_skipped {
+    match summary.files_skipped {
         0 => Ok(()),
-        1 => out.note("1 file was left out: its name tells of no documents"),
-        count => out.note(format_args!("{count} files were left out: their names tell of no documents")),
+        1 => out.note("skipped 1 file with an unsupported extension"),
+        count => out.note(format_args!("skipped {count} files with unsupported extensions")),
     }
 }

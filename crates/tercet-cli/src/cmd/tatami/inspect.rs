@@ -1,4 +1,4 @@
-//! `tatami inspect`: what a file holds.
+//! `tatami inspect`: columns, row groups, indexes and metadata.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
 
+mod json;
 mod pages;
 mod text;
-mod told;
 
 const EXAMPLES: &str = "\
 Examples:
   tatami inspect crawl.tatami            columns, row groups, indexes, metadata
-  tatami inspect crawl.tatami --pages    every page: encoding, codec, bytes, place
-  tatami inspect crawl.tatami --json     everything that header and footer say
+  tatami inspect crawl.tatami --pages    all pages: encoding, codec, size, offset
+  tatami inspect crawl.tatami --json     complete header and footer
 
-`enc` and `codec` are those of the first page of the last row group. `needs` tells whether other readers of \
-the format can read the file, or which features of this one it uses.";
+`enc` and `codec` are those of the first page of the last row group. `needs` is `reference` if all readers support \
+the file, else the required features.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// List the pages too; their headers are read
+    /// Also list the pages; reads their headers
     #[arg(long)]
     pages: bool,
     /// Print JSON
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     run_on(args.json, args.pages, args.input.source()?, out)
 }
 
-/// Shows one file that is open already.
+/// Inspects an open file.
 pub(crate) fn run_on(
     json: bool,
     pages: bool,
@@ -48,7 +48,7 @@ pub(crate) fn run_on(
 ) -> Result<Outcome, Failure> {
     let file = open(source)?;
     if json {
-        out.json(&told::Told::of(&file, pages)?)?;
+        out.json(&json::FileJson::read(&file, pages)?)?;
         return Ok(Outcome::Done);
     }
     text::print(&file, out)?;
@@ -58,8 +58,8 @@ pub(crate) fn run_on(
     Ok(Outcome::Done)
 }
 
-/// The file in one line.
-pub(crate) fn run_in_one_line(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
+/// Prints a one-line summary.
+pub(crate) fn print_one_line(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
     out.line(text::one_line(&open(source)?))?;
     Ok(Outcome::Done)
 }

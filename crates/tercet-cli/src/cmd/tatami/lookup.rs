@@ -1,4 +1,4 @@
-//! `tatami lookup`: the row with a key.
+//! `tatami lookup`: look up a row by its sort key.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,8 +6,8 @@ use tercet::core::escape;
 use tercet::tatami::{File, KeyPosition, Scalar};
 
 use super::cat::warn;
+use super::collection_scan;
 use super::columns::{AsStored, Columns};
-use super::folder;
 use super::open::open_to_print;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -18,32 +18,32 @@ const EXAMPLES: &str = "\
 Examples:
   tatami lookup crawl.tatami https://example.org/
   tatami lookup years.tatami --columns events -- -753     a key that starts with a dash
-  tatami lookup crawl.tatami https://example.org/ --json    and where the row is
-  tatami lookup crawl https://example.org/                  in all files of a collection
+  tatami lookup crawl.tatami https://example.org/ --json    with row group and row number
+  tatami lookup crawl https://example.org/                  all files of a collection
 
-The first of several rows with the key is printed.
-Exit code 0: there is a row; 1: there is none; others: it could not be looked up.";
+The first row with the key is printed.
+Exit code 0: found; 1: not found; others: the lookup failed.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// A value of the sort key; times in microseconds since 1970
+    /// Value of the sort key; timestamps in microseconds since 1970
     #[arg(value_name = "KEY", allow_negative_numbers = true)]
     key: String,
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
     values: AsStored,
-    /// Tell the row group and the number of the row too
+    /// Print JSON, with row group and row number
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Serialize)]
-struct Told<'a> {
+struct LookupJson<'a> {
     file: &'a str,
     key: &'a str,
     found: bool,
@@ -61,19 +61,19 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let found = find(args, out)?;
     let Some((file, place)) = found.place else {
         if args.json {
-            out.json(&told(args, &found.name, None, None))?;
+            out.json(&lookup_json(args, &found.name, None, None))?;
         }
         let (name, key) = (escape::name(&found.name), escape::name(&args.key));
-        out.note(format_args!("{name}: has no row with the key `{key}`"))?;
+        out.note(format_args!("{name}: no row with key `{key}`"))?;
         return Ok(Outcome::CheckFailed);
     };
-    let columns = args.columns.of(&file)?;
-    let mut writer = RowWriter::new(args.values.shown(&file, &columns));
+    let columns = args.columns.positions_in(&file)?;
+    let mut writer = RowWriter::new(args.values.typed_columns(&file, &columns));
     let mut text = Vec::new();
     writer.row(&file.take(&[place.row], &columns)?, 0, &mut text);
     if args.json {
         let values = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
-        out.json(&told(args, file.name(), Some(place), values))?;
+        out.json(&lookup_json(args, file.name(), Some(place), values))?;
     } else {
         text.push(b'\n');
         out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
@@ -82,32 +82,32 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The answer of a file or of a collection.
+/// The result of a lookup.
 struct Answer {
     name: String,
     place: Option<(File, KeyPosition)>,
 }
 
 fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
-    if let Some(collection) = folder::collection(&args.input, out)? {
+    if let Some(collection) = collection_scan::collection(&args.input, out)? {
         let found = collection.lookup(&collection.parse_key(&args.key)?)?;
         let unsorted = collection.members().iter().filter(|member| member.sort_column.is_empty()).count();
         if found.found.is_none() && unsorted > 0 {
             let plural = if unsorted == 1 { "file has" } else { "files have" };
             out.note(format_args!(
-                "{unsorted} {plural} no sort key and can only be asked with `cat --where`"
+                "{unsorted} {plural} no sort key and was not searched; use `cat --where`"
             ))?;
         }
-        let name = folder::name(&args.input.path);
+        let name = collection_scan::name(&args.input.path);
         return Ok(Answer { name, place: found.found.map(|(_, file, place)| (file, place)) });
     }
     let file = open_to_print(args.input.source()?)?;
-    args.columns.of(&file)?;
+    args.columns.positions_in(&file)?;
     let found = file.lookup(&key(&file, &args.key)?)?;
     Ok(Answer { name: file.name().to_string(), place: found.map(|place| (file, place)) })
 }
 
-/// The key that a text means: a date or a decimal where a note says that keys are some.
+/// Parses the key by the logical type of the sort key column.
 fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
     let meant = file.schema().sort_key().and_then(|column| {
         let logical_type = file.logical_types().get(column).copied().flatten()?;
@@ -119,13 +119,13 @@ fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
     }
 }
 
-fn told<'a>(
+fn lookup_json<'a>(
     args: &'a Args,
     file: &'a str,
     place: Option<KeyPosition>,
     values: Option<Box<RawValue>>,
-) -> Told<'a> {
-    Told {
+) -> LookupJson<'a> {
+    LookupJson {
         file,
         key: &args.key,
         found: place.is_some(),

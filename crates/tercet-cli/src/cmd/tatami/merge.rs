@@ -1,4 +1,4 @@
-//! `tatami merge`: one file of several.
+//! `tatami merge`: merge files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,39 +11,39 @@ use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
-use crate::output::{Output, atomic_file, shown};
+use crate::output::{Output, atomic_file, display_path};
 use crate::render::human_size;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami merge a.tatami b.tatami -o all.tatami             search segments, or files with the same columns
+  tatami merge a.tatami b.tatami -o all.tatami             search segments, or files with the same schema
   tatami merge old.tatami new.tatami -o all.tatami --dedup    documents of `new` replace those of `old`
-  tatami merge --policy crawl                              which segments of a folder are worth merging
+  tatami merge --policy crawl                              segments that the tiered policy would merge
 
-Deleted documents are left out. Rows of files with a sort key come in its order. With `--dedup`, of several documents with \
-one identity the last is kept: that of the last file in which it is not deleted.";
+Deleted documents are dropped. Files with a sort key are merged in its order. With `--dedup`, the last live document \
+with the same ID wins.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(crate) struct Args {
-    /// The files, in the order in which their documents are numbered
+    /// Input files, in document order
     #[arg(value_name = "FILES", required_unless_present = "policy")]
     inputs: Vec<PathBuf>,
-    /// The file to write
+    /// Output file
     #[arg(short, long, value_name = "OUT", required_unless_present = "policy")]
     output: Option<PathBuf>,
-    /// Of several documents with one identity, keep the last
+    /// Keep only the last document with the same ID
     #[arg(long)]
     dedup: bool,
-    /// Write only what other readers of the format know
+    /// Write only features that other readers support
     #[arg(long)]
     interop: bool,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     force: bool,
-    /// List what the tiered policy would merge next in a folder or collection; nothing is written
+    /// List the segments that the tiered policy would merge in a directory; writes nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "output", "dedup"])]
     policy: Option<PathBuf>,
     /// Print JSON
@@ -51,9 +51,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What `--json` prints of a merge.
+/// The JSON summary of a merge.
 #[derive(Serialize)]
-struct Told {
+struct MergeJson {
     output: String,
     rows: u64,
     bytes: u64,
@@ -63,7 +63,7 @@ struct Told {
     duplicates: Option<u64>,
 }
 
-/// What `--policy --json` prints.
+/// The JSON output of `--policy`.
 #[derive(Serialize)]
 struct Plan {
     segments: Vec<Planned>,
@@ -81,14 +81,14 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match (&args.policy, &args.output) {
         (Some(folder), _) => plan(folder, args.json, out),
         (None, Some(output)) => write(args, output, out),
-        (None, None) => Err(Failure::request("no output is given").with_hint("`-o OUT` names the new file")),
+        (None, None) => Err(Failure::request("no output file").with_hint("add `-o OUT`")),
     }
 }
 
 fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut files = Vec::with_capacity(args.inputs.len());
     must_be_on_disk(output, "merge into")?;
-    let target = Output::of(output, args.force)?;
+    let target = Output::open(output, args.force)?;
     for input in &args.inputs {
         must_be_on_disk(input, "merge")?;
         target.must_not_be(input)?;
@@ -101,10 +101,10 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     let writer = if args.interop { WriterOptions::interop() } else { WriterOptions::new() };
     let bar = out.bar("merging", 0);
     let open = || atomic_file(output, args.force);
-    let told = if segments.len() == files.len() {
+    let summary = if segments.len() == files.len() {
         let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);
         let merged = merge(&segments, open()?, options, &bar)?;
-        Told {
+        MergeJson {
             output: output.to_string_lossy().into_owned(),
             rows: merged.written.rows,
             bytes: merged.written.bytes,
@@ -112,37 +112,39 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
             duplicates: args.dedup.then_some(merged.duplicates),
         }
     } else if let Some(segment) = segments.first() {
-        let said =
-            format!("{}: is a search segment, and other files are not", escape::name(segment.file().name()));
-        return Err(Failure::request(said).with_hint("merge segments with segments"));
+        let said = format!(
+            "{}: cannot merge a search segment with other files",
+            escape::name(segment.file().name())
+        );
+        return Err(Failure::request(said).with_hint("merge search segments separately"));
     } else if args.dedup {
-        let failure = Failure::request("`--dedup` is for search segments: other files have no identities");
+        let failure = Failure::request("`--dedup` applies to search segments only");
         return Err(failure);
     } else {
         let written = merge_files(&files, open()?, writer, &bar)?;
         let output = output.to_string_lossy().into_owned();
-        Told { output, rows: written.rows, bytes: written.bytes, deleted: None, duplicates: None }
+        MergeJson { output, rows: written.rows, bytes: written.bytes, deleted: None, duplicates: None }
     };
     drop(bar);
     if args.json {
-        out.json(&told)?;
+        out.json(&summary)?;
         return Ok(Outcome::Done);
     }
     let mut left_out = String::new();
-    for (count, what) in [(told.deleted, "deleted"), (told.duplicates, "duplicates")] {
+    for (count, what) in [(summary.deleted, "deleted"), (summary.duplicates, "duplicates")] {
         if let Some(count) = count.filter(|count| *count > 0) {
             // Writing to a String cannot fail.
-            let _ = write!(left_out, ", {count} {what} left out");
+            let _ = write!(left_out, ", {count} {what} dropped");
         }
     }
-    let (name, rows, bytes) = (shown(output), told.rows, human_size(told.bytes));
+    let (name, rows, bytes) = (display_path(output), summary.rows, human_size(summary.bytes));
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     let (row, file) = (plural(rows), plural(files.len() as u64));
     out.line(format_args!("{name}: {rows} row{row} of {} file{file}{left_out}, {bytes}", files.len()))?;
     Ok(Outcome::Done)
 }
 
-/// Says what the policy would merge.
+/// Prints the plan of the merge policy.
 fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
     let segments = segments_of(folder, out)?;
     let sizes: Vec<SegmentSize> = segments
@@ -173,7 +175,7 @@ fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The segments of a collection, or of a folder without a manifest: its `.tatami` files, by name.
+/// The segments of a collection, or the `.tatami` files of a directory without a manifest, by name.
 pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, Failure> {
     must_be_on_disk(folder, "look into")?;
     let options = ReadOptions::new().with_access(Access::Pread);
@@ -182,7 +184,7 @@ pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, F
     if collection.manifest_path().exists() {
         super::collection::warn(folder, &collection.replay().warnings, out)?;
         if collection.members().is_empty() {
-            out.note(format_args!("{}: the manifest lists no files", shown(folder)))?;
+            out.note(format_args!("{}: the collection is empty", display_path(folder)))?;
         }
         for member in collection.members() {
             files.push(collection.open_member(member)?);
@@ -195,7 +197,7 @@ pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, F
     let mut segments = Vec::with_capacity(files.len());
     for file in files {
         let Some(segment) = file.segment()? else {
-            let said = format!("{}: is not a search segment", escape::name(file.name()));
+            let said = format!("{}: not a search segment", escape::name(file.name()));
             return Err(Failure::request(said));
         };
         segments.push(segment);
@@ -203,9 +205,11 @@ pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, F
     Ok(segments)
 }
 
-/// The files of a folder whose names end in `.tatami`, by name.
+/// The `.tatami` files of a directory, by name.
 fn tatami_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| Failure::io(&format!("{}: cannot be listed", shown(folder)), &error);
+    let failed = |error: std::io::Error| {
+        Failure::io(&format!("{}: cannot list the directory", display_path(folder)), &error)
+    };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -214,7 +218,7 @@ fn tatami_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     if paths.is_empty() {
-        return Err(Failure::request(format!("no .tatami files found under {}", shown(folder))));
+        return Err(Failure::request(format!("{}: no .tatami files", display_path(folder))));
     }
     paths.sort();
     Ok(paths)

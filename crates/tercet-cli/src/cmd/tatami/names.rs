@@ -1,14 +1,14 @@
-//! Lists of names on a command line.
+//! Comma-separated names with backtick quoting.
 
-/// Splits a text at a separator that stands in no backquotes and, where asked, in no brackets.
+/// Splits at a separator outside backticks and, optionally, outside brackets.
 pub(super) fn split(text: &str, separator: char, brackets: bool) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     let (mut is_quoted, mut depth) = (false, 0_usize);
     for (at, character) in text.char_indices() {
         match character {
-            // Elsewhere in a name it is one of its characters.
+            // Inside a name a backtick is an ordinary character.
             '`' if is_quoted || text[start..at].trim().is_empty() => is_quoted = !is_quoted,
-            // Two of them are one of the name.
+            // A doubled backtick is an escaped one.
             '`' if text[..at].ends_with('`') && text[start..].trim_start().starts_with('`') => {
                 is_quoted = true;
             }
@@ -26,7 +26,7 @@ pub(super) fn split(text: &str, separator: char, brackets: bool) -> Vec<&str> {
     parts
 }
 
-/// A name, which may stand in backquotes; two of them inside are one.
+/// Parses a name, optionally in backticks; doubled backticks are escapes.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let text = text.trim();
     let Some(rest) = text.strip_prefix('`') else { return Ok(text.to_owned()) };
@@ -43,10 +43,10 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 
 fn wrong(text: &str) -> String {
     let text = tercet::core::escape::name(text);
-    format!("{text}: a name in backquotes ends with one, and two of them inside are one")
+    format!("{text}: unterminated backtick quote; double a backtick to escape it")
 }
 
-/// The names of a list with commas between them.
+/// Parses a comma-separated list of names.
 pub(super) fn list(text: &str) -> Result<Vec<String>, String> {
     split(text, ',', false).into_iter().map(name).collect()
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_in_backquotes_where_they_must() {
+    fn names_may_be_quoted_in_backticks() {
         assert_eq!(list("a, b").unwrap(), ["a", "b"]);
         assert_eq!(list("`a,b`,c d,` x`").unwrap(), ["a,b", "c d", " x"]);
         assert_eq!(list("`a``,b`,````").unwrap(), ["a`,b", "`"]);

@@ -1,4 +1,4 @@
-//! A file of records, opened.
+//! Opening `.tatami` files.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use tercet::tatami::{File, ReadOptions};
 
 use crate::failure::Failure;
 
-/// Opens a file: its tail and its header are read.
+/// Opens a file; reads footer and header.
 pub(super) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
     opened(source, ReadOptions::new())
 }
 
-/// Opens a file whose rows are to be printed: text that is no UTF-8 is printed all the same, and told about.
+/// Opens a file for printing rows; invalid UTF-8 is allowed.
 pub(super) fn open_to_print(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
     opened(source, ReadOptions::new().with_invalid_utf8(true))
 }
 
-/// Opens a file; what is none is told by what it is instead, where its first bytes say so.
+/// Opens a file; another known format gets a better error message.
 fn opened(bytes: Arc<dyn ByteSource>, options: ReadOptions) -> Result<File, Failure> {
     let source = Arc::clone(&bytes);
     let error = match File::from_source(bytes, options) {
@@ -29,23 +29,23 @@ fn opened(bytes: Arc<dyn ByteSource>, options: ReadOptions) -> Result<File, Fail
     let class = tercet::core::Diagnose::class(&error);
     let name = escape::name(source.name()).into_owned();
     let (what, hint) = match other {
-        Other::Table(what) => (what, format!("make one of it: `tatami convert {name} OUT.tatami`")),
-        Other::Packed(what, tool) => (what, format!("unpack it first, with `{tool}`")),
-        Other::Ours(what, verb) => (what, format!("`{verb} info {name}` tells what it holds")),
+        Other::Table(what) => (what, format!("convert it: `tatami convert {name} OUT.tatami`")),
+        Other::Packed(what, tool) => (what, format!("decompress it with `{tool}`")),
+        Other::Ours(what, verb) => (what, format!("use `{verb} info {name}`")),
     };
-    Err(Failure::new(class, format!("{name}: is {what}, not a .tatami file")).with_hint(hint))
+    Err(Failure::new(class, format!("{name}: {what}, not a .tatami file")).with_hint(hint))
 }
 
-/// As many bytes as tell texts from other things.
+/// Bytes read to detect the format.
 const HEAD_BYTES: u64 = 512;
 
-/// What a file is that is none of ours.
+/// A file of another format.
 enum Other {
-    /// A table that `convert` reads.
+    /// A table format that `convert` reads.
     Table(&'static str),
-    /// Something packed, and what unpacks it.
+    /// Compressed data and its decompressor.
     Packed(&'static str, &'static str),
-    /// A file for another command.
+    /// A file of another command.
     Ours(&'static str, &'static str),
 }
 
@@ -56,9 +56,9 @@ fn other(head: &[u8]) -> Option<Other> {
         (b"\xff\xff\xff\xff", Other::Table("an Arrow stream")),
         (b"TETR", Other::Ours("a .tet file", "tet")),
         (b"TENSOGRM", Other::Ours("a .tgm file", "tgm")),
-        (b"\x1f\x8b", Other::Packed("packed with gzip", "gunzip")),
-        (b"\x28\xb5\x2f\xfd", Other::Packed("packed with zstd", "unzstd")),
-        (b"BZh", Other::Packed("packed with bzip2", "bunzip2")),
+        (b"\x1f\x8b", Other::Packed("gzip-compressed data", "gunzip")),
+        (b"\x28\xb5\x2f\xfd", Other::Packed("zstd-compressed data", "unzstd")),
+        (b"BZh", Other::Packed("bzip2-compressed data", "bunzip2")),
         (b"PK\x03\x04", Other::Packed("a ZIP archive", "unzip")),
     ];
     if let Some((_, other)) = starts.into_iter().find(|(magic, _)| head.starts_with(magic)) {
@@ -77,7 +77,7 @@ fn other(head: &[u8]) -> Option<Other> {
     }
 }
 
-/// The sum of numbers of a footer, which may say anything: at most what fits.
+/// Saturating sum of untrusted numbers.
 pub(super) fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }

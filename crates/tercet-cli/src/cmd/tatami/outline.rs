@@ -1,4 +1,4 @@
-//! `tatami outline`: a file as a tree of named bytes.
+//! `tatami outline`: the byte layout as a tree.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami outline crawl.tatami            row groups, chunks, runs, dictionaries, sections of the footer
-  tatami outline crawl.tatami --pages    down to every page
-  tatami outline crawl.tatami --json     for programs";
+  tatami outline crawl.tatami            row groups, column chunks, dictionaries, footer sections
+  tatami outline crawl.tatami --pages    with all pages
+  tatami outline crawl.tatami --json     JSON";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Draw the pages too; their headers are read
+    /// Also print the pages; reads their headers
     #[arg(long)]
     pages: bool,
-    /// Print the tree as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `tatami repair`: the intact rows of a damaged file, in a new one.
+//! `tatami repair`: salvage intact rows.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -12,48 +12,48 @@ use tercet::tatami::{Schema, WriterOptions};
 use super::create::schema::Declared;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, atomic_file, shown};
+use crate::output::{Output, atomic_file, display_path};
 use crate::render::human_size;
 use crate::ui::{BAD, Ui, WARN, paint};
 
-/// Lost ranges that are listed before it is said how many more there are.
+/// Lost ranges printed.
 const SHOWN: usize = 32;
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami repair bad.tatami                      what is intact, and what is lost; writes nothing
-  tatami repair bad.tatami -o good.tatami       the rows that are intact in all columns, in a new file
+  tatami repair bad.tatami                      print what is intact and what is lost
+  tatami repair bad.tatami -o good.tatami       write the rows that are intact in all columns
   tatami repair cut.tatami -o good.tatami --schema id:int64,title:string:nullable
-                                                a file whose footer is lost: its columns must be told
+                                                a file without footer requires a schema
 
-Exit code 0: nothing was lost; 1: something was, or nobody can tell because the footer is lost.";
+Exit code 0: nothing was lost; 1: rows were lost, or the footer is lost and the loss is unknown.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write. Without it, print what could be kept
+    /// Output file; without it, print what could be kept
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// The columns of a file whose footer is lost: `name:type[:nullable],…`
+    /// Schema of a file without footer: `name:type[:nullable],…`
     #[arg(long, value_name = "COLUMNS")]
     schema: Option<Declared>,
-    /// The column that the rows of such a file are sorted by
+    /// Sort key of such a file
     #[arg(long, value_name = "NAME", requires = "schema")]
     sort_key: Option<String>,
-    /// Write only what other readers of the format know
+    /// Write only features that other readers support
     #[arg(long)]
     interop: bool,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     force: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What is asked for, by this verb or by that of `tercet`.
+/// A request of `tatami repair` or `tercet repair`.
 #[derive(Clone, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) output: Option<&'a Path>,
@@ -63,9 +63,9 @@ pub(crate) struct Request<'a> {
     pub(crate) json: bool,
 }
 
-/// What `--json` prints.
+/// The JSON report.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct RepairJson<'a> {
     file: &'a str,
     output: Option<String>,
     has_losses: bool,
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     run_on(request, args.input.source()?, out)
 }
 
-/// Repairs a file that is open already.
+/// Repairs an open file.
 pub(crate) fn run_on(
     request: Request<'_>,
     source: Arc<dyn ByteSource>,
@@ -104,39 +104,40 @@ pub(crate) fn run_on(
             let (report, _) = repair(source, atomic_file, options, &bar).map_err(explained)?;
             (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
         }
-        None => repair(source, Nowhere::default(), options, &bar).map_err(explained)?,
+        None => repair(source, NullSink::default(), options, &bar).map_err(explained)?,
     };
     drop(bar);
-    // What stood behind the end of a file that was cut, nobody knows.
+    // The loss of a truncated file is unknown.
     let has_losses = !report.is_whole();
     if request.json {
         let output = target.as_ref().map(|path| path.to_string_lossy().into_owned());
-        out.json(&Told { file: &name, output, has_losses, report: &report })?;
+        out.json(&RepairJson { file: &name, output, has_losses, report: &report })?;
     } else {
         print(&name, &report, target.as_deref(), bytes, out)?;
     }
     Ok(if has_losses { Outcome::CheckFailed } else { Outcome::Done })
 }
 
-/// A footer that cannot be used is no dead end: whoever knows the columns can tell them.
+/// Adds the hint that a schema allows a repair without footer.
 fn explained(error: tercet::tatami::Error) -> Failure {
     use tercet::core::Diagnose as _;
     match error.class() {
-        tercet::core::Class::Malformed | tercet::core::Class::Corrupt => Failure::from(error)
-            .with_hint("`--schema name:type,…` tells the columns of a file whose footer or header is lost"),
+        tercet::core::Class::Malformed | tercet::core::Class::Corrupt => {
+            Failure::from(error).with_hint("without footer or header, set the schema: `--schema name:type,…`")
+        }
         _ => error.into(),
     }
 }
 
-/// The file that is written, which is never the one that is read.
+/// The output file, which must not be the input.
 fn target(request: &Request<'_>, source: &Arc<dyn ByteSource>) -> Result<Option<PathBuf>, Failure> {
     let Some(path) = request.output else { return Ok(None) };
-    let output = Output::of(path, request.force)?;
+    let output = Output::open(path, request.force)?;
     output.must_not_be(Path::new(&**source.name()))?;
     match output {
         Output::Path(path) => Ok(Some(path)),
         Output::Object(_) | Output::Stdout => {
-            let failure = Failure::request("a repaired file can be written to a path only");
+            let failure = Failure::request("a repaired file can only be written to a local path");
             Err(failure.with_hint("give the path of a new file"))
         }
     }
@@ -151,11 +152,11 @@ fn print(
 ) -> Result<(), Failure> {
     out.line(format_args!("from: {}", escape::name(name)))?;
     if let Some(path) = target {
-        out.line(format_args!("into: {}, {}", shown(path), human_size(bytes)))?;
+        out.line(format_args!("into: {}, {}", display_path(path), human_size(bytes)))?;
     }
     if let Some(fault) = &report.footer_fault {
         let fault = escape::name(&fault.replace("\n  ", ": ")).into_owned();
-        out.line(format_args!("{} the footer was made again: {fault}", paint(WARN, "note:")))?;
+        out.line(format_args!("{} the footer was rebuilt: {fault}", paint(WARN, "note:")))?;
     }
     let verb = if target.is_some() { "kept" } else { "intact" };
     out.line(format_args!("{verb}: {} of {} rows", report.rows_kept, report.rows))?;
@@ -169,7 +170,7 @@ fn print(
         out.line(format_args!("{} {rows}", paint(BAD, "lost:")))?;
     }
     if let Some(more @ 1..) = report.lost.len().checked_sub(SHOWN) {
-        out.line(format_args!("  … and {more} more ranges; --json lists all"))?;
+        out.line(format_args!("  … and {more} more ranges; `--json` prints all"))?;
     }
     for reason in &report.reasons {
         out.line(format_args!("  {}", escape::name(&reason.replace("\n  ", ": "))))?;
@@ -180,14 +181,14 @@ fn print(
     Ok(())
 }
 
-/// A sink that keeps nothing but the length.
+/// A sink that only counts bytes.
 #[derive(Debug, Default)]
-struct Nowhere {
+struct NullSink {
     at: u64,
     len: u64,
 }
 
-impl Write for Nowhere {
+impl Write for NullSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.at = self.at.saturating_add(bytes.len() as u64);
         self.len = self.len.max(self.at);
@@ -198,7 +199,7 @@ impl Write for Nowhere {
     }
 }
 
-impl Seek for Nowhere {
+impl Seek for NullSink {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(at) => Some(at),
@@ -210,7 +211,7 @@ impl Seek for Nowhere {
     }
 }
 
-impl Sink for Nowhere {
+impl Sink for NullSink {
     type Done = u64;
 
     fn finish(self) -> io::Result<u64> {

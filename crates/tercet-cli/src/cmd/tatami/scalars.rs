@@ -1,4 +1,4 @@
-//! Single values, as text and as JSON.
+//! Scalars as text and as JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,10 +6,10 @@ use serde_json::Value as Json;
 use tercet::core::escape;
 use tercet::tatami::{Scalar, Type};
 
-/// Texts longer than this are cut.
+/// Longer strings are truncated.
 const SHOWN_CHARS: usize = 40;
 
-/// A value of a column as JSON, like `cat` prints it; a float that is no number by its name.
+/// A scalar as JSON, like the output of `cat`; NaN and infinities as strings.
 pub(super) fn json(kind: Type, value: &Scalar) -> Json {
     match value {
         Scalar::Bool(value) => (*value).into(),
@@ -21,7 +21,7 @@ pub(super) fn json(kind: Type, value: &Scalar) -> Json {
         Scalar::UInt16(value) => (*value).into(),
         Scalar::UInt32(value) => (*value).into(),
         Scalar::UInt64(value) => (*value).into(),
-        // The digits that a single needs, not those of the double next to it.
+        // The shortest digits of the float32.
         Scalar::Float32(value) => number(value.to_string().parse().unwrap_or(f64::from(*value))),
         Scalar::Float64(value) => number(*value),
         Scalar::Bytes(value) if kind == Type::String => String::from_utf8_lossy(value).into(),
@@ -33,8 +33,8 @@ fn number(value: f64) -> Json {
     serde_json::Number::from_f64(value).map_or_else(|| value.to_string().into(), Json::Number)
 }
 
-/// A value for people: text as it is but cut, bytes as hexadecimal digits.
-pub(super) fn shown(kind: Type, value: &Scalar) -> String {
+/// A scalar as text: strings truncated, bytes as hex.
+pub(super) fn display(kind: Type, value: &Scalar) -> String {
     let Scalar::Bytes(bytes) = value else { return value.to_string() };
     if bytes.is_empty() {
         return "\"\"".to_owned();
@@ -59,12 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_like_rows() {
+    fn scalars_equal_the_output_of_cat() {
         assert_eq!(json(Type::Float32, &Scalar::Float32(68.112_946)).to_string(), "68.112946");
         assert_eq!(json(Type::Float64, &Scalar::Float64(f64::NAN)), "NaN");
         assert_eq!(json(Type::String, &Scalar::Bytes(b"red".to_vec())), "red");
         assert_eq!(json(Type::Bytes, &Scalar::Bytes(b"red".to_vec())), "cmVk");
-        assert_eq!(shown(Type::String, &Scalar::Bytes(vec![b'a'; 50])), format!("{}…", "a".repeat(40)));
-        assert_eq!(shown(Type::Bytes, &Scalar::Bytes(vec![0, 255])), "00ff");
+        assert_eq!(display(Type::String, &Scalar::Bytes(vec![b'a'; 50])), format!("{}…", "a".repeat(40)));
+        assert_eq!(display(Type::Bytes, &Scalar::Bytes(vec![0, 255])), "00ff");
     }
 }

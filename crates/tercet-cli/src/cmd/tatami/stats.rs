@@ -1,4 +1,4 @@
-//! `tatami stats`: what columns hold and how it is stored.
+//! `tatami stats`: column statistics and storage.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,11 @@ use crate::ui::{Ui, is_interrupted};
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami stats crawl.tatami          a row for each column
-  tatami stats crawl.tatami --json   for programs
+  tatami stats crawl.tatami          one row per column
+  tatami stats crawl.tatami --json   JSON
 
-Smallest and largest values are those that row groups tell; they are left out where they cannot be \
-trusted. `distinct` is the size of the value dictionary of a column: at least so many values differ. `raw` \
-are the bytes of pages after their encoding and before their codec.";
+Min and max are taken from the zone maps of row groups and omitted if unreliable. `distinct` is the size of the value \
+dictionary, a lower bound of the number of distinct values. `raw` is the size of encoded pages before compression.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,7 +34,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct StatsJson<'a> {
     file: &'a str,
     bytes: u64,
     rows: u64,
@@ -77,7 +76,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let columns: Vec<Column> =
         (0..file.schema().len()).map(|index| column(&file, index)).collect::<Result<_, _>>()?;
     if args.json {
-        out.json(&Told { file: file.name(), bytes: file.len_bytes(), rows: file.rows(), columns })?;
+        out.json(&StatsJson { file: file.name(), bytes: file.len_bytes(), rows: file.rows(), columns })?;
         return Ok(Outcome::Done);
     }
     let heads = [
@@ -155,8 +154,8 @@ fn column(file: &File, index: usize) -> Result<Column, Failure> {
 impl Column {
     fn cells(&self) -> [String; 11] {
         let kind = self.element.unwrap_or(self.kind);
-        let shown = |value: Option<&Scalar>| {
-            value.map_or_else(|| "–".to_owned(), |value| scalars::shown(kind, value))
+        let display = |value: Option<&Scalar>| {
+            value.map_or_else(|| "–".to_owned(), |value| scalars::display(kind, value))
         };
         let mut pages: Vec<String> = self
             .pages
@@ -175,8 +174,8 @@ impl Column {
             kind,
             self.rows.to_string(),
             self.nulls.to_string(),
-            shown(self.bounds.as_ref().map(|(min, _)| min)),
-            shown(self.bounds.as_ref().map(|(_, max)| max)),
+            display(self.bounds.as_ref().map(|(min, _)| min)),
+            display(self.bounds.as_ref().map(|(_, max)| max)),
             self.distinct.map_or_else(|| "–".to_owned(), |distinct| distinct.to_string()),
             human_size(self.raw_bytes),
             human_size(self.stored_bytes),

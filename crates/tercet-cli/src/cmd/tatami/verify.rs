@@ -1,4 +1,4 @@
-//! `tatami verify`: whether a file is well.
+//! `tatami verify`: structure, checksums and values.
 
 use std::sync::Arc;
 
@@ -13,34 +13,34 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami verify crawl.tatami           every checksum, and the structure
-  tatami verify crawl.tatami --deep    every value decoded, and held against bounds, filters and order
-  tatami verify crawl.tatami --json    a report for programs
+  tatami verify crawl.tatami           structure and all checksums
+  tatami verify crawl.tatami --deep    decode all values; check statistics, filters and sort order
+  tatami verify crawl.tatami --json    JSON report
 
-Exit code 0: the file is well; 1: it is not; others: it could not be checked.";
+Exit code 0: valid; 1: verification failed; others: the check could not run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Decode every value too
+    /// Also decode all values
     #[arg(long)]
     deep: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
-    /// Print one line
+    /// Print a one-line summary
     #[arg(short, long)]
     quiet: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     out.hush(args.quiet);
-    run_on(args.deep, Form::of(args.json, args.quiet), args.input.source()?, out)
+    run_on(args.deep, Form::new(args.json, args.quiet), args.input.source()?, out)
 }
 
-/// Verifies a file that is open already.
+/// Verifies an open file.
 pub(crate) fn run_on(
     deep: bool,
     form: Form,

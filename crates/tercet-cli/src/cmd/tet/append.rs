@@ -13,20 +13,20 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = SCOPES)]
 pub(crate) struct Args {
-    /// The file to add to
+    /// File to modify
     #[arg(value_name = "FILE")]
     path: PathBuf,
     #[command(flatten)]
     arrays: Arrays,
     #[command(flatten)]
     whole: Whole,
-    /// Tell the result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    // Before the lock: standard input may take its time.
+    // Before locking: reading standard input may take long.
     let opened = args.arrays.open(out)?;
     let mut rewrite = Rewrite::open(&args.path).map_err(hint_to_create)?;
     let ids = arrays::plan(&opened, rewrite.layout())?;
@@ -47,5 +47,5 @@ fn hint_to_create(error: tet::Error) -> Failure {
     let missing =
         matches!(error.kind(), tet::ErrorKind::Publish(cause) if cause.kind() == io::ErrorKind::NotFound);
     let failure = Failure::from(error);
-    if missing { failure.with_hint("`tet create` makes a new file") } else { failure }
+    if missing { failure.with_hint("create a new file with `tet create`") } else { failure }
 }

@@ -1,4 +1,4 @@
-//! Arrays on their way into a file: the options that `create` and `append` share.
+//! Array options shared by `create` and `append`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,10 +9,10 @@ use tercet::convert::{self, chunking};
 use tercet::core::{Progress, Sink, escape};
 use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOptions};
 
-use crate::address;
 use crate::failure::Failure;
 use crate::input::{self, Input};
 use crate::named_file::{NamedFile, named_file};
+use crate::remote;
 use crate::render::parse_size;
 use crate::ui::Ui;
 
@@ -22,55 +22,55 @@ mod syntax;
 
 use scope::Scoped;
 
-/// The arrays, and how each is stored.
+/// The input arrays and their storage options.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Arrays")]
 pub(crate) struct Arrays {
-    /// An array and the name it gets: `t2m=t2m.npy`. Can be repeated; `-` as the file reads standard input
+    /// Add the array in FILE as dataset NAME: `t2m=t2m.npy`. Repeatable; `-` reads standard input
     #[arg(long, value_name = "NAME=FILE", required = true, value_parser = named_file())]
     from: Vec<NamedFile>,
-    /// The shape of the chunks: `1,721,1440`. Without it, chunks of 1 to 4 MiB with whole rows
+    /// Chunk shape: `1,721,1440` [default: 1 to 4 MiB of whole rows]
     #[arg(long, value_name = "[NAME:]N,N,…", value_parser = syntax::chunk)]
     chunk: Vec<String>,
-    /// Compress with zstd, at level 3 or this one (-7 to 22); `none` stores chunks as they are, which is the default
+    /// Compress with zstd, level -7 to 22 [default level: 3]; `none` disables compression [default: none]
     #[arg(long, value_name = "[NAME:]LEVEL", num_args = 0..=1, default_missing_value = "3",
           allow_negative_numbers = true, value_parser = syntax::zstd)]
     zstd: Vec<String>,
-    /// The names of the axes, outermost first: `time,lat,lon`
+    /// Axis names, outermost first: `time,lat,lon`
     #[arg(long, value_name = "[NAME:]AXIS,…")]
     dims: Vec<String>,
-    /// An attribute: `units=K`. Can be repeated
+    /// Set an attribute: `units=K`. Repeatable
     #[arg(long, value_name = "[NAME:]KEY=VALUE", value_parser = syntax::pair)]
     attr: Vec<(String, String)>,
-    /// A file with the labels of an axis, one in each line: `time=times.txt`. The axis is given by name or number
+    /// Read the labels of an axis from a file, one per line: `time=times.txt`. Axis by name or number
     #[arg(long, value_name = "[NAME:]AXIS=FILE", value_parser = named_file())]
     labels: Vec<NamedFile>,
-    /// The most that is taken from standard input, which is kept in a temporary file
+    /// Maximum size of standard input, which is buffered in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size)]
     max_stdin: u64,
 }
 
-/// What the file as a whole gets.
+/// Options of the whole file.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "File")]
 pub(crate) struct Whole {
-    /// Advise readers how much memory to use: bytes (`512MiB`) or a part of all memory (`25%`)
+    /// Record a memory budget for readers: bytes (`512MiB`) or percent of memory (`25%`)
     #[arg(long, value_name = "SIZE|PERCENT%", value_parser = syntax::budget)]
     memory_budget: Option<MemoryBudget>,
     #[command(flatten)]
     style: Style,
 }
 
-/// How a file is written.
+/// Writer options.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Style {
-    /// `interop` writes byte for byte what the reference implementation writes: no checksums, no own history
+    /// Output profile; `interop` writes the same bytes as the reference implementation, without checksums
     #[arg(long, value_name = "PROFILE", default_value = "tercet")]
     profile: Profile,
-    /// Leave out the statistics of the chunks, which spare readers work
+    /// Omit chunk statistics, which let readers skip chunks
     #[arg(long)]
     no_statistics: bool,
-    /// Leave out the checksums, and with them the statistics: damage will go unnoticed
+    /// Omit checksums and statistics; damage cannot be detected
     #[arg(long)]
     no_checksums: bool,
 }
@@ -81,11 +81,11 @@ enum Profile {
     Interop,
 }
 
-/// For the help of every verb with [`Arrays`].
+/// Help text of the verbs with [`Arrays`].
 pub(crate) const SCOPES: &str = "\
-Options of arrays apply to every array of the command. To mean one of them, put its name and a colon first: \
-`--chunk t2m:1,721,1440 --attr t2m:units=K`; such an option comes before one for all. An axis or a key that has a \
-colon itself is written with a colon first: `--attr :foaf:name=x`. Labels for all arrays reach those that have the \
+Array options apply to every array. Prefix a value with NAME: to apply it to one array: \
+`--chunk t2m:1,721,1440 --attr t2m:units=K`; this overrides an option for all arrays. If an axis or key contains a \
+colon, start it with a colon: `--attr :foaf:name=x`. Labels for all arrays are used by those that have the \
 axis.";
 
 impl Style {
@@ -98,8 +98,8 @@ impl Style {
         }
     }
 
-    /// Whether the file may tell where it comes from.
-    pub(crate) fn tells_origin(self) -> bool {
+    /// Whether the file records its origin.
+    pub(crate) fn records_origin(self) -> bool {
         self.profile == Profile::Tercet
     }
 }
@@ -117,7 +117,7 @@ impl Whole {
     }
 }
 
-/// An open array with everything that was said about it.
+/// An open array with its options.
 #[derive(Debug)]
 pub(crate) struct Opened {
     name: String,
@@ -130,11 +130,11 @@ pub(crate) struct Opened {
 }
 
 impl Arrays {
-    /// Opens every array and reads every file of labels. Nothing is written yet.
+    /// Opens every array and reads every label file. Nothing is written yet.
     pub(crate) fn open(&self, out: &mut Ui) -> Result<Vec<Opened>, Failure> {
         self.check_names()?;
         let names: Vec<&str> = self.from.iter().map(|from| from.name.as_str()).collect();
-        let scoped = Scoped::sort(self, &names)?;
+        let scoped = Scoped::parse(self, &names)?;
         let mut opened = Vec::with_capacity(self.from.len());
         for (number, from) in self.from.iter().enumerate() {
             let npy = self.open_npy(&from.path)?;
@@ -158,7 +158,7 @@ impl Arrays {
         Ok(opened)
     }
 
-    /// Every file that is read: arrays and labels.
+    /// All input files: arrays and labels.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let arrays = self.from.iter().map(|from| from.path.as_path()).filter(|path| !is_stdin(path));
         arrays.chain(self.labels.iter().map(|file| file.path.as_path()))
@@ -168,10 +168,10 @@ impl Arrays {
         let mut seen = BTreeSet::new();
         if let Some(twice) = self.from.iter().find(|from| !seen.insert(&from.name)) {
             let name = escape::name(&twice.name);
-            return Err(Failure::request(format!("two arrays are to be called `{name}`")));
+            return Err(Failure::request(format!("duplicate dataset name `{name}`")));
         }
         if self.from.iter().filter(|from| is_stdin(&from.path)).count() > 1 {
-            return Err(Failure::request("only one array can come from standard input"));
+            return Err(Failure::request("only one array can be read from standard input"));
         }
         Ok(())
     }
@@ -181,16 +181,16 @@ impl Arrays {
             let stdin = Input { path: path.to_owned(), max_stdin: self.max_stdin };
             return Ok(Npy::from_source(stdin.source()?)?);
         }
-        if address::of(path).is_some() {
+        if remote::url_of(path).is_some() {
             return Ok(Npy::from_source(input::open(path)?)?);
         }
         Ok(Npy::open(path)?)
     }
 
-    /// The files the arrays come from, for the history: names without folders.
+    /// The input file names for the history, without directories.
     pub(crate) fn origin(&self) -> String {
         let plain = |from: &NamedFile| {
-            address::of(&from.path).map_or(from.path.clone(), |a| address::shown(a).into())
+            remote::url_of(&from.path).map_or(from.path.clone(), |a| remote::redacted(a).into())
         };
         let name = |from: &NamedFile| match plain(from).file_name() {
             Some(name) if !is_stdin(&from.path) => name.to_string_lossy().into_owned(),
@@ -207,13 +207,13 @@ fn is_stdin(path: &Path) -> bool {
 fn note_widening(npy: &Npy, out: &mut Ui) -> Result<(), Failure> {
     let what = match npy.conversion() {
         ElementConversion::Plain(_) => return Ok(()),
-        ElementConversion::Bool => "truth values, stored as u8 0 and 1",
-        ElementConversion::Int8 => "numbers of one byte with a sign, stored as i16",
+        ElementConversion::Bool => "bool stored as uint8",
+        ElementConversion::Int8 => "int8 is not supported by .tet; stored as int16",
     };
-    out.note(format_args!("note: {} holds {what}", escape::name(npy.name())))
+    out.note(format_args!("note: {}: {what}", escape::name(npy.name())))
 }
 
-/// Names joined by commas, as many as a history row can hold.
+/// Names joined by commas, as many as fit in a history row.
 pub(crate) fn short_list(names: impl ExactSizeIterator<Item = String>) -> String {
     /// A history row holds 1024 bytes; this leaves room for the count of the others.
     const ROOM: usize = 960;
@@ -231,7 +231,7 @@ pub(crate) fn short_list(names: impl ExactSizeIterator<Item = String>) -> String
     text
 }
 
-/// Adds the arrays to what a file will hold.
+/// Adds the arrays to the layout.
 pub(crate) fn plan(arrays: &[Opened], layout: &mut Layout) -> Result<Vec<DatasetId>, Failure> {
     let mut ids = Vec::with_capacity(arrays.len());
     for array in arrays {
@@ -264,7 +264,7 @@ pub(crate) fn store<S: Sink>(
     Ok(())
 }
 
-/// The bytes of all arrays.
+/// The total size of all arrays.
 pub(crate) fn total_bytes(arrays: &[Opened]) -> u64 {
     arrays.iter().fold(0, |sum, array| sum.saturating_add(array.npy.bytes()))
 }

@@ -14,28 +14,28 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = SCOPES)]
 pub(crate) struct Args {
-    /// The file to make; `-` writes it to standard output
+    /// Output file or URL; `-` writes to standard output
     #[arg(value_name = "OUT")]
     path: PathBuf,
     #[command(flatten)]
     arrays: Arrays,
     #[command(flatten)]
     whole: Whole,
-    /// Add zone maps, by which the reference implementation skips chunks in filtered queries
+    /// Write zone maps, which the reference implementation uses to skip chunks
     #[arg(long, help_heading = "File")]
     zone_maps: bool,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long, help_heading = "File")]
     force: bool,
-    /// Tell the result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::of(&args.path, args.force)?;
+    let output = Output::open(&args.path, args.force)?;
     if matches!(output, Output::Stdout) && args.json {
-        return Err(Failure::request("standard output cannot hold the file and its summary in JSON"));
+        return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     args.arrays.files().try_for_each(|input| output.must_not_be(input))?;
     let opened = args.arrays.open(out)?;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.whole.apply(&mut layout)?;
     let style = args.whole.style();
     let options = style.options().with_zone_maps(args.zone_maps);
-    if style.tells_origin() {
+    if style.records_origin() {
         layout.file_info("tercet", env!("CARGO_PKG_VERSION"), unix_seconds());
         layout.history(HistoryRow::now("create", &args.arrays.origin()))?;
     }

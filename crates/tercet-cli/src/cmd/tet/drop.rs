@@ -13,15 +13,15 @@ use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file to remove from
+    /// File to modify
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// The datasets to remove
+    /// Datasets to remove
     #[arg(value_name = "DATASET", required = true)]
     datasets: Vec<String>,
     #[command(flatten)]
     style: Style,
-    /// Tell the result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -66,9 +66,9 @@ impl Change<'_> {
         let names: Vec<String> =
             self.dropped.iter().map(|name| format!("`{}`", escape::name(name))).collect();
         let left = match self.dataset_count {
-            0 => "no dataset is left".to_owned(),
-            1 => "1 dataset is left".to_owned(),
-            count => format!("{count} datasets are left"),
+            0 => "no datasets left".to_owned(),
+            1 => "1 dataset left".to_owned(),
+            count => format!("{count} datasets left"),
         };
         out.line(format_args!(
             "{}: dropped {}; {left}, {} (before: {})",

@@ -9,11 +9,11 @@ use tercet::core::publish::PublishError;
 use tercet::core::{Progress, Selection, escape};
 use tercet::tet::{self, Export, ReadOptions};
 
-use super::report::warn_of_gaps;
-use crate::address::of_object;
+use super::report::warn_if_partly_protected;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, Spool, atomic_file, shown};
+use crate::output::{ArrayFormat, Output, Spool, atomic_file, display_path};
+use crate::remote::of_object;
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -21,34 +21,35 @@ use crate::ui::Ui;
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The dataset
+    /// Dataset name
     #[arg(value_name = "DATASET")]
     dataset: String,
-    /// The part to take, `start:stop:step` for each axis: `0:10,::2`. Axes left out are taken whole
+    /// Slice, `start:stop:step` per axis: `0:10,::2`. Missing axes are taken completely
     #[arg(short, long, value_name = "SLICES")]
     select: Option<String>,
-    /// The format: a NumPy file, or the values alone (row-major, little-endian). Without it, `npy` for outputs
-    /// called `*.npy` and `raw` for all others
+    /// Output format [default: `npy` for *.npy, else `raw`]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<ArrayFormat>,
-    /// The file to write; `-` writes to standard output
+    /// Output file or URL; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Do not check checksums: for what can be had of a damaged file
+    /// Skip checksum verification, for data recovery
     #[arg(long)]
     ignore_checksums: bool,
-    /// How the file is read: mapped into memory, or by position (for files that may be truncated meanwhile)
+    /// Access method: `mmap`, or `pread` for files that may be truncated while they are read
     #[arg(long, value_name = "HOW", default_value = "pread")]
     access: Access,
 }
 
-/// How a file is read.
+/// How a file is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Access {
+    /// Memory mapping
     Mmap,
+    /// Positional reads
     Pread,
 }
 
@@ -62,12 +63,12 @@ impl From<Access> for tet::Access {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::of(&args.output, args.force)?;
+    let output = Output::open(&args.output, args.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
     let file = args.open()?;
-    warn_of_gaps(&file, out)?;
+    warn_if_partly_protected(&file, out)?;
     let dataset = file.dataset(&args.dataset)?;
     let selection = match &args.select {
         Some(text) => dataset.select(text)?,
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let export = dataset.export(&selection)?;
     let dtype = dataset.grid()?.element();
     let shape = selection.shape();
-    let header = match ArrayFormat::of(args.format, &args.output) {
+    let header = match ArrayFormat::infer(args.format, &args.output) {
         ArrayFormat::Npy => npy::header(dtype, &shape),
         ArrayFormat::Raw => Vec::new(),
     };
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             atomic_file.publish()?;
             drop(bar);
             let size = human_size(header.len() as u64 + export.bytes());
-            let (name, path) = (escape::name(dataset.name()), shown(&path));
+            let (name, path) = (escape::name(dataset.name()), display_path(&path));
             out.line(format_args!("{path}: `{name}`, {dtype} {shape}, {size}"))?;
         }
         Output::Object(mut object) => {
@@ -134,7 +135,7 @@ impl Args {
     }
 }
 
-/// Writes header and values to an output that can seek.
+/// Writes header and values to a seekable output.
 fn write_all(
     header: &[u8],
     export: &Export<'_>,
@@ -143,12 +144,12 @@ fn write_all(
 ) -> Result<(), Failure> {
     out.write_all(header).map_err(|error| match PublishError::recover(error) {
         Ok(error) => error.into(),
-        Err(error) => Failure::io("cannot write to the temporary file", &error),
+        Err(error) => Failure::io("cannot write the temporary file", &error),
     })?;
     Ok(export.write_at(out, header.len() as u64, progress)?)
 }
 
-/// An error of a stream to standard output, which is not about the file that is read.
+/// An error of an upload, not of the input file.
 fn of_upload(error: tet::Error) -> Failure {
     match error.kind() {
         tet::ErrorKind::Write(cause) => of_object(cause),

@@ -1,4 +1,4 @@
-//! `tet info`: what a file holds.
+//! `tet info`: datasets, metadata, chunks and history.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use tercet::core::ByteSource;
 use tercet::tet::{self, File, ReadOptions, Summary};
 
-use super::report::warn_of_gaps;
+use super::report::warn_if_partly_protected;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
@@ -21,7 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   tet info era5.tet                        datasets and metadata
   tet info era5.tet --chunks -n 0          every chunk
-  tet info era5.tet --dataset t2m --json   all about one dataset, for programs";
+  tet info era5.tet --dataset t2m --json   one dataset as JSON";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -29,49 +29,49 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Print everything as JSON
+    /// Print JSON
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
-    /// Print one line
+    /// Print a one-line summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print every section
+    /// Print all sections
     #[arg(long)]
     all: bool,
-    /// Print the fields of the superblock
+    /// Print the superblock
     #[arg(long)]
     layout: bool,
-    /// Print the author's advice on memory
+    /// Print the execution hints: memory budget
     #[arg(long)]
     execution: bool,
-    /// Print the datasets (default, with their metadata)
+    /// Print datasets and their metadata (default)
     #[arg(long)]
     datasets: bool,
-    /// Print the chunks
+    /// Print the chunk index
     #[arg(long)]
     chunks: bool,
-    /// Print what happened to the file
+    /// Print the file history
     #[arg(long)]
     history: bool,
-    /// Print metadata with the labels of each axis
+    /// Print metadata and axis labels
     #[arg(long)]
     metadata: bool,
-    /// Print at most N chunks; 0 means all
+    /// Print at most N chunks; 0 prints all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 32)]
     limit: u64,
-    /// Only datasets whose name contains this, in any case
+    /// Select datasets whose name contains TEXT (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     dataset: Option<String>,
-    /// Only datasets whose name, element type or metadata contain this, in any case
+    /// Select datasets whose name, dtype or metadata contain TEXT (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
-    /// Show a file whose checksums are wrong; what is shown may be wrong too
+    /// Skip checksum verification; the output may be wrong
     #[arg(long)]
     ignore_checksums: bool,
 }
 
 impl Args {
-    /// The first option given that says something about `.tet` files only.
+    /// The first given option that applies to `.tet` files only.
     pub(crate) fn for_tet_only(&self) -> Option<&'static str> {
         let flags = [
             (self.layout, "--layout"),
@@ -87,9 +87,9 @@ impl Args {
     }
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Told {
+struct InfoJson {
     path: String,
     file_len: u64,
     filter: Option<String>,
@@ -103,10 +103,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
     let options = ReadOptions::new().with_ignore_checksums(args.ignore_checksums);
     let file = options.open_source(source)?;
-    warn_of_gaps(&file, out)?;
+    warn_if_partly_protected(&file, out)?;
     let filter = Filter::new(args.dataset.as_deref(), args.grep.as_deref());
     if args.json {
-        out.json(&told(&file, &filter)?)?;
+        out.json(&info_json(&file, &filter)?)?;
     } else if args.quiet {
         out.line(one_line(&file, &filter)?)?;
     } else {
@@ -115,26 +115,26 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
     Ok(Outcome::Done)
 }
 
-fn told(file: &File, filter: &Filter) -> Result<Told, Failure> {
+fn info_json(file: &File, filter: &Filter) -> Result<InfoJson, Failure> {
     let mut summary = file.summary()?;
-    // Present even when there is none, so that programs need not ask.
+    // Always present, so that consumers need no special case.
     let metadata = summary.metadata.get_or_insert_default();
     if filter.is_active() {
         let kept = filter.apply(file);
         let names: BTreeSet<&str> = kept.datasets.iter().map(tet::Dataset::name).collect();
         metadata.datasets.retain(|name, _| names.contains(name.as_str()));
-        // `dataset_id` counts the datasets that are shown: `datasets[dataset_id]` stays right.
-        summary.chunks.retain_mut(|row| match kept.place(row.dataset_id) {
-            Some(place) => {
-                row.dataset_id = place as u64;
+        // Renumber `dataset_id`, so that it indexes the filtered `datasets`.
+        summary.chunks.retain_mut(|row| match kept.position(row.dataset_id) {
+            Some(position) => {
+                row.dataset_id = position as u64;
                 true
             }
             None => false,
         });
         let mut ids = 0..;
-        summary.datasets.retain(|_| ids.next().is_some_and(|id| kept.place(id).is_some()));
+        summary.datasets.retain(|_| ids.next().is_some_and(|id| kept.position(id).is_some()));
     }
-    Ok(Told { path: file.name().to_owned(), file_len: file.len(), filter: filter.to_text(), summary })
+    Ok(InfoJson { path: file.name().to_owned(), file_len: file.len(), filter: filter.to_text(), summary })
 }
 
 fn one_line(file: &File, filter: &Filter) -> Result<String, Failure> {
@@ -142,7 +142,7 @@ fn one_line(file: &File, filter: &Filter) -> Result<String, Failure> {
     if filter.is_active() {
         let kept = filter.apply(file);
         (datasets, chunks) = (kept.datasets.len(), 0);
-        file.for_each_row(|_, row| chunks += u64::from(kept.place(row.dataset_id).is_some()))?;
+        file.for_each_row(|_, row| chunks += u64::from(kept.position(row.dataset_id).is_some()))?;
     }
     Ok(format!(
         "path={} file_len={} layout={} datasets={datasets} chunks={chunks} history={}",

@@ -1,11 +1,11 @@
-//! `tet outline`: a file as a tree of named bytes.
+//! `tet outline`: the byte layout as a tree.
 
 use std::sync::Arc;
 
 use tercet::core::ByteSource;
 use tercet::tet::ReadOptions;
 
-use super::report::warn_of_gaps;
+use super::report::warn_if_partly_protected;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::tree_lines;
@@ -13,22 +13,22 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tet outline era5.tet          every field with its bytes and its value
-  tet outline era5.tet -n 0     every row of the chunk index
-  tet outline era5.tet --json   for programs";
+  tet outline era5.tet          every field with byte range and value
+  tet outline era5.tet -n 0     all rows of the chunk index
+  tet outline era5.tet --json   JSON";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Print the tree as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print at most ROWS rows of a table; 0 means all
+    /// Print at most N rows of each table; 0 prints all
     #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 32)]
     pub(crate) limit: u64,
-    /// Draw a file whose checksums are wrong
+    /// Skip checksum verification
     #[arg(long)]
     ignore_checksums: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
     let options = ReadOptions::new().with_ignore_checksums(args.ignore_checksums);
     let file = options.open_source(source)?;
-    warn_of_gaps(&file, out)?;
+    warn_if_partly_protected(&file, out)?;
     let outline = file.outline((args.limit > 0).then_some(args.limit))?;
     if args.json {
         out.json(&outline)?;

@@ -1,4 +1,4 @@
-//! `tet qhist`: the queries that were asked, and asking them again.
+//! `tet qhist`: list past queries and run them again.
 
 use std::path::PathBuf;
 
@@ -15,16 +15,16 @@ mod row;
 
 const EXAMPLES: &str = "\
 Examples:
-  tet qhist                       the latest queries, newest first
-  tet qhist list --dataset t2m    only those about some dataset
-  tet qhist run 1                 ask the newest again
-  tet qhist run 1 -t other.tet    ask another file
-  tet qhist --clear               forget them all
+  tet qhist                       recent queries, newest first
+  tet qhist list --dataset t2m    queries on one dataset
+  tet qhist run 1                 run the newest query again
+  tet qhist run 1 -t other.tet    run it on another file
+  tet qhist --clear               delete the history
 
 Environment:
-  TET_NO_QUERY_HISTORY=1    note nothing
-  TET_QUERY_HISTORY_FILE    the file, instead of query_history.jsonl in the cache of the user
-  TET_QUERY_HISTORY_MAX     how many queries are kept, 1 to 10000 (default 50)";
+  TET_NO_QUERY_HISTORY=1    disable the history
+  TET_QUERY_HISTORY_FILE    history file [default: query_history.jsonl in the cache directory]
+  TET_QUERY_HISTORY_MAX     maximum number of queries, 1 to 10000 [default: 50]";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 enum Verb {
     /// List queries, newest first (default)
     List(List),
-    /// Ask a query again
+    /// Run a query again
     Run(Run),
 }
 
@@ -48,78 +48,78 @@ struct List {
     /// Print at most N queries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: usize,
-    /// Print every query that is kept
+    /// Print all queries
     #[arg(long)]
     all: bool,
-    /// Print them as JSON, documents included
+    /// Print JSON, including the query documents
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     filter: Filter,
-    /// Only those whose file contains this, in any case
+    /// Select queries whose file name contains TEXT (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     tet: Option<String>,
-    /// Remove the history
+    /// Delete the history
     #[arg(long)]
     clear: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// The number of the query in the list with the same filters; 1 is the newest
+    /// Query number in the list with the same filters; 1 is the newest
     #[arg(value_name = "N")]
     number: usize,
-    /// Ask this file
+    /// Query this file instead
     #[arg(short, long, value_name = "PATH")]
     tet: Option<PathBuf>,
-    /// Read values and compute, even if that was not done before
+    /// Execute the query, even if it was only planned before
     #[arg(short = 'x', long)]
     execute: bool,
-    /// Only tell what would be read
+    /// Only print the read plan
     #[arg(long, conflicts_with = "execute")]
     plan: bool,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
     filter: Filter,
-    /// Only those whose file contains this, in any case
+    /// Select queries whose file name contains TEXT (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     tet_filter: Option<String>,
 }
 
-/// Which queries are meant.
+/// Filters of the list.
 #[derive(Debug, clap::Args)]
 struct Filter {
-    /// Only those whose dataset contains this, in any case
+    /// Select queries whose dataset contains TEXT (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     dataset: Option<String>,
-    /// Only those with values (`x`) or without (`p`)
+    /// Select executed (`x`) or planned (`p`) queries
     #[arg(long, value_name = "MODE")]
     mode: Option<Mode>,
-    /// Only those whose dataset, file or operation contains this, in any case
+    /// Select queries whose dataset, file or operation contains TEXT (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Values were read
+    /// Executed
     #[value(alias = "execute")]
     X,
-    /// Only a plan was made
+    /// Planned only
     #[value(alias = "plan")]
     P,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let Some(history) = History::find() else {
-        let failure = Failure::request("there is no place for a query history");
-        return Err(failure.with_hint("`TET_QUERY_HISTORY_FILE` names a file for it"));
+        let failure = Failure::request("no location for the query history");
+        return Err(failure.with_hint("set `TET_QUERY_HISTORY_FILE`"));
     };
     match &args.verb {
         None => listed(&args.list, &history, out),
         Some(Verb::List(list)) => listed(list, &history, out),
-        Some(Verb::Run(run)) => again(run, &history, out),
+        Some(Verb::Run(run)) => rerun(run, &history, out),
     }
 }
 
@@ -128,30 +128,30 @@ fn listed(args: &List, history: &History, out: &mut Ui) -> Result<Outcome, Failu
 }
 
 fn clear(history: &History, out: &mut Ui) -> Result<Outcome, Failure> {
-    let said = if history.clear()? { "the query history is removed" } else { "there is no query history" };
+    let said = if history.clear()? { "deleted the query history" } else { "no query history" };
     out.line(said)?;
     Ok(Outcome::Done)
 }
 
-/// Asks a query again.
-fn again(args: &Run, history: &History, out: &mut Ui) -> Result<Outcome, Failure> {
+/// Runs a query again.
+fn rerun(args: &Run, history: &History, out: &mut Ui) -> Result<Outcome, Failure> {
     let kept = args.filter.select(history.entries()?, args.tet_filter.as_deref());
     let Some(entry) = args.number.checked_sub(1).and_then(|at| kept.get(at)) else {
         let found = match kept.len() {
-            0 => "there are none".to_owned(),
-            1 => "there is only one".to_owned(),
-            count => format!("there are {count}"),
+            0 => "it is empty".to_owned(),
+            1 => "it has 1 query".to_owned(),
+            count => format!("it has {count} queries"),
         };
-        let failure = Failure::request(format!("there is no query {} in the history; {found}", args.number));
-        return Err(failure.with_hint("`tet qhist` lists them"));
+        let failure = Failure::request(format!("no query {} in the history; {found}", args.number));
+        return Err(failure.with_hint("list queries with `tet qhist`"));
     };
     let tet = args.tet.clone().or_else(|| entry.tet.as_ref().map(PathBuf::from));
     let execute = (entry.execute || args.execute) && !args.plan;
     if execute && tet.is_none() {
-        let failure = Failure::request("the query was asked without a file, so it has no values to read");
-        return Err(failure.with_hint("`-t FILE` names one"));
+        let failure = Failure::request("the query was recorded without a file");
+        return Err(failure.with_hint("add `-t FILE`"));
     }
-    // An operation that is not computed has no answer but a plan.
+    // An operation that is not executed has a plan only.
     let is_fold = !["", "align", "spill"].contains(&row::operation(entry));
     let how = args.how.clone();
     let how = if is_fold && !execute { how.plan_by_default() } else { how };
@@ -160,7 +160,7 @@ fn again(args: &Run, history: &History, out: &mut Ui) -> Result<Outcome, Failure
 }
 
 impl Filter {
-    /// The queries that are meant, newest first.
+    /// The matching queries, newest first.
     fn select(&self, mut entries: Vec<Entry>, tet: Option<&str>) -> Vec<Entry> {
         let wanted = |words: &[&str], part: Option<&str>| {
             part.is_none_or(|part| {
@@ -181,7 +181,7 @@ impl Filter {
         entries
     }
 
-    /// The filter in words, if there is one.
+    /// The filter as text, if there is one.
     fn to_text(&self, tet: Option<&str>) -> Option<String> {
         let mode = self.mode.map(|mode| if mode == Mode::X { "x" } else { "p" });
         let parts = [

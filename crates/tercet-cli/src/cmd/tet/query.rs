@@ -1,4 +1,4 @@
-//! `tet query`: a document asks, a file answers.
+//! `tet query`: run a query document on a file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use clap::ValueEnum;
 use tercet::tet::{Answer, Device, ErrorKind, File, Query, ReadOptions, RunOptions};
 
 use super::extract::Access;
-use super::report::warn_of_gaps;
-use crate::address;
+use super::report::warn_if_partly_protected;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, must_be_a_file};
+use crate::remote;
 use crate::ui::Ui;
 
 mod arrays;
+mod compact_json;
 mod document;
 mod missing;
-mod quiet;
+mod one_line;
 mod result;
-mod slim;
 mod table;
 mod text;
 
@@ -27,94 +27,94 @@ use result::Scene;
 
 use super::history;
 
-/// Cells that are shown of an answer, where some are shown by default.
+/// Default number of preview values.
 const PREVIEW: u64 = 64;
 
 const EXAMPLES: &str = r#"Examples:
   tet query '{"dataset":"t2m","mean":"time"}' -t era5.tet -x
   tet query '{"dataset":"t2m","max":["lat","lon"],"filter":{"gt":250}}' -t era5.tet -x -q
-  tet query q.toml -t era5.tet --format plan      what would be read, without reading it
+  tet query q.toml -t era5.tet --format plan      print the read plan only
   tet query '{"dataset":"t2m"}' -t era5.tet -x    the first values
-  tet query --schema > query.schema.json          for editors
+  tet query --schema > query.schema.json          JSON Schema for editors
 
-A document that starts with `{` is JSON, any other is TOML, unless the name of its file ends in
+A query that starts with `{` is JSON, any other TOML, unless it is a file with the extension
 .json or .toml."#;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The query: a file, or the document itself; `-` or nothing reads standard input
+    /// Query document or file; `-` or nothing reads standard input
     #[arg(value_name = "QUERY")]
     query: Option<OsString>,
-    /// The file that answers; without one the query is only checked
+    /// Input file; without it the query is only validated
     #[arg(short, long, value_name = "PATH")]
     pub(crate) tet: Option<PathBuf>,
-    /// Read values and compute; without it the answer says what would be read
+    /// Execute the query; without it, print the read plan
     #[arg(short = 'x', long, requires = "tet")]
     execute: bool,
     #[command(flatten)]
     how: How,
-    /// Print the JSON Schema of query documents, and do nothing else
+    /// Print the JSON Schema of query documents
     #[arg(long, exclusive = true)]
     schema: bool,
 }
 
-/// How a query is answered, and how the answer is shown.
+/// Execution and output options.
 #[derive(Clone, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct How {
-    /// The form of the answer; without it `full`
+    /// Output format [default: full]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Print one line: the same as `--format quiet`
+    /// Print a one-line summary; same as `--format quiet`
     #[arg(short, long, conflicts_with_all = ["format", "json"])]
     quiet: bool,
-    /// Print the answer as JSON: the same as `--format json`
+    /// Print JSON; same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Show the first N values that are selected, or of the result of a transform; needs `-x`. Without it 64 for
-    /// `full` (unless an operation sums them up) and `json`, none for other formats
+    /// Print the first N selected values, or results of a transform; requires `-x` [default: 64 for `json` and for
+    /// `full` without a reduction, else 0]
     #[arg(long, value_name = "N", alias = "preview-f32")]
     preview: Option<u64>,
-    /// A further folder that `spill` and `write` may put files in; can be given more than once
+    /// Allow `spill` and `write` to create files in this directory. Repeatable
     #[arg(long, value_name = "DIR")]
     spill_allow: Vec<PathBuf>,
-    /// Where to compute: `cpu`, `auto`, `cuda:0` …; comes before what the query says
+    /// Compute device: `cpu`, `auto`, `cuda:0` …; overrides the query
     #[arg(long, value_name = "DEVICE")]
     device: Option<Device>,
-    /// Compute from values even where the statistics of chunks would do
+    /// Ignore chunk statistics; compute from values only
     #[arg(long)]
     no_stats: bool,
-    /// Tell how the answer is computed
+    /// Explain how the result is computed
     #[arg(long)]
     explain: bool,
-    /// End with exit code 1 if the file has no such dataset
+    /// Exit with code 1 if the dataset does not exist
     #[arg(long)]
     strict: bool,
-    /// Do not check checksums: for what can be had of a damaged file
+    /// Skip checksum verification, for data recovery
     #[arg(long)]
     ignore_checksums: bool,
-    /// How the file is read: mapped into memory, or by position (for files that may be truncated meanwhile)
+    /// Access method: `mmap`, or `pread` for files that may be truncated while they are read
     #[arg(long, value_name = "HOW", default_value = "pread")]
     access: Access,
 }
 
-/// The forms of an answer.
+/// Output formats of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Text and tables, for people
+    /// Text and tables
     Full,
-    /// Everything, as JSON
+    /// Complete JSON
     Json,
-    /// JSON without the list of chunks and without values of cells
+    /// JSON without the chunk list and element values
     Stats,
-    /// Like `stats`, but only what would be read: nothing is computed
+    /// Like `stats`, but only the read plan; nothing is executed
     Plan,
     /// One line
     Quiet,
     /// Tables
     Table,
-    /// Tables, with how the answer was computed
+    /// Tables with execution details
     TableVerbose,
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     ask(&document, args.tet.as_deref(), args.execute, &args.how, out)
 }
 
-/// Answers a query and shows the answer.
+/// Runs a query and prints the answer.
 pub(super) fn ask(
     document: &Document,
     tet: Option<&Path>,
@@ -145,7 +145,7 @@ pub(super) fn ask(
     };
     must_be_a_file(path, "query")?;
     let file = how.open(path)?;
-    warn_of_gaps(&file, out)?;
+    warn_if_partly_protected(&file, out)?;
     let execute = execute && how.format() != Format::Plan;
     let answer = answer(&query, &file, execute, how, out).map_err(|error| match error.kind() {
         ErrorKind::Query(wrong) => document.point_at(wrong, Failure::for_program(&error, "tet")),
@@ -179,10 +179,10 @@ fn show(scene: &Scene<'_>, how: &How, out: &mut Ui) -> Result<(), Failure> {
     match how.format() {
         Format::Full => text::print(scene, how.preview.is_some(), out),
         Format::Json => out.json(scene.answer),
-        Format::Stats => out.json(&slim::stats(scene.answer)),
-        Format::Plan => out.json(&slim::plan(scene.answer)),
+        Format::Stats => out.json(&compact_json::stats(scene.answer)),
+        Format::Plan => out.json(&compact_json::plan(scene.answer)),
         Format::Quiet => {
-            out.line(quiet::line(scene.answer))?;
+            out.line(one_line::format(scene.answer))?;
             text::explanation(scene.answer).into_iter().try_for_each(|line| out.note(line))
         }
         Format::Table => table::print(scene, false, out),
@@ -199,38 +199,40 @@ impl How {
         }
     }
 
-    /// Shows a plan, unless another form was asked for.
+    /// Prints a plan, unless another format was given.
     pub(super) fn plan_by_default(mut self) -> Self {
         self.format = self.format.or((!self.quiet && !self.json).then_some(Format::Plan));
         self
     }
 
-    /// Refuses what could only disappoint.
+    /// Rejects option combinations without a result.
     fn check(&self, query: &Query, has_file: bool, execute: bool) -> Result<(), Failure> {
         if !execute {
             if self.preview.is_some() {
-                let failure = Failure::request("`--preview` shows values, but none are read without `-x`");
+                let failure = Failure::request("`--preview` requires `-x`");
                 return Err(failure.with_hint("add `-x`"));
             }
             if has_file && query.has_operation() && self.format() != Format::Plan {
-                let failure =
-                    Failure::request("the query has an operation, which is computed only with `-x`");
-                return Err(failure.with_hint("add `-x`, or `--format plan` to see what would be read"));
+                let failure = Failure::request("the query has an operation but `-x` is missing");
+                return Err(
+                    failure.with_hint("add `-x` to execute it, or `--format plan` to print the read plan")
+                );
             }
             return Ok(());
         }
         let has_use = query.has_operation() || ["spill", "align"].iter().any(|key| result::asks(query, key));
         if self.preview(query) == 0 && !has_use && self.format() != Format::Plan {
-            let failure = Failure::request("the query has no operation, and no values are to be shown");
-            return Err(failure.with_hint("`--preview N` shows the first N values"));
+            let failure =
+                Failure::request("the query has no operation and no preview, so there is nothing to print");
+            return Err(failure.with_hint("add `--preview N` to print the first N values"));
         }
         Ok(())
     }
 
-    /// How many values are shown.
+    /// The number of preview values.
     fn preview(&self, query: &Query) -> u64 {
         let by_default = match self.format() {
-            // The values that an operation starts from are not what was asked for: they need not be read.
+            // The inputs of a reduction are not printed, so they need not be read.
             Format::Full if query.has_operation() && !result::asks(query, "transform") => 0,
             Format::Full | Format::Json => PREVIEW,
             _ => 0,
@@ -250,7 +252,7 @@ impl How {
 
     fn open(&self, path: &Path) -> Result<File, Failure> {
         let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
-        if address::of(path).is_some() {
+        if remote::url_of(path).is_some() {
             return Ok(options.open_source(input::open(path)?)?);
         }
         Ok(options.with_access(self.access.into()).open(path)?)

@@ -1,4 +1,4 @@
-//! `tet repair`: what can be done about a damaged file, and doing it.
+//! `tet repair`: plan and apply repairs, or salvage intact chunks.
 
 use std::path::{Path, PathBuf};
 
@@ -13,53 +13,53 @@ use crate::input::must_be_on_disk;
 use crate::output::Output;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
-/// Holes that are listed before it is said how many more there are.
-const HOLES_SHOWN: usize = 32;
+/// Missing chunks printed.
+const MISSING_PRINTED: usize = 32;
 
 const EXAMPLES: &str = "\
 Examples:
-  tet repair bad.tet                                   what can be done; changes nothing
-  tet repair bad.tet --apply footer_invalid --dry-run  what that would do
-  tet repair bad.tet --apply footer_invalid            do it
-  tet repair bad.tet --salvage good.tet --fill nan     the good chunks, in a new file
+  tet repair bad.tet                                   list possible repairs; changes nothing
+  tet repair bad.tet --apply footer_invalid --dry-run  print what would change
+  tet repair bad.tet --apply footer_invalid            apply the repair
+  tet repair bad.tet --salvage good.tet --fill nan     copy intact chunks to a new file
 
-A repair works on a copy, which then takes the place of the file in one step.
-Exit code 0: planned, or repaired and well; 1: the file is still not well, or no chunk is kept.";
+Repairs are made on a copy that replaces the file atomically.
+Exit code 0: planned, or repaired and valid; 1: verification still fails, or no chunk was kept.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file
+    /// File to repair
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// Do this repair; may be given more than once. Without it, print what can be done
+    /// Apply this repair. Repeatable; without it, list possible repairs
     #[arg(long, value_name = "CODE")]
     apply: Vec<String>,
-    /// With --apply: say what would change, and change nothing
+    /// With --apply: print what would change
     #[arg(long, requires = "apply")]
     dry_run: bool,
-    /// Write the good chunks into a new file, and list the others
+    /// Write the intact chunks to a new file and list the others
     #[arg(long, value_name = "OUT", conflicts_with_all = ["apply", "dry_run"])]
     salvage: Option<PathBuf>,
-    /// With --salvage: the value of lost cells, `nan` for instance; without it, reading them is an error
+    /// With --salvage: fill value of lost elements, like `nan`; without it, reading them is an error
     #[arg(long, value_name = "VALUE", requires = "salvage", allow_negative_numbers = true)]
     fill: Option<f64>,
-    /// With --salvage: replace a file OUT that is there already
+    /// With --salvage: overwrite an existing file
     #[arg(long, requires = "salvage")]
     force: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Args {
-    /// The first option, if any is given, that means nothing for other files.
+    /// The first given option that applies to `.tet` files only.
     pub(crate) fn for_tet_only(&self) -> Option<&'static str> {
         let options = [("--apply", !self.apply.is_empty()), ("--fill", self.fill.is_some())];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
-    /// The same for a file of messages.
+    /// The same request for a `.tgm` file.
     pub(crate) fn for_tgm(&self) -> crate::cmd::tgm::repair::Request<'_> {
         crate::cmd::tgm::repair::Request {
             input: Some(&self.path),
@@ -70,7 +70,7 @@ impl Args {
         }
     }
 
-    /// The same for a file of records.
+    /// The same request for a `.tatami` file.
     pub(crate) fn for_tatami(&self) -> crate::cmd::tatami::repair::Request<'_> {
         crate::cmd::tatami::repair::Request {
             output: self.salvage.as_deref(),
@@ -100,17 +100,17 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if done.mode != RepairMode::Apply || done.ok() {
         return Ok(Outcome::Done);
     }
-    out.note("the file is still not well")?;
+    out.note("verification still fails")?;
     Ok(Outcome::CheckFailed)
 }
 
-/// Does every repair that the plan calls repairable and tells it on standard error. Whether anything was done.
-pub(super) fn apply_what_can_be(path: &Path, out: &mut Ui) -> Result<bool, Failure> {
+/// Applies every safe repair and prints it on standard error. Returns whether anything was changed.
+pub(super) fn apply_safe_repairs(path: &Path, out: &mut Ui) -> Result<bool, Failure> {
     let plan = tet::repair(path, &RepairOptions::default(), &out.bar("planning", 0))?;
     let repairable = plan.actions.iter().filter(|action| action.state == ActionState::Repairable);
     let apply: Vec<String> = repairable.map(|action| action.code.clone()).collect();
     if apply.is_empty() {
-        out.note("nothing that is wrong can be repaired automatically")?;
+        out.note("no automatic repair available")?;
         return Ok(false);
     }
     let done = tet::repair(path, &applying(&apply), &out.bar("repairing", 0))?;
@@ -156,16 +156,16 @@ fn lines(report: &RepairReport) -> Vec<String> {
     lines
 }
 
-/// What there is to say when there is nothing to do: all is well, or nothing helps.
+/// The report without actions: the file is valid, or no repair is available.
 fn without_actions(before: &Report) -> Vec<String> {
     if before.ok {
-        return vec!["  (nothing to repair: the file is well)".to_owned()];
+        return vec!["  (nothing to repair: the file is valid)".to_owned()];
     }
     let failed = before.findings.iter().filter(|finding| finding.is_failure());
-    failed.map(check).chain(["  no repair is known for this".to_owned()]).collect()
+    failed.map(check).chain(["  no automatic repair available".to_owned()]).collect()
 }
 
-/// The command that does what is recommended.
+/// The command of a recommended repair.
 fn command_for(report: &RepairReport, code: &str) -> Option<String> {
     let recommended = report.before.recommendations.iter().find(|other| other.code == code)?;
     let command = recommended.fix.as_ref()?.command.as_ref()?;
@@ -173,10 +173,10 @@ fn command_for(report: &RepairReport, code: &str) -> Option<String> {
 }
 
 fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::of(target, args.force)?;
+    let output = Output::open(target, args.force)?;
     output.must_not_be(path)?;
     let Output::Path(target) = &output else {
-        let failure = Failure::request("a salvaged file can be written to a path only");
+        let failure = Failure::request("a salvaged file can only be written to a local path");
         return Err(failure.with_hint("give the path of a new file"));
     };
     let mut options = SalvageOptions::default();
@@ -199,7 +199,7 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     out.line(format_args!("into: {}", escape::name(&report.output)))?;
     let total = report.kept.saturating_add(report.missing.len() as u64);
     out.line(format_args!("kept: {} of {total} chunks", report.kept))?;
-    // Each is a sentence that names its dataset.
+    // Each message names its dataset.
     for reason in &report.lost_datasets {
         out.line(format_args!("{} {}", paint(BAD, "lost:"), in_one_line(reason)))?;
     }
@@ -211,12 +211,12 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
     }
     let meaning = match report.fill {
         Some(value) => format!("filled with {value}"),
-        None => "missing: reading them is an error".to_owned(),
+        None => "reading them is an error".to_owned(),
     };
-    out.line(format_args!("{} ({meaning}):", paint(WARN, "holes")))?;
-    for hole in report.missing.iter().take(HOLES_SHOWN) {
+    out.line(format_args!("{} ({meaning}):", paint(WARN, "missing chunks")))?;
+    for hole in report.missing.iter().take(MISSING_PRINTED) {
         let reason = in_one_line(&hole.reason);
-        // Most reasons name the chunk themselves.
+        // Most reasons name the chunk.
         if reason.starts_with("dataset `") {
             out.line(format_args!("  {reason}"))?;
         } else {
@@ -224,8 +224,8 @@ fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
             out.line(format_args!("  dataset `{name}`, chunk {:?}: {reason}", hole.chunk))?;
         }
     }
-    match report.missing.len().checked_sub(HOLES_SHOWN) {
-        Some(more @ 1..) => out.line(format_args!("  … and {more} more; --json lists all")),
+    match report.missing.len().checked_sub(MISSING_PRINTED) {
+        Some(more @ 1..) => out.line(format_args!("  … and {more} more; `--json` prints all")),
         _ => Ok(()),
     }
 }
@@ -236,20 +236,20 @@ mod tests {
 
     use super::*;
 
-    /// Which findings have a repair is up to the library; a file that is not well is never called well.
+    /// An invalid file without a known repair is never reported as valid.
     #[test]
-    fn without_a_repair_the_failed_checks_are_told() {
+    fn without_a_repair_the_failed_checks_are_printed() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"no such format").unwrap();
         let silent = tercet::core::progress::NoProgress;
         let mut plan = tet::repair(file.path(), &RepairOptions::default(), &silent).unwrap();
         assert!(!plan.before.ok);
         plan.actions.clear();
-        let told = lines(&plan).join("\n");
-        assert!(!told.contains("the file is well"), "{told}");
+        let text = lines(&plan).join("\n");
+        assert!(!text.contains("the file is valid"), "{text}");
         let failed = plan.before.findings.iter().find(|finding| finding.is_failure()).unwrap();
         let detail = in_one_line(failed.message.as_deref().unwrap());
-        assert!(told.contains(&*failed.code) && told.contains(&detail), "{told}");
-        assert!(told.ends_with("\n  no repair is known for this"), "{told}");
+        assert!(text.contains(&*failed.code) && text.contains(&detail), "{text}");
+        assert!(text.ends_with("\n  no automatic repair available"), "{text}");
     }
 }

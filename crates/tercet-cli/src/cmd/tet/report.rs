@@ -1,4 +1,4 @@
-//! The report of a verification, as text.
+//! A verification report as text.
 
 use tercet::core::{Finding, Severity, escape};
 use tercet::tet::{File, IntegrityStatus, Recommendation, Report};
@@ -6,7 +6,7 @@ use tercet::tet::{File, IntegrityStatus, Recommendation, Report};
 use crate::failure::Failure;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
-/// The whole report.
+/// Prints the report.
 pub(super) fn print(report: &Report, out: &mut Ui) -> Result<(), Failure> {
     out.line(format_args!("file: {}", escape::name(&report.path)))?;
     out.line(format_args!("size: {} bytes", report.file_len))?;
@@ -34,7 +34,7 @@ pub(super) fn print(report: &Report, out: &mut Ui) -> Result<(), Failure> {
     ))
 }
 
-/// The report in one line.
+/// The report as one line.
 pub(super) fn one_line(report: &Report) -> String {
     let unknown = || "?".to_owned();
     let summary = report.summary.as_ref();
@@ -53,7 +53,7 @@ pub(crate) fn status(ok: bool) -> String {
     if ok { paint(GOOD, "ok") } else { paint(BAD, "failed") }
 }
 
-/// A check and how it went.
+/// A check and its result.
 pub(crate) fn check(finding: &Finding) -> String {
     let state = match (finding.is_failure(), finding.severity) {
         (true, _) => paint(BAD, "FAIL"),
@@ -75,14 +75,14 @@ fn print_recommendation(recommendation: &Recommendation, out: &mut Ui) -> Result
     }
 }
 
-/// Tells on standard error when a part of what is read is not checked although the file has checksums.
-pub(super) fn warn_of_gaps(file: &File, out: &mut Ui) -> Result<(), Failure> {
+/// Warns if some of the checksums of a file are unusable.
+pub(super) fn warn_if_partly_protected(file: &File, out: &mut Ui) -> Result<(), Failure> {
     let IntegrityStatus::Partial { problems } = file.integrity_status() else { return Ok(()) };
     let (name, problems) = (escape::name(file.name()), in_one_line(&problems.join("; ")));
     out.note(format_args!("{} {name}: partly protected: {problems}", paint(WARN, "warning:")))
 }
 
-/// Messages of the library may have two lines; a list has one for each entry.
+/// Joins the lines of a message.
 pub(super) fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     escape::name(&lines.join(": ")).into_owned()

@@ -1,4 +1,4 @@
-//! `tet verify`: whether a file is well.
+//! `tet verify`: structure, checksums and chunks.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tet verify era5.tet            every checksum, and the first 128 chunks decoded
-  tet verify era5.tet --deep     every chunk decoded, statistics recomputed
-  tet verify era5.tet --repair   repair what can be repaired, then verify again
+  tet verify era5.tet            verify all checksums, decode the first 128 chunks
+  tet verify era5.tet --deep     decode all chunks, recompute statistics
+  tet verify era5.tet --repair   apply safe repairs, then verify again
 
-Exit code 0: the file is well; 1: it is not; others: it could not be checked.";
+Exit code 0: valid; 1: verification failed; others: the check could not run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -24,16 +24,16 @@ Exit code 0: the file is well; 1: it is not; others: it could not be checked.";
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Decode every chunk and recompute statistics; otherwise 128 chunks are decoded
+    /// Decode all chunks and recompute statistics [default: decode 128 chunks]
     #[arg(long)]
     pub(crate) deep: bool,
-    /// If the file is not well, do the repairs that lose nothing healthy, and verify again
+    /// Apply safe repairs if verification fails, then verify again
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
-    /// Print one line
+    /// Print a one-line summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
     }
     out.hush(args.quiet);
     let mut found = verify(source, args.deep, out)?;
-    if args.repair && !found.ok && repair::apply_what_can_be(&args.input.path, out)? {
+    if args.repair && !found.ok && repair::apply_safe_repairs(&args.input.path, out)? {
         found = verify(args.input.source()?, args.deep, out)?;
     }
     if args.json {
@@ -66,7 +66,7 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
 }
 
 fn verify(source: Arc<dyn ByteSource>, deep: bool, out: &Ui) -> Result<Report, Failure> {
-    // Chunks are read more than once, for their checksums and for their values.
+    // Chunks are read twice, for checksums and values, so the total is unknown.
     let bar = out.bar("verifying", 0);
     Ok(verify_source(source, VerifyOptions::default().with_deep(deep), &bar)?)
 }

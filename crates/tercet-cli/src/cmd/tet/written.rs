@@ -1,4 +1,4 @@
-//! What was written, told after the work.
+//! The summary of written datasets.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::input;
 use crate::render::{Table, human_size};
 use crate::ui::Ui;
 
-/// A file and some of its datasets.
+/// A written file and its new datasets.
 #[derive(Debug, Serialize)]
 pub(crate) struct Written {
     path: String,
-    /// The length of the file.
+    /// The size of the file.
     bytes: u64,
     dataset_count: usize,
-    /// Those that were added.
+    /// The added datasets.
     datasets: Vec<Added>,
 }
 
@@ -36,7 +36,7 @@ struct Added {
 }
 
 impl Written {
-    /// Looks at the new file. `added` are the names to tell about.
+    /// Reads the summary of the datasets `added`.
     pub(crate) fn read(path: &Path, added: &[&str]) -> Result<Self, Failure> {
         let file = ReadOptions::new().open_source(input::open(path)?)?;
         let mut sums = vec![Sums::default(); file.datasets().len()];
@@ -49,12 +49,12 @@ impl Written {
                 sums.compressed |= row.codec != Codec::Raw.id();
             }
         })?;
-        let datasets = added.iter().map(|name| Added::of(&file, name, &sums)).collect::<Result<_, _>>()?;
+        let datasets = added.iter().map(|name| Added::read(&file, name, &sums)).collect::<Result<_, _>>()?;
         let path = file.name().to_owned();
         Ok(Self { path, bytes: file.len(), dataset_count: file.datasets().len(), datasets })
     }
 
-    /// A table of the datasets and the size of the file, or the same as JSON.
+    /// Prints the datasets and the file size as a table, or JSON.
     pub(crate) fn show(&self, json: bool, out: &mut Ui) -> Result<(), Failure> {
         if json {
             return out.json(self);
@@ -91,7 +91,7 @@ struct Sums {
 }
 
 impl Added {
-    fn of(file: &File, name: &str, sums: &[Sums]) -> Result<Self, Failure> {
+    fn read(file: &File, name: &str, sums: &[Sums]) -> Result<Self, Failure> {
         let dataset = file.dataset(name)?;
         let Sums { chunks, raw, stored, compressed } = sums.get(dataset.id()).copied().unwrap_or_default();
         #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two decimals")]

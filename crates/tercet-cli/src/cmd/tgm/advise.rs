@@ -1,4 +1,4 @@
-//! `tgm advise`: how an array is stored best.
+//! `tgm advise`: recommend a pipeline for an array.
 
 use std::ops::Deref;
 use std::time::Instant;
@@ -11,9 +11,9 @@ use tercet::tgm::{Array, DataObjectDescriptor, Dtype};
 
 use super::Globals;
 use super::create::arrays::{dtype_of, read_into_memory};
-use super::open::Reading;
+use super::object_id::{ObjectId, describe, parse_object_id};
+use super::open::ReadArgs;
 use super::pipeline::{bound, can_widen, widen};
-use super::place::{Place, place, told};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
@@ -26,32 +26,32 @@ use trial::Trial;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm advise t2m.npy                         ways that keep every value
-  tgm advise t2m.npy --max-error 0.01        and those that change none by more than 0.01
-  tgm advise run.tgm 0.1 --json              an object of a message, for programs
+  tgm advise t2m.npy                         lossless pipelines
+  tgm advise t2m.npy --max-error 0.01        also lossy pipelines within an error bound
+  tgm advise run.tgm 0.1 --json              object 1 of message 0, as JSON
 
-Each way is run once: sizes and errors are exact, speeds are not.";
+Each pipeline runs once: sizes and errors are exact, speeds are estimates.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file is one of messages, and this message and object of it is meant: `3.1`
-    #[arg(value_name = "MSG[.OBJ]", value_parser = place)]
-    place: Option<Place>,
-    /// The largest error that is allowed; without it 0
+    /// Message and object of a .tgm input: `3.1`
+    #[arg(value_name = "MSG[.OBJ]", value_parser = parse_object_id)]
+    object: Option<ObjectId>,
+    /// Maximum absolute error [default: 0]
     #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = bound)]
     max_error: Option<f64>,
-    /// Make float64 of other numbers where that is exact: the ways that change values take nothing else
+    /// Convert other types to float64 if exact; lossy pipelines require float64
     #[arg(long)]
     widen: bool,
-    /// Print the results as JSON
+    /// Print JSON
     #[arg(short, long)]
     json: bool,
 }
 
-/// The array that is asked about.
+/// The array to store.
 struct Subject {
     name: String,
     dtype: Dtype,
@@ -59,7 +59,7 @@ struct Subject {
     values: Values,
 }
 
-/// The values of an array, wherever they come from.
+/// The values of an array.
 enum Values {
     Read(Buffer),
     Decoded(Array),
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 
 impl Args {
     fn subject(&self, out: &mut Ui) -> Result<Subject, Failure> {
-        let Some(place) = self.place else {
+        let Some(id) = self.object else {
             let array = if self.input.is_on_disk() {
                 npy::Array::open(&self.input.path)?
             } else {
@@ -126,11 +126,11 @@ impl Args {
             let dtype = dtype_of(array.element());
             return Ok(Subject { name, dtype, shape, values: Values::Read(read_into_memory(&array)?) });
         };
-        let file = Reading::default().open(self.input.source()?, out)?;
-        let message = file.message(place.message)?;
-        let object = message.object(place.object_of(&message)?)?;
+        let file = ReadArgs::default().open(self.input.source()?, out)?;
+        let message = file.message(id.message)?;
+        let object = message.object(id.object_of(&message)?)?;
         let array = object.decode()?;
-        let name = format!("{}: {}", file.name(), told(&message, &object));
+        let name = format!("{}: {}", file.name(), describe(&message, &object));
         let (dtype, shape) = (array.dtype(), object.descriptor().shape.clone());
         Ok(Subject { name, dtype, shape, values: Values::Decoded(array) })
     }
@@ -141,13 +141,13 @@ impl Subject {
         let name = escape::name(&self.name);
         let widened = widen(self.dtype, &self.values);
         let widened = widened.map_err(|reason| Failure::request(format!("{name}: {reason}")))?;
-        out.note(format_args!("note: {name} holds {} values, taken as float64", self.dtype))?;
+        out.note(format_args!("note: {name}: {} converted to float64", self.dtype))?;
         (self.dtype, self.values) = (Dtype::Float64, Values::Read(widened));
         Ok(())
     }
 }
 
 /// A shape as it is shown.
-fn shown(shape: &[u64]) -> Shape {
+fn display_shape(shape: &[u64]) -> Shape {
     Shape::new(shape.to_vec())
 }

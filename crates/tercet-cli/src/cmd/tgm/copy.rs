@@ -1,4 +1,4 @@
-//! `tgm copy`: messages as they are, into one file or into several.
+//! `tgm copy`: copy messages to one or several files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use tercet::tgm::File;
 
 use super::Globals;
 use super::editing::Sink;
-use super::open::{Reading, for_each_message};
+use super::open::{ReadArgs, for_each_message};
 use super::recode::{Recoder, Recoding, Tally};
 use super::select::Filter;
-use crate::address;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, shown};
+use crate::output::{Output, display_path};
+use crate::remote;
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
 
@@ -24,37 +24,36 @@ use template::Template;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm copy run.tgm clean.tgm                    all messages, and nothing that stands between them
-  tgm copy -w mars.param=2t run.tgm t2m.tgm     only these messages
-  tgm copy run.tgm 'split/[mars.param].tgm'     a file for each value
-  tgm copy run.tgm small.tgm --compression zstd like `tgm recode`
-  tgm copy run.tgm s3://bucket/run.tgm          into an object store
+  tgm copy run.tgm clean.tgm                    all messages, without bytes between them
+  tgm copy -w mars.param=2t run.tgm t2m.tgm     matching messages
+  tgm copy run.tgm 'split/[mars.param].tgm'     one file per value
+  tgm copy run.tgm small.tgm --compression zstd recode, like `tgm recode`
+  tgm copy run.tgm s3://bucket/run.tgm          upload to an object store
 
-A placeholder [KEY] is replaced by the value of the key, or by `unknown` where a message has none.
-Messages with the same values go into the same file. Values that could lead out of the folder are
-refused.";
+A placeholder [KEY] is replaced by the value of the key, or by `unknown` if the key is missing.
+Messages with equal values go to the same file. Values that would escape the directory are
+rejected.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `[KEY]` in it makes a file for each
-    /// value of the key, `-` writes to standard output
+    /// Output file or URL (`s3://`, `gs://`, `az://`); `[KEY]` writes one file per value, `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
     filter: Filter,
-    /// Replace files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    reading: Reading,
+    read: ReadArgs,
     #[command(flatten)]
     recoding: Recoding,
 }
 
-/// A message that is copied.
+/// A message to copy.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     number: u64,
@@ -64,23 +63,25 @@ struct Found {
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     args.recoding.check()?;
     if let Some(option) = args.recoding.stray_option() {
-        let said = format!("`{option}` is for messages whose values are stored in another way");
+        let said = format!("`{option}` requires a pipeline option");
         let hint = "add `--encoding`, `--filter`, `--compression` or `--max-error`";
         return Err(Failure::request(said).with_hint(hint));
     }
     let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
     let template = Template::parse(&args.output)?;
-    if let Some((address, _)) = address::of(&args.output).zip(template.as_ref()) {
-        let failure =
-            Failure::request(format!("{}: addresses have no placeholders", address::shown(address)));
-        return Err(failure.with_hint("split into files, and copy each of them"));
+    if let Some((address, _)) = remote::url_of(&args.output).zip(template.as_ref()) {
+        let failure = Failure::request(format!(
+            "{}: placeholders are not supported in URLs",
+            remote::redacted(address)
+        ));
+        return Err(failure.with_hint("write local files first, then copy each of them"));
     }
-    let file = args.reading.open(args.input.source()?, out)?;
+    let file = args.read.open(args.input.source()?, out)?;
     if let Some(template) = &template {
         let targets = plan(args, &file, template, out)?;
         for target in targets.keys() {
             check_target(args, target)?;
-            template.refuse_links(target)?;
+            template.reject_links(target)?;
         }
         write_all(args, &file, targets, template, recoder, out)?;
         return Ok(Outcome::Done);
@@ -99,24 +100,24 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 }
 
 fn check_target(args: &Args, target: &Path) -> Result<Output, Failure> {
-    let output = Output::of(target, args.force)?;
+    let output = Output::open(target, args.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
     Ok(output)
 }
 
-/// The messages that are copied, each of them checked.
+/// The messages to copy, verified.
 fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<Found>, Failure> {
-    if args.reading.ignore_checksums && !args.filter.is_active() && !args.recoding.is_wanted() {
-        // Nothing is asked of the messages: even those that cannot be followed are copied.
+    if args.read.ignore_checksums && !args.filter.is_active() && !args.recoding.is_wanted() {
+        // Without a filter, messages that cannot be parsed are copied, too.
         let found = |(&span, number)| Found { number, span };
         return Ok(file.scan()?.messages.iter().zip(0..).map(found).collect());
     }
     let mut found = Vec::new();
     let bar = out.bar("checking", file.len());
     for_each_message(file, &args.filter, |message| {
-        args.reading.check_objects(message)?;
+        args.read.check_objects(message)?;
         bar.advance(message.span().len());
         found.push(Found { number: message.number(), span: message.span() });
         Ok(())
@@ -124,7 +125,7 @@ fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// The messages of each file that is to be written, each of them checked.
+/// The messages of each output file, verified.
 fn plan(
     args: &Args,
     file: &File,
@@ -137,7 +138,7 @@ fn plan(
         let target = template.expand(message.metadata()).map_err(|reason| {
             Failure::request(format!("{}: message {}: {reason}", file.name(), message.number()))
         })?;
-        args.reading.check_objects(message)?;
+        args.read.check_objects(message)?;
         bar.advance(message.span().len());
         let found = Found { number: message.number(), span: message.span() };
         targets.entry(target).or_default().push(found);
@@ -146,7 +147,7 @@ fn plan(
     Ok(targets)
 }
 
-/// Messages on their way into one file after the other.
+/// The copy of messages to output files.
 struct Copying<'a> {
     file: &'a File,
     recoder: Option<Recoder<'a>>,
@@ -155,7 +156,7 @@ struct Copying<'a> {
 }
 
 impl Copying<'_> {
-    /// Writes messages to one output; answers where it really is, and what was done.
+    /// Writes messages to one output; returns its resolved path and a summary.
     fn write(
         &mut self,
         path: &Path,
@@ -176,7 +177,7 @@ impl Copying<'_> {
             }
         }
         let written = sink.finish()?;
-        let (shown, count, size) = (shown(path), found.len(), human_size(total(found)));
+        let (shown, count, size) = (display_path(path), found.len(), human_size(total(found)));
         let plural = if count == 1 { "" } else { "s" };
         let line = match &self.recoder {
             None => format!("{shown}: {count} message{plural}, {size}"),
@@ -186,7 +187,7 @@ impl Copying<'_> {
     }
 }
 
-/// Writes a file for each value.
+/// Writes a file per value.
 fn write_all(
     args: &Args,
     file: &File,
@@ -200,10 +201,10 @@ fn write_all(
     let mut written = BTreeSet::new();
     let mut lines = Vec::new();
     for (target, found) in targets {
-        template.make_folders(&target)?;
-        // Names that differ may still be one file: some file systems do not tell upper from lower case.
+        template.create_directories(&target)?;
+        // Different names may be the same file on a case-insensitive file system.
         if std::fs::canonicalize(&target).is_ok_and(|real| written.contains(&real)) {
-            let said = format!("{}: is the file that was just written for another value", shown(&target));
+            let said = format!("{}: already written for another value", display_path(&target));
             return Err(Failure::request(said));
         }
         let (real, line) = copying.write(&target, Output::Path(target.clone()), &found, out)?;

@@ -1,4 +1,4 @@
-//! `tgm create`: a message of arrays.
+//! `tgm create`: create a message from arrays.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use tercet::tgm::{
 };
 
 use super::Globals;
-use super::open::Reading;
+use super::open::ReadArgs;
 use super::pipeline::Pipeline;
-use crate::address;
 use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
-use crate::output::{Output, shown};
+use crate::output::{Output, display_path};
+use crate::remote;
 use crate::render::{exact, human_size};
 use crate::ui::{Bar, Ui};
 
@@ -39,27 +39,27 @@ Examples:
   tgm create run.tgm --from t2m=t2m.npy --encoding simple_packing --bits 24 --compression szip
   tgm create run.tgm --from t2m=t2m.npy --max-error 0.01 --widen --allow-nan
 
-Values of `--meta` that are JSON are taken as such: numbers, `true`, `false`, `null`, `[…]`, `{…}` and text in double \
-quotes. Everything else is text. A dot in a key makes a map: `mars.step=6` is the `step` in `mars`.
+A value of `--meta` is parsed as JSON if possible: numbers, `true`, `false`, `null`, `[…]`, `{…}` and quoted strings. \
+Anything else is a string. Dots in a key nest maps: `mars.step=6` sets `step` in `mars`.
 
-The same pipeline stores every array. An array that it cannot store is an error.";
+The pipeline options apply to every array.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file to make, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes the message to standard output
+    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUT")]
     path: PathBuf,
-    /// An array and the name it gets: `t2m=t2m.npy`. Can be repeated; each becomes an object of the message
+    /// Add the array in FILE as object NAME: `t2m=t2m.npy`. Repeatable
     #[arg(long, value_name = "NAME=FILE", required = true, value_parser = named_file())]
     from: Vec<NamedFile>,
-    /// Metadata of the whole message: `step=6`, `mars.class=od`. Can be repeated
+    /// Set message metadata: `step=6`, `mars.class=od`. Repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = meta::pair)]
     meta: Vec<Pair>,
-    /// Add the message to the file if it is there already
+    /// Append the message to an existing file
     #[arg(long, conflicts_with = "force")]
     append: bool,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -68,40 +68,39 @@ pub(crate) struct Args {
     pipeline: Pipeline,
 }
 
-/// How a message is written.
+/// Writer options of a message.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Style {
-    /// Write one object after the other, with memory for one of them; index and hashes then stand behind them
+    /// Write a streamed message: one object in memory at a time; index and hashes follow the objects
     #[arg(long)]
     stream: bool,
-    /// Leave out the hashes: damage will go unnoticed
+    /// Omit hashes; damage cannot be detected
     #[arg(long)]
     no_hash: bool,
-    /// Leave out when and by what the message was written, so that equal arrays make equal bytes
+    /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     reproducible: bool,
 }
 
-/// The value of a text: JSON if it is JSON, else the text itself.
+/// Parses a value as JSON, or else as a string.
 pub(super) fn json_or_text(text: &str) -> Result<tgm::Value, String> {
     meta::parse(text)
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     args.pipeline.check()?;
-    let output = Output::of(&args.path, args.force || args.append)?;
+    let output = Output::open(&args.path, args.force || args.append)?;
     args.from.iter().try_for_each(|from| output.must_not_be(&from.path))?;
     let metadata = args.metadata()?;
     let objects = arrays::open(&args.from, &args.pipeline, out)?;
     let options = args.options(globals);
     match output {
         Output::Stdout if args.append => {
-            return Err(Failure::request("`--append` needs a file, not standard output"));
+            return Err(Failure::request("`--append` requires a file"));
         }
         Output::Object(object) if args.append => {
-            let failure =
-                Failure::request(format!("{}: objects of a store cannot be added to", object.name()));
-            return Err(failure.with_hint("download it, add to it, and copy it back"));
+            let failure = Failure::request(format!("{}: cannot append to a remote object", object.name()));
+            return Err(failure.with_hint("download it, append to it, and upload it"));
         }
         Output::Stdout => {
             let bar = out.bar("writing", total_bytes(&objects));
@@ -139,7 +138,7 @@ impl Args {
             (false, true) => (Writer::create(path)?, Before::default()),
             (false, false) => (Writer::create_new(path)?, Before::default()),
         };
-        // A catalogue that goes on is as reproducible as the message.
+        // An updated index is as reproducible as the message.
         writer = writer.with_provenance(options.provenance.clone());
         let bar = out.bar("writing", total_bytes(&objects));
         let count = objects.len();
@@ -157,23 +156,23 @@ impl Args {
         writer.finish().map_err(|error| self.unpublished(error))?;
         drop(bar);
         let file = tgm::File::open(path)?;
-        // A catalogue at the end is no part of the message.
+        // An index at the end is not part of the message.
         let added = match file.index()? {
             Some(_) => file.message_span(before.messages)?.len(),
             None => file.len().saturating_sub(before.bytes),
         };
-        let (path, number, size) = (shown(path), before.messages, human_size(added));
+        let (path, number, size) = (display_path(path), before.messages, human_size(added));
         let plural = if count == 1 { "" } else { "s" };
         out.line(format_args!("{path}: message {number} with {count} object{plural}, {size}"))?;
         if self.pipeline.is_given() { stored::print(&file.message(number)?, &raw, out) } else { Ok(()) }
     }
 
-    /// Reason the file did not appear. Who adds to a file that is not there yet may be one of two.
+    /// The error of publishing the file. Two commands may create the same file by `--append`.
     fn unpublished(&self, error: tgm::Error) -> Failure {
         match error.kind() {
             ErrorKind::Publish(PublishError::Exists { .. }) if self.append => {
-                let said = format!("{}: another process made this file meanwhile", shown(&self.path));
-                Failure::new(Class::Io, said).with_hint("nothing was added; run the command again")
+                let said = format!("{}: another process created this file", display_path(&self.path));
+                Failure::new(Class::Io, said).with_hint("nothing was appended; run the command again")
             }
             _ => error.into(),
         }
@@ -181,7 +180,7 @@ impl Args {
 
     fn upload(
         &self,
-        mut object: address::Object,
+        mut object: remote::Object,
         metadata: &GlobalMetadata,
         objects: Vec<Object>,
         options: EncodeOptions,
@@ -192,24 +191,24 @@ impl Args {
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         let name = object.name();
-        let told = |fault: ErrorKind| match fault {
-            ErrorKind::Write(cause) => address::of_object(&cause),
+        let to_failure = |fault: ErrorKind| match fault {
+            ErrorKind::Write(cause) => remote::of_object(&cause),
             fault => tgm::Error::new(Arc::clone(&name), fault).into(),
         };
-        self.send(metadata, objects, options, &mut object, &bar, &told)?;
+        self.send(metadata, objects, options, &mut object, &bar, &to_failure)?;
         bar.check().map_err(|_| Failure::Interrupted)?;
         let size = human_size(object.finish()?);
         drop(bar);
         let plural = if count == 1 { "" } else { "s" };
         out.line(format_args!("{name}: message 0 with {count} object{plural}, {size}"))?;
         if self.pipeline.is_given() {
-            let file = Reading::default().open(open(&self.path)?, out)?;
+            let file = ReadArgs::default().open(open(&self.path)?, out)?;
             return stored::print(&file.message(0)?, &raw, out);
         }
         Ok(())
     }
 
-    /// Writes a message where nothing that was written can be changed any more.
+    /// Writes a message to a sink that cannot seek.
     fn send(
         &self,
         metadata: &GlobalMetadata,
@@ -217,32 +216,32 @@ impl Args {
         options: EncodeOptions,
         sink: &mut dyn Write,
         bar: &Bar,
-        told: &dyn Fn(ErrorKind) -> Failure,
+        to_failure: &dyn Fn(ErrorKind) -> Failure,
     ) -> Result<(), Failure> {
         if self.style.stream {
             let encoder = StreamingEncoder::new(sink, metadata, options);
-            let mut encoder = encoder.map_err(told)?;
-            write_each(&mut encoder, objects, bar, told)?;
-            // What was sent cannot be changed any more: the length stays unknown.
-            encoder.finish().map_err(told)?;
+            let mut encoder = encoder.map_err(to_failure)?;
+            write_each(&mut encoder, objects, bar, to_failure)?;
+            // The sink cannot seek: the length field of the preamble stays 0.
+            encoder.finish().map_err(to_failure)?;
         } else {
             let payloads = read_all(&objects)?;
             let message = tgm::encode_message(metadata, &paired(&objects, &payloads), &options);
             let message = message.map_err(|error| explained(error, &objects))?;
-            sink.write_all(&message).map_err(|error| told(ErrorKind::Write(error)))?;
+            sink.write_all(&message).map_err(|error| to_failure(ErrorKind::Write(error)))?;
         }
         Ok(())
     }
 }
 
-/// What was in a file before a message was added.
+/// Message count and size of a file before appending.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     messages: u64,
     bytes: u64,
 }
 
-/// Starts the successor of a file, or the file itself if there is none.
+/// Opens a file for appending, or creates it.
 fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     let len = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let bar = out.bar("copying", len);
@@ -252,14 +251,14 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
         Err(error) => return Err(error.into()),
     };
     drop(bar);
-    // Looked at under the lock that the writer holds: nobody adds to it in between.
-    let file = Reading::default().open(open(path)?, out)?;
+    // Scanned under the lock of the writer, so that nothing is appended in between.
+    let file = ReadArgs::default().open(open(path)?, out)?;
     let scan = file.scan()?;
     let last = file.index()?.map_or(file.len(), |catalogue| catalogue.span().start());
     if let Some(end) = scan.junk.last().filter(|junk| junk.end() == last) {
-        let said = format!("{}: ends with bytes that belong to no message ({end})", file.name());
+        let said = format!("{}: trailing bytes {end} belong to no message", file.name());
         let failure = Failure::new(Class::Malformed, said);
-        return Err(failure.with_hint("`tgm copy` makes a file without them, which can be added to"));
+        return Err(failure.with_hint("copy the messages with `tgm copy` and append to the copy"));
     }
     Ok((writer, Before { messages: scan.messages.len() as u64, bytes: file.len() }))
 }
@@ -268,17 +267,17 @@ fn is_missing(error: &tgm::Error) -> bool {
     matches!(error.kind(), ErrorKind::Publish(cause) if cause.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// Writes objects and closes the file of each, so that only one of them is in memory.
+/// Writes objects one by one, with one in memory at a time.
 fn write_each<W: std::io::Write>(
     encoder: &mut StreamingEncoder<W>,
     objects: Vec<Object>,
     bar: &Bar,
-    told: &dyn Fn(ErrorKind) -> Failure,
+    to_failure: &dyn Fn(ErrorKind) -> Failure,
 ) -> Result<(), Failure> {
     for object in objects {
         bar.check().map_err(|_| Failure::Interrupted)?;
         let written = encoder.write_object(object.descriptor(), &object.read()?);
-        written.map_err(|fault| refused(&fault, &object).unwrap_or_else(|| told(fault)))?;
+        written.map_err(|fault| refused(&fault, &object).unwrap_or_else(|| to_failure(fault)))?;
         bar.advance(object.bytes());
     }
     Ok(())
@@ -295,7 +294,7 @@ fn paired<'a>(
     objects.iter().map(Object::descriptor).zip(payloads.iter().map(|payload| &**payload)).collect()
 }
 
-/// An error of the library, about the array that it is about.
+/// Adds the array name to an encoding error.
 fn explained(error: tgm::Error, objects: &[Object]) -> Failure {
     let number = match error.kind() {
         ErrorKind::Encode(EncodeError::Pipeline { object, .. } | EncodeError::Inexact { object, .. }) => {
@@ -307,7 +306,7 @@ fn explained(error: tgm::Error, objects: &[Object]) -> Failure {
     object.and_then(|object| refused(error.kind(), object)).unwrap_or_else(|| error.into())
 }
 
-/// Values that cannot be stored as asked, told by the name of their array.
+/// The error of an array that the pipeline cannot store.
 fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
     let ErrorKind::Encode(error) = fault else { return None };
     let (reason, hint) = match error {
@@ -316,11 +315,11 @@ fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
         }
         EncodeError::Inexact { found, bound, .. } => (
             format!(
-                "its pipeline changes a value by {}, but at most {} is allowed",
+                "the pipeline changes a value by {}; the maximum error is {}",
                 exact(*found),
                 exact(*bound)
             ),
-            Some("`--max-error` without a pipeline searches one that holds it".to_owned()),
+            Some("omit the pipeline options to let `--max-error` choose a pipeline".to_owned()),
         ),
         _ => return None,
     };
@@ -331,7 +330,7 @@ fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
     })
 }
 
-/// A fault of a stream to standard output.
+/// An error of writing to standard output.
 fn of_stdout(fault: ErrorKind) -> Failure {
     match fault {
         ErrorKind::Write(cause) => Failure::output(&cause),

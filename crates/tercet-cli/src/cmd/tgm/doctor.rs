@@ -1,4 +1,4 @@
-//! `tgm doctor`: what this build can do, and whether it does.
+//! `tgm doctor`: build features and self-test.
 
 use serde::Serialize;
 use tercet::core::escape;
@@ -17,12 +17,12 @@ Exit code 0: healthy; 1: a self-test failed.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(short, long)]
     json: bool,
 }
 
-/// What was found out.
+/// The report of `tgm doctor`.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     build: build::Build,
@@ -33,10 +33,10 @@ struct Diagnosis {
 
 impl Diagnosis {
     fn make() -> Self {
-        Self::of(selftest::run())
+        Self::new(selftest::run())
     }
 
-    fn of(self_test: Vec<selftest::Row>) -> Self {
+    fn new(self_test: Vec<selftest::Row>) -> Self {
         let healthy = self_test.iter().all(|row| row.failed.is_none());
         Self { build: build::Build::this(), features: build::features(), self_test, healthy }
     }
@@ -51,7 +51,7 @@ impl Diagnosis {
         lines.push(row("profile", build.profile));
         lines.extend([String::new(), paint(HEADING, "Features")]);
         for feature in &self.features {
-            let state = feature.told().unwrap_or_else(|| paint(DIM, "not built in"));
+            let state = feature.summary().unwrap_or_else(|| paint(DIM, "not built in"));
             lines.push(row(feature.name, &state));
         }
         lines.extend([String::new(), paint(HEADING, "Self-test")]);
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn one_failure_is_enough() {
         let rows = [selftest::row("a", Ok(())), selftest::skipped("c")];
-        assert!(Diagnosis::of(rows.into()).healthy);
+        assert!(Diagnosis::new(rows.into()).healthy);
         let rows = [selftest::row("a", Ok(())), selftest::row("b", Err("other\nbytes".to_owned()))];
-        let diagnosis = Diagnosis::of(rows.into());
+        let diagnosis = Diagnosis::new(rows.into());
         assert!(!diagnosis.healthy);
         let lines = diagnosis.lines().join("\n");
         assert!(lines.contains("(other\\nbytes)") && lines.contains("UNHEALTHY"), "{lines}");

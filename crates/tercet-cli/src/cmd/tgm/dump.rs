@@ -1,11 +1,11 @@
-//! `tgm dump`: all metadata of messages, and what their objects are.
+//! `tgm dump`: metadata and object descriptions.
 
 use serde_json::{Map, Value as Json};
 use tercet::core::escape;
 use tercet::tgm::{DataObjectDescriptor, Entry, Message, VERSION, Value};
 
 use super::ls::projection;
-use super::open::{Reading, for_each_message};
+use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
@@ -13,8 +13,8 @@ use crate::ui::{HEADING, Ui, paint};
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm dump run.tgm                        every message
-  tgm dump run.tgm -w mars.param=2t -j    JSON, an object for each message of this parameter
+  tgm dump run.tgm                        all messages
+  tgm dump run.tgm -w mars.param=2t -j    matching messages as JSON
   tgm dump run.tgm -p mars.param,units    only these keys";
 
 #[derive(Debug, clap::Args)]
@@ -24,28 +24,28 @@ pub(crate) struct Args {
     inputs: Inputs,
     #[command(flatten)]
     filter: Filter,
-    /// Print only the values of these keys
+    /// Print only these keys
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Option<Keys>,
-    /// Print a JSON object for each message
+    /// Print a JSON object per message
     #[arg(short, long)]
     json: bool,
-    /// Print what the writer added to the message too: time, identity, encoder
+    /// Also print the metadata added by the writer: time, UUID, encoder
     #[arg(long, conflicts_with = "keys")]
     reserved: bool,
     #[command(flatten)]
-    reading: Reading,
+    read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     for input in args.inputs.each()? {
-        let file = args.reading.open(input.source()?, out)?;
+        let file = args.read.open(input.source()?, out)?;
         for_each_message(&file, &args.filter, |message| {
-            args.reading.check_objects(message)?;
+            args.read.check_objects(message)?;
             match (&args.keys, args.json) {
                 (Some(keys), true) => out.json(&projection(message.metadata(), keys)),
                 (Some(keys), false) => print_keys(message, keys, out),
-                (None, true) => out.json(&told(message, args.reserved)?),
+                (None, true) => out.json(&message_json(message, args.reserved)?),
                 (None, false) => print(message, args.reserved, out),
             }
         })?;
@@ -99,8 +99,8 @@ fn print_keys(message: &Message, keys: &Keys, out: &mut Ui) -> Result<(), Failur
     out.line("")
 }
 
-/// What `--json` prints of a message: keys in order, empty sections left out.
-fn told(message: &Message, with_reserved: bool) -> Result<Json, Failure> {
+/// The JSON of a message: sorted keys, without empty sections.
+fn message_json(message: &Message, with_reserved: bool) -> Result<Json, Failure> {
     let metadata = message.metadata();
     let object = |descriptor: &DataObjectDescriptor| {
         let mut fields = descriptor.params.clone();
@@ -113,25 +113,25 @@ fn told(message: &Message, with_reserved: bool) -> Result<Json, Failure> {
     let objects = message.objects().map(|found| Ok(object(found?.descriptor())));
     let objects = objects.collect::<Result<Vec<Json>, Failure>>()?;
     let base: Vec<Json> = metadata.base.iter().map(sorted_entry).collect();
-    let mut told = Map::new();
-    let mut tell = |key: &str, value: Json, is_told: bool| {
-        if is_told {
-            told.insert(key.to_owned(), value);
+    let mut json = Map::new();
+    let mut put = |key: &str, value: Json, present: bool| {
+        if present {
+            json.insert(key.to_owned(), value);
         }
     };
-    tell("base", base.into(), !metadata.base.is_empty());
-    tell("extra", sorted_entry(&metadata.extra), !metadata.extra.is_empty());
-    tell("objects", objects.into(), true);
-    tell("reserved", sorted_entry(&metadata.reserved), with_reserved);
-    tell("version", VERSION.into(), true);
-    Ok(told.into())
+    put("base", base.into(), !metadata.base.is_empty());
+    put("extra", sorted_entry(&metadata.extra), !metadata.extra.is_empty());
+    put("objects", objects.into(), true);
+    put("reserved", sorted_entry(&metadata.reserved), with_reserved);
+    put("version", VERSION.into(), true);
+    Ok(json.into())
 }
 
 fn sorted_entry(entry: &Entry) -> Json {
     entry.iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>().into()
 }
 
-/// A value as JSON, its keys sorted at every depth.
+/// A value as JSON with sorted keys.
 fn sorted(value: &Value) -> Json {
     let mut json = value.to_json();
     json.sort_all_objects();

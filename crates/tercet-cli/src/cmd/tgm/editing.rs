@@ -1,4 +1,4 @@
-//! What the verbs share that make messages of other messages.
+//! Shared parts of the verbs that write messages from messages.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -9,60 +9,60 @@ use tercet::core::{Class, Progress as _, Span};
 use tercet::tgm::edit::MessageBuilder;
 use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer};
 
-use crate::address::{self, Object};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::Output;
+use crate::remote::{self, Object};
 use crate::ui::{Bar, Ui, is_interrupted};
 
-/// Bytes that go to standard output at a time.
+/// Copy buffer size for standard output.
 const PIECE: u64 = 1 << 20;
 
-/// How new messages are made, and what is said about it.
+/// Output options of edited messages.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Making {
-    /// Replace files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     pub(super) force: bool,
-    /// Leave out when and by what new messages were written, so that equal messages make equal bytes
+    /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     pub(super) reproducible: bool,
-    /// Print what was done as JSON
+    /// Print a summary as JSON
     #[arg(short, long)]
     pub(super) json: bool,
 }
 
 impl Making {
-    /// How messages are written. Values are not touched, so nothing is asked of them.
+    /// Encoder options. Payloads are copied unchanged.
     pub(super) fn options(self) -> EncodeOptions {
         let options = EncodeOptions::new();
         if self.reproducible { options.with_provenance(Provenance::Off) } else { options }
     }
 
-    /// Where messages go, which must be none of the places that they come from.
+    /// Opens the output, which must not be one of the inputs.
     pub(super) fn output<'a>(
         self,
         path: &Path,
         inputs: impl IntoIterator<Item = &'a Input>,
     ) -> Result<Output, Failure> {
-        let output = Output::of(path, self.force)?;
+        let output = Output::open(path, self.force)?;
         for input in inputs {
             if !input.is_stdin() {
                 output.must_not_be(&input.path)?;
             }
         }
         if self.json && matches!(output, Output::Stdout) {
-            return Err(Failure::request("`--json` and the messages cannot both go to standard output"));
+            return Err(Failure::request("cannot write both messages and JSON to standard output"));
         }
         Ok(output)
     }
 
-    /// Makes the output appear and tells what was done, unless the messages themselves went to standard output.
+    /// Publishes the output and prints a summary, unless messages were written to standard output.
     pub(super) fn finish(
         self,
         sink: Sink,
         bar: Bar,
-        told: &impl Serialize,
+        summary: &impl Serialize,
         line: impl Display,
         out: &mut Ui,
     ) -> Result<Outcome, Failure> {
@@ -71,39 +71,39 @@ impl Making {
         drop(bar);
         match (is_stdout, self.json) {
             (true, _) => {}
-            (false, true) => out.json(told)?,
+            (false, true) => out.json(summary)?,
             (false, false) => out.line(line)?,
         }
         Ok(Outcome::Done)
     }
 }
 
-/// What `--json` prints where some messages are changed and all others copied.
+/// The JSON summary of changed and copied messages.
 #[derive(Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct EditJson {
     file: String,
     messages: u64,
     changed: u64,
     copied: u64,
 }
 
-impl Told {
+impl EditJson {
     pub(super) fn new(path: &Path, messages: u64, changed: u64) -> Self {
-        Self { file: told(path), messages, changed, copied: messages.saturating_sub(changed) }
+        Self { file: json_path(path), messages, changed, copied: messages.saturating_sub(changed) }
     }
 }
 
-/// Where new messages go.
+/// The sink of new messages.
 #[derive(Debug)]
 pub(super) enum Sink {
     Stdout,
     File(Box<Writer>),
-    /// An object of a store.
+    /// An object in a store.
     Object(Box<Object>),
 }
 
 impl Sink {
-    /// Without `force` a file that appears meanwhile is not replaced either.
+    /// Opens the output. Without `force`, a file that appears meanwhile is not replaced.
     pub(super) fn open(output: Output, force: bool) -> Result<Self, Failure> {
         Ok(match output {
             Output::Stdout => Self::Stdout,
@@ -123,16 +123,16 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes a message that is bytes already.
+    /// Writes an encoded message.
     pub(super) fn raw(&mut self, bytes: &[u8], out: &mut Ui) -> Result<(), Failure> {
         match self {
             Self::Stdout => out.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error)),
             Self::File(writer) => Ok(writer.raw(bytes)?),
-            Self::Object(object) => object.write_all(bytes).map_err(|error| address::of_object(&error)),
+            Self::Object(object) => object.write_all(bytes).map_err(|error| remote::of_object(&error)),
         }
     }
 
-    /// Writes a message as it is.
+    /// Copies a message unchanged.
     pub(super) fn copy(&mut self, file: &File, span: Span, bar: &Bar, out: &mut Ui) -> Result<(), Failure> {
         if let Self::File(writer) = self {
             return Ok(writer.copy_from(&**file.source(), span, bar)?);
@@ -149,7 +149,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Makes the file appear; answers its path behind all symbolic links, if it has one.
+    /// Publishes the file; returns its path with symbolic links resolved.
     pub(super) fn finish(self) -> Result<Option<PathBuf>, Failure> {
         match self {
             Self::Stdout => Ok(None),
@@ -159,8 +159,8 @@ impl Sink {
     }
 }
 
-/// Hands over every message before the first byte is written. Damage is not carried into new messages, whose hashes would
-/// vouch for it, and neither are catalogues that stand between messages: they tell of files that were.
+/// Verifies every message before the first byte is written: new hashes must not cover damaged data. Indexes between
+/// messages are skipped, because they describe other files.
 pub(super) fn check_each(
     file: &File,
     out: &Ui,
@@ -183,15 +183,15 @@ pub(super) fn check_each(
     check_all().map_err(not_from_damage)
 }
 
-/// The name of an output in JSON: a path as it is, an address without its secrets.
-pub(super) fn told(path: &Path) -> String {
-    address::of(path).map_or_else(|| path.to_string_lossy().into_owned(), address::shown)
+/// The output name for JSON: a path, or a URL without credentials.
+pub(super) fn json_path(path: &Path) -> String {
+    remote::url_of(path).map_or_else(|| path.to_string_lossy().into_owned(), remote::redacted)
 }
 
 fn not_from_damage(failure: Failure) -> Failure {
     match &failure {
         Failure::Error(report) if matches!(report.class, Class::Corrupt | Class::Malformed) => {
-            failure.with_hint("`tgm repair FILE -o NEW` keeps what is intact")
+            failure.with_hint("salvage the intact parts with `tgm repair FILE -o NEW`")
         }
         _ => failure,
     }

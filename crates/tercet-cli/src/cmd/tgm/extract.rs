@@ -1,4 +1,4 @@
-//! `tgm extract`: an array out of a message.
+//! `tgm extract`: extract an array from a message.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use tercet::core::publish::PublishError;
 use tercet::core::{Progress as _, Shape};
 use tercet::tgm::{Array, DataObjectDescriptor, Dtype, Object};
 
-use super::open::Reading;
-use super::place::{Place, place, told};
-use crate::address::of_object;
+use super::object_id::{ObjectId, describe, parse_object_id};
+use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, atomic_file, shown};
+use crate::output::{ArrayFormat, Output, atomic_file, display_path};
+use crate::remote::of_object;
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
 
@@ -21,66 +21,65 @@ mod ranges;
 
 use ranges::Span;
 
-/// Bytes between two looks at whether the user wants to stop.
+/// Bytes written between two checks for interrupts.
 const PIECE: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm extract run.tgm 0.1 -o land.npy               the second object of the first message
-  tgm extract run.tgm 7 -o - | xxd                  the only object of message 7, as bytes
-  cat run.tgm | tgm extract - 0.0 --as npy -o -     from a pipe into a pipe
-  tgm extract run.tgm 0.0 --range 100:50 -o x.npy   50 values, from number 100 on
+  tgm extract run.tgm 0.1 -o land.npy               object 1 of message 0
+  tgm extract run.tgm 7 -o - | xxd                  the only object of message 7, raw
+  cat run.tgm | tgm extract - 0.0 --as npy -o -     from pipe to pipe
+  tgm extract run.tgm 0.0 --range 100:50 -o x.npy   50 values, starting at index 100
 
-Messages, objects and values are counted from 0; values through the whole array, the last axis fastest.";
+Messages, objects and values are numbered from 0; values in row-major order of the whole array.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The message and the object, counted from 0: `3.1`. The object may be left out where there is only one
-    #[arg(value_name = "MSG[.OBJ]", value_parser = place)]
-    place: Place,
-    /// The format: a NumPy file, or the values alone (as they are stored, little-endian). Without it, `npy` for
-    /// outputs called `*.npy` and `raw` for all others
+    /// Message and object number: `3.1`. The object may be omitted if it is the only one
+    #[arg(value_name = "MSG[.OBJ]", value_parser = parse_object_id)]
+    object: ObjectId,
+    /// Output format [default: `npy` for *.npy, else `raw`]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<ArrayFormat>,
-    /// The file to write; `-` writes to standard output
+    /// Output file or URL; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Take only COUNT values from number START on: `100:50`. Several ranges, by commas or by repeating the option, are
-    /// written one behind the other, as an array with one axis
+    /// Extract COUNT values from index START: `100:50`. Several ranges, separated by commas or repeated, are
+    /// concatenated to a one-dimensional array
     #[arg(long = "range", value_name = "START:COUNT", value_delimiter = ',', value_parser = ranges::span)]
     ranges: Vec<Span>,
-    /// Compare the hash of the whole object before ranges are taken out of it
+    /// Verify the hash of the whole object before extracting ranges
     #[arg(long, conflicts_with = "ignore_checksums")]
     verify: bool,
-    /// Leave zeros where values are masked, instead of the NaN and infinities that were there
+    /// Write zeros instead of masked NaN and infinities
     #[arg(long)]
     no_restore: bool,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    reading: Reading,
+    read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::of(&args.output, args.force)?;
+    let output = Output::open(&args.output, args.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
-    let options = args.reading.options().with_restore_non_finite(!args.no_restore);
-    let file = Reading::open_with(args.input.source()?, options, out)?;
-    let message = file.message(args.place.message)?;
-    let object = message.object(args.place.object_of(&message)?)?;
+    let options = args.read.options().with_restore_non_finite(!args.no_restore);
+    let file = ReadArgs::open_with(args.input.source()?, options, out)?;
+    let message = file.message(args.object.message)?;
+    let object = message.object(args.object.object_of(&message)?)?;
     if args.verify {
         object.verify()?;
     }
     if args.no_restore && !object.masks_span().is_empty() {
-        out.note("note: zeros stand in the places of values that are masked")?;
+        out.note("note: masked values are written as zeros")?;
     }
-    let format = ArrayFormat::of(args.format, &args.output);
+    let format = ArrayFormat::infer(args.format, &args.output);
     let taken = if args.ranges.is_empty() {
         let header = header(format, &object, &object.descriptor().shape, out)?;
         let array = object.decode()?;
@@ -100,7 +99,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             atomic_file.publish()?;
             drop(bar);
             let size = human_size((taken.header.len() + values.len()) as u64);
-            let (path, what) = (shown(&path), told(&message, &object));
+            let (path, what) = (display_path(&path), describe(&message, &object));
             out.line(format_args!("{path}: {what}, {} {}, {size}", taken.dtype, taken.shape))?;
         }
         Output::Object(mut upload) => {
@@ -108,7 +107,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             let name = upload.name();
             let size = human_size(upload.finish()?);
             drop(bar);
-            let what = told(&message, &object);
+            let what = describe(&message, &object);
             out.line(format_args!("{name}: {what}, {} {}, {size}", taken.dtype, taken.shape))?;
         }
         Output::Stdout => write_all(out.bytes()?, &taken.header, values, &bar, |e| Failure::output(&e))?,
@@ -116,7 +115,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// What is written, and what it is.
+/// The extracted values with dtype and shape.
 struct Taken {
     header: Vec<u8>,
     dtype: Dtype,
@@ -124,7 +123,7 @@ struct Taken {
     values: Values,
 }
 
-/// A whole array, or values of ranges.
+/// A whole array, or concatenated ranges.
 enum Values {
     Whole(Array),
     Joined(Vec<u8>),
@@ -152,43 +151,43 @@ fn header(format: ArrayFormat, object: &Object<'_>, shape: &[u64], out: &mut Ui)
     }
 }
 
-/// The header of a NumPy file for values of an object, which NumPy may know under another type only.
+/// The .npy header of an object. Some dtypes are stored under another NumPy type.
 fn npy_header(object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8>, Failure> {
     let descriptor = object.descriptor();
-    // What cannot be decoded is told before anything else.
+    // Report an unsupported pipeline first.
     object.decoded_len()?;
     let (rank, most) = (shape.len(), npy::MAX_RANK);
     if rank > most && descriptor.dtype != Dtype::Bitmask {
-        let said = format!("the object has {rank} axes, but arrays of NumPy have at most {most}");
-        return Err(Failure::request(said).with_hint("`--as raw` writes the values alone"));
+        let said = format!("the object has {rank} axes; NumPy arrays have at most {most}");
+        return Err(Failure::request(said).with_hint("use `--as raw` to write the values only"));
     }
     if is_in_another_order(descriptor) {
         out.note(format_args!(
-            "note: the object gives the strides {:?}, which readers of messages ignore: its values are taken as row-major",
+            "note: strides {:?} of the object are ignored; values are row-major",
             descriptor.strides
         ))?;
     }
     match element_of(descriptor.dtype) {
         Some(element) => Ok(npy::header(element, shape)),
         None if descriptor.dtype == Dtype::Bfloat16 => {
-            out.note("note: NumPy has no bfloat16: the values are their bits as uint16")?;
+            out.note("note: bfloat16 is not supported by NumPy; bits written as uint16")?;
             Ok(npy::header(Element::U16, shape))
         }
         None => {
             let shape = Shape::new(shape.to_vec());
             let len = shape.elements().unwrap_or(0).div_ceil(8);
             out.note(format_args!(
-                "note: NumPy has no bitmask: the {shape} bits are {len} bytes of uint8, the first in the highest bit"
+                "note: bitmask is not supported by NumPy; {shape} bits written as {len} bytes of uint8, most significant bit first"
             ))?;
             Ok(npy::header(Element::U8, &[len]))
         }
     }
 }
 
-/// Whether the strides say something else than what readers take them for.
+/// Whether the strides differ from row-major order.
 fn is_in_another_order(descriptor: &DataObjectDescriptor) -> bool {
     let row_major = DataObjectDescriptor::row_major_strides(&descriptor.shape);
-    // The stride of an axis with one position means nothing.
+    // The stride of an axis of extent 1 is irrelevant.
     let matters = |extent: &&u64| **extent > 1;
     let axes = descriptor.shape.iter().zip(descriptor.strides.iter().zip(&row_major));
     descriptor.elements() != Some(0)
@@ -210,22 +209,22 @@ fn write_all(
     header: &[u8],
     values: &[u8],
     bar: &Bar,
-    told: impl Fn(std::io::Error) -> Failure,
+    to_failure: impl Fn(std::io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    sink.write_all(header).map_err(&told)?;
+    sink.write_all(header).map_err(&to_failure)?;
     for piece in values.chunks(PIECE) {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        sink.write_all(piece).map_err(&told)?;
+        sink.write_all(piece).map_err(&to_failure)?;
         bar.advance(piece.len() as u64);
     }
     Ok(())
 }
 
-/// An error of the file that is written.
+/// An error of writing the output file.
 fn of_file(error: std::io::Error) -> Failure {
     match PublishError::recover(error) {
         Ok(error) => error.into(),
-        Err(error) => Failure::io("cannot write to the temporary file", &error),
+        Err(error) => Failure::io("cannot write the temporary file", &error),
     }
 }
 
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_strides_that_matter_are_told() {
+    fn only_relevant_strides_are_reported() {
         let with = |shape: &[u64], strides: &[u64]| {
             let mut descriptor = DataObjectDescriptor::new(Dtype::Uint8, shape.to_vec());
             descriptor.strides = strides.to_vec();

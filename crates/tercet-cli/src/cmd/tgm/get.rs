@@ -1,8 +1,8 @@
-//! `tgm get`: values of the metadata, for scripts.
+//! `tgm get`: metadata values for scripts.
 
 use tercet::core::escape;
 
-use super::open::{Reading, for_each_message};
+use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys, look_up};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
@@ -10,11 +10,11 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm get -p mars.param run.tgm                     one line for each message
-  tgm get -p mars.param,mars.step run.tgm           values separated by one space
-  tgm get -w mars.param=2t -p mars.step run.tgm     only of these messages
+  tgm get -p mars.param run.tgm                     one line per message
+  tgm get -p mars.param,mars.step run.tgm           values separated by spaces
+  tgm get -w mars.param=2t -p mars.step run.tgm     matching messages
 
-A message without one of the keys is an error.";
+A missing key is an error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -23,23 +23,23 @@ pub(crate) struct Args {
     inputs: Inputs,
     #[command(flatten)]
     filter: Filter,
-    /// Print the values of these keys
+    /// Print these keys
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Keys,
     #[command(flatten)]
-    reading: Reading,
+    read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     for input in args.inputs.each()? {
-        let file = args.reading.open(input.source()?, out)?;
+        let file = args.read.open(input.source()?, out)?;
         for_each_message(&file, &args.filter, |message| {
             let value = |key: &str| {
                 let found = look_up(message.metadata(), key);
                 let found = found.map(|value| escape::name(&value).into_owned());
                 found.ok_or_else(|| {
-                    let said = format!("{}: message {}: has no key `{key}`", file.name(), message.number());
-                    Failure::request(said).with_hint("`tgm ls` prints N/A for keys that are missing")
+                    let said = format!("{}: message {}: no key `{key}`", file.name(), message.number());
+                    Failure::request(said).with_hint("`tgm ls` prints N/A for missing keys")
                 })
             };
             let row = args.keys.iter().map(value).collect::<Result<Vec<_>, _>>()?;

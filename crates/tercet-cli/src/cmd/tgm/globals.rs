@@ -1,4 +1,4 @@
-//! Options that every verb for `.tgm` files takes.
+//! Global options of the verbs for `.tgm` files.
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use tercet::tgm::{EncodeOptions, MaskMethod};
@@ -9,36 +9,36 @@ const HEADING: &str = "Threads, NaN and infinities";
 /// More threads than this do not make anything faster, and could make the machine useless.
 const MOST_THREADS: usize = 256;
 
-/// Options that every verb takes, each with a variable of the environment that stands for it.
+/// Global options, each with an environment variable.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct Globals {
-    /// Work on at most N threads; without it, on all that there are
+    /// Number of threads [default: all cores]
     #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902)]
     threads: Option<usize>,
-    /// Keep NaN when writing, in a mask beside the values; otherwise the first one is an error
+    /// Store NaN as a mask; otherwise NaN is an error
     #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_NAN", display_order = 903,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     allow_nan: Option<bool>,
-    /// Keep infinities when writing, in masks beside the values; otherwise the first one is an error
+    /// Store infinities as masks; otherwise infinities are an error
     #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_INF", display_order = 904,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     allow_inf: Option<bool>,
-    /// How masks of NaN are compressed; without it, as roaring bitmaps
+    /// Compression of NaN masks [default: roaring]
     #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NAN_MASK_METHOD", display_order = 905,
           value_parser = mask_method())]
     nan_mask_method: Option<MaskMethod>,
-    /// How masks of positive infinities are compressed
+    /// Compression of +Inf masks [default: roaring]
     #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_POS_INF_MASK_METHOD", display_order = 906,
           value_parser = mask_method())]
     pos_inf_mask_method: Option<MaskMethod>,
-    /// How masks of negative infinities are compressed
+    /// Compression of -Inf masks [default: roaring]
     #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NEG_INF_MASK_METHOD", display_order = 907,
           value_parser = mask_method())]
     neg_inf_mask_method: Option<MaskMethod>,
-    /// Do not compress masks of up to N bytes; without it, of up to 128
+    /// Store masks of up to N bytes uncompressed [default: 128]
     #[arg(
         long,
         global = true,
@@ -63,7 +63,7 @@ impl Globals {
         }
     }
 
-    /// How messages are written. What the user said nothing about is allowed or not as `allow` says.
+    /// Encoder options. `allow` is the default of `--allow-nan` and `--allow-inf`.
     pub(super) fn encode_options(&self, allow: bool) -> EncodeOptions {
         let mut options = EncodeOptions::new()
             .with_allowed(self.allow_nan.unwrap_or(allow), self.allow_inf.unwrap_or(allow));
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_leaves_the_defaults() {
+    fn defaults_are_those_of_the_encoder() {
         let (said, default) = (Globals::default().encode_options(false), EncodeOptions::new());
         assert_eq!((said.allow_nan, said.allow_inf), (false, false));
         assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_has_the_last_word() {
+    fn options_override_the_defaults() {
         let globals = Globals {
             allow_nan: Some(false),
             neg_inf_mask_method: Some(MaskMethod::Rle),

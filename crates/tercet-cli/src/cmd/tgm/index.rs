@@ -1,4 +1,4 @@
-//! `tgm index`: a catalogue at the end of a file.
+//! `tgm index`: a message index at the end of a file.
 
 use std::path::PathBuf;
 
@@ -13,45 +13,45 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm index run.tgm                              all keys
-  tgm index run.tgm --keys mars.param,mars.step  these keys
-  tgm ls -w mars.param=2t run.tgm                looks at no other messages now
-  tgm index run.tgm --remove                     the file as it was";
+  tgm index run.tgm                              index all keys
+  tgm index run.tgm --keys mars.param,mars.step  index these keys
+  tgm ls -w mars.param=2t run.tgm                read matching messages only
+  tgm index run.tgm --remove                     remove the index";
 
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file, on a disk; it is written anew, and replaced when that is complete
+    /// File to index; it is rewritten and replaced atomically
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// The keys whose values it holds: KEY1,KEY2 with dots inside nested keys. Without it those of the catalogue that is
-    /// there, or the first 64 keys that messages have
+    /// Index these keys: KEY1,KEY2, with dots for nested keys [default: the keys of the existing index, or the first
+    /// 64 keys]
     #[arg(short, long, value_name = "KEYS")]
     keys: Option<Keys>,
-    /// Hold all keys, whatever the catalogue that is there holds
+    /// Index all keys
     #[arg(long, conflicts_with = "keys")]
     all_keys: bool,
-    /// Look at every message, even at those that the catalogue that is there tells of
-    #[arg(long)]
-    anew: bool,
-    /// Take the catalogue away
-    #[arg(long, conflicts_with_all = ["keys", "all_keys", "anew", "reproducible"])]
+    /// Rebuild the index from scratch
+    #[arg(long, alias = "anew")]
+    rebuild: bool,
+    /// Remove the index
+    #[arg(long, conflicts_with_all = ["keys", "all_keys", "rebuild", "reproducible"])]
     remove: bool,
-    /// Leave out when and by what the catalogue was written, so that equal messages make equal bytes
+    /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     reproducible: bool,
-    /// Print what was done as JSON
+    /// Print a summary as JSON
     #[arg(short, long)]
     json: bool,
 }
 
-/// What was done.
+/// The JSON summary.
 #[derive(Serialize)]
-struct Told<'a> {
+struct IndexJson<'a> {
     file: String,
     messages: u64,
-    /// Messages that were looked at.
+    /// Messages that were read.
     entered: u64,
     keys: &'a [String],
     changed: bool,
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         if args.json {
             out.json(&serde_json::json!({ "file": args.path.to_string_lossy(), "changed": had_one }))?;
         } else {
-            let done = if had_one { "the catalogue is gone" } else { "there is no catalogue" };
+            let done = if had_one { "index removed" } else { "no index" };
             out.line(format_args!("{shown}: {done}"))?;
         }
         return Ok(Outcome::Done);
@@ -75,13 +75,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = args.keys.as_ref().map(|keys| IndexKeys::Only(keys.iter().map(str::to_owned).collect()));
     let keys = keys.or_else(|| args.all_keys.then_some(IndexKeys::All));
     let provenance = if args.reproducible { Provenance::Off } else { Provenance::default() };
-    let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.anew).with_provenance(provenance);
+    let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.rebuild).with_provenance(provenance);
     let done = Writer::reindex(&args.path, &how, &bar)?;
     drop(bar);
     if args.json {
         let file = args.path.to_string_lossy().into_owned();
         let (messages, entered, changed) = (done.messages, done.entered, !done.is_unchanged);
-        out.json(&Told { file, messages, entered, keys: &done.keys, changed })?;
+        out.json(&IndexJson { file, messages, entered, keys: &done.keys, changed })?;
         return Ok(Outcome::Done);
     }
     let keys: Vec<_> = done.keys.iter().map(|key| escape::name(key)).collect();
@@ -89,10 +89,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (messages, entered) = (done.messages, done.entered);
     let plural = if messages == 1 { "" } else { "s" };
     if done.is_unchanged {
-        out.line(format_args!("{shown}: the catalogue is up to date: {messages} message{plural}, {keys}"))?;
+        out.line(format_args!("{shown}: index is up to date: {messages} message{plural}, {keys}"))?;
     } else {
         let looked = if entered < messages { format!(" ({entered} new)") } else { String::new() };
-        out.line(format_args!("{shown}: catalogue of {messages} message{plural}{looked}, {keys}"))?;
+        out.line(format_args!("{shown}: indexed {messages} message{plural}{looked}, {keys}"))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,4 +1,4 @@
-//! `tgm info`: how many messages files hold.
+//! `tgm info`: message count, size and version.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use tercet::core::{ByteSource, Span, escape};
 use tercet::tgm::VERSION;
 
 use super::Form;
-use super::open::Reading;
+use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm info run.tgm             messages and size
-  tgm info --json *.tgm        for programs
+  tgm info run.tgm             message count and size
+  tgm info --json *.tgm        JSON for several files
   cat run.tgm | tgm info -     a stream that was stored";
 
 #[derive(Debug, clap::Args)]
@@ -23,35 +23,35 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// Print a JSON array with an entry for each file
+    /// Print a JSON array with one entry per file
     #[arg(short, long)]
     json: bool,
 }
 
-/// What is told of a file.
+/// The JSON summary of a file.
 #[derive(Serialize)]
-struct Told {
+struct InfoJson {
     file: String,
     messages: usize,
     size: u64,
     version: Option<u16>,
-    /// Bytes that belong to no message.
+    /// Bytes outside messages.
     junk: Vec<Span>,
-    /// The catalogue at the end of the file.
+    /// The message index at the end of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    catalogue: Option<Catalogue>,
+    index: Option<IndexInfo>,
 }
 
-/// What is told of a catalogue.
+/// The JSON summary of a message index.
 #[derive(Serialize)]
-struct Catalogue {
+struct IndexInfo {
     bytes: Span,
     keys: Vec<String>,
 }
 
-impl Told {
-    fn of(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Self, Failure> {
-        let file = Reading::default().open(source, out)?;
+impl InfoJson {
+    fn read(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Self, Failure> {
+        let file = ReadArgs::default().open(source, out)?;
         let scan = file.scan()?;
         Ok(Self {
             file: file.name().to_string(),
@@ -59,9 +59,9 @@ impl Told {
             size: file.len(),
             version: (!scan.messages.is_empty()).then_some(VERSION),
             junk: scan.junk.clone(),
-            catalogue: file.index()?.map(|catalogue| Catalogue {
-                bytes: catalogue.span(),
-                keys: catalogue.keys().map(str::to_owned).collect(),
+            index: file.index()?.map(|index| IndexInfo {
+                bytes: index.span(),
+                keys: index.keys().map(str::to_owned).collect(),
             }),
         })
     }
@@ -73,9 +73,9 @@ impl Told {
         if let Some(version) = self.version {
             out.line(format_args!("  Version: {version}"))?;
         }
-        if let Some(Catalogue { bytes, keys }) = &self.catalogue {
+        if let Some(IndexInfo { bytes, keys }) = &self.index {
             let keys: Vec<_> = keys.iter().map(|key| escape::name(key)).collect();
-            out.line(format_args!("  Catalogue: {} bytes, keys: {}", bytes.len(), keys.join(", ")))?;
+            out.line(format_args!("  Index: {} bytes, keys: {}", bytes.len(), keys.join(", ")))?;
         }
         out.line("")
     }
@@ -84,11 +84,11 @@ impl Told {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut all = Vec::new();
     for input in args.inputs.each()? {
-        let told = Told::of(input.source()?, out)?;
+        let info = InfoJson::read(input.source()?, out)?;
         if args.json {
-            all.push(told);
+            all.push(info);
         } else {
-            told.print(out)?;
+            info.print(out)?;
         }
     }
     if args.json {
@@ -97,17 +97,17 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Shows one file that is open already.
+/// Prints the summary of an open file.
 pub(crate) fn run_on(form: Form, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let told = Told::of(source, out)?;
+    let info = InfoJson::read(source, out)?;
     match form {
-        Form::Text => told.print(out)?,
+        Form::Text => info.print(out)?,
         Form::OneLine => {
-            let Told { file, size, messages, .. } = &told;
+            let InfoJson { file, size, messages, .. } = &info;
             let file = escape::name(file);
             out.line(format_args!("path={file} file_len={size} version={VERSION} messages={messages}"))?;
         }
-        Form::Json => out.json(&[told])?,
+        Form::Json => out.json(&[info])?,
     }
     Ok(Outcome::Done)
 }

@@ -1,26 +1,26 @@
-//! `tgm ls`: messages with values of their metadata.
+//! `tgm ls`: list messages with metadata values.
 
 use serde_json::{Map, Value as Json};
 use tercet::core::escape;
 use tercet::tgm::GlobalMetadata;
 
-use super::open::{Reading, for_each_message};
+use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys, look_up};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::Ui;
 
-/// What stands in the place of a value that a message does not have.
+/// The text of a missing value.
 pub(super) const MISSING: &str = "N/A";
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm ls run.tgm -p mars.param,mars.step        a row for each message, tabs between the values
-  tgm ls run.tgm -w mars.param=2t/msl -p mars   only messages of these parameters
-  tgm ls run.tgm -w 'mars.step!=0' -j           JSON, an object for each message
+  tgm ls run.tgm -p mars.param,mars.step        one tab-separated row per message
+  tgm ls run.tgm -w mars.param=2t/msl -p mars   matching messages
+  tgm ls run.tgm -w 'mars.step!=0' -j           one JSON object per message
 
-KEY is a path like mars.param: the first object that has it answers, then the metadata of the
-message; extra.KEY looks into the latter only. `version` is the version of the format.";
+KEY is a path like mars.param, looked up in the objects first, then in the metadata of the
+message; extra.KEY looks in the latter only. `version` is the format version.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -29,21 +29,21 @@ pub(crate) struct Args {
     inputs: Inputs,
     #[command(flatten)]
     filter: Filter,
-    /// Show the values of these keys [default: version]
+    /// Print these keys [default: version]
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Option<Keys>,
-    /// Print a JSON object for each message, with the keys that it has
+    /// Print a JSON object per message
     #[arg(short, long)]
     json: bool,
     #[command(flatten)]
-    reading: Reading,
+    read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = args.keys.clone().unwrap_or_default();
     let mut has_heads = args.json;
     for input in args.inputs.each()? {
-        let file = args.reading.open(input.source()?, out)?;
+        let file = args.read.open(input.source()?, out)?;
         if !has_heads {
             out.line(keys.iter().map(escape::name).collect::<Vec<_>>().join("\t"))?;
             has_heads = true;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The printed values of the keys that a message has, sorted by key.
+/// The values of the given keys of a message, sorted by key.
 pub(super) fn projection(metadata: &GlobalMetadata, keys: &Keys) -> Json {
     let value = |key: &str| Some((key.to_owned(), look_up(metadata, key)?.into_owned().into()));
     let mut found: Vec<(String, Json)> = keys.iter().filter_map(value).collect();

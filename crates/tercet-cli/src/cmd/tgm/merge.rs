@@ -1,4 +1,4 @@
-//! `tgm merge`: many messages into one.
+//! `tgm merge`: merge messages into one.
 
 use std::path::PathBuf;
 
@@ -6,31 +6,30 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tercet::tgm::edit::{Merge, Strategy};
 
-use super::editing::{Making, Sink, check_each, told};
-use super::open::Reading;
+use super::editing::{Making, Sink, check_each, json_path};
+use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
-use crate::output::shown;
+use crate::output::display_path;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm merge a.tgm b.tgm -o all.tgm       every object of every message, in one message
+  tgm merge a.tgm b.tgm -o all.tgm       all objects of all messages, in one message
   tgm merge run.tgm -o one.tgm           the messages of one file
   tgm merge a.tgm b.tgm -o all.tgm -s error
 
-Objects keep their metadata. The strategy is for keys of the messages themselves (`_extra_`) that have \
-different values.";
+Objects keep their metadata. The strategy resolves conflicting values of message metadata (`_extra_`).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
+    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
-    /// Whose value counts where messages disagree: that of the first, that of the last, or none
+    /// Conflict resolution: keep first, keep last, or fail
     #[arg(short, long, value_name = "STRATEGY", default_value = "first", value_parser = strategy())]
     strategy: Strategy,
     #[command(flatten)]
@@ -41,9 +40,9 @@ fn strategy() -> impl TypedValueParser<Value = Strategy> {
     PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)).try_map(|name| name.parse::<Strategy>())
 }
 
-/// What `--json` prints.
+/// The JSON summary.
 #[derive(Debug, Serialize)]
-struct Told {
+struct MergeJson {
     file: String,
     files: u64,
     messages: u64,
@@ -57,24 +56,24 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut merge = Merge::new(args.strategy);
     let mut messages = 0;
     for input in &inputs {
-        let file = Reading::default().open(input.one_of_many()?, out)?;
+        let file = ReadArgs::default().open(input.one_of_many()?, out)?;
         check_each(&file, out, |message| {
             messages += 1;
             Ok(merge.add(message)?)
         })?;
     }
     if messages == 0 {
-        return Err(Failure::request("there is no message to merge"));
+        return Err(Failure::request("no messages to merge"));
     }
     let draft = merge.finish(&args.making.options())?;
     if !draft.is_hashed() {
-        out.note("note: not every object has a hash, so the new message has none")?;
+        out.note("note: some objects have no hash; the merged message has none")?;
     }
     let bar = out.bar("writing", draft.len());
     let mut sink = Sink::open(output, args.making.force)?;
     sink.draft(&draft, &bar, out)?;
     let (objects, files, strategy) = (draft.object_count(), inputs.len() as u64, args.strategy.name());
-    let (file, path) = (told(&args.output), shown(&args.output));
+    let (file, path) = (json_path(&args.output), display_path(&args.output));
     let line = format!("Merged {objects} objects from {files} file(s) into {path} (strategy: {strategy})");
-    args.making.finish(sink, bar, &Told { file, files, messages, objects, strategy }, line, out)
+    args.making.finish(sink, bar, &MergeJson { file, files, messages, objects, strategy }, line, out)
 }

@@ -1,4 +1,4 @@
-//! A file of messages, opened and looked through.
+//! Opening and scanning `.tgm` files.
 
 use std::sync::Arc;
 
@@ -9,25 +9,24 @@ use super::select::Filter;
 use crate::failure::Failure;
 use crate::ui::{Ui, WARN, is_interrupted, paint};
 
-/// Gaps that are told one by one before it is said how many more there are.
+/// Gaps printed one by one.
 const GAPS_SHOWN: usize = 4;
 
-/// How a file of messages is read.
+/// Read options of a `.tgm` file.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct Reading {
-    /// Compare no hashes, and read messages that contradict themselves: for what can be had of a damaged file
+pub(crate) struct ReadArgs {
+    /// Skip hash verification and tolerate inconsistent messages, for data recovery
     #[arg(long)]
     pub(crate) ignore_checksums: bool,
 }
 
-impl Reading {
-    /// Finds the messages of a file and tells on standard error about bytes that belong to none. A file that has
-    /// bytes but no message is an error.
+impl ReadArgs {
+    /// Scans the messages of a file and warns about bytes between them. A non-empty file without a message is an error.
     pub(super) fn open(self, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
         Self::open_with(source, self.options(), out)
     }
 
-    /// What is asked of the library.
+    /// The options of the library.
     pub(super) fn options(self) -> ReadOptions {
         let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
         #[cfg(feature = "sz3")]
@@ -46,7 +45,7 @@ impl Reading {
         let scan = file.scan_with(&bar)?;
         drop(bar);
         if scan.messages.is_empty() && !file.is_empty() {
-            // A file that starts like a message is told what is wrong with it: cut, or of another version.
+            // A file that starts like a message has a better error: truncated, or another version.
             let whole = Span::first(file.len());
             let first = Message::open(Arc::clone(file.source()), 0, whole, options);
             if let Err(error) = first
@@ -54,26 +53,28 @@ impl Reading {
             {
                 return Err(error.into());
             }
-            let said = format!("{}: holds no message", file.name());
-            return Err(Failure::new(Class::Malformed, said).with_hint("`tgm outline` shows the bytes"));
+            let said = format!("{}: contains no messages", file.name());
+            return Err(
+                Failure::new(Class::Malformed, said).with_hint("inspect the bytes with `tgm outline`")
+            );
         }
         if let Some(reason) = file.rejected_index()? {
             let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
             let reason = reason.to_string().replace("\n  ", ": ");
-            out.note(format_args!("{warning} {name}: its catalogue is not used: {reason}"))?;
+            out.note(format_args!("{warning} {name}: ignoring the message index: {reason}"))?;
         }
         warn_of_gaps(file.name(), &scan.junk, out)?;
         Ok(file)
     }
 
-    /// Compares the objects of a message with their hashes, as far as they have some, and payloads with their shapes.
+    /// Verifies the hashes of a message's objects, if any, and payload sizes.
     pub(super) fn check_objects(self, message: &Message) -> Result<(), Failure> {
         if !self.ignore_checksums {
             for object in message.objects() {
                 let object = object?;
                 object.verify()?;
                 match object.decoded_len() {
-                    // What cannot be decoded here may be right all the same.
+                    // An unsupported pipeline is not an error of the file.
                     Err(error) if error.class() != Class::Unsupported => return Err(error.into()),
                     _ => {}
                 }
@@ -83,14 +84,14 @@ impl Reading {
     }
 }
 
-/// How SZ3 payloads are read. Their library can be crashed by what it decodes: let that be another process.
+/// SZ3 payloads are decoded in a child process, because a malformed payload can crash the library.
 #[cfg(feature = "sz3")]
 pub(super) fn sz3() -> tercet::tgm::Sz3Decoding {
     tercet::tgm::Sz3Decoding::External(super::sz3::decode_in_child)
 }
 
-/// Hands over every message that the filter takes. The first one that cannot be read ends the work; a catalogue that knows
-/// the key of the filter spares reading the others.
+/// Calls `each` for every matching message. Stops at the first message that cannot be read. A message index with the
+/// key of the filter avoids reading the other messages.
 pub(super) fn for_each_message(
     file: &File,
     filter: &Filter,
@@ -101,12 +102,12 @@ pub(super) fn for_each_message(
             let message = file.message(number)?;
             if !chosen.agrees(&message) {
                 let (name, number) = (escape::name(file.name()), message.number());
-                let said = format!("{name}: the catalogue does not say what message {number} says");
+                let said = format!("{name}: the message index does not match message {number}");
                 let failure = Failure::new(Class::Corrupt, said);
-                return Err(failure.with_hint("`tgm index FILE --anew` makes the catalogue anew"));
+                return Err(failure.with_hint("rebuild it with `tgm index FILE --rebuild`"));
             }
             stop_if_interrupted()?;
-            // What the catalogue does not hold only the message knows.
+            // Not in the index: read the message.
             if filter.takes(&message) {
                 each(&message)?;
             }
@@ -127,7 +128,7 @@ fn stop_if_interrupted() -> Result<(), Failure> {
     if is_interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Tells on standard error about bytes that belong to no message.
+/// Warns about bytes between messages.
 pub(super) fn warn_of_gaps(name: &str, gaps: &[Span], out: &mut Ui) -> Result<(), Failure> {
     let (warning, name) = (paint(WARN, "warning:"), escape::name(name));
     for gap in gaps.iter().take(GAPS_SHOWN) {
@@ -137,7 +138,7 @@ pub(super) fn warn_of_gaps(name: &str, gaps: &[Span], out: &mut Ui) -> Result<()
         Some(rest @ [_, ..]) => {
             let bytes: u64 = rest.iter().map(|gap| gap.len()).sum();
             let more = rest.len();
-            out.note(format_args!("{warning} {name}: … and {more} more gaps with {bytes} bytes"))
+            out.note(format_args!("{warning} {name}: … and {more} more gaps of {bytes} bytes"))
         }
         _ => Ok(()),
     }

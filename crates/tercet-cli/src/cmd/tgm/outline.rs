@@ -1,4 +1,4 @@
-//! `tgm outline`: a file as a tree of named bytes.
+//! `tgm outline`: the byte layout as a tree.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm outline run.tgm          every message, frame and field with its bytes
-  tgm outline run.tgm -n 0     all messages and frames of a long file
-  tgm outline run.tgm --json   for programs
+  tgm outline run.tgm          messages, frames and fields with byte ranges
+  tgm outline run.tgm -n 0     all messages and frames
+  tgm outline run.tgm --json   JSON
 
-Damaged files are drawn as far as they can be followed; hashes are shown, not compared.";
+Damaged files are printed as far as they can be parsed; hashes are printed, not verified.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Print the tree as JSON
+    /// Print JSON
     #[arg(short, long)]
     json: bool,
-    /// Print at most ROWS messages, and as many frames of each; 0 means all
+    /// Print at most N messages, and N frames of each; 0 prints all
     #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 32)]
     limit: u64,
 }

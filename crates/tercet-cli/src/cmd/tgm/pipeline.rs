@@ -1,4 +1,4 @@
-//! How the values of objects are stored: the options for it.
+//! Pipeline options: encoding, filter, compression.
 
 use clap::ValueEnum;
 use tercet::tgm::DataObjectDescriptor;
@@ -6,84 +6,83 @@ use tercet::tgm::DataObjectDescriptor;
 use crate::failure::Failure;
 
 mod check;
-mod settle;
+mod descriptor;
 mod widen;
 
-pub(super) use settle::Unfit;
+pub(super) use descriptor::Unfit;
 pub(super) use widen::{can_widen, widen};
 
 /// The heading under which help lists these options.
-const HEADING: &str = "How values are stored";
+const HEADING: &str = "Pipeline";
 
-/// Bits of a packed value, unless the user says otherwise.
+/// Default bits per packed value.
 const BITS: u32 = 16;
-/// Blocks between two reference samples of szip.
+/// Default reference sample interval of szip.
 const SZIP_RSI: u32 = 128;
-/// Samples in a block of szip.
+/// Default block size of szip.
 const SZIP_BLOCK: u32 = 16;
-/// The level of Blosc2.
+/// Default level of Blosc2.
 const BLOSC2_LEVEL: i32 = 5;
 
-/// How the values of objects are stored.
+/// The pipeline options.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct Pipeline {
-    /// Pack float64 values into integers of few bits
+    /// Encoding: pack float64 values into integers
     #[arg(long, value_name = "ENCODING")]
     encoding: Option<Encoding>,
-    /// Bits of a packed value, 0 to 64; without it 16
+    /// Bits per packed value, 0 to 64 [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     bits: Option<u32>,
-    /// Keep D decimals of packed values, as far as there are bits for them
+    /// Decimal scale factor of packed values
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     decimal_scale: Option<i32>,
-    /// Group the bytes of numbers by their position, which compresses better
+    /// Filter: group bytes by significance, for better compression
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
-    /// Compress
+    /// Compression codec
     #[arg(long, value_name = "CODEC")]
     compression: Option<Compression>,
-    /// The level of `zstd` (without it 3) or `blosc2` (0 to 9, without it 5)
+    /// Compression level of `zstd` [default: 3] or `blosc2`, 0 to 9 [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     compression_level: Option<i32>,
-    /// The compressor inside `blosc2`; without it `lz4`
+    /// Inner codec of `blosc2` [default: lz4]
     #[arg(long, value_name = "CODEC")]
     blosc2_codec: Option<Blosc2Codec>,
-    /// Blocks of `szip` between two values that are stored whole, 1 to 4096; without it 128
+    /// Reference sample interval (RSI) of `szip`, in blocks, 1 to 4096 [default: 128]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     szip_rsi: Option<u32>,
-    /// Values in a block of `szip`: 8, 16, 32 or 64; without it 16
+    /// Block size of `szip`: 8, 16, 32 or 64 [default: 16]
     #[arg(long, value_name = "N")]
     szip_block_size: Option<u32>,
-    /// Flags of `szip`, added up; without it 8 (store differences), and 9 for signed integers
+    /// Bit flags of `szip` [default: 8 (preprocess), 9 for signed integers]
     #[arg(long, value_name = "N")]
     szip_flags: Option<u32>,
-    /// `zfp` with R bits for each value
+    /// Fixed-rate mode of `zfp`: R bits per value
     #[arg(long, value_name = "R", group = "zfp", allow_negative_numbers = true)]
     zfp_rate: Option<f64>,
-    /// `zfp` with P bits of precision in each block
+    /// Fixed-precision mode of `zfp`: P bits per block
     #[arg(long, value_name = "P", group = "zfp")]
     zfp_precision: Option<u32>,
-    /// `zfp` with errors of at most T
+    /// Fixed-accuracy mode of `zfp`: absolute error at most T
     #[arg(long, value_name = "T", group = "zfp", allow_negative_numbers = true)]
     zfp_tolerance: Option<f64>,
-    /// What the bound of `sz3` is about: the error, the error as a part of the range, or the noise in decibels; without
-    /// it the error
+    /// Error mode of `sz3`: absolute, relative to the value range, or PSNR in decibels [default: abs]
     #[arg(long, value_name = "MODE")]
     sz3_mode: Option<Sz3Mode>,
-    /// The bound of `sz3`
+    /// Error bound of `sz3`
     #[arg(long, value_name = "B", allow_negative_numbers = true)]
     sz3_bound: Option<f64>,
-    /// Make float64 of other numbers where that is needed and exact
+    /// Convert other types to float64 where required and exact
     #[arg(long)]
     widen: bool,
-    /// No decoded value may be farther than E from the original, which is measured and recorded in the metadata. Without
-    /// other options of this group the smallest form that holds it is searched
+    /// Maximum absolute error, verified and recorded in the metadata. Without other pipeline options, choose the
+    /// smallest pipeline within the bound
     #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = bound)]
     max_error: Option<f64>,
 }
 
-/// How numbers become integers.
+/// Encodings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(super) enum Encoding {
@@ -92,7 +91,7 @@ pub(super) enum Encoding {
     SimplePacking,
 }
 
-/// How bytes are rearranged.
+/// Filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Filter {
     #[default]
@@ -100,7 +99,7 @@ pub(super) enum Filter {
     Shuffle,
 }
 
-/// How bytes are compressed.
+/// Compression codecs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Compression {
     #[default]
@@ -115,7 +114,7 @@ pub(super) enum Compression {
     Roaring,
 }
 
-/// What is inside a Blosc2 frame.
+/// Inner codecs of Blosc2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Blosc2Codec {
     Blosclz,
@@ -126,7 +125,7 @@ pub(super) enum Blosc2Codec {
     Zstd,
 }
 
-/// What the bound of SZ3 is about.
+/// Error modes of SZ3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Sz3Mode {
     #[default]
@@ -135,52 +134,52 @@ pub(super) enum Sz3Mode {
     Psnr,
 }
 
-/// The name that the user types, which is the one in descriptors.
+/// The name of a value on the command line and in descriptors.
 fn name(value: impl ValueEnum + Copy) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// Reads the largest error that is allowed.
+/// Parses a maximum error.
 pub(super) fn bound(text: &str) -> Result<f64, String> {
     let bound: Option<f64> = text.parse().ok();
     let bound = bound.filter(|bound| bound.is_finite() && *bound >= 0.0);
-    bound.ok_or_else(|| "expected a number that is not negative, like `0.01`".to_owned())
+    bound.ok_or_else(|| "expected a non-negative number, like `0.01`".to_owned())
 }
 
 impl Pipeline {
-    /// Whether the user said how values are to be stored, by a pipeline or by a bound.
+    /// Whether a pipeline stage or an error bound is given.
     pub(super) fn is_given(&self) -> bool {
         self.has_stages() || self.max_error.is_some()
     }
 
-    /// Whether the user named a stage.
+    /// Whether a pipeline stage is given.
     pub(super) fn has_stages(&self) -> bool {
         self.encoding.is_some() || self.filter.is_some() || self.compression.is_some()
     }
 
-    /// The largest error that is allowed.
+    /// The maximum error.
     pub(super) fn max_error(&self) -> Option<f64> {
         self.max_error
     }
 
-    /// Whether truth values are to become bits: these compressors take nothing else.
+    /// Whether bools become bitmasks, which these codecs require.
     pub(super) fn makes_bitmasks(&self) -> bool {
         matches!(self.compression, Some(Compression::Rle | Compression::Roaring))
     }
 
-    /// Whether packing leaves no bits for values that differ from the first.
+    /// Whether packing has 0 bits, so that only the first value is stored.
     pub(super) fn keeps_first_value_only(&self) -> bool {
         self.encoding == Some(Encoding::SimplePacking) && self.bits == Some(0)
     }
 
-    /// Whether other numbers are to become float64, where float64 is of use: packing, `zfp` and `sz3` take nothing else,
-    /// and so do the lossy forms among which a bound chooses.
+    /// Whether other types are converted to float64: packing, `zfp` and `sz3` require it, and so do the lossy pipelines
+    /// chosen for an error bound.
     pub(super) fn widens(&self) -> bool {
         let chooses = !self.has_stages() && self.max_error.is_some_and(|bound| bound > 0.0);
         self.widen && (self.needs_float64().is_some() || chooses)
     }
 
-    /// The stage that takes float64 only, if there is one.
+    /// The stage that requires float64, if any.
     fn needs_float64(&self) -> Option<String> {
         match (self.encoding, self.compression) {
             (Some(encoding @ Encoding::SimplePacking), _) => Some(format!("encoding `{}`", name(encoding))),
@@ -191,13 +190,13 @@ impl Pipeline {
         }
     }
 
-    /// Refuses options that belong to stages that are not there, before anything is read.
+    /// Rejects options of stages that are not selected.
     pub(super) fn check(&self) -> Result<(), Failure> {
         check::check(self)
     }
 
-    /// What is asked of the encoder for an object that is stored plainly so far.
+    /// Adds the pipeline to the descriptor of an uncompressed object.
     pub(super) fn apply(&self, plain: DataObjectDescriptor) -> Result<DataObjectDescriptor, Unfit> {
-        settle::settle(self, plain)
+        descriptor::apply(self, plain)
     }
 }

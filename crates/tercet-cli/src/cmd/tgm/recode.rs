@@ -1,4 +1,4 @@
-//! `tgm recode`: messages whose values are stored in another way.
+//! `tgm recode`: recode messages with another pipeline.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use tercet::core::Progress as _;
 use tercet::tgm::File;
 
 use super::Globals;
-use super::editing::{Sink, told};
-use super::open::{Reading, for_each_message};
+use super::editing::{Sink, json_path};
+use super::open::{ReadArgs, for_each_message};
 use super::pipeline::Pipeline;
 use super::select::Filter;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, shown};
+use crate::output::{Output, display_path};
 use crate::ui::Ui;
 
 mod recoder;
@@ -28,41 +28,41 @@ Examples:
   tgm recode run.tgm small.tgm --max-error 0.01
   tgm recode small.tgm plain.tgm --compression none
 
-An object that cannot be stored as asked is copied as it is, and told. NaN and infinities are kept. A bound \
-that was recorded for an object grows by what recoding may add to its error.";
+An object that the pipeline cannot store is copied unchanged, with a note. NaN and infinities are kept. A recorded \
+error bound grows by the error that recoding may add.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
+    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
     filter: Filter,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Print what was done as JSON
+    /// Print a summary as JSON
     #[arg(short, long)]
     json: bool,
     #[command(flatten)]
-    reading: Reading,
+    read: ReadArgs,
     #[command(flatten)]
     recoding: Recoding,
 }
 
-/// How messages are recoded.
+/// Recoding options.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Recoding {
-    /// Let recoding change values
+    /// Allow recoding to change values
     #[arg(long)]
     lossy: bool,
-    /// Refuse objects that cannot be stored as asked, instead of copying them as they are
+    /// Fail on objects that the pipeline cannot store, instead of copying them unchanged
     #[arg(long)]
     strict: bool,
-    /// Leave out when and by what recoded messages were written, so that equal messages make equal bytes
+    /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     reproducible: bool,
     #[command(flatten)]
@@ -70,19 +70,19 @@ pub(crate) struct Recoding {
 }
 
 impl Recoding {
-    /// Whether the user wants values stored in another way.
+    /// Whether a pipeline is given.
     pub(super) fn is_wanted(&self) -> bool {
         self.pipeline.is_given()
     }
 
-    /// The first option, if any is given, that means nothing unless messages are recoded.
+    /// The first given option that requires a pipeline.
     pub(super) fn stray_option(&self) -> Option<&'static str> {
         let options =
             [("--lossy", self.lossy), ("--strict", self.strict), ("--reproducible", self.reproducible)];
         options.into_iter().find(|(_, is_given)| *is_given && !self.is_wanted()).map(|(option, _)| option)
     }
 
-    /// Refuses options that do not go together.
+    /// Rejects conflicting options.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.pipeline.check()
     }
@@ -91,19 +91,19 @@ impl Recoding {
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     args.recoding.check()?;
     if !args.recoding.is_wanted() {
-        let failure = Failure::request("nothing says how the values are to be stored");
+        let failure = Failure::request("no pipeline given");
         return Err(failure.with_hint(
-            "add `--encoding`, `--filter`, `--compression` or `--max-error`; `--compression none` stores them plainly",
+            "add `--encoding`, `--filter`, `--compression` or `--max-error`; `--compression none` stores values uncompressed",
         ));
     }
-    let output = Output::of(&args.output, args.force)?;
+    let output = Output::open(&args.output, args.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
     if args.json && matches!(output, Output::Stdout) {
-        return Err(Failure::request("`--json` and the messages cannot both go to standard output"));
+        return Err(Failure::request("cannot write both messages and JSON to standard output"));
     }
-    let file = args.reading.open(args.input.source()?, out)?;
+    let file = args.read.open(args.input.source()?, out)?;
     let mut recoder = Recoder::new(&args.recoding, globals);
     let mut tally = Tally::default();
     let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force)?);
@@ -111,14 +111,14 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     sink.finish()?;
     match (is_stdout, args.json) {
         (true, _) => {}
-        (false, true) => out.json(&tally.told(&told(&args.output)))?,
-        (false, false) => out.line(tally.line(&shown(&args.output)))?,
+        (false, true) => out.json(&tally.to_json(&json_path(&args.output)))?,
+        (false, false) => out.line(tally.line(&display_path(&args.output)))?,
     }
     Ok(Outcome::Done)
 }
 
 impl Args {
-    /// Recodes one message after the other.
+    /// Recodes all messages.
     fn each(
         &self,
         file: &File,
@@ -130,7 +130,7 @@ impl Args {
         let bar = out.bar("recoding", file.len());
         for_each_message(file, &self.filter, |message| {
             let bytes = recoder.message(message, tally, out)?;
-            // A large message takes a while, in which the user may have changed their mind.
+            // Check for interrupts after each message.
             bar.check().map_err(|_| Failure::Interrupted)?;
             sink.raw(&bytes, out)?;
             bar.advance(message.span().len());

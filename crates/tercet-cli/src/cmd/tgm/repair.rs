@@ -1,4 +1,4 @@
-//! `tgm repair`: what is intact of a damaged file, in a new one.
+//! `tgm repair`: salvage intact messages and objects.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,48 +8,48 @@ use tercet::core::{ByteSource, Span, escape};
 use tercet::tgm::salvage::{Loss, Lost, RepairedMessage, Salvage, SalvageReport, State, salvage};
 use tercet::tgm::{EncodeOptions, Provenance, Writer};
 
-use super::open::Reading;
+use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::Output;
 use crate::render::human_size;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
-/// Things of a kind that are listed before it is said how many more there are.
+/// Items of a kind printed.
 const SHOWN: usize = 32;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm repair bad.tgm                   what is intact, and what is lost; writes nothing
-  tgm repair bad.tgm -o good.tgm       everything that is intact, in a new file
+  tgm repair bad.tgm                   print what is intact and what is lost
+  tgm repair bad.tgm -o good.tgm       write the intact parts to a new file
 
-Intact messages are kept byte for byte. Of a damaged one every object is kept whose hash is right, with \
-the metadata that is intact. Objects without a hash are kept if their structure is sound, and called unproven.
-Exit code 0: nothing was lost; 1: something was, or there is nothing to keep.";
+Intact messages are copied unchanged. Of a damaged message, objects with a matching hash and intact \
+metadata are kept. Objects without a hash are kept if their structure is valid, and reported as unproven.
+Exit code 0: nothing was lost; 1: something was lost, or nothing could be kept.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write. Without it, print what could be kept
+    /// Output file; without it, print what could be kept
     #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     force: bool,
-    /// Leave out when and by what new messages were written, so that equal messages make equal bytes
+    /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     reproducible: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(short, long)]
     json: bool,
 }
 
-/// What is asked for, by this verb or by that of `tercet`.
+/// A request of `tgm repair` or `tercet repair`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    /// The file that is read, unless it is standard input.
+    /// The input file, unless it is standard input.
     pub(crate) input: Option<&'a Path>,
     pub(crate) output: Option<&'a Path>,
     pub(crate) force: bool,
@@ -57,9 +57,9 @@ pub(crate) struct Request<'a> {
     pub(crate) json: bool,
 }
 
-/// What `--json` prints.
+/// The JSON report.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct RepairJson<'a> {
     output: Option<String>,
     has_losses: bool,
     #[serde(flatten)]
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     request.run(target.as_deref(), &args.input.source()?, out)
 }
 
-/// Repairs a file that is open already.
+/// Repairs an open file.
 pub(crate) fn run_on(
     request: Request<'_>,
     source: &Arc<dyn ByteSource>,
@@ -89,21 +89,21 @@ pub(crate) fn run_on(
 }
 
 impl Request<'_> {
-    /// The file that is written, which is never the one that is read.
+    /// The output file, which must not be the input.
     fn target(self) -> Result<Option<PathBuf>, Failure> {
         let Some(path) = self.output else { return Ok(None) };
-        let output = Output::of(path, self.force)?;
+        let output = Output::open(path, self.force)?;
         if let Some(input) = self.input {
             output.must_not_be(input)?;
         }
         match output {
             Output::Path(path) => Ok(Some(path)),
             Output::Object(object) => {
-                let said = format!("{}: a repaired file cannot be written to an address", object.name());
+                let said = format!("{}: a repaired file can only be written to a local path", object.name());
                 Err(Failure::request(said).with_hint("give the path of a new file"))
             }
             Output::Stdout => {
-                let failure = Failure::request("a repaired file cannot be written to standard output");
+                let failure = Failure::request("a repaired file can only be written to a local path");
                 Err(failure.with_hint("give the path of a new file"))
             }
         }
@@ -118,7 +118,7 @@ impl Request<'_> {
         let writing = EncodeOptions::new();
         let writing = if self.reproducible { writing.with_provenance(Provenance::Off) } else { writing };
         let bar = out.bar("searching", source.len());
-        let found = salvage(source, Reading::default().options(), &writing, &bar)?;
+        let found = salvage(source, ReadArgs::default().options(), &writing, &bar)?;
         drop(bar);
         let written = match target {
             Some(target) if found.is_worth_writing() => {
@@ -134,12 +134,12 @@ impl Request<'_> {
         let report = &found.report;
         if self.json {
             let output = written.map(|path| path.to_string_lossy().into_owned());
-            out.json(&Told { output, has_losses: report.has_losses(), report })?;
+            out.json(&RepairJson { output, has_losses: report.has_losses(), report })?;
         } else {
             print(&found, written, out)?;
         }
         if target.is_some() && written.is_none() {
-            out.note("nothing could be kept, so no file was written")?;
+            out.note("nothing could be kept; no file written")?;
         }
         let is_bad = report.has_losses() || !found.is_worth_writing();
         Ok(if is_bad { Outcome::CheckFailed } else { Outcome::Done })
@@ -157,26 +157,26 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
     out.line(format_args!(
         "kept: {kept_messages} message(s) with {kept_objects} object(s), {size}; {intact_messages} message(s) were intact"
     ))?;
-    let mut lines: Vec<String> = report.messages.iter().flat_map(told).collect();
+    let mut lines: Vec<String> = report.messages.iter().flat_map(message_lines).collect();
     lines.extend(report.junk.iter().map(|junk| {
-        let remains = if report.remains.contains(junk) { ", but hold remains of one" } else { "" };
+        let remains = if report.remains.contains(junk) { ", but contain parts of one" } else { "" };
         format!("{} bytes {junk} belong to no message{remains}", paint(WARN, "junk:"))
     }));
     if report.search_given_up {
         lines.push(format!(
-            "{} too many bytes look like frames and are none: some were not looked at",
+            "{} too many false frame signatures; some bytes were not searched",
             paint(BAD, "lost:")
         ));
     }
     if report.index_dropped {
-        lines.push("the catalogue is left out; `tgm index` makes a new one".to_owned());
+        lines.push("the message index is omitted; add a new one with `tgm index`".to_owned());
     }
     if lines.is_empty() {
         lines.push(paint(GOOD, "the file is intact"));
     }
     if report.unproven_messages > 0 {
         lines.push(format!(
-            "{} {} intact message(s) hold objects without a hash: only their structure was checked",
+            "{} {} intact message(s) have objects without a hash; only their structure was verified",
             paint(WARN, "unproven:"),
             report.unproven_messages
         ));
@@ -184,31 +184,31 @@ fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Fa
     let more = lines.len().saturating_sub(4 * SHOWN);
     lines.into_iter().take(4 * SHOWN).try_for_each(|line| out.line(line))?;
     if more > 0 {
-        out.line(format_args!("… and {more} more lines; --json lists all"))?;
+        out.line(format_args!("… and {more} more lines; `--json` prints all"))?;
     }
     Ok(())
 }
 
-/// A damaged message: how it is, and what it lost.
-fn told(repaired: &RepairedMessage) -> Vec<String> {
+/// The lines of a damaged message.
+fn message_lines(repaired: &RepairedMessage) -> Vec<String> {
     let RepairedMessage { message, span, objects_kept, .. } = repaired;
     let state = match repaired.state {
         State::Repaired => paint(GOOD, "repaired"),
         State::Lost => paint(BAD, "lost"),
         _ => paint(WARN, "damaged"),
     };
-    let place = repaired.output.map_or_else(String::new, |number| format!(", now message {number}"));
+    let position = repaired.output.map_or_else(String::new, |number| format!(", now message {number}"));
     let mut lines =
-        vec![format!("message {message} (bytes {span}): {state}, {objects_kept} object(s) kept{place}")];
+        vec![format!("message {message} (bytes {span}): {state}, {objects_kept} object(s) kept{position}")];
     let shown = repaired.lost.iter().take(SHOWN);
     lines.extend(shown.map(|loss| format!("  {} {}", paint(BAD, "lost:"), lost(loss))));
     if let Some(more @ 1..) = repaired.lost.len().checked_sub(SHOWN) {
-        lines.push(format!("  … and {more} more; --json lists all"));
+        lines.push(format!("  … and {more} more; `--json` prints all"));
     }
     if !repaired.unproven.is_empty() {
         let count = repaired.unproven.len();
         lines.push(format!(
-            "  {} {count} kept object(s) carry no hash: only their structure was checked",
+            "  {} {count} kept object(s) have no hash; only their structure was verified",
             paint(WARN, "unproven:")
         ));
     }
@@ -226,8 +226,8 @@ fn lost(loss: &Loss) -> String {
         (Lost::ObjectMetadata, None) => "the metadata of an object".to_owned(),
         _ => "bytes".to_owned(),
     };
-    let place = |span: Span| {
+    let range = |span: Span| {
         if span.is_empty() { format!("at byte {}", span.start()) } else { format!("bytes {span}") }
     };
-    format!("{what} ({}): {}", place(loss.span), escape::name(&loss.reason))
+    format!("{what} ({}): {}", range(loss.span), escape::name(&loss.reason))
 }

@@ -1,15 +1,15 @@
-//! `tgm reshuffle`: what readers need first, first.
+//! `tgm reshuffle`: move metadata, index and hashes before the objects.
 
 use std::path::PathBuf;
 
 use tercet::core::{Progress as _, escape};
 use tercet::tgm::edit;
 
-use super::editing::{Making, Sink, Told, check_each};
-use super::open::Reading;
+use super::editing::{EditJson, Making, Sink, check_each};
+use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::shown;
+use crate::output::display_path;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -17,14 +17,14 @@ Examples:
   tgm reshuffle stream.tgm -o file.tgm
   producer | tgm reshuffle - -o file.tgm
 
-Messages that have length, metadata and index before their objects already are copied as they are.";
+Messages with length, metadata and index before their objects are copied unchanged.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
+    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.making.output(&args.output, [&args.input])?;
-    let file = Reading::default().open(args.input.source()?, out)?;
+    let file = ReadArgs::default().open(args.input.source()?, out)?;
     let mut numbers = Vec::new();
     check_each(&file, out, |message| {
         numbers.push(message.number());
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
     }
     let path = &args.output;
-    let (from, to) = (escape::name(file.name()), shown(path));
+    let (from, to) = (escape::name(file.name()), display_path(path));
     let line = format!("Reshuffled {messages} message(s) from {from} to {to}");
-    args.making.finish(sink, bar, &Told::new(path, messages, changed), line, out)
+    args.making.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)
 }

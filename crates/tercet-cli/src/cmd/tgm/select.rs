@@ -1,4 +1,4 @@
-//! Which messages, and which keys of them.
+//! Message filters and key lists.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -8,47 +8,47 @@ use tercet::tgm::{Column, File, GlobalMetadata, Message, VERSION, Value};
 
 use crate::failure::Failure;
 
-/// The key that every message has: the version of its wire format.
+/// The key of the wire format version, which every message has.
 const VERSION_KEY: &str = "version";
 
-/// Which messages are taken.
+/// A message filter.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Filter {
-    /// Only messages where this holds: `KEY=V1/V2` (one of them) or `KEY!=V1/V2` (none of them, or no such key)
+    /// Select messages: `KEY=V1/V2` (any of) or `KEY!=V1/V2` (none of, or key missing)
     #[arg(short = 'w', long = "where", value_name = "WHERE")]
     clause: Option<Clause>,
 }
 
 impl Filter {
-    /// Whether it looks at metadata at all.
+    /// Whether a filter is given.
     pub(super) fn is_active(&self) -> bool {
         self.clause.is_some()
     }
 
-    /// The messages that are taken, if the catalogue of the file tells.
+    /// The matching messages, if the message index has the key.
     pub(super) fn chosen(&self, file: &File) -> Result<Option<Chosen<'_>>, Failure> {
         let Some(clause) = self.clause.as_ref().filter(|clause| clause.key != VERSION_KEY) else {
             return Ok(None);
         };
         let Some(catalogue) = file.index()? else { return Ok(None) };
-        // What is wrong with a column is no reason not to look at the messages.
+        // On an invalid column, fall back to reading the messages.
         let Ok(Some(column)) = catalogue.column(&clause.key) else { return Ok(None) };
         let found = column.matching(|value| clause.holds_for(value.map(printed).as_deref()));
         Ok(Some(Chosen { key: &clause.key, column, numbers: found }))
     }
 
-    /// Whether a message is taken.
+    /// Whether a message matches.
     pub(super) fn takes(&self, message: &Message) -> bool {
         self.takes_metadata(message.metadata())
     }
 
-    /// Whether a message with this metadata is taken.
+    /// Whether metadata matches.
     pub(super) fn takes_metadata(&self, metadata: &GlobalMetadata) -> bool {
         self.clause.as_ref().is_none_or(|clause| clause.holds(metadata))
     }
 }
 
-/// The messages that a catalogue says are taken.
+/// The matching messages according to the message index.
 #[derive(Debug)]
 pub(super) struct Chosen<'a> {
     key: &'a str,
@@ -57,20 +57,20 @@ pub(super) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Whether a message says what the catalogue says of it, as far as that holds its value.
+    /// Whether the value in the index equals the value in the message, if the index has one.
     pub(super) fn agrees(&self, message: &Message) -> bool {
         let number = message.number();
-        let told = || self.column.value(number).map(printed);
-        !self.column.is_held(number) || told() == look_up(message.metadata(), self.key)
+        let indexed = || self.column.value(number).map(printed);
+        !self.column.is_held(number) || indexed() == look_up(message.metadata(), self.key)
     }
 }
 
-/// A condition on the printed form of one value.
+/// A comparison of the printed value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Clause {
     key: String,
     values: Vec<String>,
-    /// Whether one of the values must be there, or none.
+    /// Whether the value must be one of `values`, or none of them.
     wants: bool,
 }
 
@@ -80,9 +80,9 @@ impl FromStr for Clause {
     fn from_str(text: &str) -> Result<Self, String> {
         let split = text.split_once("!=").map(|parts| (parts, false));
         let split = split.or_else(|| text.split_once('=').map(|parts| (parts, true)));
-        let ((key, values), wants) = split.ok_or("write it like KEY=VALUE, KEY=V1/V2 or KEY!=VALUE")?;
+        let ((key, values), wants) = split.ok_or("expected KEY=VALUE, KEY=V1/V2 or KEY!=VALUE")?;
         if key.is_empty() {
-            return Err("there is no key before the `=`".to_owned());
+            return Err("missing key before `=`".to_owned());
         }
         let values = values.split('/').map(str::to_owned).collect();
         Ok(Self { key: key.to_owned(), values, wants })
@@ -94,7 +94,7 @@ impl Clause {
         self.holds_for(look_up(metadata, &self.key).as_deref())
     }
 
-    /// Whether it holds where a key has this printed form, or is not there.
+    /// Whether it holds for a printed value, or a missing key.
     fn holds_for(&self, found: Option<&str>) -> bool {
         match found {
             Some(found) => self.values.iter().any(|value| *value == found) == self.wants,
@@ -103,7 +103,7 @@ impl Clause {
     }
 }
 
-/// The keys that are shown of each message.
+/// The keys to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Keys(Vec<String>);
 
@@ -125,14 +125,14 @@ impl FromStr for Keys {
     fn from_str(text: &str) -> Result<Self, String> {
         let keys: Vec<String> = text.split(',').map(|key| key.trim().to_owned()).collect();
         if keys.iter().any(String::is_empty) {
-            return Err("write it like KEY or KEY1,KEY2 with dots inside nested keys: mars.param".to_owned());
+            return Err("expected KEY or KEY1,KEY2, with dots for nested keys: mars.param".to_owned());
         }
         Ok(Self(keys))
     }
 }
 
-/// The printed form of the value of a key, if a message has it: `version`, a path in the metadata of its first object
-/// that has it, or one in `_extra_`.
+/// The printed value of a key: `version`, a path in the metadata of the first object that has it, or a path in
+/// `_extra_`.
 pub(super) fn look_up<'a>(metadata: &'a GlobalMetadata, key: &str) -> Option<Cow<'a, str>> {
     if key == VERSION_KEY {
         return Some(VERSION.to_string().into());
@@ -140,7 +140,7 @@ pub(super) fn look_up<'a>(metadata: &'a GlobalMetadata, key: &str) -> Option<Cow
     metadata.get(key).map(printed)
 }
 
-/// The printed form of a value.
+/// A value as printed.
 fn printed(value: &Value) -> Cow<'_, str> {
     value.as_text().map_or_else(|| value.printed().into(), Cow::Borrowed)
 }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn clauses_compare_the_printed_form() {
+    fn clauses_compare_printed_values() {
         let metadata = metadata();
         let holds = |text: &str| text.parse::<Clause>().unwrap().holds(&metadata);
         for clause in [
@@ -191,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unequal_sign_is_looked_for_first() {
+    fn not_equal_is_parsed_first() {
         let clause: Clause = "a=b!=c".parse().unwrap();
         assert_eq!(clause, Clause { key: "a=b".to_owned(), values: vec!["c".to_owned()], wants: false });
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_clauses_are_rejected() {
         for clause in ["", "mars.param", "=2t", "!=2t"] {
             assert!(clause.parse::<Clause>().is_err(), "{clause}");
         }

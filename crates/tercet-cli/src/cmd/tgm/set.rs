@@ -1,4 +1,4 @@
-//! `tgm set`: other values in the metadata of messages.
+//! `tgm set`: set metadata values.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use tercet::tgm::edit::{self, Change, Changes, EditError};
 use tercet::tgm::{File, Value};
 
 use super::create::json_or_text;
-use super::editing::{Making, Sink, Told, check_each};
-use super::open::Reading;
+use super::editing::{EditJson, Making, Sink, check_each};
+use super::open::ReadArgs;
 use super::select::Filter;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::shown;
+use crate::output::display_path;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -22,22 +22,21 @@ Examples:
   tgm set -s objects.0.quality=good run.tgm new.tgm      a parameter of one object
   tgm set -s mars.step=12 --json-values -w mars.step=6 run.tgm new.tgm
 
-Values are text; with --json-values those that are JSON are what they say. Keys that are not there are \
-added. Messages that WHERE does not take are copied as they are, and so is every stored value.";
+Values are strings; with --json-values, values that are JSON are parsed. Missing keys are added. \
+Messages that do not match WHERE are copied unchanged, and so are all payloads.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The file to write, or the address of an object (`s3://`, `gs://`, `az://`); `-` writes to standard output
+    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
-    /// What to set; may be given more than once. Dots lead into maps, `extra.` into `_extra_`, and `objects.N.` to the
-    /// parameters of object N
+    /// Set a key. Repeatable. Dots nest keys; `extra.` sets message metadata, `objects.N.` sets parameters of object N
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE,…", required = true)]
     set: Vec<String>,
-    /// Take values that are JSON as what they say: numbers, booleans, null, lists, maps. Each -s is then one pair
+    /// Parse values as JSON: numbers, bools, null, lists, maps. Each -s is then one pair
     #[arg(long)]
     json_values: bool,
     #[command(flatten)]
@@ -49,7 +48,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let changes = args.changes()?;
     let output = args.making.output(&args.output, [&args.input])?;
-    let file = Reading::default().open(args.input.source()?, out)?;
+    let file = ReadArgs::default().open(args.input.source()?, out)?;
     let takes = args.check(&file, &changes, out)?;
     let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
     let bar = out.bar("writing", file.len());
@@ -64,9 +63,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
     }
     let path = &args.output;
-    let (messages, shown) = (takes.len() as u64, shown(path));
+    let (messages, shown) = (takes.len() as u64, display_path(path));
     let line = format!("{shown}: {changed} message(s) changed, {} copied", messages - changed);
-    args.making.finish(sink, bar, &Told::new(path, messages, changed), line, out)
+    args.making.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)
 }
 
 impl Args {
@@ -75,13 +74,13 @@ impl Args {
             |error: &EditError| Failure::for_program(&tercet::tgm::ErrorKind::from(error.clone()), "tgm");
         let mut changes = Vec::new();
         for set in &self.set {
-            // A comma may be part of what JSON says.
+            // JSON values may contain commas.
             let pairs: Vec<&str> = if self.json_values { vec![set] } else { set.split(',').collect() };
             for pair in pairs {
                 let (key, value) = pair.split_once('=').ok_or_else(|| {
                     let pair = escape::name(pair).into_owned();
-                    Failure::request(format!("`{pair}` is no KEY=VALUE"))
-                        .with_hint("commas separate pairs; a value with a comma needs `--json-values`")
+                    Failure::request(format!("expected KEY=VALUE, found `{pair}`"))
+                        .with_hint("commas separate pairs; use `--json-values` for values with commas")
                 })?;
                 let (key, value) = (key.trim(), value.trim());
                 let wrong = |reason: String| Failure::request(format!("`{}`: {reason}", escape::name(key)));
@@ -93,7 +92,7 @@ impl Args {
         Changes::new(changes).map_err(|error| refused(&error))
     }
 
-    /// Checks every message, and tries what is set; answers the messages, and whether each of them is changed.
+    /// Verifies every message and tries the changes; returns the messages and whether each is changed.
     fn check(&self, file: &File, changes: &Changes, out: &Ui) -> Result<Vec<(u64, bool)>, Failure> {
         let mut takes = Vec::new();
         check_each(file, out, |message| {

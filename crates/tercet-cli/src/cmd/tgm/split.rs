@@ -1,4 +1,4 @@
-//! `tgm split`: a file for each object.
+//! `tgm split`: one file per object.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use tercet::core::Progress as _;
 use tercet::tgm::{File, Message, edit};
 
 use super::editing::{Making, Sink, check_each};
-use super::open::Reading;
+use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
 use crate::output::Output;
 use crate::ui::Ui;
 
-/// What stands for the number of a file.
+/// The placeholder of the file number.
 const INDEX: &str = "[index]";
 
 const EXAMPLES: &str = "\
@@ -22,30 +22,29 @@ Examples:
   tgm split run.tgm -o part.tgm               part_0000.tgm, part_0001.tgm, …
   tgm split run.tgm -o 'parts/[index].tgm'    parts/0000.tgm, …
 
-Each object gets its own metadata and everything that its message says as a whole. A message with one \
-object is copied as it is. All names are looked at before the first file is written; each file appears \
-when it is complete.";
+Each object keeps its own metadata and the message metadata. A message with one object is copied \
+unchanged. All output names are checked before the first file is written; each file is written atomically.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The files to write: `[index]` is replaced by a number; without it the number stands before the ending
+    /// Output file template: `[index]` is replaced by a number; without it the number precedes the extension
     #[arg(short, long, value_name = "TEMPLATE")]
     output: PathBuf,
     #[command(flatten)]
     making: Making,
 }
 
-/// What `--json` prints.
+/// The JSON summary.
 #[derive(Debug, Serialize)]
-struct Told {
+struct SplitJson {
     messages: u64,
     files: Vec<String>,
 }
 
-/// What goes into a file: an object of a message, or the message as it is.
+/// The content of an output file: an object of a message, or a whole message.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     message: u64,
@@ -54,11 +53,11 @@ struct Part {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if args.output.as_os_str() == "-" {
-        let failure = Failure::request("many files cannot go to standard output");
-        return Err(failure.with_hint("give a name for them: `-o part.tgm`"));
+        let failure = Failure::request("cannot write several files to standard output");
+        return Err(failure.with_hint("give a file name template: `-o part.tgm`"));
     }
     must_be_on_disk(&args.output, "split messages into")?;
-    let file = Reading::default().open(args.input.source()?, out)?;
+    let file = ReadArgs::default().open(args.input.source()?, out)?;
     let parts = plan(&file, out)?;
     let targets: Vec<PathBuf> = (0..parts.len()).map(|number| numbered(&args.output, number)).collect();
     let outputs: Vec<Output> =
@@ -85,14 +84,14 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     drop(bar);
     if args.making.json {
         let files = targets.iter().map(|target| target.to_string_lossy().into_owned()).collect();
-        out.json(&Told { messages: parts.len() as u64, files })?;
+        out.json(&SplitJson { messages: parts.len() as u64, files })?;
     } else {
         out.line(format_args!("Split into {} message(s)", parts.len()))?;
     }
     Ok(Outcome::Done)
 }
 
-/// Checks every message, and tells what goes into the files.
+/// Verifies every message and plans the output files.
 fn plan(file: &File, out: &Ui) -> Result<Vec<Part>, Failure> {
     let mut parts = Vec::new();
     check_each(file, out, |message| {
@@ -107,7 +106,7 @@ fn plan(file: &File, out: &Ui) -> Result<Vec<Part>, Failure> {
     Ok(parts)
 }
 
-/// The name of a file: four digits, or as many as it takes.
+/// The name of an output file: at least four digits.
 fn numbered(template: &Path, number: usize) -> PathBuf {
     if let Some(text) = template.to_str().filter(|text| text.contains(INDEX)) {
         return text.replace(INDEX, &format!("{number:04}")).into();

@@ -1,8 +1,8 @@
-//! SZ3 payloads, decoded by a process of their own.
+//! SZ3 payloads, decoded in a child process.
 //!
-//! The library that decodes them trusts their bytes: a payload that was made to do harm can crash it, or let it run and
-//! take memory without end. So this program starts itself once more, gives the payload to that process, and takes the
-//! values from it. What happens to that process is an error of the object, and no more.
+//! The SZ3 library trusts its input: a malicious payload can crash it, or make it run and allocate without end. So this
+//! program starts itself again, sends the payload to the child and reads the values from it. A crash of the child is an
+//! error of the object only.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write as _};
@@ -18,31 +18,31 @@ use crate::ui::is_interrupted;
 
 mod limits;
 
-/// The word that makes this program decode one payload. Nobody types it, so that no help tells of it.
+/// The hidden verb of the child process.
 const VERB: &str = "__sz3-decode";
 
-/// How often the parent looks whether the user wants to stop.
+/// Interval of checks for interrupts.
 const GLANCE: Duration = Duration::from_millis(50);
-/// What the child may say about its end.
+/// Maximum length of the child's error message.
 const WORDS: u64 = 4096;
 
-/// How long a payload may take that decodes to so many bytes.
+/// The time limit for a payload that decodes to `len` bytes.
 fn patience(len: usize) -> Duration {
     Duration::from_secs(60 + (len / (16 << 20)) as u64)
 }
 
-/// Reason there are no values.
+/// The reason of a failure.
 #[derive(Debug)]
 enum End {
-    /// The child ended, with these words on its standard error.
+    /// The child exited, with this text on its standard error.
     Ended(ExitStatus, String),
     TooLate(Duration),
     Interrupted,
 }
 
-/// Decodes a payload into exactly as many bytes as there is room for.
+/// Decodes a payload into exactly `values.len()` bytes.
 pub(super) fn decode_in_child(stored: &[u8], values: &mut [u8]) -> Result<(), String> {
-    let refused = |error: io::Error| format!("the process that decodes sz3 cannot be started: {error}");
+    let refused = |error: io::Error| format!("cannot start the sz3 decoder: {error}");
     let program = std::env::current_exe().map_err(refused)?;
     let mut child = Command::new(program)
         .args([OsStr::new(VERB), OsStr::new(&values.len().to_string())])
@@ -53,22 +53,21 @@ pub(super) fn decode_in_child(stored: &[u8], values: &mut [u8]) -> Result<(), St
         .map_err(refused)?;
     let limit = patience(values.len());
     let end = attend(&mut child, stored, values, limit).map_err(|error| {
-        // A child that is left alone would wait for ever.
+        // Otherwise the child would wait forever.
         let _ = child.kill().and_then(|()| child.wait());
-        format!("the process that decodes sz3 cannot be followed: {error}")
+        format!("cannot communicate with the sz3 decoder: {error}")
     })?;
     match end {
         Ok(()) => Ok(()),
         Err(End::Interrupted) => Err("interrupted".to_owned()),
-        Err(End::TooLate(limit)) => Err(format!(
-            "the payload was not decoded within {} s, so the decoder was stopped",
-            limit.as_secs()
-        )),
+        Err(End::TooLate(limit)) => {
+            Err(format!("decoding took longer than {} s and was stopped", limit.as_secs()))
+        }
         Err(End::Ended(status, words)) => Err(explain(status, &words)),
     }
 }
 
-/// Feeds the child, takes its values, and ends it when it takes too long.
+/// Sends the payload, reads the values, and kills the child at the time limit.
 fn attend(
     child: &mut Child,
     stored: &[u8],
@@ -80,7 +79,7 @@ fn attend(
     let mut output = child.stdout.take().ok_or_else(missing)?;
     let mut errors = child.stderr.take().ok_or_else(missing)?;
     thread::scope(|scope| {
-        // A child that stops reading has something to say, which the others hear.
+        // If the child stops reading, its exit status has the reason.
         scope.spawn(move || input.write_all(stored));
         let words = scope.spawn(move || {
             let mut words = Vec::new();
@@ -101,7 +100,7 @@ fn attend(
         let is_whole = reader.join().unwrap_or(false);
         let status = child.wait()?;
         let words = words.join().unwrap_or_default();
-        // Whoever interrupts this process interrupts the child too, which then seems to have crashed.
+        // Ctrl-C interrupts the child, too, which then looks like a crash.
         let stopped = stopped.or_else(|| is_interrupted().then_some(End::Interrupted));
         Ok(match stopped {
             Some(stopped) => Err(stopped),
@@ -111,7 +110,7 @@ fn attend(
     })
 }
 
-/// Waits until the reader is done; or tells why not to wait any longer.
+/// Waits for the reader; returns the reason to stop waiting.
 fn wait(is_done: &Receiver<()>, limit: Duration) -> Option<End> {
     let started = Instant::now();
     loop {
@@ -124,25 +123,25 @@ fn wait(is_done: &Receiver<()>, limit: Duration) -> Option<End> {
     }
 }
 
-/// Whether there were exactly as many bytes as there is room for.
+/// Whether the stream had exactly `values.len()` bytes.
 fn read_exactly(from: &mut impl Read, values: &mut [u8]) -> bool {
     let mut more = [0];
     from.read_exact(values).is_ok() && from.read(&mut more).is_ok_and(|len| len == 0)
 }
 
-/// How a child ended that gave no values.
+/// The error of a failed child.
 fn explain(status: ExitStatus, words: &str) -> String {
     match status.code() {
-        Some(0) => "the decoder gave another number of values".to_owned(),
-        // The library says this in front of every reason.
+        Some(0) => "the decoder returned a wrong number of values".to_owned(),
+        // Prefix of every message of the library.
         Some(_) if !words.is_empty() => words.strip_prefix("sz3 cannot decode: ").unwrap_or(words).to_owned(),
-        Some(code) => format!("the decoder ended with exit code {code}"),
-        // No code: a signal ended it.
+        Some(code) => format!("the decoder exited with code {code}"),
+        // No exit code: killed by a signal.
         None => format!("the payload crashed the decoder ({status})"),
     }
 }
 
-/// Does the work of the child, if that is what this process was started for.
+/// Runs the child, if this process was started as one.
 pub(crate) fn child(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if args.nth(1)? != VERB {
         return None;
@@ -150,7 +149,7 @@ pub(crate) fn child(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode
     let len = args.next().and_then(|len| len.to_str()?.parse::<usize>().ok());
     let done = match len {
         Some(len) if len.is_multiple_of(8) => decode(len),
-        _ => Err("expected the number of bytes that the values have".to_owned()),
+        _ => Err("expected the number of bytes of the values".to_owned()),
     };
     Some(match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -166,7 +165,7 @@ fn decode(len: usize) -> Result<(), String> {
     limits::set(len, patience(len)).map_err(|error| format!("cannot limit the decoder: {error}"))?;
     let mut stored = Vec::new();
     io::stdin().lock().read_to_end(&mut stored).map_err(|error| error.to_string())?;
-    // The parameters play no part in decoding, but must be there.
+    // Required parameters, unused by decoding.
     let descriptor = DataObjectDescriptor::new(Dtype::Float64, [(len / 8) as u64])
         .with_compression("sz3")
         .with_param("sz3_error_bound_mode", "abs")
@@ -180,7 +179,7 @@ fn decode(len: usize) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// What a shell makes of bytes that it is given as a payload.
+    /// Runs a shell script as the child.
     fn shell(script: &str, stored: &[u8], values: &mut [u8]) -> Result<(), End> {
         let mut child = Command::new("sh")
             .args(["-c", script])
@@ -199,23 +198,23 @@ mod tests {
         shell("cat", &stored, &mut values).unwrap();
         assert!(values == stored);
         shell("cat", &[], &mut []).unwrap();
-        // A child that does not read all that it is given is none of our business.
+        // A child need not read its whole input.
         shell("head -c 10", &stored, &mut values[..10]).unwrap();
     }
 
     #[test]
     fn a_child_that_fails_is_explained() {
-        let told = |script: &str| match shell(script, b"12345678", &mut [0; 8]) {
+        let message = |script: &str| match shell(script, b"12345678", &mut [0; 8]) {
             Err(End::Ended(status, words)) => explain(status, &words),
             other => panic!("{other:?}"),
         };
-        assert!(told("kill -SEGV $$").starts_with("the payload crashed the decoder (signal: 11"));
-        assert_eq!(told("echo 'sz3 cannot decode: bad magic' >&2; exit 1"), "bad magic");
-        assert_eq!(told("exit 3"), "the decoder ended with exit code 3");
+        assert!(message("kill -SEGV $$").starts_with("the payload crashed the decoder (signal: 11"));
+        assert_eq!(message("echo 'sz3 cannot decode: bad magic' >&2; exit 1"), "bad magic");
+        assert_eq!(message("exit 3"), "the decoder exited with code 3");
         for script in ["head -c 7", "cat; echo more"] {
-            assert_eq!(told(script), "the decoder gave another number of values");
+            assert_eq!(message(script), "the decoder returned a wrong number of values");
         }
-        assert!(told("cat; head -c 100000 /dev/zero >&2; exit 1").len() <= 4096);
+        assert!(message("cat; head -c 100000 /dev/zero >&2; exit 1").len() <= 4096);
     }
 
     #[test]

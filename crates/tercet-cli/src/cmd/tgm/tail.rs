@@ -1,75 +1,73 @@
-//! `tgm tail`: messages as they become whole.
+//! `tgm tail`: follow a file or stream.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::select::{Filter, Keys};
-use crate::address;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 mod consumed;
-mod distant;
 mod growing;
 mod pipe;
-mod teller;
+mod printer;
+mod remote;
 mod watch;
 
-use teller::Teller;
+use printer::Printer;
 
-/// How often to look at a file, and at one far away.
+/// Poll intervals of local and remote files.
 const INTERVAL: Duration = Duration::from_millis(20);
-const DISTANT_INTERVAL: Duration = Duration::from_secs(1);
+const REMOTE_INTERVAL: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm tail run.tgm -p mars.param                a line for each message, as it becomes whole
-  tgm tail run.tgm -n 0 -w mars.param=2t        only new ones, and of these only some
-  tgm tail run.tgm --json --retry               a JSON object on each line; waits for the file
-  producer | tgm tail - --until-count 10        a stream, up to its tenth message
+  tgm tail run.tgm -p mars.param                one line per complete message
+  tgm tail run.tgm -n 0 -w mars.param=2t        new matching messages only
+  tgm tail run.tgm --json --retry               JSON Lines; wait for the file
+  producer | tgm tail - --until-count 10        the first 10 messages of a stream
 
-A message is told when its end was seen and every hash it carries was right: half a message never is. One that \
-is damaged is told on standard error and passed over. A file that is replaced, as `tgm create --append` does, is \
-gone on with behind what was read if it starts with the same bytes, and else read from its start; so is one that \
-shrank or was written anew. Catalogues (`tgm index`) are not told.
+A message is printed when it is complete and all its hashes match. Damaged messages are reported on standard error \
+and skipped. If the file is replaced, as by `tgm create --append`, truncated or rewritten, reading continues after the \
+last complete message if the file starts with the same bytes, else from its start. Indexes (`tgm index`) are skipped.
 
-Exit code 0: nothing was wrong; 1: something was damaged or belongs to no message; 4: the end is inside a message.";
+Exit code 0: no damage; 1: damaged messages, or bytes outside messages; 4: the input ends inside a message.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file that grows, or its address (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
+    /// Input file or URL (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "PATH")]
     path: PathBuf,
     #[command(flatten)]
     filter: Filter,
-    /// Show the values of these keys too
+    /// Also print these keys
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Option<Keys>,
-    /// Print a JSON object for each message, on one line
+    /// Print JSON Lines, one object per message
     #[arg(short, long)]
     json: bool,
-    /// Start with the last N messages that are there, 0: with the next one [default: the first]
+    /// Start with the last N messages; 0 starts with the next one [default: the first]
     #[arg(short = 'n', long, value_name = "N")]
     last: Option<u64>,
-    /// Stop at the end of what is there
+    /// Exit at the end of the file instead of waiting
     #[arg(long)]
     no_follow: bool,
-    /// Wait for a file that is not there, at the start or later
+    /// Wait for a missing file
     #[arg(long)]
     retry: bool,
-    /// Stop after N messages
+    /// Exit after N messages
     #[arg(long, value_name = "N")]
     until_count: Option<u64>,
-    /// Stop when nothing came for so long
+    /// Exit after SECONDS without a new message
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
-    /// How often to look at the file [default: 0.02, for addresses 1]
+    /// Poll interval [default: 0.02, for URLs 1]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Duration>,
 }
 
-/// Whether there is more to do.
+/// Whether to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     GoOn,
@@ -79,44 +77,44 @@ enum Flow {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let is_stdin = args.path.as_os_str() == "-";
     if is_stdin && args.last.is_some() {
-        let failure = Failure::request("standard input has no last messages before it ends");
-        return Err(failure.with_hint("`--last` takes a file"));
+        let failure = Failure::request("`--last` cannot be used with standard input");
+        return Err(failure.with_hint("give a file"));
     }
-    let mut teller = Teller::new(args, out)?;
+    let mut printer = Printer::new(args, out)?;
     if args.until_count != Some(0) {
         if is_stdin {
-            pipe::drain(args, &mut teller, out)?;
+            pipe::drain(args, &mut printer, out)?;
         } else {
-            match address::of(&args.path) {
-                Some(address) => watch::watch(args, &*distant::place(address)?, &mut teller, out)?,
-                None => watch::watch(args, &growing::Path::new(&args.path), &mut teller, out)?,
+            match crate::remote::url_of(&args.path) {
+                Some(address) => watch::watch(args, &*remote::endpoint(address)?, &mut printer, out)?,
+                None => watch::watch(args, &growing::Path::new(&args.path), &mut printer, out)?,
             }
         }
     }
-    teller.end(out)
+    printer.end(out)
 }
 
 impl Args {
-    /// The name of the file as it is told: without the secrets of an address.
-    fn shown(&self) -> String {
-        match address::of(&self.path) {
-            Some(address) => address::shown(address),
+    /// The name of the file for messages, without URL credentials.
+    fn display_name(&self) -> String {
+        match crate::remote::url_of(&self.path) {
+            Some(address) => crate::remote::redacted(address),
             None => self.path.to_string_lossy().into_owned(),
         }
     }
 
-    /// How often to look.
+    /// The poll interval.
     fn interval(&self) -> Duration {
-        let default = if address::of(&self.path).is_some() { DISTANT_INTERVAL } else { INTERVAL };
+        let default = if crate::remote::url_of(&self.path).is_some() { REMOTE_INTERVAL } else { INTERVAL };
         self.interval.unwrap_or(default)
     }
 }
 
-/// A length of time in seconds, from a millisecond to a year.
+/// Parses a duration in seconds, from a millisecond to a year.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=31_557_600.0).contains(seconds));
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    time.ok_or_else(|| "write it in seconds, like 10 or 0.05; at least 0.001".to_owned())
+    time.ok_or_else(|| "expected seconds, like 10 or 0.05; at least 0.001".to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `tgm validate`: whether files are well.
+//! `tgm validate`: structure, metadata, hashes and values.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use tercet::core::{ByteSource, escape};
 use tercet::tgm::{Depth, FileReport, ValidateOptions, validate_source};
 
 use super::Form;
+use super::object_id::{ObjectId, parse_object_id};
 use super::pipeline::bound;
-use super::place::{Place, place};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, Inputs};
-use crate::output::shown;
+use crate::output::display_path;
 use crate::ui::Ui;
 
 mod against;
 mod report;
 
 use against::Comparison;
-use report::Told;
+use report::ValidateJson;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm validate run.tgm              structure, metadata, every hash
-  tgm validate --full run.tgm       decode every object too, and look for NaN and infinities
-  tgm validate --json *.tgm         a report for programs
+  tgm validate run.tgm              structure, metadata, all hashes
+  tgm validate --full run.tgm       also decode all objects and find NaN and infinities
+  tgm validate --json *.tgm         JSON report
   tgm validate run.tgm --against t2m.npy --message 0.0 --max-error 0.01
 
-Exit code 0: every file is well, warnings allowed; 1: one is not, or the bound does not hold; others: one \
-could not be checked.";
+Exit code 0: valid, warnings allowed; 1: validation failed, or the error bound is exceeded; others: a check \
+could not run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -36,40 +36,39 @@ could not be checked.";
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// Check the structure only
+    /// Validate the structure only
     #[arg(long, group = "depth")]
     quick: bool,
-    /// Check the structure and the hashes; decode nothing
+    /// Validate structure and hashes only
     #[arg(long, group = "depth")]
     checksum: bool,
-    /// Check everything: structure, metadata, hashes, and the values of every object
+    /// Validate structure, metadata, hashes and values
     #[arg(long, group = "depth")]
     full: bool,
-    /// Warn of CBOR that is not in its canonical form
+    /// Warn about non-canonical CBOR
     #[arg(long)]
     canonical: bool,
-    /// Print the reports as a JSON array
+    /// Print a JSON array of reports
     #[arg(short, long)]
     json: bool,
     #[command(flatten)]
     against: Against,
 }
 
-/// The array that an object was made from.
+/// Comparison with the original array.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Comparing with an original")]
+#[command(next_help_heading = "Comparison with the original")]
 struct Against {
-    /// Compare an object with the NumPy file that it was made from: shape and values, as float64 where one side is
-    /// that and the other a narrower type
+    /// Compare shape and values of an object with its original NumPy file; as float64 if one of them is float64
     #[arg(long = "against", value_name = "FILE.npy")]
     original: Option<PathBuf>,
-    /// Which object, messages and objects counted from 0: `3.1`. Without it, the only one of message 0
-    #[arg(long = "message", value_name = "MSG[.OBJ]", value_parser = place, requires = "original")]
-    place: Option<Place>,
-    /// Which object, by its name: the first that has it
-    #[arg(long, value_name = "NAME", requires = "original", conflicts_with = "place")]
+    /// Message and object number to compare: `3.1` [default: the only object of message 0]
+    #[arg(long = "message", value_name = "MSG[.OBJ]", value_parser = parse_object_id, requires = "original")]
+    object: Option<ObjectId>,
+    /// Name of the object to compare; the first match is used
+    #[arg(long, value_name = "NAME", requires = "original", conflicts_with = "object")]
     name: Option<String>,
-    /// The largest error that is allowed; without it the one that the metadata of the object records, or else 0
+    /// Maximum absolute error [default: as recorded in the metadata, or 0]
     #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = bound, requires = "original")]
     max_error: Option<f64>,
 }
@@ -85,7 +84,7 @@ impl Args {
     }
 }
 
-/// A file, and what was found.
+/// A file and its reports.
 struct Checked {
     source: Arc<dyn ByteSource>,
     report: FileReport,
@@ -105,8 +104,8 @@ impl Checked {
         }
     }
 
-    fn told(&self) -> Told<'_> {
-        Told::of(self.source.name(), &self.report).with(self.comparison.as_ref())
+    fn to_json(&self) -> ValidateJson<'_> {
+        ValidateJson::new(self.source.name(), &self.report).with(self.comparison.as_ref())
     }
 }
 
@@ -114,7 +113,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let options = options(args.depth()).with_canonical(args.canonical);
     let inputs = args.inputs.each()?;
     if args.against.original.is_some() && inputs.len() > 1 {
-        return Err(Failure::request("`--against` compares an object of one file, but there are several"));
+        return Err(Failure::request("`--against` requires a single file"));
     }
     let mut all = Vec::new();
     let mut is_ok = true;
@@ -128,7 +127,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
     }
     if args.json {
-        out.json(&all.iter().map(Checked::told).collect::<Vec<_>>())?;
+        out.json(&all.iter().map(Checked::to_json).collect::<Vec<_>>())?;
     }
     Ok(outcome(is_ok))
 }
@@ -137,14 +136,14 @@ impl Args {
     fn one(&self, input: &Input, options: &ValidateOptions, out: &mut Ui) -> Result<Checked, Failure> {
         let source = input.source()?;
         let report = check(&source, options, out)?;
-        // What is broken is told as such; comparing it would only say so again.
+        // An invalid file is not compared.
         let comparison = match &self.against.original {
             Some(original) if report.is_ok() => {
                 Some(against::compare(&self.against, original, &source, out)?)
             }
             Some(original) => {
-                let (name, original) = (escape::name(source.name()), shown(original));
-                out.note(format_args!("note: {name} is bad, so it was not compared with {original}"))?;
+                let (name, original) = (escape::name(source.name()), display_path(original));
+                out.note(format_args!("note: {name}: validation failed; not compared with {original}"))?;
                 None
             }
             None => None,
@@ -153,7 +152,7 @@ impl Args {
     }
 }
 
-/// Checks one file that is open already.
+/// Validates an open file.
 pub(crate) fn run_on(
     depth: Depth,
     form: Form,
@@ -164,12 +163,12 @@ pub(crate) fn run_on(
     match form {
         Form::Text => report::print(source.name(), &found, out)?,
         Form::OneLine => out.line(report::one_line(source.name(), &found))?,
-        Form::Json => out.json(&[Told::of(source.name(), &found)])?,
+        Form::Json => out.json(&[ValidateJson::new(source.name(), &found)])?,
     }
     Ok(outcome(found.is_ok()))
 }
 
-/// What is asked of the library.
+/// The options of the library.
 fn options(depth: Depth) -> ValidateOptions {
     let options = ValidateOptions::new().with_depth(depth);
     #[cfg(feature = "sz3")]

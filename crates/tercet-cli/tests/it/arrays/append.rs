@@ -45,7 +45,7 @@ fn drop_removes_and_keeps() {
     let (folder, array) = folder_with_file();
     folder.ok("append a.tet --from b=in.npy --from c=in.npy --attr units=m");
     let said = folder.ok("drop a.tet c first");
-    assert!(said.out.starts_with("a.tet: dropped `c`, `first`; 1 dataset is left, "), "{}", said.out);
+    assert!(said.out.starts_with("a.tet: dropped `c`, `first`; 1 dataset left, "), "{}", said.out);
     let file = folder.open("a.tet");
     assert_eq!(file.datasets().map(|dataset| dataset.name()).collect::<Vec<_>>(), ["b"]);
     assert_eq!(file.dataset("b").unwrap().read_all().unwrap().bytes(), array.values());
@@ -77,7 +77,7 @@ fn what_cannot_be_changed_stays() {
     for (words, code, message) in [
         ("append a.tet --from first=in.npy", 8, "there is a dataset `first` already"),
         ("append a.tet --from b=none.npy", 3, "none.npy: cannot open"),
-        ("append none.tet --from b=in.npy", 3, "hint: `tet create` makes a new file"),
+        ("append none.tet --from b=in.npy", 3, "hint: create a new file with `tet create`"),
         ("append zero.tet --from b=in.npy", 4, "zero.tet: malformed superblock"),
         ("append a.tet --from b=in.npy --dims time,time", 8, "has two axes called `time`"),
         ("append a.tet --from b=in.npy --chunk 1", 8, "its chunks have 1"),

@@ -58,8 +58,8 @@ fn small_integers_and_truth_values_are_widened_and_said_so() {
     folder.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 0, 1]));
     let said = folder.ok("create a.tet --from i=i.npy --from b=b.npy");
     insta::assert_snapshot!(said.err, @r"
-    note: i.npy holds numbers of one byte with a sign, stored as i16
-    note: b.npy holds truth values, stored as u8 0 and 1
+    note: i.npy holds int8 is not supported by .tet; stored as int16
+    note: b.npy holds bool stored as uint8
     ");
     let file = folder.open("a.tet");
     let i = file.dataset("i").unwrap().read_all().unwrap();
@@ -243,11 +243,7 @@ fn a_file_that_is_read_is_not_replaced() {
     ] {
         let said = folder.tet(&format!("create {words} --force"));
         assert_eq!(said.code, 8, "{words}: {}", said.err);
-        assert_eq!(
-            said.err,
-            format!("error: {name}: cannot be read and replaced at the same time\n"),
-            "{words}"
-        );
+        assert_eq!(said.err, format!("error: {name}: input and output are the same file\n"), "{words}");
     }
     assert!((folder.read("in.npy"), folder.read("labels.txt")) == before);
     assert_eq!(folder.names(), ["in.npy", "labels.txt"]);
@@ -289,7 +285,7 @@ fn wrong_words_change_nothing() {
         ("--from a=in.npy --profile other", 2, "possible values"),
         ("", 2, "--from"),
         ("--from a=in.npy --from a=in.npy", 8, "two arrays are to be called `a`"),
-        ("--from a=- --from b=-", 8, "only one array can come from standard input"),
+        ("--from a=- --from b=-", 8, "only one array can be read from standard input"),
         ("--from a=in.npy --attr b:units=K", 8, "is for an array `b`, which this command does not have"),
         ("--from a=in.npy --chunk 1,1 --chunk 2,2", 8, "`--chunk` is given twice for all arrays"),
         ("--from a=in.npy --attr a:x=1 --attr a:x=2", 8, "`--attr x` is given twice for array `a`"),

@@ -207,8 +207,8 @@ fn a_list_of_queries() {
     assert_eq!(count("qhist list --grep MAX"), 1);
     assert_eq!(count("qhist list --tet WEATHER"), 4);
     assert_eq!(count("qhist list --mode plan"), 1);
-    assert_eq!(folder.tet("qhist --dataset nothing").stdout, "(no query passes the filter)\n");
-    assert_eq!(Folder::new().tet("qhist").stdout, "(no query has been asked)\n");
+    assert_eq!(folder.tet("qhist --dataset nothing").stdout, "(no query matches the filter)\n");
+    assert_eq!(Folder::new().tet("qhist").stdout, "(the history is empty)\n");
     assert_eq!(folder.tet("qhist --mode z").code, Some(2));
 
     let told: Value = serde_json::from_str(&folder.tet("qhist --json --mode x -n 2").stdout).unwrap();
@@ -264,5 +264,5 @@ fn everything_is_forgotten() {
     let folder = with_queries();
     assert_snapshot!("cleared", folder.tet("qhist --clear").shot());
     assert!(!folder.path(HISTORY).exists());
-    assert_eq!(folder.tet("qhist list --clear").stdout, "there is no query history\n");
+    assert_eq!(folder.tet("qhist list --clear").stdout, "no query history\n");
 }

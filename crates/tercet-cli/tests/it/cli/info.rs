@@ -76,5 +76,5 @@ fn a_file_without_checksums_is_called_unprotected() {
 #[test]
 fn nothing_passes_the_filter() {
     let text = Folder::with_weather().tet("info weather.tet --dataset nothing").stdout;
-    assert!(text.contains("datasets: (none passes the filter)"), "{text}");
+    assert!(text.contains("datasets: (no dataset matches the filter)"), "{text}");
 }

@@ -344,7 +344,7 @@ fn a_dataset_that_is_not_there() {
 }
 
 #[test]
-fn damage_is_noticed() {
+fn damage_is_detected() {
     let folder = Folder::with_weather();
     folder.with_damaged_chunk("bad.tet");
     let args = ["query", MEANS, "-t", "bad.tet", "-x", "-q", "--no-stats"];

@@ -141,5 +141,5 @@ fn tail_follows_what_never_rests() {
 fn an_address_without_a_file_is_not_followed() {
     let scene = Scene::new();
     let missing = scene.server.url("/missing.tgm");
-    scene.refused(&format!("tgm tail --json {missing}"), 3, "`--retry` waits for it");
+    scene.refused(&format!("tgm tail --json {missing}"), 3, "add `--retry` to wait for it");
 }

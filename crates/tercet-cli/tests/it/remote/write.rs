@@ -20,7 +20,7 @@ fn messages_are_copied_into_a_store() {
     scene.refused(
         "tgm copy --force s3://bucket/run.tgm s3://bucket/run.tgm",
         8,
-        "cannot be read and replaced at the same time",
+        "input and output are the same file",
     );
     scene.refused("tgm copy run.tgm s3://bucket/[step].tgm", 8, "addresses have no placeholders");
     // There and back again.

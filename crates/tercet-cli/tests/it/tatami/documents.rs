@@ -28,10 +28,10 @@ fn documents_of_trec_are_found_anywhere() {
         "{\"doc_id\":\"1\"}\n{\"doc_id\":\"2\"}\n{\"doc_id\":\"3\"}\n"
     );
     for (text, reason) in [
-        ("<DOC>\n<DOC><DOCNO>2</DOCNO></DOC>", "line 1: the document has no end"),
+        ("<DOC>\n<DOC><DOCNO>2</DOCNO></DOC>", "line 1: unterminated document"),
         ("<DOC><DOCNO>1</DOCNO></DOC>\nlost", "line 2: no document"),
         ("just text\n", "line 1: no document"),
-        ("<DOC>x</DOC>", "line 1: the document has no <DOCNO>"),
+        ("<DOC>x</DOC>", "line 1: document without <DOCNO>"),
     ] {
         let said = refused(&folder, "b.trec", text, "");
         assert!(said.contains(reason), "{said}");

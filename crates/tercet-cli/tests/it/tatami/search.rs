@@ -147,7 +147,7 @@ fn what_cannot_be_is_refused() {
     for (words, says) in [
         ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: is no JSON object"),
         ("index none.jsonl -o x.tatami", "none.jsonl: line 1: has neither an identity nor `url`"),
-        ("index open.trec -o x.tatami", "open.trec: line 1: the document has no end"),
+        ("index open.trec -o x.tatami", "open.trec: line 1: unterminated document"),
         ("index missing -o x.tatami", "cannot read missing"),
     ] {
         let said = folder.run(words);

@@ -215,10 +215,10 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     folder.ok("create old.tgm --from a=a.npy");
     for (words, code, message) in [
         ("old.tgm --from a=a.npy", 8, "old.tgm: exists already\n  hint: `--force` replaces it"),
-        ("a.npy --from a=a.npy --force", 8, "a.npy: cannot be read and replaced at the same time"),
-        ("a.npy --from a=a.npy --append", 8, "a.npy: cannot be read and replaced at the same time"),
+        ("a.npy --from a=a.npy --force", 8, "a.npy: input and output are the same file"),
+        ("a.npy --from a=a.npy --append", 8, "a.npy: input and output are the same file"),
         ("x.tgm --from a=a.npy --from a=a.npy", 8, "two arrays are to be called `a`"),
-        ("x.tgm --from a=a.npy --meta k=1 --meta k.l=2", 8, "`--meta k.l`: `k` has a value already"),
+        ("x.tgm --from a=a.npy --meta k=1 --meta k.l=2", 8, "`--meta k.l`: `k` already has a value"),
         ("x.tgm --from a=none.npy", 3, "none.npy: cannot open"),
         ("x.tgm --from a=cut.npy", 4, "cut.npy: malformed npy"),
         ("x.tgm --from a=old.tgm", 4, "old.tgm: malformed npy preamble › magic"),

@@ -76,9 +76,13 @@ fn set_refuses_and_leaves_no_file() {
         ("-s a=1,a=2 run.tgm new.tgm", 8, "`a` and `a` cannot both be set"),
         ("-s a run.tgm new.tgm", 8, "`a` is no KEY=VALUE"),
         ("-s a=1 run.tgm old.tgm", 8, "old.tgm: exists already\n  hint: `--force` replaces it"),
-        ("-s a=1 run.tgm run.tgm --force", 8, "cannot be read and replaced at the same time"),
+        ("-s a=1 run.tgm run.tgm --force", 8, "input and output are the same file"),
         ("-s a=1 bad.tgm new.tgm", 5, "message 1 › object 0"),
-        ("-s a=1 -w mars.step=6 bad.tgm new.tgm", 5, "hint: `tgm repair FILE -o NEW` keeps what is intact"),
+        (
+            "-s a=1 -w mars.step=6 bad.tgm new.tgm",
+            5,
+            "hint: salvage the intact parts with `tgm repair FILE -o NEW`",
+        ),
         ("-s a=1 none.tgm new.tgm", 3, "none.tgm: cannot open"),
         ("-s a=1 run.tgm - --json", 8, "cannot both go to standard output"),
     ] {
@@ -173,7 +177,7 @@ fn split_makes_a_file_for_each_object() {
     assert_eq!(std::fs::read_dir(folder.path("taken")).unwrap().count(), 1);
     folder.ok("split run.tgm -o taken/p.tgm --force");
     assert_eq!(std::fs::read_dir(folder.path("taken")).unwrap().count(), 4);
-    folder.refused("split run.tgm -o -", 8, "many files cannot go to standard output");
+    folder.refused("split run.tgm -o -", 8, "cannot write several files to standard output");
 }
 
 #[test]
@@ -221,5 +225,5 @@ fn reshuffle_puts_first_what_readers_need_first() {
 fn no_message_cannot_be_merged() {
     let folder = Folder::new();
     folder.write("empty.tgm", b"");
-    folder.refused("merge empty.tgm -o all.tgm", 8, "there is no message to merge");
+    folder.refused("merge empty.tgm -o all.tgm", 8, "no messages to merge");
 }

@@ -90,7 +90,7 @@ fn types_that_numpy_does_not_have_are_told() {
     let bitmask = DataObjectDescriptor::new(Dtype::Bitmask, [3, 3]);
     write(&folder, "a.tgm", &[(&bfloat16, &[0x80, 0x3f, 0, 0xc0]), (&bitmask, &[0xa5, 0x80])]);
     let said = folder.ok("extract a.tgm 0.0 -o x.npy");
-    insta::assert_snapshot!(said.err, @"note: NumPy has no bfloat16: the values are their bits as uint16");
+    insta::assert_snapshot!(said.err, @"note: bfloat16 is not supported by NumPy; bits written as uint16");
     insta::assert_snapshot!(said.out, @"x.npy: message 0, object 0, bfloat16 2, 132 B");
     let file = folder.read("x.npy");
     let (header, values) = npy::parts(&file);
@@ -185,7 +185,7 @@ fn what_is_not_there_cannot_be_had() {
         ("packed.tgm 0 -o x.npy", 4, "cannot be decoded\n  zstd"),
         ("deep.tgm 0 -o x.npy", 8, "has 65 axes, but arrays of NumPy have at most 64"),
         ("run.tgm 0 -o a.npy", 8, "a.npy: exists already"),
-        ("run.tgm 0 -o run.tgm --force", 8, "run.tgm: cannot be read and replaced at the same time"),
+        ("run.tgm 0 -o run.tgm --force", 8, "run.tgm: input and output are the same file"),
         ("run.tgm 0 -o none/x", 3, "does not exist\n  hint: create the directory first"),
         ("missing.tgm 0 -o x", 3, "missing.tgm: cannot open"),
         ("a.npy 0 -o x", 4, "a.npy: holds no message"),

@@ -65,8 +65,8 @@ fn verbs_say_the_same_with_and_without_a_catalogue() {
     // Copies have the messages only.
     folder.ok("copy run.tgm copy.tgm -w step!=6");
     assert_eq!(folder.read("copy.tgm"), plain);
-    assert_eq!(folder.ok("index run.tgm --remove").out, "run.tgm: the catalogue is gone\n");
-    assert_eq!(folder.ok("index run.tgm --remove").out, "run.tgm: there is no catalogue\n");
+    assert_eq!(folder.ok("index run.tgm --remove").out, "run.tgm: index removed\n");
+    assert_eq!(folder.ok("index run.tgm --remove").out, "run.tgm: no index\n");
     assert!(folder.read("run.tgm").starts_with(&plain));
 }
 

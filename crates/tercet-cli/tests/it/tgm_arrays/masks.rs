@@ -85,7 +85,7 @@ fn they_come_back() {
         assert!(folder.ok("extract a.tgm 0 -o -").bytes == values, "{options}");
         folder.ok("validate --full a.tgm");
         let said = folder.ok("extract a.tgm 0 -o - --no-restore");
-        assert_eq!(said.err, "note: zeros stand in the places of values that are masked\n");
+        assert_eq!(said.err, "note: masked values are written as zeros\n");
         let zeros: Vec<f32> =
             self::values().into_iter().map(|v| if v.is_finite() { v } else { 0.0 }).collect();
         assert!(said.bytes == bytes(&zeros), "{options}");

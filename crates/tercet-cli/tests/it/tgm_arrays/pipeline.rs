@@ -165,7 +165,7 @@ fn other_numbers_become_float64_if_asked() {
         for options in ["--encoding simple_packing", "--compression zfp --zfp-rate 64", "--max-error 0.1"] {
             let words = format!("create a.tgm --force {options} --from a=a.npy");
             if options != "--max-error 0.1" {
-                let hint = "hint: `--widen` makes float64 of them, where that is exact";
+                let hint = "hint: add `--widen` to convert to float64 if exact";
                 folder.refused(&words, 8, &format!("takes float64 values, not {dtype}\n  {hint}"));
             }
             let said = folder.ok(&format!("{words} --widen"));
@@ -207,7 +207,7 @@ fn options_without_sense_are_refused() {
     for (options, code, message) in [
         ("--bits 8", 8, "`--bits` is for packed values only\n  hint: add `--encoding simple_packing`"),
         ("--encoding none --decimal-scale 2", 8, "`--decimal-scale` is for packed values only"),
-        ("--compression-level 3", 8, "`--compression-level` is for `zstd` and `blosc2` only"),
+        ("--compression-level 3", 8, "`--compression-level` applies to `zstd` and `blosc2` only"),
         ("--compression szip --compression-level 3", 8, "`szip` has no levels"),
         ("--compression blosc2 --compression-level 10", 8, "`blosc2` has no level 10"),
         (

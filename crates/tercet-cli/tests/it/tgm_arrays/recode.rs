@@ -85,7 +85,11 @@ fn a_change_is_an_error_unless_it_is_allowed() {
     let folder = folder();
     let pack = "recode run.tgm out.tgm --encoding simple_packing --bits 10";
     folder.refused(pack, 8, "run.tgm: message 0, object 0 (`t`): element ");
-    folder.refused(pack, 8, "hint: `--max-error E` allows changes of up to E, and `--lossy` any change");
+    folder.refused(
+        pack,
+        8,
+        "hint: add `--max-error E` to allow changes up to E, or `--lossy` to allow any change",
+    );
     folder.refused(
         &format!("{pack} --max-error 0.001"),
         8,
@@ -171,7 +175,7 @@ fn what_others_mean_by_precision_stays() {
 }
 
 #[test]
-fn parameters_of_the_user_stay() {
+fn user_parameters_are_kept() {
     let folder = Folder::new();
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]).with_param("quality", 0.5);
     let bytes =
@@ -222,8 +226,8 @@ fn nothing_is_done_unasked() {
     bad[payload.start() as usize] ^= 1;
     folder.write("bad.tgm", &bad);
     for (words, code, message) in [
-        ("run.tgm out.tgm", 8, "nothing says how the values are to be stored\n  hint: add `--encoding`"),
-        ("run.tgm out.tgm --lossy", 8, "nothing says how the values are to be stored"),
+        ("run.tgm out.tgm", 8, "no pipeline given\n  hint: add `--encoding`"),
+        ("run.tgm out.tgm --lossy", 8, "no pipeline given"),
         ("run.tgm old.tgm --compression zstd", 8, "old.tgm: exists already\n  hint: `--force` replaces it"),
         ("run.tgm run.tgm --compression zstd --force", 8, "run.tgm: cannot be read and replaced"),
         ("bad.tgm out.tgm --compression zstd", 5, "message 0 › object 1"),
@@ -256,7 +260,7 @@ fn copy_recodes_if_it_is_told_how() {
     folder.refused(words, 8, "would change by");
     folder.ok(&format!("{words} --lossy"));
     for option in ["--lossy", "--strict", "--reproducible"] {
-        let message = format!("`{option}` is for messages whose values are stored in another way");
+        let message = format!("`{option}` requires a pipeline option");
         folder.refused(&format!("copy run.tgm y.tgm {option}"), 8, &message);
     }
 }

@@ -92,8 +92,8 @@ fn nothing_is_overwritten_unasked() {
     assert_eq!(folder.names(), names);
     folder.write("text.tgm", "TENSOGRM and nothing else of a message");
     let said = folder.tgm("repair text.tgm -o new.tgm");
-    assert_eq!((said.code, said.err.as_str()), (1, "nothing could be kept, so no file was written\n"));
-    assert!(said.out.contains("belong to no message, but hold remains of one"), "{}", said.out);
+    assert_eq!((said.code, said.err.as_str()), (1, "nothing could be kept; no file written\n"));
+    assert!(said.out.contains("belong to no message, but contain parts of one"), "{}", said.out);
     assert_eq!(folder.names().iter().filter(|name| *name == "new.tgm").count(), 0);
 }
 

@@ -66,7 +66,7 @@ fn a_file_that_was_written_anew_is_read_from_its_start() {
     folder.write("run.tgm", [message(1, 300), message(2, 300)].concat());
     let note = tail.note();
     // On a machine that is very busy it may be seen while it is empty.
-    let (anew, shrank) = ("was written anew", "shrank");
+    let (anew, shrank) = ("was rewritten", "shrank");
     assert!(note.contains(anew) || note.contains(shrank), "{note}");
     assert_eq!(tail.steps(2), [1, 2]);
     tail.kill();
@@ -131,7 +131,7 @@ fn a_file_that_was_replaced_is_read_to_its_end() {
     folder.write("next.tgm", [message(2, 10), message(3, 10)].concat());
     rename(&folder, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(3), [1, 2, 3]);
-    assert_eq!(tail.note(), "note: run.tgm: was replaced by another file, which is read from its start");
+    assert_eq!(tail.note(), "note: run.tgm: file was replaced by another file; reading from its start");
     folder.append("run.tgm", &message(4, 10));
     assert_eq!(tail.steps(1), [4]);
     tail.kill();
@@ -155,7 +155,7 @@ fn a_file_that_was_replaced_inside_a_message_is_damaged() {
         [
             format!("error: run.tgm: the stream ends inside message 1, at byte {}", len + 90),
             format!("  the message starts at byte {len} and is passed over"),
-            "note: run.tgm: was replaced by another file, which is read from its start".to_owned(),
+            "note: run.tgm: file was replaced by another file; reading from its start".to_owned(),
             "warning: run.tgm: 1 damaged message, 0 bytes between messages".to_owned(),
         ]
     );
@@ -165,12 +165,12 @@ fn a_file_that_was_replaced_inside_a_message_is_damaged() {
 fn a_file_goes_away_and_comes_back() {
     let folder = Folder::new();
     let tail = folder.tail("run.tgm --json -p step --retry --until-count 4");
-    assert_eq!(tail.note(), "note: run.tgm: is not there yet; waiting for it");
+    assert_eq!(tail.note(), "note: run.tgm: file not found; waiting for it");
     folder.write("next.tgm", message(0, 10));
     rename(&folder, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [0]);
     rename(&folder, "run.tgm", "run.1.tgm");
-    assert_eq!(tail.note(), "note: run.tgm: is gone; waiting for it to come back");
+    assert_eq!(tail.note(), "note: run.tgm: file removed; waiting for it to reappear");
     // Whoever has it open may still write to it.
     folder.append("run.1.tgm", &message(1, 10));
     assert_eq!(tail.steps(1), [1]);
@@ -179,7 +179,7 @@ fn a_file_goes_away_and_comes_back() {
     assert_eq!(tail.steps(1), [2]);
     std::fs::remove_file(folder.path("run.tgm")).unwrap();
     assert!(tail.note().contains("was replaced"));
-    assert_eq!(tail.note(), "note: run.tgm: is gone; waiting for it to come back");
+    assert_eq!(tail.note(), "note: run.tgm: file removed; waiting for it to reappear");
     // The same beginning and more: it is known again.
     folder.write("next.tgm", [message(2, 10), message(3, 10)].concat());
     rename(&folder, "next.tgm", "run.tgm");
@@ -193,7 +193,7 @@ fn a_file_that_is_not_there_is_an_error() {
     for words in ["tail run.tgm", "tail run.tgm --retry --no-follow", "tail run.tgm --retry --idle 0.05"] {
         let said = folder.run(words);
         assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("run.tgm: cannot open: there is no such file"), "{words}: {}", said.err);
+        assert!(said.err.contains("run.tgm: cannot open: no such file"), "{words}: {}", said.err);
         assert_eq!(said.err.contains("--retry"), !words.contains("--retry"), "{words}: {}", said.err);
     }
     folder.write("run.tgm", message(0, 10));
@@ -202,7 +202,7 @@ fn a_file_that_is_not_there_is_an_error() {
     std::fs::remove_file(folder.path("run.tgm")).unwrap();
     let (code, out, err) = tail.end();
     assert_eq!((code, out), (3, vec![]), "{err:?}");
-    assert!(err.concat().contains("`--retry` waits for it"), "{err:?}");
+    assert!(err.concat().contains("add `--retry` to wait for it"), "{err:?}");
     std::fs::create_dir(folder.path("folder")).unwrap();
     let said = folder.run("tail folder --retry");
     assert_eq!(said.code, 3, "{}", said.err);

@@ -48,7 +48,7 @@ fn damage_is_told_and_passed_over() {
     let start = first.len();
     assert!(said.out.lines().nth(1).unwrap().starts_with("{\"message\":2,"), "{}", said.out);
     assert!(said.err.contains("error: bad.tgm: message 1 › object 0 (bytes "), "{}", said.err);
-    let passed = format!("\n  the message starts at byte {start} and is passed over\n");
+    let passed = format!("\n  skipped the message at byte {start}\n");
     assert!(said.err.contains(&passed), "{}", said.err);
     let sum = "warning: bad.tgm: 1 damaged message, 0 bytes between messages\n";
     assert!(said.err.ends_with(sum), "{}", said.err);

@@ -1,4 +1,4 @@
-//! What a table is written in.
+//! Table formats.
 
 use std::path::Path;
 
@@ -10,24 +10,24 @@ use tercet::core::{ByteSource, Class, Span, escape};
 use crate::cmd::tatami::create::text::not_text;
 use crate::failure::Failure;
 
-/// The formats of tables.
+/// Table formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
     Tatami,
     Parquet,
-    /// Arrow IPC, the form for files
+    /// Arrow IPC file format
     Arrow,
-    /// Arrow IPC, the form for streams
+    /// Arrow IPC streaming format
     ArrowStream,
     Csv,
-    /// Values with tabs between them
+    /// Tab-separated values
     Tsv,
     Jsonl,
 }
 
 impl Format {
-    /// Its name in the summary.
+    /// The name in the summary.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tatami => "tatami",
@@ -39,7 +39,7 @@ impl Format {
         }
     }
 
-    /// The same for the library of tables, where it is one of its formats.
+    /// The format of the Arrow library, if it is one.
     pub(super) const fn in_arrow(self) -> Option<arrow::Format> {
         match self {
             Self::Parquet => Some(arrow::Format::Parquet),
@@ -49,7 +49,7 @@ impl Format {
         }
     }
 
-    /// What stands between values, where lines hold them.
+    /// The delimiter of text formats.
     pub(super) const fn delimiter(self) -> Option<u8> {
         match self {
             Self::Csv => Some(b','),
@@ -72,21 +72,20 @@ impl Format {
         })
     }
 
-    /// What the user said, or what the ending of the name says.
-    pub(super) fn of_output(said: Option<Self>, path: &Path) -> Result<Self, Failure> {
+    /// The given format, or the one of the file extension.
+    pub(super) fn for_output(said: Option<Self>, path: &Path) -> Result<Self, Failure> {
         said.or_else(|| Self::by_name(path)).ok_or_else(|| {
-            let said = format!("{}: its name does not tell what it is to be", crate::output::shown(path));
+            let said = format!(
+                "{}: cannot infer the output format from the file name",
+                crate::output::display_path(path)
+            );
             let names = "tatami, parquet, arrow, arrow-stream, csv, tsv or jsonl";
-            Failure::request(said).with_hint(format!("tell it: `--to FORMAT` with {names}"))
+            Failure::request(said).with_hint(format!("add `--to FORMAT`: {names}"))
         })
     }
 
-    /// What the user said, what the first bytes say, or, of texts, what the ending of the name says.
-    pub(super) fn of_input(
-        said: Option<Self>,
-        path: &Path,
-        source: &dyn ByteSource,
-    ) -> Result<Self, Failure> {
+    /// The given format, or the detected one; text formats by file extension.
+    pub(super) fn detect(said: Option<Self>, path: &Path, source: &dyn ByteSource) -> Result<Self, Failure> {
         if let Some(said) = said {
             return Ok(said);
         }
@@ -104,7 +103,7 @@ impl Format {
             return Ok(text);
         }
         if source.is_empty() {
-            return Err(Failure::request(format!("{}: is empty", escape::name(source.name()))));
+            return Err(Failure::request(format!("{}: empty file", escape::name(source.name()))));
         }
         let start = source.read_at(Span::first(source.len().min(4096)));
         let start = start.map_err(|error| Failure::source(source.name(), error))?;
@@ -120,9 +119,8 @@ impl Format {
             Some(_) if is_text => Ok(Self::Csv),
             _ => {
                 let name = escape::name(source.name());
-                let said = format!("{name}: its first bytes are those of no table that is known");
-                let hint =
-                    "known are .tatami, Parquet, Arrow IPC, CSV and JSONL; tell it: `--from-format FORMAT`";
+                let said = format!("{name}: unknown file format");
+                let hint = "supported: .tatami, Parquet, Arrow IPC, CSV and JSONL; set it with `--from-format FORMAT`";
                 Err(Failure::new(Class::Unsupported, said).with_hint(hint))
             }
         }

@@ -1,4 +1,4 @@
-//! The rows of a table of any format.
+//! Reading tables of any format.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,32 +20,32 @@ use crate::cmd::tatami::open::open as open_file;
 use crate::failure::Failure;
 use crate::ui::{Bar, Ui, WARN, paint};
 
-/// Rows of a batch of the reference implementation, after which alone it ends row groups.
+/// Batch size of the reference implementation, which ends row groups at batch boundaries only.
 const INTEROP_BATCH_ROWS: usize = 4096;
-/// Bytes of a batch, unless one row has more.
+/// Target bytes per batch.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// What the user wants of the input.
+/// The options of the input.
 pub(super) struct Asked<'a> {
     pub(super) condition: &'a Where,
     pub(super) columns: &'a Columns,
     pub(super) declared: Option<&'a Declared>,
     pub(super) roles: &'a Roles,
     pub(super) timestamps: Timestamps,
-    /// Roles are for files that have them: a text called `body` stays one in the others.
+    /// Roles apply to .tatami output only.
     pub(super) into_tatami: bool,
     pub(super) interop: bool,
     pub(super) batch: Option<usize>,
 }
 
-/// A table that is open.
+/// An open table.
 pub(super) struct Open {
     table: Table,
     rows: Kind,
-    /// What is taken of the rows that are read.
+    /// The selected rows and columns.
     choice: Choice,
     read: Arc<AtomicU64>,
-    /// Keys and values of the footer that go with the rows.
+    /// The footer metadata to copy.
     pairs: Vec<(String, String)>,
 }
 
@@ -63,13 +63,11 @@ pub(super) fn open(
 ) -> Result<Open, Failure> {
     let is_text = matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
     if asked.declared.is_some() && !is_text {
-        return Err(Failure::request(
-            "`--schema` is for CSV and JSONL: the others tell the types of their columns",
-        ));
+        return Err(Failure::request("`--schema` applies to CSV and JSONL input only"));
     }
     let read = Arc::new(AtomicU64::new(0));
     let source: Arc<dyn ByteSource> = Arc::new(Watched { source, read: Arc::clone(&read) });
-    let roles = if asked.into_tatami { asked.roles.of_table()? } else { arrow::ColumnOptions::none() };
+    let roles = if asked.into_tatami { asked.roles.for_table()? } else { arrow::ColumnOptions::none() };
     let only = read_names(asked)?;
     if let Some(format) = format.in_arrow() {
         let options = Options::new()
@@ -80,20 +78,20 @@ pub(super) fn open(
         let batch = asked.batch.or(asked.interop.then_some(INTEROP_BATCH_ROWS));
         let rows =
             TableReader::open(source, format, &options, batch).map_err(|error| explained(error, asked))?;
-        for told in rows.warnings() {
+        for warning in rows.warnings() {
             let name = escape::name(rows.table().name());
-            out.note(format_args!("{} {name}: {told}", paint(WARN, "warning:")))?;
+            out.note(format_args!("{} {name}: {warning}", paint(WARN, "warning:")))?;
         }
         let all = rows.table().clone();
         let names = || rows.names().to_vec();
-        let (table, choice) = Choice::of(&all, &all.annotations(), asked, &names)?;
+        let (table, choice) = Choice::new(&all, &all.annotations(), asked, &names)?;
         let pairs = table.annotations();
         return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), choice, read, pairs });
     }
     if is_text {
         let name = Arc::clone(source.name());
         let text = TextTable::open(source, format.delimiter(), asked.declared, only, out)?;
-        // Told with an error only, which is what counts.
+        // For an error message only.
         let names = || text.names(&out.bar("looking", 0)).unwrap_or_default();
         let mut fields = text.fields();
         if fields.is_empty() {
@@ -104,12 +102,12 @@ pub(super) fn open(
         roles.apply_explicit(&mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
         let all = Table::from_annotated(&name, &schema, &text.notes())?;
-        let (table, choice) = Choice::of(&all, &text.notes(), asked, &names)?;
+        let (table, choice) = Choice::new(&all, &text.notes(), asked, &names)?;
         let pairs = table.annotations();
         return Ok(Open { table, rows: Kind::Text(Box::new(text), schema), choice, read, pairs });
     }
     let file = open_file(source)?;
-    let columns = asked.columns.of(&file)?;
+    let columns = asked.columns.positions_in(&file)?;
     let table = Table::from_file(&file, &columns)?;
     let mut fields = table.schema().fields().to_vec();
     roles.apply_explicit(&mut fields)?;
@@ -118,7 +116,7 @@ pub(super) fn open(
     let fitting = file.estimate_batch_rows(&columns, BATCH_BYTES).min(65_536);
     let rows = asked.batch.map_or(fitting, |rows| rows as u64);
     let mut scan = file.scan().column_positions(&columns)?.with_batch_rows(rows);
-    if let Some(condition) = asked.condition.of(&file)? {
+    if let Some(condition) = asked.condition.bind_to(&file)? {
         scan = scan.filter(&condition)?;
     }
     let is_kept = |(key, _): &&(String, String)| {
@@ -132,7 +130,7 @@ pub(super) fn open(
     Ok(Open { table, rows: Kind::Tatami(Box::new(scan.batches())), choice, read, pairs })
 }
 
-/// The columns that have to be read: those that are asked for, and those of the condition; none if all are.
+/// The columns to read: selected columns and those of the filter; `None` for all.
 fn read_names(asked: &Asked<'_>) -> Result<Option<Vec<String>>, Failure> {
     let Some(mut names) = asked.columns.names()? else { return Ok(None) };
     if let Some(condition) = asked.condition.condition() {
@@ -141,7 +139,7 @@ fn read_names(asked: &Asked<'_>) -> Result<Option<Vec<String>>, Failure> {
     Ok(Some(names))
 }
 
-/// Types that are refused, with what to do about them.
+/// Adds a hint to errors about unsupported types.
 fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
     if let arrow::Error::NoSuchColumns { name, columns } = &error
         && let Ok(Some(names)) = asked.columns.names()
@@ -152,17 +150,17 @@ fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
     let arrow::Error::UnsupportedTypes { name, columns } = &error else { return error.into() };
     let is_list = |kind: &str| kind.starts_with("list of ");
     if asked.interop && columns.iter().all(|refused| is_list(&refused.type_name)) {
-        let told: Vec<String> =
+        let names: Vec<String> =
             columns.iter().map(|refused| format!("`{}`", escape::name(&refused.column))).collect();
         let said = format!(
-            "{}: `--profile interop` writes no lists, which other readers do not know: {}",
+            "{}: `--profile interop` does not support list columns: {}",
             escape::name(name),
-            told.join(", ")
+            names.join(", ")
         );
         return Failure::new(Class::Unsupported, said)
-            .with_hint("leave `--profile interop` out, or take other columns with `--columns`");
+            .with_hint("omit `--profile interop`, or select other columns with `--columns`");
     }
-    Failure::from(error).with_hint("`--columns` takes the others")
+    Failure::from(error).with_hint("select other columns with `--columns`")
 }
 
 impl Open {
@@ -171,12 +169,12 @@ impl Open {
         &self.table
     }
 
-    /// What the footer of a `.tatami` file made of it has to say.
+    /// The footer metadata of a `.tatami` output.
     pub(super) fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
 
-    /// Hands over all rows; tells what was odd about them.
+    /// Passes all rows on; returns a warning, if any.
     pub(super) fn read(
         self,
         bar: &Bar,
@@ -184,11 +182,11 @@ impl Open {
     ) -> Result<Option<String>, Failure> {
         let choice = self.choice;
         let mut each = |columns| choice.taken(columns).map_or(Ok(()), &mut hand_over);
-        let mut told = 0;
+        let mut reported = 0;
         let mut go_on = || {
             let read = self.read.load(Ordering::Relaxed);
-            bar.advance(read.saturating_sub(told));
-            told = told.max(read);
+            bar.advance(read.saturating_sub(reported));
+            reported = reported.max(read);
             if bar.is_cancelled() { Err(Failure::Interrupted) } else { Ok(()) }
         };
         match self.rows {
@@ -199,7 +197,7 @@ impl Open {
                 }
                 if rows.is_truncated() {
                     let (name, warning) = (escape::name(rows.table().name()), paint(WARN, "warning:"));
-                    let reason = "the stream has no end mark: it may be cut, and rows may be missing";
+                    let reason = "the stream has no end marker; it may be truncated";
                     return Ok(Some(format!("{warning} {name}: {reason}")));
                 }
             }
@@ -215,17 +213,17 @@ impl Open {
     }
 }
 
-/// The rows and columns that are taken of batches; a `.tatami` file is asked for no others.
+/// The filter and projection of batches.
 #[derive(Default)]
 struct Choice {
     condition: Option<Predicate>,
-    /// Positions among the columns that are read; none takes all.
+    /// Positions among the columns read; `None` for all.
     columns: Option<Vec<usize>>,
 }
 
 impl Choice {
-    /// What is asked of a table, and the table of it.
-    fn of(
+    /// The projected table and its selection.
+    fn new(
         all: &Table,
         notes: &[(String, String)],
         asked: &Asked<'_>,
@@ -239,7 +237,7 @@ impl Choice {
                 if parsed.expr().columns().iter().all(is_there) {
                     return failure;
                 }
-                // The file has more columns than are read.
+                // Only some columns of the file are read.
                 failure.with_hint(listed(&in_file()))
             })
         };
@@ -251,12 +249,12 @@ impl Choice {
         Ok((all.project(&columns)?, Self { condition, columns: Some(columns) }))
     }
 
-    /// The rows and columns of a batch that are taken; none if no row is.
+    /// Filters and projects a batch; `None` if no row matches.
     fn taken(&self, mut batch: Vec<Column>) -> Option<Vec<Column>> {
         let rows = batch.first().map_or(0, Column::len);
         let mask = self.condition.as_ref().map(|condition| condition.mask(&batch));
         if let Some(columns) = &self.columns {
-            // Each stands in the list once.
+            // Positions are unique.
             let empty = || Column::new(Values::Bool(Vec::new()));
             let mut take = |column: &usize| Some(std::mem::replace(batch.get_mut(*column)?, empty()));
             batch = columns.iter().filter_map(&mut take).collect();
@@ -272,7 +270,7 @@ impl Choice {
     }
 }
 
-/// A source that tells how much of it was read.
+/// A byte source that counts the bytes read.
 #[derive(Debug)]
 struct Watched {
     source: Arc<dyn ByteSource>,

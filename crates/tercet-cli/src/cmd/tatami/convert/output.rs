@@ -1,4 +1,4 @@
-//! A table of any format that is being written.
+//! Writing tables of any format.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,28 +14,28 @@ use tercet::tatami::{BatchError, Column, Error, ErrorKind, LogicalType, Writer, 
 use super::format::Format;
 use super::input::Open;
 use super::named;
-use crate::address::Object;
 use crate::cmd::tatami::create::options::Layout;
-use crate::cmd::tatami::odd::warning;
+use crate::cmd::tatami::warnings::warning;
 use crate::failure::Failure;
 use crate::output::{Output, Spool, atomic_file, send};
+use crate::remote::Object;
 use crate::render::{RecordWriter, RowWriter, pieces};
 use crate::ui::Ui;
 
-/// What was written.
+/// Counts of written rows and bytes.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) rows: u64,
     pub(super) bytes: u64,
-    /// What is not told as it is.
+    /// Values that the format cannot represent.
     pub(super) odd: Vec<String>,
 }
 
-/// Where the bytes go.
+/// The destination of bytes.
 enum Bytes {
     Path(Box<AtomicFile>),
     Spool(Spool),
-    /// Made in order, and handed over as they are made.
+    /// Written sequentially.
     Stdout(BufWriter<io::Stdout>),
 }
 
@@ -56,7 +56,7 @@ impl Write for Bytes {
     }
 }
 
-/// Bytes that are counted.
+/// A writer that counts bytes.
 struct Counted {
     out: Bytes,
     bytes: u64,
@@ -73,7 +73,7 @@ impl Write for Counted {
     }
 }
 
-/// A table that is being written.
+/// A table writer.
 pub(super) struct Target {
     name: Arc<str>,
     kind: Kind,
@@ -88,7 +88,7 @@ enum Kind {
     Csv(RecordWriter, Counted),
 }
 
-/// What remains to be done when everything is written.
+/// The final step after writing.
 enum End {
     Nothing,
     Object(Box<Object>),
@@ -149,7 +149,7 @@ impl Target {
         Ok(Self { name, kind, end })
     }
 
-    /// Takes all rows. Nothing appears yet.
+    /// Writes all rows. The output is not published yet.
     pub(super) fn fill(mut self, rows: Receiver<Vec<Column>>) -> Result<Filled, Failure> {
         let mut count = 0;
         for columns in rows {
@@ -175,21 +175,21 @@ impl Target {
     }
 }
 
-/// Where the bytes are to go.
+/// The destination of a new table.
 enum Goal {
     Path(PathBuf),
     Spool,
     Stdout,
 }
 
-/// A table that has all its rows.
+/// A table with all rows written.
 pub(super) struct Filled {
     target: Target,
     rows: u64,
 }
 
 impl Filled {
-    /// Completes the table: it appears.
+    /// Publishes the table.
     pub(super) fn finish(self, out: &mut Ui) -> Result<Counts, Failure> {
         let Self { target: Target { name, kind, end }, rows } = self;
         let mut odd = Vec::new();
@@ -211,7 +211,7 @@ impl Filled {
                 counted
             }
             Kind::Csv(writer, counted) => {
-                let what = "NaN with bits of its own is written as NaN, and as null in lists";
+                let what = "NaN payload bits are lost: written as NaN, and as null in lists";
                 odd.extend(warning(&name, &writer, what, |odd| odd.not_finite));
                 counted
             }
@@ -229,7 +229,7 @@ impl Filled {
     }
 }
 
-/// Brings the bytes of a temporary file where they belong.
+/// Copies a temporary file to its destination.
 fn delivered(mut file: File, end: End, out: &mut Ui) -> Result<(), Failure> {
     use std::io::Seek as _;
     match end {
@@ -246,10 +246,10 @@ fn refused(name: &Arc<str>, error: io::Error) -> Failure {
     arrow::Error::Write { name: Arc::clone(name), error }.into()
 }
 
-/// A fault of the writer, with what to do about it.
+/// An error of the writer with a hint.
 fn explained(fault: ErrorKind, name: &Arc<str>) -> Failure {
     let is_unsorted =
         matches!(&fault, ErrorKind::Batch(error) if matches!(**error, BatchError::Unsorted { .. }));
     let failure = Failure::from(Error::new(Arc::clone(name), fault));
-    if is_unsorted { failure.with_hint("sort the input first, or leave out `--sort-key`") } else { failure }
+    if is_unsorted { failure.with_hint("sort the input first, or omit `--sort-key`") } else { failure }
 }

@@ -1,29 +1,29 @@
-//! Rows of tokens on their way into batches of columns.
+//! Batches of columns from parsed rows.
 
 use std::collections::HashMap;
 
 use tercet::core::escape;
 use tercet::tatami::{Column, Field};
 
-use super::build::{Builder, Reading};
+use super::build::{Builder, ValueParser};
 use super::csv::Record;
 use super::json::{self, Wrong};
 use super::token::Token;
 use crate::failure::Failure;
 
-/// Rows of a batch.
+/// Maximum rows per batch.
 const BATCH_ROWS: usize = 16_384;
-/// Bytes of a batch, unless one row has more.
+/// Target bytes per batch.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Rows and the lines at which they start.
+/// A batch with the input line of each row.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) columns: Vec<Column>,
     pub(super) lines: Vec<u64>,
 }
 
-/// Reason a row is refused.
+/// The reason a row is rejected.
 pub(super) enum Refused {
     Wrong(Wrong),
     Row(String),
@@ -53,7 +53,7 @@ impl From<Refused> for Stopped {
 
 pub(super) fn field<'a>(record: &'a Record, index: usize, name: &str) -> Result<(&'a str, bool), Refused> {
     let (bytes, is_quoted) = record.get(index).unwrap_or_default();
-    let text = simdutf8::basic::from_utf8(bytes).map_err(|_| in_column(name, "text is not valid UTF-8"))?;
+    let text = simdutf8::basic::from_utf8(bytes).map_err(|_| in_column(name, "invalid UTF-8"))?;
     Ok((text, is_quoted))
 }
 
@@ -61,18 +61,18 @@ pub(super) fn is_null(text: &str, nulls: &[String]) -> bool {
     text.is_empty() || nulls.iter().any(|null| null == text)
 }
 
-/// Rows that become columns.
+/// Collects rows into columns.
 pub(super) struct Rows {
     builders: Vec<Builder>,
     by_name: HashMap<String, usize>,
-    /// For each column the number of the last row that has it, from 1.
+    /// For each column the number of the last row with a value, from 1.
     last: Vec<u64>,
     row: u64,
     lines: Vec<u64>,
 }
 
 impl Rows {
-    pub(super) fn new(fields: &[(Field, Reading)]) -> Self {
+    pub(super) fn new(fields: &[(Field, ValueParser)]) -> Self {
         let builders: Vec<Builder> =
             fields.iter().map(|(field, reading)| Builder::new(field.clone(), *reading)).collect();
         let by_name =
@@ -80,7 +80,7 @@ impl Rows {
         Self { last: vec![0; builders.len()], builders, by_name, row: 0, lines: Vec::new() }
     }
 
-    /// Adds the row of an object.
+    /// Adds a JSON object as a row.
     pub(super) fn object(
         &mut self,
         text: &str,
@@ -92,16 +92,16 @@ impl Rows {
         let (mut expected, mut found) = (0, 0);
         let Self { builders, by_name, last, row, .. } = self;
         json::object::<Refused>(text, is_wanted, |key, token| {
-            // Most inputs have their names in the same order in every row.
+            // Keys are usually in the same order in every row.
             let column = match builders.get(expected).filter(|builder| builder.name() == key) {
                 Some(_) => expected,
                 None => match by_name.get(&*key) {
                     Some(column) => *column,
-                    None => return Err(in_column(&key, "the schema has no such column")),
+                    None => return Err(in_column(&key, "not in the schema")),
                 },
             };
             if std::mem::replace(&mut last[column], *row) == *row {
-                return Err(in_column(&key, "is there twice"));
+                return Err(in_column(&key, "duplicate key"));
             }
             builders[column].push(token).map_err(|reason| in_column(&key, &reason))?;
             expected = column + 1;
@@ -112,7 +112,7 @@ impl Rows {
             for (builder, last) in builders.iter_mut().zip(last) {
                 if *last != *row {
                     if !builder.is_nullable() {
-                        let reason = "is missing, and the column is not nullable";
+                        let reason = "missing in a non-nullable column";
                         return Err(in_column(builder.name(), reason));
                     }
                     let pushed = builder.push(Token::Null);
@@ -123,11 +123,11 @@ impl Rows {
         Ok(())
     }
 
-    /// For each field of a record its column.
+    /// Maps CSV fields to columns.
     pub(super) fn places(&self, header: &[String]) -> Result<Vec<usize>, Refused> {
         let place = |name: &String| {
             let found = self.by_name.get(name).copied();
-            found.ok_or_else(|| in_column(name, "the schema has no such column"))
+            found.ok_or_else(|| in_column(name, "not in the schema"))
         };
         let places: Vec<usize> = header.iter().map(place).collect::<Result<_, _>>()?;
         let mut is_there = vec![false; self.builders.len()];
@@ -136,15 +136,14 @@ impl Rows {
         }
         let missing = |index: &usize| !is_there[*index] && !self.builders[*index].is_nullable();
         match (0..self.builders.len()).find(missing) {
-            Some(index) => Err(in_column(
-                self.builders[index].name(),
-                "is missing in the first record, and the column is not nullable",
-            )),
+            Some(index) => {
+                Err(in_column(self.builders[index].name(), "non-nullable column is missing in the header"))
+            }
             None => Ok(places),
         }
     }
 
-    /// Adds the row of a record.
+    /// Adds a CSV record as a row.
     pub(super) fn record(
         &mut self,
         record: &Record,
@@ -165,7 +164,7 @@ impl Rows {
             } else if text.is_empty() && builder.holds_text() {
                 Token::Loose("")
             } else {
-                return Err(in_column(&header[index], "is empty, but the column is not nullable"));
+                return Err(in_column(&header[index], "empty value in a non-nullable column"));
             };
             builder.push(token).map_err(|reason| in_column(&header[index], &reason))?;
             self.last[*column] = self.row;

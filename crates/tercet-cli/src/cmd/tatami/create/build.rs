@@ -1,4 +1,4 @@
-//! Rows on their way into columns.
+//! Column builders.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,32 +10,33 @@ use super::json;
 use super::stamp::{stamp, unit};
 use super::token::Token;
 
-/// How the text of a column is read.
+/// How the values of a column are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// As it is.
+pub(super) enum ValueParser {
+    /// By the type of the column.
     Plain,
-    /// As base64, like `cat` prints bytes.
+    /// As base64, like the output of `cat`.
     Base64,
-    /// As what a note says: a date, a time, a decimal.
+    /// By logical type: date, time, decimal.
     Meant(LogicalType),
-    /// As a time whose numbers are of a unit with so many nanoseconds; microseconds are stored.
+    /// As a timestamp whose unit has this many nanoseconds; stored as microseconds.
     Stamp(LogicalType, i64),
 }
 
-impl Reading {
-    /// How text is read into columns that were declared like this, wherever their values are stored.
+impl ValueParser {
+    /// The parsers of declared columns.
     pub(super) fn all(fields: &[Field], notes: &[(String, String)]) -> Vec<Self> {
-        let one =
-            |field: &Field| match (Self::of(field, LogicalType::for_field(field, notes)), unit(field, notes))
-            {
-                (Self::Meant(logical_type), Some(nanos)) => Self::Stamp(logical_type, nanos),
-                (reading, _) => reading,
-            };
+        let one = |field: &Field| match (
+            Self::for_field(field, LogicalType::for_field(field, notes)),
+            unit(field, notes),
+        ) {
+            (Self::Meant(logical_type), Some(nanos)) => Self::Stamp(logical_type, nanos),
+            (parser, _) => parser,
+        };
         fields.iter().map(one).collect()
     }
 
-    fn of(field: &Field, logical_type: Option<LogicalType>) -> Self {
+    fn for_field(field: &Field, logical_type: Option<LogicalType>) -> Self {
         match (field.scalar(), logical_type) {
             (_, Some(LogicalType::Utf8)) => Self::Plain,
             (_, Some(logical_type)) => Self::Meant(logical_type),
@@ -45,28 +46,28 @@ impl Reading {
     }
 }
 
-/// A column that grows.
+/// A column builder.
 #[derive(Debug)]
 pub(super) struct Builder {
     field: Field,
-    reading: Reading,
+    parser: ValueParser,
     values: Values,
     validity: Option<Bitmap>,
-    /// Bytes of texts and elements.
+    /// Bytes of strings and list elements.
     bytes: usize,
 }
 
 impl Builder {
-    pub(super) fn new(field: Field, reading: Reading) -> Self {
+    pub(super) fn new(field: Field, parser: ValueParser) -> Self {
         let values = Values::empty(&field);
-        Self { field, reading, values, validity: None, bytes: 0 }
+        Self { field, parser, values, validity: None, bytes: 0 }
     }
 
     pub(super) fn name(&self) -> &str {
         &self.field.name
     }
 
-    /// About how many bytes the values take.
+    /// The approximate size of the values.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -75,15 +76,15 @@ impl Builder {
     pub(super) fn push(&mut self, token: Token<'_>) -> Result<(), String> {
         let row = self.values.len();
         let before = self.bytes;
-        // An empty field of CSV is an empty text where nothing cannot be.
+        // In a non-nullable column, an empty CSV field is an empty string.
         let token = match token {
             Token::Null if !self.field.nullable => {
-                return Err("is null, but the column is not nullable".into());
+                return Err("null in a non-nullable column".into());
             }
             token => token,
         };
         let is_present = token != Token::Null;
-        self.bytes = before + push(&mut self.values, self.field.scalar(), self.reading, token)?;
+        self.bytes = before + push(&mut self.values, self.field.scalar(), self.parser, token)?;
         match &mut self.validity {
             Some(validity) => validity.push(is_present),
             None if is_present => {}
@@ -101,12 +102,12 @@ impl Builder {
         self.field.nullable
     }
 
-    /// Whether an empty text is a value of the column.
+    /// Whether the empty string is a valid value.
     pub(super) fn holds_text(&self) -> bool {
         matches!(self.field.kind, Type::String | Type::Bytes | Type::BlobRef)
     }
 
-    /// The rows so far; the next ones start anew.
+    /// Takes the rows built so far.
     pub(super) fn take(&mut self) -> Column {
         self.bytes = 0;
         let values = std::mem::replace(&mut self.values, Values::empty(&self.field));
@@ -114,12 +115,12 @@ impl Builder {
     }
 }
 
-/// Adds a value, which is zero or nothing for null, and tells about how many bytes it takes.
-fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
-    match (reading, &mut *values) {
+/// Adds a value, zero for null; returns its approximate size.
+fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) -> Result<usize, String> {
+    match (parser, &mut *values) {
         (_, Values::List(_)) => {}
-        (Reading::Meant(logical_type), values) => return meant(values, kind, logical_type, &token),
-        (Reading::Stamp(logical_type, unit), Values::Int64(v)) => {
+        (ValueParser::Meant(logical_type), values) => return meant(values, kind, logical_type, &token),
+        (ValueParser::Stamp(logical_type, unit), Values::Int64(v)) => {
             v.push(stamp(kind, logical_type, unit, &token)?);
             return Ok(8);
         }
@@ -143,13 +144,13 @@ fn push(values: &mut Values, kind: Type, reading: Reading, token: Token<'_>) -> 
         Values::UInt64(v) => v.push(integer(&token, kind)?),
         Values::Float32(v) => v.push(float(&token, kind, f32::is_finite)?),
         Values::Float64(v) => v.push(float(&token, kind, f64::is_finite)?),
-        Values::Bytes(v) => return text(v, kind, reading, &token),
-        Values::List(lists) => return list(lists, kind, reading, token),
+        Values::Bytes(v) => return text(v, kind, parser, &token),
+        Values::List(lists) => return list(lists, kind, parser, token),
     }
     Ok(8)
 }
 
-/// Adds a value that is written as what it means.
+/// Adds a value of a logical type.
 fn meant(
     values: &mut Values,
     kind: Type,
@@ -163,11 +164,10 @@ fn meant(
         }
         Token::Number(text) | Token::Loose(text) => text,
         Token::Text(text) => text,
-        token => return Err(format!("{} is not {logical_type}", shown(token))),
+        token => return Err(format!("{} is not {logical_type}", display(token))),
     };
-    let wrong = || {
-        format!("{} is not {logical_type} that it can hold, like {}", shown(token), logical_type.example())
-    };
+    let wrong =
+        || format!("{} is not a valid {logical_type}, like {}", display(token), logical_type.example());
     match (values, logical_type.read(kind, text).ok_or_else(wrong)?) {
         (Values::Int32(v), Scalar::Int32(value)) => v.push(value),
         (Values::Int64(v), Scalar::Int64(value)) => v.push(value),
@@ -180,21 +180,20 @@ fn meant(
     Ok(8)
 }
 
-fn list(lists: &mut Lists, kind: Type, reading: Reading, token: Token<'_>) -> Result<usize, String> {
+fn list(lists: &mut Lists, kind: Type, parser: ValueParser, token: Token<'_>) -> Result<usize, String> {
     let mut bytes = 8;
     let elements = match token {
         Token::Null => Vec::new(),
         Token::List(elements) => elements,
-        // A field of CSV holds a list as JSON does.
-        Token::Loose(text) => {
-            json::list(text).map_err(|wrong| format!("{} is no list: {}", shown(&token), wrong.reason))?
-        }
-        token => return Err(format!("{} is no list", shown(&token))),
+        // CSV fields hold lists as JSON.
+        Token::Loose(text) => json::list(text)
+            .map_err(|wrong| format!("{} is not a list: {}", display(&token), wrong.reason))?,
+        token => return Err(format!("{} is not a list", display(&token))),
     };
     for token in elements {
         let at = lists.elements.len();
         let is_present = token != Token::Null;
-        bytes += push(&mut lists.elements.values, kind, reading, token)?;
+        bytes += push(&mut lists.elements.values, kind, parser, token)?;
         match &mut lists.elements.validity {
             Some(validity) => validity.push(is_present),
             None if is_present => {}
@@ -227,7 +226,7 @@ fn float<T: std::str::FromStr + Default + Copy>(
         Token::Null => return Ok(T::default()),
         Token::Number(text) => *text,
         Token::Loose(text) if is_number(text) => *text,
-        // What other programs write for what is no number.
+        // Spellings of other programs.
         Token::Loose(text @ ("NaN" | "nan" | "inf" | "-inf" | "Inf" | "-Inf" | "Infinity" | "-Infinity")) => {
             return text.parse().map_err(|_| misfit(token, kind));
         }
@@ -237,25 +236,25 @@ fn float<T: std::str::FromStr + Default + Copy>(
     if is_finite(value) { Ok(value) } else { Err(misfit(token, kind)) }
 }
 
-/// Microseconds since 1970: a number, or a time with its offset from UTC.
+/// Parses a timestamp: microseconds since 1970, or RFC 3339.
 fn time(token: &Token<'_>) -> Result<i64, String> {
     let text: &str = match token {
         Token::Text(text) => text,
         Token::Loose(text) if !is_number(text) => text,
         token => return integer(token, Type::TimestampMicros),
     };
-    // In quotes a number is no time.
+    // A quoted number is not a timestamp.
     let read = (!is_number(text)).then(|| LogicalType::Timestamp.read(Type::TimestampMicros, text)).flatten();
     match read {
         Some(Scalar::Int64(micros)) => Ok(micros),
         _ => Err(format!(
-            "{} is no time like 2024-06-21T12:00:00Z in whole microseconds, nor microseconds since 1970",
-            shown(token)
+            "{} is not a timestamp; expected 2024-06-21T12:00:00Z with at most microseconds, or microseconds since 1970",
+            display(token)
         )),
     }
 }
 
-fn text(strings: &mut Strings, kind: Type, reading: Reading, token: &Token<'_>) -> Result<usize, String> {
+fn text(strings: &mut Strings, kind: Type, parser: ValueParser, token: &Token<'_>) -> Result<usize, String> {
     let text: &str = match token {
         Token::Null => "",
         Token::Text(text) => text,
@@ -263,14 +262,13 @@ fn text(strings: &mut Strings, kind: Type, reading: Reading, token: &Token<'_>) 
         token => return Err(misfit(token, kind)),
     };
     if u32::try_from(text.len()).is_err() {
-        return Err("has 4 GiB or more, which no page holds".into());
+        return Err("value exceeds 4 GiB".into());
     }
-    match reading {
-        Reading::Plain | Reading::Meant(_) | Reading::Stamp(..) => strings.push(text.as_bytes()),
-        Reading::Base64 => {
-            let bytes = STANDARD
-                .decode(text)
-                .map_err(|_| format!("{} is no base64, in which bytes are written", shown(token)))?;
+    match parser {
+        ValueParser::Plain | ValueParser::Meant(_) | ValueParser::Stamp(..) => strings.push(text.as_bytes()),
+        ValueParser::Base64 => {
+            let bytes =
+                STANDARD.decode(text).map_err(|_| format!("{} is not valid base64", display(token)))?;
             strings.push(&bytes);
         }
     }
@@ -278,11 +276,11 @@ fn text(strings: &mut Strings, kind: Type, reading: Reading, token: &Token<'_>) 
 }
 
 fn misfit(token: &Token<'_>, kind: Type) -> String {
-    format!("{} is no {kind}", shown(token))
+    format!("{} is not a valid {kind}", display(token))
 }
 
-/// A value for a message, cut.
-pub(super) fn shown(token: &Token<'_>) -> String {
+/// A value for messages, truncated.
+pub(super) fn display(token: &Token<'_>) -> String {
     const CHARS: usize = 40;
     let text: &str = match token {
         Token::Bool(value) => return value.to_string(),
@@ -300,8 +298,8 @@ mod tests {
     use super::*;
 
     fn built(field: Field, tokens: Vec<Token<'_>>) -> Result<Column, String> {
-        let reading = Reading::of(&field, None);
-        let mut builder = Builder::new(field, reading);
+        let parser = ValueParser::for_field(&field, None);
+        let mut builder = Builder::new(field, parser);
         tokens.into_iter().try_for_each(|token| builder.push(token))?;
         Ok(builder.take())
     }

@@ -1,8 +1,8 @@
-//! Records of comma-separated values.
+//! CSV records.
 //!
-//! A reader of its own, because `,,` and `,"",` are different here: nothing, and an empty text.
+//! A custom parser, because `,,` (null) and `,"",` (empty string) are different here.
 
-/// A field of a record, a part of the text of [`Record`].
+/// A field: a range of the text of a [`Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     start: usize,
@@ -10,7 +10,7 @@ struct Field {
     is_quoted: bool,
 }
 
-/// One record.
+/// A CSV record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     text: Vec<u8>,
@@ -22,32 +22,32 @@ impl Record {
         self.fields.len()
     }
 
-    /// Whether a byte stands in a field that is not in quotes.
+    /// Whether an unquoted field contains a byte.
     pub(super) fn has_bare(&self, byte: u8) -> bool {
         let bare = self.fields.iter().filter(|field| !field.is_quoted);
         bare.into_iter().any(|field| self.text[field.start..field.end].contains(&byte))
     }
 
-    /// A field and whether it stood in quotes.
+    /// A field and whether it is quoted.
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], bool)> {
         let field = self.fields.get(index)?;
         Some((&self.text[field.start..field.end], field.is_quoted))
     }
 }
 
-/// What a piece of a record ended with.
+/// The parser state at the end of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// The record is complete.
     Done,
-    /// A quoted field goes on in the next line.
+    /// A quoted field continues in the next line.
     Open,
 }
 
-/// Reason a line is no CSV.
-pub(super) const STRAY_QUOTE: &str = "a quote stands inside of a field that does not start with one";
-/// Reason a line is no CSV.
-pub(super) const AFTER_QUOTE: &str = "only a delimiter can follow a closing quote";
+/// Invalid CSV.
+pub(super) const STRAY_QUOTE: &str = "quote inside an unquoted field";
+/// Invalid CSV.
+pub(super) const AFTER_QUOTE: &str = "expected a delimiter after a closing quote";
 
 impl Record {
     /// Starts a new record.
@@ -56,16 +56,16 @@ impl Record {
         self.fields.clear();
     }
 
-    /// Adds a line, its line break included. `state` is what the line before ended with.
+    /// Parses a line with its line break. `state` is the state after the previous line.
     pub(super) fn add(&mut self, line: &[u8], state: State, delimiter: u8) -> Result<State, &'static str> {
-        // The break of the last line is no part of a field that is not in quotes.
+        // Line breaks are part of quoted fields only.
         let bare = line.strip_suffix(b"\n").unwrap_or(line);
         let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
         let mut at = 0;
         let mut in_quotes = state == State::Open;
         loop {
             if in_quotes {
-                // Everything up to the closing quote, breaks included.
+                // Everything up to the closing quote.
                 let Some(end) = line[at..].iter().position(|byte| *byte == b'"') else {
                     self.text.extend_from_slice(&line[at..]);
                     return Ok(State::Open);
@@ -119,7 +119,7 @@ impl Record {
 mod tests {
     use super::*;
 
-    /// Reads the records of a text.
+    /// Parses all records of a text.
     fn read(text: &str) -> Result<Vec<Vec<(String, bool)>>, &'static str> {
         let (mut all, mut record, mut state) = (Vec::new(), Record::default(), State::Done);
         for line in text.split_inclusive('\n') {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_an_empty_text_are_told_apart() {
+    fn null_and_empty_strings_are_distinguished() {
         assert_eq!(read("a,,\"\"\r\n").unwrap(), [[plain("a"), plain(""), quoted("")]]);
         assert_eq!(read(",").unwrap(), [[plain(""), plain("")]]);
         assert_eq!(read("\n").unwrap(), [[plain("")]]);
@@ -163,12 +163,12 @@ mod tests {
         assert_eq!(read("x,\"\n\n\"").unwrap(), [[plain("x"), quoted("\n\n")]]);
         assert_eq!(read("a\"b").unwrap_err(), STRAY_QUOTE);
         assert_eq!(read("\"a\"b").unwrap_err(), AFTER_QUOTE);
-        assert_eq!(read("\"a\",\"b\n").unwrap(), Vec::<Vec<_>>::new(), "the last field does not end");
+        assert_eq!(read("\"a\",\"b\n").unwrap(), Vec::<Vec<_>>::new(), "the last field is not closed");
     }
 
-    /// Any fields, written with quotes where they need some, come back.
+    /// Round trip of any fields.
     #[test]
-    fn fields_come_back() {
+    fn fields_round_trip() {
         let pieces = ["", "a", "\"", ",", "\n", "\r\n", "é,\"\"", " "];
         for first in pieces {
             for second in pieces {

@@ -1,4 +1,4 @@
-//! Which columns an input has, found by looking at all of it.
+//! Schema inference from the whole input.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use tercet::tatami::{Field, Type};
 
 use super::token::Token;
 
-/// Whole numbers up to this are floats without loss.
+/// Integers up to this are exact as float64.
 const EXACT: u64 = 1 << 53;
 
-/// What was seen of all columns.
+/// The inference state of all columns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inference {
     columns: Vec<(String, Seen)>,
@@ -19,10 +19,10 @@ pub(super) struct Inference {
     rows: u64,
 }
 
-/// What was seen of one column: for each kind of value the line of the first one.
+/// The inference state of a column: for each kind of value the line of the first one.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Rows that have the column.
+    /// Rows with a value.
     rows: u64,
     nulls: bool,
     bool_at: Option<u64>,
@@ -31,25 +31,25 @@ struct Seen {
     text_at: Option<u64>,
     list_at: Option<u64>,
     negative_at: Option<u64>,
-    /// Above the range of signed numbers.
+    /// Above the range of int64.
     above_at: Option<u64>,
-    /// A whole number that no float holds exactly.
+    /// An integer that is not exact as float64.
     inexact_at: Option<u64>,
-    /// A number with a point or an exponent that no float holds exactly.
+    /// A decimal number that is not exact as float64.
     rounded_at: Option<u64>,
-    /// A whole number that no type holds.
+    /// An integer out of range of all types.
     huge_at: Option<u64>,
     element: Option<Box<Seen>>,
 }
 
-/// Sets the line of the first of a kind.
+/// Records the line of the first value of a kind.
 fn note(slot: &mut Option<u64>, line: u64) {
     slot.get_or_insert(line);
 }
 
-/// Whether a float tells other digits than a number was written with.
+/// Whether float64 would change the digits of a number.
 fn is_rounded(text: &str) -> bool {
-    // Up to fifteen digits come back from every float that is not tiny.
+    // Up to fifteen digits round-trip, except for tiny numbers.
     const SHORT: usize = 16;
     if text.len() <= SHORT && !text.contains(['e', 'E']) {
         return false;
@@ -62,16 +62,16 @@ fn is_rounded(text: &str) -> bool {
     if wanted.is_none() || digits(ryu::Buffer::new().format_finite(value)) == wanted {
         return wanted.is_none();
     }
-    // Programs that write more digits than are needed (`%.17g`) write those of the float.
+    // Programs that print more digits than needed (`%.17g`) print the exact digits of the float.
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     let written = mantissa.trim_start_matches(['-', '0', '.']).bytes().filter(u8::is_ascii_digit).count();
-    written > MOST_DIGITS || digits(&format!("{value:.*e}", written.saturating_sub(1))) != wanted
+    written > MAX_DIGITS || digits(&format!("{value:.*e}", written.saturating_sub(1))) != wanted
 }
 
-/// Digits that are compared with all those of a float.
-const MOST_DIGITS: usize = 64;
+/// Maximum digits compared.
+const MAX_DIGITS: usize = 64;
 
-/// The digits of a number without zeros around them, and the power of ten of the last one.
+/// The significant digits of a number and the exponent of the last one.
 fn digits(text: &str) -> Option<(String, i64)> {
     let (mantissa, power) = match text.split_once(['e', 'E']) {
         Some((mantissa, power)) => (mantissa, Some(power)),
@@ -90,7 +90,7 @@ fn digits(text: &str) -> Option<(String, i64)> {
 }
 
 impl Inference {
-    /// Declares a column before it is seen.
+    /// Adds a column.
     pub(super) fn column(&mut self, name: &str) -> usize {
         if let Some(index) = self.by_name.get(name) {
             return *index;
@@ -100,7 +100,7 @@ impl Inference {
         self.columns.len() - 1
     }
 
-    /// Looks at a value of the row that stands at a line.
+    /// Records a value and its line.
     pub(super) fn see(&mut self, column: usize, token: &Token<'_>, line: u64) {
         if let Some((_, seen)) = self.columns.get_mut(column) {
             seen.rows += 1;
@@ -108,7 +108,7 @@ impl Inference {
         }
     }
 
-    /// A row is complete.
+    /// Ends a row.
     pub(super) fn end_row(&mut self) {
         self.rows += 1;
     }
@@ -117,7 +117,7 @@ impl Inference {
         self.columns.is_empty()
     }
 
-    /// The columns, in the order in which they appeared.
+    /// The inferred columns in order of appearance.
     pub(super) fn fields(&self) -> Result<Vec<Field>, String> {
         self.columns
             .iter()
@@ -149,7 +149,7 @@ impl Seen {
         }
     }
 
-    /// A number as JSON writes them.
+    /// Records a JSON number.
     fn number(&mut self, text: &str, line: u64) {
         if text.contains(['.', 'e', 'E']) || text == "-0" {
             if is_rounded(text) {
@@ -170,7 +170,7 @@ impl Seen {
         }
     }
 
-    /// A field of CSV: whatever it looks like. Leading zeros and signs make a text of it, so that nothing is lost.
+    /// Records an unquoted CSV field. Leading zeros and signs make it a string, so that nothing is lost.
     fn loose(&mut self, text: &str, line: u64) {
         if text == "true" || text == "false" {
             note(&mut self.bool_at, line);
@@ -185,27 +185,24 @@ impl Seen {
         if self.list_at.is_some() {
             self.one_kind()?;
             let element = self.element.as_ref().map_or(Ok(Type::String), |element| element.scalar());
-            return Ok(Field::list(
-                name,
-                element.map_err(|reason| format!("elements of the list: {reason}"))?,
-            ));
+            return Ok(Field::list(name, element.map_err(|reason| format!("list elements: {reason}"))?));
         }
         Ok(Field::new(name, self.scalar()?))
     }
 
-    /// Refuses values of different kinds.
+    /// Rejects values of different kinds.
     fn one_kind(&self) -> Result<(), String> {
         let number_at = [self.int_at, self.float_at].into_iter().flatten().min();
         let kinds = [
             ("bools", self.bool_at),
             ("numbers", number_at),
-            ("texts", self.text_at),
+            ("strings", self.text_at),
             ("lists", self.list_at),
         ];
         let mut seen = kinds.into_iter().filter_map(|(kind, at)| Some((kind, at?)));
         match (seen.next(), seen.next()) {
             (Some((one, at)), Some((other, then))) => {
-                Err(format!("holds {one} (line {at}) and {other} (line {then})"))
+                Err(format!("has {one} (line {at}) and {other} (line {then})"))
             }
             _ => Ok(()),
         }
@@ -217,15 +214,17 @@ impl Seen {
             return Ok(Type::Bool);
         }
         if let Some(line) = self.huge_at {
-            return Err(format!("line {line} has a whole number that no integer type holds"));
+            return Err(format!("line {line}: integer out of range"));
         }
         if let Some(line) = self.rounded_at {
-            return Err(format!("line {line} has a number of which float64 would lose digits"));
+            return Err(format!("line {line}: number is not exact as float64"));
         }
         if self.float_at.is_some() {
             return match self.inexact_at {
                 None => Ok(Type::Float64),
-                Some(line) => Err(format!("holds floats, but no float is the whole number of line {line}")),
+                Some(line) => {
+                    Err(format!("line {line}: integer is not exact as float64, the type of the column"))
+                }
             };
         }
         match (self.int_at, self.above_at, self.negative_at) {
@@ -233,14 +232,14 @@ impl Seen {
             (Some(_), None, _) => Ok(Type::Int64),
             (Some(_), Some(_), None) => Ok(Type::UInt64),
             (Some(_), Some(above), Some(negative)) => {
-                Err(format!("no integer type holds the numbers of line {negative} and line {above}"))
+                Err(format!("no integer type has the range of line {negative} and line {above}"))
             }
         }
     }
 }
 
 impl Inference {
-    /// Columns that do not fit any other type are text: for inputs where everything is written as text.
+    /// Falls back to strings for columns that fit no other type: for CSV.
     pub(super) fn or_text(mut self) -> Self {
         for (_, seen) in &mut self.columns {
             if seen.scalar().is_err() {
@@ -255,7 +254,7 @@ impl Inference {
 mod tests {
     use super::*;
 
-    fn of(tokens: &[Token<'_>]) -> Result<Field, String> {
+    fn infer(tokens: &[Token<'_>]) -> Result<Field, String> {
         let mut inference = Inference::default();
         let column = inference.column("x");
         for (token, line) in tokens.iter().zip(1..) {
@@ -270,8 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_type_that_loses_nothing() {
-        let kind = |tokens: &[Token<'_>]| of(tokens).map(|field| field.kind);
+    fn lossless_types_are_inferred() {
+        let kind = |tokens: &[Token<'_>]| infer(tokens).map(|field| field.kind);
         assert_eq!(kind(&[number("1"), number("-9223372036854775808")]), Ok(Type::Int64));
         assert_eq!(kind(&[number("1"), number("18446744073709551615")]), Ok(Type::UInt64));
         assert_eq!(kind(&[number("1"), number("0.5")]), Ok(Type::Float64));
@@ -294,8 +293,8 @@ mod tests {
 
     #[test]
     fn missing_and_null_values_make_a_column_nullable() {
-        assert!(!of(&[number("1")]).unwrap().nullable);
-        assert!(of(&[number("1"), Token::Null]).unwrap().nullable);
+        assert!(!infer(&[number("1")]).unwrap().nullable);
+        assert!(infer(&[number("1"), Token::Null]).unwrap().nullable);
         let mut inference = Inference::default();
         inference.end_row();
         let column = inference.column("late");
@@ -307,15 +306,15 @@ mod tests {
     #[test]
     fn lists_have_elements_of_one_type() {
         let list = |tokens: &[Token<'static>]| Token::List(tokens.to_vec());
-        let field = of(&[list(&[]), list(&[number("1"), Token::Null])]).unwrap();
+        let field = infer(&[list(&[]), list(&[number("1"), Token::Null])]).unwrap();
         assert_eq!((field.kind, field.element, field.nullable), (Type::List, Some(Type::Int64), false));
-        assert_eq!(of(&[list(&[])]).unwrap().element, Some(Type::String));
-        assert!(of(&[list(&[number("1"), Token::Bool(true)])]).is_err());
-        assert!(of(&[list(&[]), number("1")]).is_err());
+        assert_eq!(infer(&[list(&[])]).unwrap().element, Some(Type::String));
+        assert!(infer(&[list(&[number("1"), Token::Bool(true)])]).is_err());
+        assert!(infer(&[list(&[]), number("1")]).is_err());
     }
 
     #[test]
-    fn csv_falls_back_to_text() {
+    fn csv_falls_back_to_strings() {
         let kind = |texts: &[&'static str]| {
             let mut inference = Inference::default();
             let column = inference.column("x");

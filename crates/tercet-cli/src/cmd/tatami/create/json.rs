@@ -1,20 +1,19 @@
-//! One line of JSON: an object of scalars and lists of scalars.
+//! JSON parser for lines: objects of scalars and lists of scalars.
 //!
-//! A reader of its own, because a number must be seen as it is written: as a float, 18446744073709551617 would silently be
-//! another number.
+//! A custom parser, because numbers must keep their digits: as a float, 18446744073709551617 would silently change.
 
 use std::borrow::Cow;
 
 use super::token::Token;
 
-/// Reason a line is not such an object, and the byte where that shows.
+/// A syntax error and its byte offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) at: usize,
     pub(super) reason: &'static str,
 }
 
-/// Hands over every key of an object with its value. What stands at keys that are not wanted may be nested.
+/// Calls `each` for every wanted key. Values of other keys may be nested.
 pub(super) fn object<'a, E: From<Wrong>>(
     line: &'a str,
     is_wanted: impl Fn(&str) -> bool,
@@ -23,19 +22,19 @@ pub(super) fn object<'a, E: From<Wrong>>(
     let mut reader = Reader { text: line, at: 0 };
     reader.space();
     if !reader.took(b'{') {
-        return Err(reader.wrong("a line is an object: `{…}`").into());
+        return Err(reader.wrong("expected a JSON object: `{…}`").into());
     }
     reader.space();
     if !reader.took(b'}') {
         loop {
             reader.space();
             if reader.peek() != Some(b'"') {
-                return Err(reader.wrong("a name in quotes is expected").into());
+                return Err(reader.wrong("expected a quoted key").into());
             }
             let key = reader.string()?;
             reader.space();
             if !reader.took(b':') {
-                return Err(reader.wrong("`:` is expected").into());
+                return Err(reader.wrong("expected `:`").into());
             }
             if is_wanted(&key) {
                 let value = reader.value(true)?;
@@ -50,28 +49,28 @@ pub(super) fn object<'a, E: From<Wrong>>(
             if reader.took(b'}') {
                 break;
             }
-            return Err(reader.wrong("`,` or `}` is expected").into());
+            return Err(reader.wrong("expected `,` or `}`").into());
         }
     }
     reader.space();
     if reader.at < line.len() {
-        return Err(reader.wrong("something stands behind the object").into());
+        return Err(reader.wrong("unexpected characters after the object").into());
     }
     Ok(())
 }
 
-/// The elements of a list that stands alone.
+/// Parses a list.
 pub(super) fn list(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
     let mut reader = Reader { text, at: 0 };
     reader.space();
     if reader.peek() != Some(b'[') {
-        return Err(reader.wrong("a list starts with `[`"));
+        return Err(reader.wrong("expected `[`"));
     }
     let list = reader.list()?;
     reader.space();
     match list {
         Token::List(elements) if reader.at == text.len() => Ok(elements),
-        _ => Err(reader.wrong("something stands behind the list")),
+        _ => Err(reader.wrong("unexpected characters after the list")),
     }
 }
 
@@ -103,7 +102,7 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self, word: &str, token: Token<'a>) -> Result<Token<'a>, Wrong> {
         if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
-            return Err(self.wrong("a value is expected"));
+            return Err(self.wrong("expected a value"));
         }
         self.at += word.len();
         Ok(token)
@@ -118,24 +117,24 @@ impl<'a> Reader<'a> {
             Some(b't') => self.word("true", Token::Bool(true)),
             Some(b'f') => self.word("false", Token::Bool(false)),
             Some(b'[') if lists => self.list(),
-            Some(b'[') => Err(self.wrong("lists of lists cannot be stored")),
-            Some(b'{') => Err(self.wrong("objects in objects cannot be stored")),
-            _ => Err(self.wrong("a value is expected")),
+            Some(b'[') => Err(self.wrong("nested lists are not supported")),
+            Some(b'{') => Err(self.wrong("nested objects are not supported")),
+            _ => Err(self.wrong("expected a value")),
         }
     }
 
-    /// Passes over any value.
+    /// Skips a value.
     fn skip(&mut self, depth: usize) -> Result<(), Wrong> {
-        /// Deeper values are refused: each level takes from the stack.
-        const DEEPEST: usize = 128;
+        /// Maximum nesting depth, to bound the stack.
+        const MAX_DEPTH: usize = 128;
         self.space();
         let close = match self.peek() {
             Some(b'[') => b']',
             Some(b'{') => b'}',
             _ => return self.value(false).map(drop),
         };
-        if depth == DEEPEST {
-            return Err(self.wrong("values stand too deep in one another"));
+        if depth == MAX_DEPTH {
+            return Err(self.wrong("nesting is too deep"));
         }
         self.at += 1;
         self.space();
@@ -146,12 +145,12 @@ impl<'a> Reader<'a> {
             if close == b'}' {
                 self.space();
                 if self.peek() != Some(b'"') {
-                    return Err(self.wrong("a name in quotes is expected"));
+                    return Err(self.wrong("expected a quoted key"));
                 }
                 self.string()?;
                 self.space();
                 if !self.took(b':') {
-                    return Err(self.wrong("`:` is expected"));
+                    return Err(self.wrong("expected `:`"));
                 }
             }
             self.skip(depth + 1)?;
@@ -160,7 +159,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             if !self.took(b',') {
-                return Err(self.wrong("`,` or the end of the value is expected"));
+                return Err(self.wrong("expected `,` or the end of the value"));
             }
         }
     }
@@ -179,7 +178,7 @@ impl<'a> Reader<'a> {
                 return Ok(Token::List(elements));
             }
             if !self.took(b',') {
-                return Err(self.wrong("`,` or `]` is expected"));
+                return Err(self.wrong("expected `,` or `]`"));
             }
         }
     }
@@ -189,7 +188,7 @@ impl<'a> Reader<'a> {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
-        if self.at == start { Err(self.wrong("a digit is expected")) } else { Ok(()) }
+        if self.at == start { Err(self.wrong("expected a digit")) } else { Ok(()) }
     }
 
     fn number(&mut self) -> Result<Token<'a>, Wrong> {
@@ -208,7 +207,7 @@ impl<'a> Reader<'a> {
             }
             self.digits()?;
         }
-        // `01` and `1x` are no numbers: what follows is seen by the caller.
+        // The caller rejects `01` and `1x`.
         Ok(Token::Number(&self.text[start..self.at]))
     }
 
@@ -240,13 +239,13 @@ impl<'a> Reader<'a> {
                 }
                 Some(0..=0x1f) => return Err(self.wrong("a control character must be escaped")),
                 Some(_) => self.at += 1,
-                None => return Err(self.wrong("a text does not end")),
+                None => return Err(self.wrong("unterminated string")),
             }
         }
     }
 
     fn escape(&mut self) -> Result<char, Wrong> {
-        let Some(byte) = self.peek() else { return Err(self.wrong("a text does not end")) };
+        let Some(byte) = self.peek() else { return Err(self.wrong("unterminated string")) };
         self.at += 1;
         Ok(match byte {
             b'"' => '"',
@@ -260,13 +259,13 @@ impl<'a> Reader<'a> {
             b'u' => return self.unicode(),
             _ => {
                 self.at -= 1;
-                return Err(self.wrong("there is no such escape"));
+                return Err(self.wrong("invalid escape"));
             }
         })
     }
 
     fn unicode(&mut self) -> Result<char, Wrong> {
-        const ALONE: &str = "half of a surrogate pair is no character";
+        const ALONE: &str = "unpaired surrogate";
         let first = self.hex()?;
         if !(0xd800..0xe000).contains(&first) {
             return char::from_u32(first).ok_or_else(|| self.wrong(ALONE));
@@ -286,7 +285,7 @@ impl<'a> Reader<'a> {
         let mut value = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
-            value = value * 16 + digit.ok_or_else(|| self.wrong("`\\u` is followed by four digits"))?;
+            value = value * 16 + digit.ok_or_else(|| self.wrong("expected four hex digits after `\\u`"))?;
             self.at += 1;
         }
         Ok(value)
@@ -299,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    /// The same object, as the library sees it: numbers by their text.
+    /// Our result as a `serde_json` value.
     fn ours(line: &str) -> Result<Value, Wrong> {
         fn value(token: Token<'_>) -> Value {
             match token {
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_as_others_read_them() {
+    fn valid_lines_equal_serde_json() {
         for line in [
             "{}",
             " { } ",
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_refuse_is_refused() {
+    fn invalid_lines_are_rejected() {
         for line in [
             "",
             "1",
@@ -375,11 +374,11 @@ mod tests {
             assert!(serde_json::from_str::<Value>(line).is_err() || !line.starts_with('{'), "{line}");
             assert!(ours(line).is_err(), "{line}");
         }
-        assert!(ours("{\"a\":{}}").is_err() && ours("{\"a\":[[]]}").is_err(), "nesting ends with lists");
+        assert!(ours("{\"a\":{}}").is_err() && ours("{\"a\":[[]]}").is_err(), "nested values are rejected");
     }
 
     #[test]
-    fn any_change_of_a_line_is_seen_like_others_see_it() {
+    fn mutated_lines_are_judged_like_serde_json() {
         let line = r#"{"a":[1,-2.5e3,"x\u0041"],"b":null,"c":true}"#;
         let other = b"{}[]\",:\\ 0-.eaun\x01\xff";
         for at in 0..line.len() {
@@ -391,7 +390,7 @@ mod tests {
                 match ours(&changed) {
                     Ok(value) => assert_eq!(Some(value), theirs, "{changed}"),
                     Err(wrong) => {
-                        let nested = wrong.reason.contains("cannot be stored");
+                        let nested = wrong.reason.contains("not supported");
                         assert!(nested || theirs.is_none(), "{changed}: {wrong:?}");
                     }
                 }
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_may_be_nested() {
+    fn unwanted_values_may_be_nested() {
         let seen = |line: &str| {
             let mut keys = Vec::new();
             object::<Wrong>(

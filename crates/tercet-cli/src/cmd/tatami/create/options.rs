@@ -1,4 +1,4 @@
-//! Options about the text that is read and the file that is written.
+//! Input and writer options.
 
 use std::path::Path;
 
@@ -11,41 +11,41 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::render::parse_size;
 
-/// What all verbs take that make a file of another.
+/// Output options of the verbs that create a file.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Making {
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     pub(in crate::cmd::tatami) force: bool,
-    /// Tell the result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(in crate::cmd::tatami) json: bool,
-    /// The most that is taken from standard input, which is kept in a temporary file
+    /// Maximum size of standard input, which is buffered in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
     max_stdin: u64,
 }
 
 impl Making {
-    /// The file that is read.
+    /// The input file.
     pub(in crate::cmd::tatami) fn input(&self, path: &Path) -> Input {
         Input { path: path.to_owned(), max_stdin: self.max_stdin }
     }
 }
 
-/// How the input is written.
+/// Format options of text input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Text {
-    /// What the input is; without it the ending of its name decides
+    /// Input format [default: by file extension]
     #[arg(long, value_name = "FORMAT")]
     format: Option<TextFormat>,
-    /// What stands between the fields of CSV [default: a comma, or a tab for .tsv]
+    /// CSV delimiter [default: comma, or tab for .tsv]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
-    /// CSV without names in its first record: the columns are those of --schema, in their order
+    /// CSV without a header; columns are those of --schema, in order
     #[arg(long, requires = "schema")]
     no_header: bool,
-    /// This text, where it stands in CSV without quotes, is null too: NA. Can be repeated
+    /// Treat this unquoted CSV field as null, like NA. Repeatable
     #[arg(long = "null", value_name = "TEXT")]
     nulls: Vec<String>,
 }
@@ -60,12 +60,12 @@ fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
-        _ => Err("a delimiter is one ASCII character that is no quote, or `\\t`".to_owned()),
+        _ => Err("expected one ASCII character other than a quote, or `\\t`".to_owned()),
     }
 }
 
 impl Text {
-    /// What the user said, or what the ending of the input says.
+    /// The given format, or the one of the file extension.
     pub(super) fn form(&self, from: &Path) -> Result<Form, Failure> {
         let ending = from.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let by_name = match ending.as_deref() {
@@ -75,8 +75,9 @@ impl Text {
             _ => None,
         };
         let format = self.format.or(by_name).ok_or_else(|| {
-            let said = format!("{}: its name does not tell what it is", crate::output::shown(from));
-            Failure::request(said).with_hint("tell it: `--format jsonl` or `--format csv`")
+            let said =
+                format!("{}: cannot infer the format from the file name", crate::output::display_path(from));
+            Failure::request(said).with_hint("add `--format jsonl` or `--format csv`")
         })?;
         if format == TextFormat::Csv {
             let by_name = if ending.as_deref() == Some("tsv") { b'\t' } else { b',' };
@@ -84,39 +85,39 @@ impl Text {
             return Ok(Form::Csv { delimiter, has_header: !self.no_header, nulls: self.nulls.clone() });
         }
         if self.delimiter.is_some() || self.no_header || !self.nulls.is_empty() {
-            let failure = Failure::request("`--delimiter`, `--no-header` and `--null` are for CSV");
-            return Err(failure.with_hint("tell that the input is CSV: `--format csv`"));
+            let failure = Failure::request("`--delimiter`, `--no-header` and `--null` apply to CSV only");
+            return Err(failure.with_hint("add `--format csv`"));
         }
         Ok(Form::Jsonl { only: None })
     }
 }
 
-/// How the file is written.
+/// Writer options.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "File")]
 pub(crate) struct Layout {
-    /// `interop` writes only what other readers of the format know
+    /// Output profile; `interop` writes only features that other readers support
     #[arg(long, value_name = "PROFILE", default_value = "native")]
     profile: ProfileName,
-    /// How pages are compressed
+    /// Page compression
     #[arg(long, value_name = "CODEC", default_value = "zstd")]
     codec: CodecName,
-    /// The level of zstd [default: 3]
+    /// Compression level of zstd [default: 3]
     #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-7..=22))]
     level: Option<i32>,
-    /// The most rows of a row group [default: 131072]
+    /// Maximum rows per row group [default: 131072]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..=1 << 31))]
     row_group_rows: Option<u64>,
-    /// The most rows of a page [default: 65536]
+    /// Maximum rows per page [default: 65536]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     page_rows: Option<u32>,
-    /// The identity of the file: a UUID, or `random` [default: none]
-    #[arg(long, value_name = "UUID", value_parser = identity)]
+    /// File UUID, or `random` [default: none]
+    #[arg(long, value_name = "UUID", value_parser = parse_uuid)]
     uuid: Option<[u8; 16]>,
-    /// When the file was made: a time like 2024-06-21T12:00:00Z, milliseconds since 1970, or `now` [default: none]
+    /// Creation time: 2024-06-21T12:00:00Z, milliseconds since 1970, or `now` [default: none]
     #[arg(long, value_name = "TIME", value_parser = created)]
     created: Option<u64>,
-    /// A key and a value for the footer: `source=crawl`. Can be repeated
+    /// Set footer metadata: `source=crawl`. Repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
 }
@@ -134,41 +135,41 @@ enum CodecName {
     Zstd,
 }
 
-fn identity(text: &str) -> Result<[u8; 16], String> {
+fn parse_uuid(text: &str) -> Result<[u8; 16], String> {
     if text == "random" {
         return Ok(uuid::Uuid::new_v4().into_bytes());
     }
     text.parse::<uuid::Uuid>()
         .map(uuid::Uuid::into_bytes)
-        .map_err(|_| "write it like 00112233-4455-6677-8899-aabbccddeeff, or `random`".to_owned())
+        .map_err(|_| "expected a UUID like 00112233-4455-6677-8899-aabbccddeeff, or `random`".to_owned())
 }
 
 fn created(text: &str) -> Result<u64, String> {
     if text == "now" {
-        // Builds that are to be repeated fix the time.
+        // Reproducible builds set the time.
         return Ok(tercet::tet::unix_seconds().saturating_mul(1000));
     }
     if let Ok(millis) = text.parse() {
         return Ok(millis);
     }
-    let wrong = || "write it like 2024-06-21T12:00:00Z, as milliseconds since 1970, or `now`".to_owned();
+    let wrong = || "expected a time like 2024-06-21T12:00:00Z, milliseconds since 1970, or `now`".to_owned();
     let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
     u64::try_from(time.as_millisecond()).map_err(|_| wrong())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it like KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     if key.is_empty() {
-        return Err("a key cannot be empty".to_owned());
+        return Err("empty key".to_owned());
     }
     if key.starts_with("tatami.") {
-        return Err("keys that start with `tatami.` belong to the format".to_owned());
+        return Err("keys that start with `tatami.` are reserved".to_owned());
     }
     Ok((key.to_owned(), value.to_owned()))
 }
 
 impl Layout {
-    /// Whether the file is for other readers of the format.
+    /// Whether the profile is `interop`.
     #[cfg(feature = "arrow")]
     pub(in crate::cmd::tatami) fn is_interop(&self) -> bool {
         self.profile == ProfileName::Interop
@@ -186,7 +187,7 @@ impl Layout {
         });
         if let Some(level) = self.level {
             if self.codec != CodecName::Zstd {
-                return Err(Failure::request("`--level` is for `--codec zstd`"));
+                return Err(Failure::request("`--level` requires `--codec zstd`"));
             }
             options = options.with_level(level);
         }

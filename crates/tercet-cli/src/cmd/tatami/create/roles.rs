@@ -1,4 +1,4 @@
-//! What columns of a file are to be besides their types.
+//! Column roles: sort key, blob, bloom filter, dictionary.
 
 use tercet::core::escape;
 use tercet::tatami::{Field, Schema, Type};
@@ -6,24 +6,24 @@ use tercet::tatami::{Field, Schema, Type};
 use crate::cmd::tatami::names;
 use crate::failure::Failure;
 
-/// What some columns are to be besides their types. A list that is given and empty is a list all the same.
+/// The roles of columns. An empty list differs from no list.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Roles {
-    /// The rows are in the order of this column, so that `lookup` finds them; unsorted rows are refused
+    /// Sort key column, for `lookup`; the input must be sorted by it
     #[arg(long, value_name = "NAME", help_heading = "Columns")]
     sort_key: Option<String>,
-    /// Store the values of these text or bytes columns apart from the rows, for large values
+    /// Store these string or bytes columns as blobs, for large values
     #[arg(long, value_name = "NAMES", help_heading = "Columns")]
     blob: Option<Vec<String>>,
-    /// Give these columns bloom filters
+    /// Write bloom filters for these columns
     #[arg(long, value_name = "NAMES", help_heading = "Columns")]
     bloom: Option<Vec<String>>,
-    /// Give these columns the hint that a dictionary is worth it; every column is tried with one anyway
+    /// Set the dictionary hint of these columns; a dictionary is tried for every column
     #[arg(long, value_name = "NAMES", help_heading = "Columns")]
     dict: Option<Vec<String>>,
 }
 
-/// The names of lists that were given.
+/// The names of a given list.
 fn list(given: Option<&Vec<String>>) -> Result<Option<Vec<String>>, Failure> {
     let Some(given) = given else { return Ok(None) };
     let mut all = Vec::new();
@@ -35,7 +35,7 @@ fn list(given: Option<&Vec<String>>) -> Result<Option<Vec<String>>, Failure> {
 }
 
 impl Roles {
-    /// Only an order.
+    /// A sort key only.
     pub(super) fn sorted_by(column: Option<&str>) -> Self {
         Self { sort_key: column.map(str::to_owned), ..Self::default() }
     }
@@ -52,9 +52,9 @@ impl Roles {
         given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
     }
 
-    /// The same for tables of other formats, where names decide what is not said.
+    /// The roles for Arrow and Parquet input, with defaults by name.
     #[cfg(feature = "arrow")]
-    pub(in crate::cmd::tatami) fn of_table(&self) -> Result<tercet::arrow::ColumnOptions, Failure> {
+    pub(in crate::cmd::tatami) fn for_table(&self) -> Result<tercet::arrow::ColumnOptions, Failure> {
         let mut roles = tercet::arrow::ColumnOptions::by_name();
         (roles.blob, roles.bloom, roles.dict) =
             (list(self.blob.as_ref())?, list(self.bloom.as_ref())?, list(self.dict.as_ref())?);
@@ -62,14 +62,13 @@ impl Roles {
         Ok(roles)
     }
 
-    /// The columns with their roles.
+    /// Applies the roles to columns.
     pub(super) fn apply(&self, mut fields: Vec<Field>) -> Result<Schema, Failure> {
         for name in &list(self.blob.as_ref())?.unwrap_or_default() {
             let field = named(&mut fields, name, "--blob")?;
             if !matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef) {
                 let (name, kind) = (escape::name(name), field.kind);
-                let said =
-                    format!("`--blob {name}`: only text and bytes can be stored apart, and it is {kind}");
+                let said = format!("`--blob {name}`: requires string or bytes, found {kind}");
                 return Err(Failure::request(said));
             }
             field.kind = Type::BlobRef;
@@ -85,7 +84,7 @@ impl Roles {
             let field = named(&mut fields, name, "--sort-key")?;
             if field.kind == Type::BlobRef {
                 let said =
-                    format!("`--sort-key {}`: a blob has no order to look it up by", escape::name(name));
+                    format!("`--sort-key {}`: a blob column cannot be the sort key", escape::name(name));
                 return Err(Failure::request(said));
             }
             field.sort_key = true;
@@ -98,7 +97,7 @@ fn named<'a>(fields: &'a mut [Field], name: &str, option: &str) -> Result<&'a mu
     let names: Vec<String> = fields.iter().map(|field| format!("`{}`", escape::name(&field.name))).collect();
     let found = fields.iter_mut().find(|field| *field.name == *name);
     found.ok_or_else(|| {
-        let failure = Failure::request(format!("`{option} {}`: there is no such column", escape::name(name)));
+        let failure = Failure::request(format!("`{option} {}`: no such column", escape::name(name)));
         failure.with_hint(format!("columns: {}", names.join(", ")))
     })
 }
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_need_columns_that_can_have_them() {
+    fn roles_require_suitable_columns() {
         let fields = || vec![Field::new("id", Type::Int64), Field::new("t", Type::String)];
         let roles = |sort_key: Option<&str>, blob: &[&str]| Roles {
             sort_key: sort_key.map(str::to_owned),

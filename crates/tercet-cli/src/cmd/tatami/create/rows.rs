@@ -1,4 +1,4 @@
-//! The rows of an input: its columns found, its lines and records read.
+//! ValueParser rows of CSV and JSONL, with schema inference.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use tercet::core::{Class, Progress as _};
 use tercet::tatami::Field;
 
 use super::assemble::{Batch, Refused, Rows, Stopped, field, in_column, is_null};
-use super::build::Reading;
+use super::build::ValueParser;
 use super::csv::{Record, State};
 use super::infer::Inference;
 use super::json::{self, Wrong};
@@ -16,24 +16,24 @@ use super::token::Token;
 use crate::failure::Failure;
 use crate::ui::Bar;
 
-/// How an input is written.
+/// The input format.
 #[derive(Clone, Debug)]
 pub(super) enum Form {
     Jsonl {
-        /// The names that are looked at; none looks at all.
+        /// The columns to read; `None` for all.
         only: Option<Vec<String>>,
     },
     Csv {
         delimiter: u8,
-        /// The first record has the names.
+        /// Whether the first record is the header.
         has_header: bool,
-        /// Texts out of quotes that mean null.
+        /// Unquoted fields that mean null.
         nulls: Vec<String>,
     },
 }
 
 impl Form {
-    /// Whether a name is looked at.
+    /// Whether a column is read.
     pub(super) fn wants(&self, name: &str) -> bool {
         match self {
             Self::Jsonl { only: Some(only) } => only.iter().any(|known| known == name),
@@ -42,13 +42,13 @@ impl Form {
     }
 }
 
-/// Finds the columns of an input by looking at all of it.
+/// Infers the columns from the whole input.
 pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Field>, Failure> {
     let mut inference = Inference::default();
     let class = Class::Request;
     match form {
         Form::Jsonl { .. } => {
-            // Where each column was last seen, to notice a name that comes twice.
+            // The last line of each column, to detect duplicate keys.
             let mut last: Vec<u64> = Vec::new();
             each_line(lines, bar, |text, line| {
                 json::object::<Refused>(
@@ -56,12 +56,12 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
                     |key| form.wants(key),
                     |key, token| {
                         if key.is_empty() {
-                            return Err(Refused::Row("a column has no name".to_owned()));
+                            return Err(Refused::Row("empty column name".to_owned()));
                         }
                         let column = inference.column(&key);
                         last.resize(last.len().max(column + 1), 0);
                         if std::mem::replace(&mut last[column], line) == line {
-                            return Err(in_column(&key, "is there twice"));
+                            return Err(in_column(&key, "duplicate column name"));
                         }
                         inference.see(column, &token, line);
                         Ok(())
@@ -97,21 +97,21 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
         }
     }
     if lines.bytes() == 0 {
-        let failure = Failure::new(class, format!("{}: is empty", lines.name()));
-        return Err(failure.with_hint("tell its columns: `--schema name:type,…`"));
+        let failure = Failure::new(class, format!("{}: empty input", lines.name()));
+        return Err(failure.with_hint("set the schema: `--schema name:type,…`"));
     }
-    // None of the columns that are looked at: whoever asks for them says which are missing.
+    // None of the selected columns exists: the caller reports them.
     if inference.is_empty() && !matches!(form, Form::Jsonl { only: Some(_) }) {
-        let failure = Failure::new(class, format!("{}: no row says what the columns are", lines.name()));
-        return Err(failure.with_hint("tell them: `--schema name:type,…`"));
+        let failure = Failure::new(class, format!("{}: no rows to infer a schema from", lines.name()));
+        return Err(failure.with_hint("set the schema: `--schema name:type,…`"));
     }
     inference.fields().map_err(|reason| {
         let failure = Failure::new(class, format!("{}: {reason}", lines.name()));
-        failure.with_hint("tell the columns: `--schema name:type,…`")
+        failure.with_hint("set the schema: `--schema name:type,…`")
     })
 }
 
-/// The names of all columns of JSONL, also of those that are not looked at.
+/// All column names of JSONL input.
 #[cfg(feature = "arrow")]
 pub(super) fn all_names(lines: &mut Lines, bar: &Bar) -> Result<Vec<String>, Failure> {
     let (mut names, mut seen) = (Vec::new(), HashSet::new());
@@ -130,11 +130,11 @@ pub(super) fn all_names(lines: &mut Lines, bar: &Bar) -> Result<Vec<String>, Fai
     Ok(names)
 }
 
-/// Reads an input into batches of the columns of these fields.
+/// Reads the input into batches.
 pub(super) fn read(
     lines: &mut Lines,
     form: &Form,
-    fields: &[(Field, Reading)],
+    fields: &[(Field, ValueParser)],
     bar: &Bar,
     mut each: impl FnMut(Batch) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -166,7 +166,7 @@ pub(super) fn read(
 }
 
 impl Stopped {
-    fn told(self, lines: &Lines, line: u64) -> Failure {
+    fn into_failure(self, lines: &Lines, line: u64) -> Failure {
         match self {
             Self::Refused(Refused::Wrong(Wrong { at, reason })) => {
                 lines.refused(Class::Malformed, line, &format!("{reason} (byte {})", at + 1))
@@ -177,13 +177,13 @@ impl Stopped {
     }
 }
 
-/// Hands over every line that is not blank.
+/// Calls `each` for every line that is not blank.
 fn each_line(
     lines: &mut Lines,
     bar: &Bar,
     mut each: impl FnMut(&str, u64) -> Result<(), Stopped>,
 ) -> Result<(), Failure> {
-    let mut told = lines.bytes();
+    let mut reported = lines.bytes();
     loop {
         let number = lines.number() + 1;
         let Some(line) = lines.next()? else { return Ok(()) };
@@ -192,23 +192,23 @@ fn each_line(
             Ok(text) => each(text, number),
             Err(_) => {
                 let at = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), str::len);
-                Err(Refused::Wrong(Wrong { at, reason: "text is not valid UTF-8" }).into())
+                Err(Refused::Wrong(Wrong { at, reason: "invalid UTF-8" }).into())
             }
         };
-        result.map_err(|stopped| stopped.told(lines, number))?;
-        advance(lines, bar, &mut told)?;
+        result.map_err(|stopped| stopped.into_failure(lines, number))?;
+        advance(lines, bar, &mut reported)?;
     }
 }
 
-/// A part of CSV.
+/// A CSV event.
 enum Part<'a> {
-    /// The names of the columns, before any row.
+    /// The column names.
     Header(&'a [String]),
-    /// The names again, and a row.
+    /// The column names and a record.
     Row(&'a [String], &'a Record),
 }
 
-/// Hands over the names of the columns, `declared` ones if the input has none, and then every record.
+/// Calls `each` for the header (`declared` without one) and for every record.
 fn each_record(
     lines: &mut Lines,
     form: &Form,
@@ -219,11 +219,11 @@ fn each_record(
     let Form::Csv { delimiter, has_header, .. } = form else { return Ok(()) };
     let mut header: Option<Vec<String>> = None;
     if let Some(declared) = declared.filter(|_| !has_header) {
-        each(Part::Header(declared), 1).map_err(|stopped| stopped.told(lines, 1))?;
+        each(Part::Header(declared), 1).map_err(|stopped| stopped.into_failure(lines, 1))?;
         header = Some(declared.to_vec());
     }
     let (mut record, mut state, mut start) = (Record::default(), State::Done, 0);
-    let mut told = lines.bytes();
+    let mut reported = lines.bytes();
     let mut is_first = true;
     loop {
         let number = lines.number() + 1;
@@ -240,7 +240,7 @@ fn each_record(
         if is_first && !record.has_bare(b'\r') {
             is_first = false;
         } else if is_first {
-            let reason = "the lines end with CR alone: they have to end with LF or CR LF";
+            let reason = "lines end with CR only; expected LF or CR LF";
             return Err(lines.refused(Class::Malformed, start, reason));
         }
         let is_blank = record.len() == 1 && record.get(0).is_some_and(|field| field == (&[], false));
@@ -251,34 +251,34 @@ fn each_record(
                     each(Part::Header(&names), start)?;
                     Ok(names)
                 });
-                header = Some(names.map_err(|stopped| stopped.told(lines, start))?);
+                header = Some(names.map_err(|stopped| stopped.into_failure(lines, start))?);
             }
             Some(header) if is_blank && header.len() != 1 => {}
             Some(header) if header.len() != record.len() => {
                 let plural = |count: usize| if count == 1 { "" } else { "s" };
                 let (fields, columns) = (record.len(), header.len());
                 let (one, other) = (plural(fields), plural(columns));
-                let reason = format!("has {fields} field{one}, but there are {columns} column{other}");
+                let reason = format!("{fields} field{one}, expected {columns} column{other}");
                 return Err(lines.refused(Class::Malformed, start, &reason));
             }
             Some(header) => {
                 let part = Part::Row(header, &record);
-                each(part, start).map_err(|stopped| stopped.told(lines, start))?;
+                each(part, start).map_err(|stopped| stopped.into_failure(lines, start))?;
             }
         }
-        advance(lines, bar, &mut told)?;
+        advance(lines, bar, &mut reported)?;
     }
     if state == State::Open {
-        return Err(lines.refused(Class::Malformed, start, "a field in quotes does not end"));
+        return Err(lines.refused(Class::Malformed, start, "unterminated quoted field"));
     }
     Ok(())
 }
 
-fn advance(lines: &Lines, bar: &Bar, told: &mut u64) -> Result<(), Failure> {
+fn advance(lines: &Lines, bar: &Bar, reported: &mut u64) -> Result<(), Failure> {
     const STEP: u64 = 1 << 20;
-    if lines.bytes() - *told >= STEP {
-        bar.advance(lines.bytes() - *told);
-        *told = lines.bytes();
+    if lines.bytes() - *reported >= STEP {
+        bar.advance(lines.bytes() - *reported);
+        *reported = lines.bytes();
         if bar.is_cancelled() {
             return Err(Failure::Interrupted);
         }
@@ -286,19 +286,19 @@ fn advance(lines: &Lines, bar: &Bar, told: &mut u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The names of the first record, each of them once.
+/// The unique column names of the header.
 fn names(record: &Record) -> Result<Vec<String>, Stopped> {
     let mut names: Vec<String> = Vec::with_capacity(record.len());
     let mut seen = HashSet::with_capacity(record.len());
     for index in 0..record.len() {
         let (bytes, _) = record.get(index).unwrap_or_default();
         let name = simdutf8::basic::from_utf8(bytes)
-            .map_err(|_| Refused::Row(format!("the name of column {} is not UTF-8 text", index + 1)))?;
+            .map_err(|_| Refused::Row(format!("invalid UTF-8 in the name of column {}", index + 1)))?;
         if name.is_empty() {
-            return Err(Refused::Row(format!("column {} has no name", index + 1)).into());
+            return Err(Refused::Row(format!("column {} has an empty name", index + 1)).into());
         }
         if !seen.insert(name) {
-            return Err(in_column(name, "is there twice").into());
+            return Err(in_column(name, "duplicate column name").into());
         }
         names.push(name.to_owned());
     }

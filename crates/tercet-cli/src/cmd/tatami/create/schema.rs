@@ -1,4 +1,4 @@
-//! Columns as they are told on a command line: `id:int64,title:string:nullable,tags:list:string,price:decimal128[9, 2]`.
+//! `--schema`: `id:int64,title:string:nullable,tags:list:string,price:decimal128[9, 2]`.
 
 use std::str::FromStr;
 
@@ -10,26 +10,26 @@ use super::roles::Roles;
 use crate::cmd::tatami::names;
 use crate::failure::Failure;
 
-/// Columns that were declared.
+/// Declared columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
     fields: Vec<Field>,
-    /// What the footer has to say of columns whose types the format does not have.
+    /// Logical type annotations for the footer.
     notes: Vec<(String, String)>,
 }
 
 impl Declared {
-    /// The columns.
+    /// The declared columns.
     pub(super) fn fields(&self) -> Vec<Field> {
         self.fields.clone()
     }
 
-    /// Keys and values for the footer.
+    /// The logical type annotations as footer metadata.
     pub(super) fn notes(&self) -> &[(String, String)] {
         &self.notes
     }
 
-    /// The columns as those of a file, in the order of one of them.
+    /// The schema with an optional sort key.
     pub(crate) fn schema(&self, sort_key: Option<&str>) -> Result<Schema, Failure> {
         Roles::sorted_by(sort_key).apply(self.fields())
     }
@@ -51,20 +51,20 @@ impl FromStr for Declared {
     }
 }
 
-/// A column, and what is to be noted of it.
+/// A column and its logical type annotation.
 fn field(text: &str) -> Result<(Field, Option<String>), String> {
     let wrong = |reason: &str| format!("`{}`: {reason}", escape::name(text));
     let mut words = names::split(text, ':', true).into_iter();
     let name = names::name(words.next().unwrap_or_default())?;
     if name.is_empty() {
-        return Err(wrong("a column has a name"));
+        return Err(wrong("missing column name"));
     }
     let (kind, mut note) = kind(words.next()).map_err(|reason| wrong(&reason))?;
     let mut field = match kind {
         Type::List => {
             let (element, noted) = self::kind(words.next()).map_err(|reason| wrong(&reason))?;
             if matches!(element, Type::List | Type::BlobRef) {
-                return Err(wrong("a list cannot hold lists or blobs"));
+                return Err(wrong("lists of lists or blobs are not supported"));
             }
             note = noted;
             Field::list(name, element)
@@ -74,29 +74,29 @@ fn field(text: &str) -> Result<(Field, Option<String>), String> {
     match words.next() {
         None => {}
         Some("nullable") => field = field.with_nulls(),
-        Some(_) => return Err(wrong("after the type only `nullable` can stand")),
+        Some(_) => return Err(wrong("expected `nullable` after the type")),
     }
     match words.next() {
         None => Ok((field, note)),
-        Some(_) => Err(wrong("write it like `name:type` or `name:type:nullable`")),
+        Some(_) => Err(wrong("expected `name:type` or `name:type:nullable`")),
     }
 }
 
-/// A type of the format, or the one that keeps a type which it does not have, with the note about that.
+/// A type of the format, or the storage type of a logical type with its annotation.
 fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
     let known = || {
         let noted = "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE]";
         format!("{}, {noted}", TYPES.map(Type::name).join(", "))
     };
-    let name = name.ok_or_else(|| format!("a column has a type; types are {}", known()))?;
+    let name = name.ok_or_else(|| format!("missing type; supported types: {}", known()))?;
     if let Some(kind) = Type::from_name(name) {
         return Ok((kind, None));
     }
-    // A note has one space behind each comma; nobody else needs to.
+    // Annotations have a space after each comma; the command line need not.
     let parts: Vec<&str> = name.split(',').map(str::trim).collect();
     let note = parts.join(", ");
     let (_, kind) = LogicalType::parse(&note)
-        .ok_or_else(|| format!("there is no type `{}`; types are {}", escape::name(name), known()))?;
+        .ok_or_else(|| format!("unknown type `{}`; supported types: {}", escape::name(name), known()))?;
     Ok((kind, Some(note)))
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_read() {
+    fn columns_are_parsed() {
         let declared: Declared = "id:int64, t:string:nullable,l:list:float32:nullable".parse().unwrap();
         let fields = declared.fields();
         assert_eq!((&*fields[0].name, fields[0].kind, fields[0].nullable), ("id", Type::Int64, false));

@@ -1,12 +1,12 @@
-//! Times of a declared unit, which are stored in microseconds.
+//! Timestamps of a declared unit, stored as microseconds.
 
 use tercet::tatami::logical_type::is_number;
 use tercet::tatami::{Field, LogicalType, Scalar, Type};
 
-use super::build::shown;
+use super::build::display;
 use super::token::Token;
 
-/// The nanoseconds of the unit of a time, if a note tells one.
+/// The nanoseconds of a timestamp unit, if annotated.
 pub(super) fn unit(field: &Field, notes: &[(String, String)]) -> Option<i64> {
     let key = LogicalType::key(&field.name);
     let (_, note) = notes.iter().find(|(found, _)| *found == key)?;
@@ -20,7 +20,7 @@ pub(super) fn unit(field: &Field, notes: &[(String, String)]) -> Option<i64> {
     }
 }
 
-/// Microseconds since 1970: a number of a unit, or a time that is not more exact than it.
+/// Parses a timestamp: a number in the unit, or a time with at most its precision.
 pub(super) fn stamp(
     kind: Type,
     logical_type: LogicalType,
@@ -31,18 +31,17 @@ pub(super) fn stamp(
         Token::Null => return Ok(0),
         Token::Number(text) | Token::Loose(text) => text,
         Token::Text(text) => text,
-        token => return Err(format!("{} is not {logical_type}", shown(token))),
+        token => return Err(format!("{} is not {logical_type}", display(token))),
     };
-    let wrong = || {
-        format!("{} is not {logical_type} that it can hold, like {}", shown(token), logical_type.example())
-    };
+    let wrong =
+        || format!("{} is not a valid {logical_type}, like {}", display(token), logical_type.example());
     if is_number(text) {
         let number: i64 = text.parse().map_err(|_| wrong())?;
         let nanos = i128::from(number) * i128::from(unit);
         if nanos % 1000 != 0 {
-            return Err(format!("{} is more exact than microseconds", shown(token)));
+            return Err(format!("{} has a higher precision than microseconds", display(token)));
         }
-        // Times that no calendar tells are printed as they are stored; no number of a larger unit is as large.
+        // Values outside the calendar range are printed as stored numbers; they are larger than any valid number of the unit.
         let is_stored = || jiff::Timestamp::from_microsecond(number).is_err() && is_whole(number, unit);
         return match i64::try_from(nanos / 1000) {
             Ok(micros) => Ok(micros),
@@ -53,12 +52,12 @@ pub(super) fn stamp(
     let Some(Scalar::Int64(micros)) = logical_type.read(kind, text) else { return Err(wrong()) };
     if !is_whole(micros, unit) {
         let name = if unit > 1_000_000 { "seconds" } else { "milliseconds" };
-        return Err(format!("{} is more exact than {name}", shown(token)));
+        return Err(format!("{} has a higher precision than {name}", display(token)));
     }
     Ok(micros)
 }
 
-/// Whether microseconds are a whole number of units of so many nanoseconds.
+/// Whether microseconds are a multiple of the unit.
 fn is_whole(micros: i64, unit: i64) -> bool {
     i128::from(micros) * 1000 % i128::from(unit) == 0
 }
@@ -67,15 +66,15 @@ fn is_whole(micros: i64, unit: i64) -> bool {
 mod tests {
     use tercet::tatami::Values;
 
-    use super::super::build::{Builder, Reading};
+    use super::super::build::{Builder, ValueParser};
     use super::*;
 
     #[test]
-    fn times_are_read_in_their_unit() {
+    fn timestamps_are_parsed_in_their_unit() {
         let field = Field::new("t", Type::TimestampMicros);
         let one = |note: &str, text: &'static str| {
             let notes = [(LogicalType::key("t"), note.to_owned())];
-            let reading = Reading::all(std::slice::from_ref(&field), &notes)[0];
+            let reading = ValueParser::all(std::slice::from_ref(&field), &notes)[0];
             let mut builder = Builder::new(field.clone(), reading);
             builder.push(Token::Loose(text)).map(|()| builder.take().values)
         };

@@ -1,29 +1,29 @@
-//! A value of the input, before it is known which column it fits.
+//! Untyped values of the input.
 
 use std::borrow::Cow;
 
-/// A value as it is written.
+/// An untyped value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Null,
     Bool(bool),
     /// The digits of a JSON number.
     Number(&'a str),
-    /// A text that is one.
+    /// A string.
     Text(Cow<'a, str>),
-    /// A field of CSV: the column says what it is.
+    /// An unquoted CSV field of any type.
     Loose(&'a str),
     List(Vec<Token<'a>>),
 }
 
 impl Token<'_> {
-    /// What it is, in words.
+    /// The kind of value, for messages.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a bool",
             Self::Number(_) => "a number",
-            Self::Text(_) | Self::Loose(_) => "a text",
+            Self::Text(_) | Self::Loose(_) => "a string",
             Self::List(_) => "a list",
         }
     }

@@ -1,4 +1,4 @@
-//! Which files there are, and what they are.
+//! Input files and their types.
 
 use std::fs;
 use std::io::Read as _;
@@ -7,33 +7,33 @@ use std::path::{Path, PathBuf};
 use super::{Page, html, markdown};
 use crate::failure::Failure;
 
-/// The most bytes of one document.
-pub(super) const MOST_BYTES: u64 = 1 << 30;
+/// Maximum size of a document.
+pub(super) const MAX_BYTES: u64 = 1 << 30;
 
-/// Bytes of the files that are read at a time, and how many of them.
+/// Bytes and number of files read in parallel.
 const WAVE_BYTES: u64 = 16 << 20;
 const WAVE_FILES: usize = 1024;
 
-/// What a file holds.
+/// The type of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Kind {
-    /// One document, as it is
+    /// Plain text, one document
     Text,
-    /// One document, its title in the first heading
+    /// Markdown, one document with its first heading as title
     Markdown,
-    /// One document, stripped of its tags
+    /// HTML, one document
     Html,
-    /// A document on each line
+    /// JSON Lines, one document per line
     Jsonl,
-    /// Documents between <DOC> and </DOC>
+    /// TREC, documents between <DOC> and </DOC>
     Trec,
-    /// A document in each row
+    /// Parquet, one document per row
     #[cfg(feature = "arrow")]
     Parquet,
 }
 
 impl Kind {
-    fn of(path: &Path) -> Option<Self> {
+    fn from_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         match ending.as_str() {
             "txt" | "text" => Some(Self::Text),
@@ -47,23 +47,23 @@ impl Kind {
         }
     }
 
-    /// Whether a file holds many documents, which are read one after the other.
+    /// Whether a file has many documents, which are read sequentially.
     const fn is_stream(self) -> bool {
         !matches!(self, Self::Text | Self::Markdown | Self::Html)
     }
 }
 
-/// A file to read.
+/// An input file.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
-    /// Its path within the folder that was named.
+    /// The path relative to the given directory.
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) bytes: u64,
 }
 
-/// The files that are meant, in the order of the command line, those of a folder by name; and how many of them hold nothing.
+/// The input files in command-line order, those of a directory by name; and the number of skipped files.
 pub(super) fn all(
     inputs: &[PathBuf],
     format: Option<Kind>,
@@ -77,13 +77,13 @@ pub(super) fn all(
             walk(input, input, &mut found)?;
             found.sort_by(|a, b| a.0.cmp(&b.0));
             for (name, path, bytes) in found {
-                match format.or_else(|| Kind::of(&path)) {
+                match format.or_else(|| Kind::from_path(&path)) {
                     Some(kind) if path != output => out.push(Source { path, name, kind, bytes }),
                     _ => skipped += 1,
                 }
             }
         } else {
-            let kind = format.or_else(|| Kind::of(input)).unwrap_or(Kind::Text);
+            let kind = format.or_else(|| Kind::from_path(input)).unwrap_or(Kind::Text);
             let name = slashed(input);
             out.push(Source { path: input.clone(), name, kind, bytes: meta.len() });
         }
@@ -91,11 +91,11 @@ pub(super) fn all(
     Ok((out, skipped))
 }
 
-/// All files below a folder. Links to folders are not followed: they may lead back.
-fn walk(root: &Path, folder: &Path, out: &mut Vec<(String, PathBuf, u64)>) -> Result<(), Failure> {
-    let entries = fs::read_dir(folder).map_err(|error| refused(folder, &error))?;
+/// All files below a directory. Links to directories are not followed: they may form a cycle.
+fn walk(root: &Path, directory: &Path, out: &mut Vec<(String, PathBuf, u64)>) -> Result<(), Failure> {
+    let entries = fs::read_dir(directory).map_err(|error| refused(directory, &error))?;
     for entry in entries {
-        let entry = entry.map_err(|error| refused(folder, &error))?;
+        let entry = entry.map_err(|error| refused(directory, &error))?;
         let path = entry.path();
         let kind = entry.file_type().map_err(|error| refused(&path, &error))?;
         if kind.is_dir() {
@@ -115,7 +115,7 @@ fn slashed(path: &Path) -> String {
     if std::path::MAIN_SEPARATOR == '/' { text.into_owned() } else { text.replace('\\', "/") }
 }
 
-/// Files that are read together.
+/// Groups of files that are read in parallel.
 pub(super) fn waves(sources: &[Source]) -> impl Iterator<Item = &[Source]> {
     let mut rest = sources;
     std::iter::from_fn(move || {
@@ -137,14 +137,14 @@ pub(super) fn waves(sources: &[Source]) -> impl Iterator<Item = &[Source]> {
     })
 }
 
-/// The document of a file that holds one, and whether the file was UTF-8.
+/// Reads the document of a file; returns whether it is valid UTF-8.
 pub(super) fn page(source: &Source, prefix: &str) -> Result<(Page, bool), Failure> {
     let file = open(source)?;
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refused(&source.path, &error))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let name = crate::output::shown(&source.path);
-        return Err(Failure::request(format!("{name}: a document of more than 1 GiB")));
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refused(&source.path, &error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let name = crate::output::display_path(&source.path);
+        return Err(Failure::request(format!("{name}: document exceeds 1 GiB")));
     }
     let (text, is_utf8) = match String::from_utf8(bytes) {
         Ok(text) => (text, true),
@@ -164,12 +164,12 @@ pub(super) fn page(source: &Source, prefix: &str) -> Result<(Page, bool), Failur
     Ok((Page { id: None, url, title, body, anchor: String::new() }, is_utf8))
 }
 
-/// Opens a file to be read from its start to its end.
-#[expect(clippy::disallowed_methods, reason = "documents come as streams, of which nothing is read twice")]
+/// Opens a file for sequential reading.
+#[expect(clippy::disallowed_methods, reason = "documents are read sequentially")]
 pub(super) fn open(source: &Source) -> Result<fs::File, Failure> {
     fs::File::open(&source.path).map_err(|error| refused(&source.path, &error))
 }
 
 pub(super) fn refused(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::io(&format!("cannot read {}", crate::output::shown(path)), error)
+    Failure::io(&format!("cannot read {}", crate::output::display_path(path)), error)
 }

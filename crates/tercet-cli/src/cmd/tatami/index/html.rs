@@ -1,7 +1,7 @@
-//! The text of a web page.
+//! Text extraction from HTML.
 //!
-//! The tokens of the page are read as browsers read them; no tree is made of them. What stands in scripts and styles is no
-//! text, tags that begin something new end a word, and the title is told apart.
+//! Tokenizes like a browser, without building a tree. Scripts and styles are skipped, block tags end a word, and the
+//! title is returned separately.
 
 use std::cell::RefCell;
 
@@ -11,20 +11,20 @@ use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// A page without its tags.
+/// Title and text of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Stripped {
     pub(super) title: String,
     pub(super) text: String,
 }
 
-/// Takes the tags out of a page.
+/// Extracts title and text.
 pub(super) fn strip(page: &str) -> Stripped {
     let sink = Sink { state: RefCell::new(State::default()) };
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(page));
-    // It stops at scripts, for those who run them.
+    // The tokenizer pauses at scripts.
     while !input.is_empty() {
         let _ = tokenizer.feed(&input);
     }
@@ -38,12 +38,12 @@ pub(super) fn strip(page: &str) -> Stripped {
 #[derive(Debug, Default)]
 struct State {
     out: Stripped,
-    /// Within a title.
+    /// Inside a title.
     title: bool,
     has_title: bool,
-    /// How many pictures are open: their titles are not that of the page.
+    /// Open `svg` elements, whose titles are not the page title.
     pictures: u32,
-    /// Within something whose text is not for readers.
+    /// Inside an element without visible text.
     hidden: Option<Hidden>,
 }
 
@@ -65,7 +65,7 @@ impl TokenSink for Sink {
     }
 }
 
-/// Elements whose tags stand within a word.
+/// Inline elements, which do not end a word.
 const INLINE: [&str; 30] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "var",
@@ -132,7 +132,7 @@ impl State {
     }
 }
 
-/// The state of a script that was escaped is the tokenizer's own affair.
+/// The tokenizer handles escaped script states itself.
 const _: fn(ScriptEscapeKind) -> RawKind = RawKind::ScriptDataEscaped;
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_what_readers_see() {
+    fn visible_text_is_extracted() {
         assert!(INLINE.is_sorted());
         let page = "<!doctype html><html><head><title>A &amp; B\n c</title><style>p { x: <b> }</style>\
             <script>if (a < b) { '<p>no</p>' }</script></head><body><h1>Head</h1><p>One<b>two</b> &eacute;&#33;\
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_parts_words() {
+    fn hidden_elements_separate_words() {
         for hidden in ["script", "style", "svg", "textarea", "iframe"] {
             let found = strip(&format!("one<{hidden}></{hidden}>two"));
             assert_eq!(found.text.split_whitespace().collect::<Vec<_>>(), ["one", "two"], "{hidden}");
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn pictures_do_not_name_the_page() {
+    fn svg_titles_are_not_the_page_title() {
         let found = strip("<svg/><svg><title>picture</title></svg><title>page</title>text");
         assert_eq!(found.title, "page");
         assert_eq!(found.text.split_whitespace().collect::<Vec<_>>(), ["picture", "text"]);
     }
 
     #[test]
-    fn broken_pages_are_read_all_the_same() {
+    fn invalid_html_does_not_fail() {
         for page in
             ["", "<", "<p", "<!--", "<script>", "<title>t", "a<b<c>d</", "&#x110000;&nbsp;\0", "</p></p>"]
         {

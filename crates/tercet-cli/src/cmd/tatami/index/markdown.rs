@@ -1,16 +1,16 @@
-//! The title of a text in Markdown. The rest is searched as it is: its signs stand between words anyway.
+//! The title of a Markdown document. The text is indexed unchanged: markup separates words anyway.
 
-/// The first heading of any level that says something.
+/// The first non-empty heading of any level.
 pub(super) fn title(text: &str) -> Option<&str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // The fence of the code at hand, and whether a comment is open.
+    // The open code fence, and whether a comment is open.
     let (mut fence, mut in_comment): (Option<&str>, bool) = (None, false);
-    // The line before, if it is text that a line below makes a heading.
+    // The previous line, if an underline would make it a heading.
     let mut before: Option<&str> = None;
     for line in text.lines() {
         let (bare, indent) = indented(line);
         if let Some(open) = fence {
-            // As many signs as it was opened with, and nothing else.
+            // At least as many characters as the opening fence, and nothing else.
             let closes =
                 bare.starts_with(open) && bare.trim_end().bytes().all(|sign| open.as_bytes()[0] == sign);
             if closes && indent < 4 {
@@ -27,7 +27,7 @@ pub(super) fn title(text: &str) -> Option<&str> {
             continue;
         }
         if indent >= 4 {
-            // Behind a line of text it goes on with it; otherwise it is code.
+            // A continuation of a paragraph, or else indented code.
             before = last;
             continue;
         }
@@ -35,7 +35,7 @@ pub(super) fn title(text: &str) -> Option<&str> {
             fence = Some(open);
         } else if let Some(comment) = bare.strip_prefix("<!--") {
             in_comment = !comment.contains("-->");
-        } else if let Some(heading) = behind_signs(bare) {
+        } else if let Some(heading) = atx_heading(bare) {
             if !heading.is_empty() {
                 return Some(heading);
             }
@@ -50,38 +50,38 @@ pub(super) fn title(text: &str) -> Option<&str> {
     None
 }
 
-/// A line without what it is indented with, and by how much.
+/// A line without indentation, and the indentation.
 fn indented(line: &str) -> (&str, usize) {
     let bare = line.trim_start_matches([' ', '\t']);
     let indent = line[..line.len() - bare.len()].bytes().map(|byte| if byte == b'\t' { 4 } else { 1 }).sum();
     (bare.trim_end(), indent)
 }
 
-/// The signs that open a fence of code.
+/// The opening code fence.
 fn opening(line: &str) -> Option<&str> {
     let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let (signs, rest) = line.split_at(line.len() - line.trim_start_matches(sign).len());
     (signs.len() >= 3 && !(sign == '`' && rest.contains('`'))).then_some(signs)
 }
 
-/// The heading of a line that starts with one to six `#`.
-fn behind_signs(line: &str) -> Option<&str> {
+/// The heading of a line with one to six `#`.
+fn atx_heading(line: &str) -> Option<&str> {
     let rest = line.trim_start_matches('#');
     if !(1..=6).contains(&(line.len() - rest.len())) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
         return None;
     }
     let heading = rest.trim();
     let bare = heading.trim_end_matches('#');
-    // Signs at the end belong to the heading unless they stand apart.
-    let stands_apart = bare.is_empty() || bare.ends_with([' ', '\t']);
-    Some(if stands_apart { bare.trim_end() } else { heading })
+    // A closing sequence of `#` must follow a space.
+    let is_separate = bare.is_empty() || bare.ends_with([' ', '\t']);
+    Some(if is_separate { bare.trim_end() } else { heading })
 }
 
 fn is_underline(line: &str) -> bool {
     line.bytes().all(|sign| sign == b'=') || line.bytes().all(|sign| sign == b'-')
 }
 
-/// Whether a line is no text that could be a heading: an item, a quote, a table, a rule.
+/// Whether a line cannot be a heading: item, quote, table, rule.
 fn is_other(line: &str) -> bool {
     let is_item = ["- ", "* ", "+ ", ">", "|", "<"].iter().any(|start| line.starts_with(start));
     is_item || is_underline(line) || line.bytes().all(|sign| matches!(sign, b'*' | b'_' | b' '))

@@ -1,4 +1,4 @@
-//! A document in each row of a table.
+//! Parquet documents.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::jsonl::Names;
 use crate::failure::Failure;
 use crate::ui::Bar;
 
-/// Reads the documents of a Parquet file; tells how many of them have no text because no column is called like one. Columns that have no part in them may have any type.
+/// Reads the documents of a Parquet file; returns the number of documents without a body column. Other columns may have any type.
 pub(super) fn read(
     source: &Source,
     names: &Names,
@@ -20,12 +20,11 @@ pub(super) fn read(
     add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let options = Options::new().with_column_options(ColumnOptions::none()).with_columns(Some(names.all()));
-    let name = crate::output::shown(&source.path);
-    let missing =
-        |column: &str| Failure::request(format!("{name}: has no column `{}`", escape::name(column)));
+    let name = crate::output::display_path(&source.path);
+    let missing = |column: &str| Failure::request(format!("{name}: no column `{}`", escape::name(column)));
     let rows = TableReader::open(crate::input::open(&source.path)?, Format::Parquet, &options, None);
     let rows = rows.map_err(|error| match &error {
-        Error::NoSuchColumns { .. } => match names.said().first() {
+        Error::NoSuchColumns { .. } => match names.given().first() {
             Some(said) => missing(said),
             None => Failure::request(format!("{name}: {}", names.nameless())),
         },
@@ -40,14 +39,14 @@ pub(super) fn read(
         .enumerate()
         .map(|(at, field)| (field.name.to_string(), at))
         .collect();
-    if let Some(said) = names.said().into_iter().find(|said| !places.contains_key(*said)) {
+    if let Some(said) = names.given().into_iter().find(|said| !places.contains_key(*said)) {
         return Err(missing(said));
     }
     let has_body = names.has_body(|name| places.contains_key(name));
     for field in rows.table().schema().fields() {
         if matches!(field.kind, Type::List | Type::Bool) {
             return Err(Failure::request(format!(
-                "{name}: column `{}` is no text",
+                "{name}: column `{}`: expected a string column",
                 escape::name(&field.name)
             )));
         }
@@ -67,7 +66,7 @@ pub(super) fn read(
     Ok(if has_body { 0 } else { number })
 }
 
-/// A value as text; none if it is null.
+/// A value as text; `None` for null.
 fn text(column: &Column, row: usize) -> Option<String> {
     match column.scalar(row)? {
         Scalar::Bytes(bytes) => Some(

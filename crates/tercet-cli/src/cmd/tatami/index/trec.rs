@@ -1,14 +1,14 @@
-//! Documents as text collections keep them: between `<DOC>` and `</DOC>`, named in `<DOCNO>`.
+//! TREC documents: `<DOC>` … `</DOC>` with an ID in `<DOCNO>`.
 
 use std::io::{BufRead as _, BufReader};
 
-use super::files::{MOST_BYTES, Source, open, refused};
+use super::files::{MAX_BYTES, Source, open, refused};
 use super::{Page, html};
 use crate::failure::Failure;
 use crate::ui::Bar;
 use tercet::core::Progress as _;
 
-/// Reads the documents of a file; tells whether all of it was UTF-8.
+/// Reads the documents of a file; returns whether it is valid UTF-8.
 pub(super) fn read(
     source: &Source,
     bar: &Bar,
@@ -23,10 +23,10 @@ pub(super) fn read(
         let mut each = |text: &[u8], line: u64| {
             is_utf8 &= simdutf8::basic::from_utf8(text).is_ok();
             let page = page(&String::from_utf8_lossy(text));
-            add(&page.ok_or(Stopped::Wrong(line, "the document has no <DOCNO>"))?).map_err(Stopped::Failed)
+            add(&page.ok_or(Stopped::Wrong(line, "document without <DOCNO>"))?).map_err(Stopped::Failed)
         };
         let scanned = if len == 0 { scanner.end() } else { scanner.feed(chunk, &mut each) };
-        scanned.map_err(|stopped| stopped.told(source))?;
+        scanned.map_err(|stopped| stopped.into_failure(source))?;
         if len == 0 {
             return Ok(is_utf8);
         }
@@ -36,52 +36,53 @@ pub(super) fn read(
 }
 
 enum Stopped {
-    /// A line, and what is wrong there.
+    /// A line and the reason.
     Wrong(u64, &'static str),
     Failed(Failure),
 }
 
 impl Stopped {
-    fn told(self, source: &Source) -> Failure {
+    fn into_failure(self, source: &Source) -> Failure {
         match self {
-            Self::Wrong(line, reason) => {
-                Failure::request(format!("{}: line {line}: {reason}", crate::output::shown(&source.path)))
-            }
+            Self::Wrong(line, reason) => Failure::request(format!(
+                "{}: line {line}: {reason}",
+                crate::output::display_path(&source.path)
+            )),
             Self::Failed(failure) => failure,
         }
     }
 }
 
-const NO_END: &str = "the document has no end";
-const NO_DOCUMENT: &str = "no document: `<DOC>` was expected";
+const NO_END: &str = "unterminated document";
+const NO_DOCUMENT: &str = "expected `<DOC>`";
 
-/// Takes a document and the line where it starts.
+/// Called with a document and its first line.
 type Each<'a> = dyn FnMut(&[u8], u64) -> Result<(), Stopped> + 'a;
 
-/// Finds documents in bytes that come in pieces, wherever their tags stand.
+/// Finds documents in a stream of bytes.
 #[derive(Default)]
 struct Scanner {
-    /// Bytes that are still needed: of the document that is open, or of a tag that is not complete.
+    /// Buffered bytes of the open document or of an incomplete tag.
     bytes: Vec<u8>,
-    /// How far they were looked at.
+    /// Scan position in the buffer.
     at: usize,
-    /// How far their lines were counted, and how many there were.
+    /// Position and count of the line counter.
     counted: usize,
     breaks: u64,
-    /// The line of the document that is open.
+    /// The first line of the open document.
     open: Option<u64>,
     documents: u64,
     is_started: bool,
 }
 
-/// What stands at a `<`.
+/// The tag at a `<`.
 enum Seen {
     Other,
-    /// Nobody knows before there are more bytes.
+    /// More bytes are needed.
     Short,
-    /// `<DOC>`, and its bytes.
+    /// `<DOC>` and its length.
     Start(usize),
-    /// `</DOC>`, and its bytes.
+    /// `</DOC>` and its length.
     End(usize),
 }
 
@@ -93,12 +94,12 @@ impl Scanner {
                 return Ok(());
             }
             self.is_started = true;
-            // What some programs put in front of UTF-8 is no part of it.
+            // Byte order mark.
             if self.bytes.starts_with(b"\xef\xbb\xbf") {
                 self.bytes.drain(..3);
             }
         }
-        // Where the document that is open starts.
+        // Start of the open document.
         let mut from = 0;
         while let Some(found) = self.next_tag()? {
             match (self.open, seen(&self.bytes[found..])) {
@@ -125,14 +126,14 @@ impl Scanner {
         let done = if self.open.is_some() { from } else { self.at };
         self.bytes.drain(..done);
         (self.at, self.counted) = (self.at - done, self.counted - done);
-        if self.bytes.len() as u64 > MOST_BYTES {
+        if self.bytes.len() as u64 > MAX_BYTES {
             let line = self.open.unwrap_or(self.breaks + 1);
-            return Err(Stopped::Wrong(line, "a document of more than 1 GiB"));
+            return Err(Stopped::Wrong(line, "document exceeds 1 GiB"));
         }
         Ok(())
     }
 
-    /// Where the next `<` stands; between documents there is nothing else.
+    /// The position of the next `<`; other text between documents is an error.
     fn next_tag(&mut self) -> Result<Option<usize>, Stopped> {
         let rest = &self.bytes[self.at..];
         let found = if self.open.is_some() {
@@ -150,7 +151,7 @@ impl Scanner {
         Ok(Some(found))
     }
 
-    /// The line of a byte, from 1; never of one before the last that was asked for.
+    /// The line of a byte, from 1; positions must be ascending.
     fn line_of(&mut self, at: usize) -> u64 {
         if at > self.counted {
             let breaks = self.bytes[self.counted..at].split(|byte| *byte == b'\n').count() - 1;
@@ -160,12 +161,12 @@ impl Scanner {
         self.breaks + 1
     }
 
-    /// Nothing comes any more.
+    /// Ends the input.
     fn end(&mut self) -> Result<(), Stopped> {
         if let Some(line) = self.open {
             return Err(Stopped::Wrong(line, NO_END));
         }
-        // An empty file has no documents; one of blanks should have had some.
+        // An empty file is valid; a blank file is not.
         if (self.is_started && self.documents == 0) || !self.bytes.is_empty() {
             return Err(Stopped::Wrong(self.breaks + 1, NO_DOCUMENT));
         }
@@ -212,7 +213,7 @@ fn page(text: &str) -> Option<Page> {
     })
 }
 
-/// What stands between the tags of a name, and where it stands with them.
+/// The text of an element, and its range with tags.
 fn inside<'a>(text: &'a str, name: &str) -> Option<(&'a str, std::ops::Range<usize>)> {
     let find = |tag: &str, from: usize| {
         let mut places = text.as_bytes()[from..].windows(tag.len());
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_has_a_number_and_a_text() {
+    fn documents_have_id_title_and_text() {
         let found =
             page("<DOCNO> 7 </DOCNO>\n<HEADLINE>On\nmemories</HEADLINE><TEXT>one &amp; two</TEXT>").unwrap();
         assert_eq!((found.id.as_deref(), found.title.as_str()), (Some("7"), "On memories"));
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(page("<DOCNO> </DOCNO>"), None);
     }
 
-    /// The documents with their lines, or the line of what is wrong, whatever the pieces.
+    /// The documents with their lines, or the line of an error, for every chunk size.
     fn found(text: &str) -> Result<Vec<(String, u64)>, (u64, &'static str)> {
         let scan = |piece: usize| {
             let (mut scanner, mut all) = (Scanner::default(), Vec::new());
@@ -256,13 +257,13 @@ mod tests {
         };
         let whole = scan(1 << 20);
         for piece in 1..9 {
-            assert_eq!(scan(piece), whole, "{text} in pieces of {piece}");
+            assert_eq!(scan(piece), whole, "{text} in chunks of {piece}");
         }
         whole
     }
 
     #[test]
-    fn documents_are_found_wherever_their_tags_stand() {
+    fn documents_are_found() {
         let text =
             "\u{feff}\n<DOC>\na\n</DOC><doc id=\"x\n\">b<DOCNO>2</DOCNO></doc >\n\n <DOC>c</TEXT></DOC>";
         let all = [("\na\n", 2), ("b<DOCNO>2</DOCNO>", 4), ("c</TEXT>", 7)];
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_refused() {
+    fn text_between_documents_is_rejected() {
         assert_eq!(found("\n<DOC>\n<DOC>a</DOC>"), Err((2, NO_END)));
         assert_eq!(found("\n<DOC>\n"), Err((2, NO_END)));
         assert_eq!(found("<DOC>a</DO"), Err((1, NO_END)));

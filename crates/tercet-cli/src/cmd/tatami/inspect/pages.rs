@@ -1,4 +1,4 @@
-//! The pages of a file, a line for each.
+//! The list of pages.
 
 use tercet::core::escape;
 use tercet::tatami::File;
@@ -6,7 +6,7 @@ use tercet::tatami::File;
 use crate::failure::Failure;
 use crate::ui::{DIM, Ui, is_interrupted, paint};
 
-/// Lists every page while its chunk is looked at: a file may have millions.
+/// Prints pages chunk by chunk: a file may have millions.
 pub(super) fn print(file: &File, out: &mut Ui) -> Result<(), Failure> {
     let fields = file.schema().fields();
     let name = fields.iter().map(|field| escape::name(&field.name).chars().count()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a file holds, as text. Files of the reference implementation are told in its words.
+//! The text output of `inspect`, in the format of the reference implementation.
 
 use tercet::core::escape;
 use tercet::tatami::File;
@@ -55,7 +55,7 @@ pub(super) fn role(file: &File) -> &'static str {
     if file.header().has(file_flags::ROLE_SEARCH_SEG) { "search-segment" } else { "document-store" }
 }
 
-/// Which readers understand the file, where there is something to say about it.
+/// The features required to read the file, if recorded.
 fn needs(file: &File) -> Option<String> {
     match file.required_features() {
         0 => file.footer().features.is_some().then(|| "reference".to_owned()),
@@ -63,7 +63,7 @@ fn needs(file: &File) -> Option<String> {
     }
 }
 
-/// How many times smaller the payloads became; 1 where there are none.
+/// The compression ratio; 1 without payloads.
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
 pub(super) fn ratio(raw: u64, stored: u64) -> f64 {
     if stored == 0 { 1.0 } else { raw as f64 / stored as f64 }
@@ -108,7 +108,7 @@ fn print_column(file: &File, column: usize, out: &mut Ui) -> Result<(), Failure>
     out.line(format_args!("{:20}     index: {}", "", tags.join(", ")))
 }
 
-/// The file in one line.
+/// The one-line summary.
 pub(super) fn one_line(file: &File) -> String {
     let header = file.header();
     format!(

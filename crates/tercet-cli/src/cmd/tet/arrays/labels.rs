@@ -1,4 +1,4 @@
-//! Files of labels: one in each line.
+//! Label files: one label per line.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tercet::core::{ByteSource as _, Class, Span, escape, source};
 
 use crate::failure::Failure;
 
-/// All labels of a file together can have so many bytes in a `.tet` file, so a longer file is a mistake.
+/// Maximum size of all labels in a `.tet` file.
 const LIMIT: u64 = 16 << 20;
 
 /// The lines of a file. The last one may end without a line break; `\r\n` counts as one.
@@ -16,13 +16,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<String>, Failure> {
     let file = source::File::open(path).map_err(refused)?;
     let shown = escape::name(&name);
     if file.len() > LIMIT {
-        let said = format!("{shown}: has {} bytes, but labels can have {LIMIT} at most", file.len());
+        let said = format!("{shown}: {} bytes exceed the limit of {LIMIT} bytes of labels", file.len());
         return Err(Failure::new(Class::Limit, said));
     }
     let bytes = file.read_at(Span::first(file.len())).map_err(refused)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
-        Failure::new(Class::Malformed, format!("{shown}: line {line} is not UTF-8 text"))
+        Failure::new(Class::Malformed, format!("{shown}: line {line}: invalid UTF-8"))
     })?;
     Ok(text.lines().map(str::to_owned).collect())
 }

@@ -1,4 +1,4 @@
-//! Which array an option is for.
+//! The array that an option applies to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use tercet::tet::Compression;
 use super::{Arrays, labels, syntax};
 use crate::failure::Failure;
 
-/// The options, sorted by the array they are for.
+/// The options by array.
 pub(super) struct Scoped {
     chunk: Values<Vec<u64>>,
     compression: Values<Compression>,
@@ -18,8 +18,8 @@ pub(super) struct Scoped {
 }
 
 impl Scoped {
-    /// Sorts the options and reads the files of labels.
-    pub(super) fn sort(arrays: &Arrays, names: &[&str]) -> Result<Self, Failure> {
+    /// Assigns the options to arrays and reads the label files.
+    pub(super) fn parse(arrays: &Arrays, names: &[&str]) -> Result<Self, Failure> {
         let wrong = |said: String| Failure::request(said);
         let mut scoped = Self {
             chunk: Values::default(),
@@ -75,7 +75,7 @@ impl Scoped {
         given.filter_map(|(key, values)| Some((key.clone(), values.get(array)?.clone()))).collect()
     }
 
-    /// Labels meant for this array; those meant for all only if it has the axis.
+    /// Labels of this array; labels for all arrays only if it has the axis.
     pub(super) fn labels(&self, array: usize, dims: &[String], rank: usize) -> Vec<(String, Vec<String>)> {
         let has = |axis: &String| dims.contains(axis) || axis.parse::<usize>().is_ok_and(|n| n < rank);
         let meant = |(axis, values): (&String, &Values<Vec<String>>)| {
@@ -85,32 +85,34 @@ impl Scoped {
         self.labels.0.iter().filter_map(meant).collect()
     }
 
-    /// Refuses labels for an axis that no array has.
+    /// Rejects labels for an axis that no array has.
     pub(super) fn check_labels_used(&self, used: &[super::Opened]) -> Result<(), Failure> {
         for (axis, values) in &self.labels.0 {
             let found = used.iter().any(|array| array.labels.iter().any(|(name, _)| name == axis));
             if values.all.is_some() && !found {
                 let said = format!("no array has an axis `{}`", escape::name(axis));
-                return Err(Failure::request(said).with_hint("`--dims` names the axes; numbers count from 0"));
+                return Err(
+                    Failure::request(said).with_hint("name axes with `--dims`; axis numbers start at 0")
+                );
             }
         }
         Ok(())
     }
 }
 
-/// Refuses two axes of one name: labels and selections could mean either. Axes may be nameless, though.
+/// Rejects duplicate axis names: labels and selections would be ambiguous. Axes without a name are allowed.
 fn check_axes_differ(text: &str, axes: &[String]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     match axes.iter().find(|axis| !axis.is_empty() && !seen.insert(axis.as_str())) {
         None => Ok(()),
         Some(twice) => {
             let (text, twice) = (escape::name(text), escape::name(twice));
-            Err(Failure::request(format!("`--dims {text}` has two axes called `{twice}`")))
+            Err(Failure::request(format!("`--dims {text}` has a duplicate axis name `{twice}`")))
         }
     }
 }
 
-/// A value for all arrays, and values for some.
+/// A default value, and values per array.
 struct Values<T> {
     all: Option<T>,
     one: BTreeMap<usize, T>,
@@ -133,7 +135,10 @@ impl<T> Values<T> {
         };
         match before {
             None => Ok(()),
-            Some(_) => Err(Failure::request(format!("`{}` is given twice for {whom}", escape::name(option)))),
+            Some(_) => Err(Failure::request(format!(
+                "`{}` is given more than once for {whom}",
+                escape::name(option)
+            ))),
         }
     }
 
@@ -142,7 +147,7 @@ impl<T> Values<T> {
     }
 }
 
-/// Values with a key: attributes, labels.
+/// Values by key: attributes, labels.
 struct Keyed<T>(BTreeMap<String, Values<T>>);
 
 impl<T> Default for Keyed<T> {
@@ -157,15 +162,15 @@ impl<T> Keyed<T> {
     }
 }
 
-/// Takes the name of an array and a colon off a value: which array is meant, and the rest.
+/// Splits `NAME:VALUE` into the array and the value.
 ///
-/// A colon that follows no name of an array is refused, because it is a misspelled name as a rule.
+/// A colon after an unknown name is rejected: most likely the name is misspelled.
 fn scope<'t>(option: &str, text: &'t str, names: &[&str]) -> Result<(Option<usize>, &'t str), Failure> {
     if let Some(rest) = text.strip_prefix(':') {
         return Ok((None, rest));
     }
     let behind = |name: &str| text.strip_prefix(name)?.strip_prefix(':');
-    // Names may have colons themselves: the longest that fits is meant.
+    // Names may contain colons: the longest match wins.
     let found = names.iter().enumerate().filter_map(|(number, name)| Some((number, behind(name)?)));
     if let Some((number, rest)) = found.min_by_key(|(_, rest)| rest.len()) {
         return Ok((Some(number), rest));
@@ -174,10 +179,9 @@ fn scope<'t>(option: &str, text: &'t str, names: &[&str]) -> Result<(Option<usiz
         None => Ok((None, text)),
         Some((name, _)) => {
             let (name, text) = (escape::name(name), escape::name(text));
-            let said =
-                format!("`{option} {text}` is for an array `{name}`, which this command does not have");
+            let said = format!("`{option} {text}`: no array `{name}` in this command");
             let names: Vec<_> = names.iter().map(|name| escape::name(name)).collect();
-            Err(Failure::request(said).with_hint(format!("arrays are: {}", names.join(", "))))
+            Err(Failure::request(said).with_hint(format!("available: {}", names.join(", "))))
         }
     }
 }
@@ -187,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_and_a_colon_mean_one_array() {
+    fn a_prefix_selects_one_array() {
         let names = ["a", "a:b", "c/d"];
         let scope = |text| scope("--attr", text, &names).ok();
         assert_eq!(scope("units"), Some((None, "units")));
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn one_array_comes_before_all() {
+    fn one_array_overrides_all() {
         let mut values = Values::default();
         values.put("--chunk", None, &["a", "b"], 1).unwrap();
         values.put("--chunk", Some(1), &["a", "b"], 2).unwrap();

@@ -1,4 +1,4 @@
-//! What the values of options look like.
+//! Parsers of option values.
 
 use tercet::tet::MemoryBudget;
 
@@ -8,29 +8,29 @@ use crate::render::parse_size;
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("expected a key, `=` and a value, like `units=K`".to_owned()),
+        _ => Err("expected KEY=VALUE, like `units=K`".to_owned()),
     }
 }
 
-/// The part of a value behind the name of an array. Only for values that have no colon.
+/// The value after the array name. Only for values without a colon.
 fn unscoped(text: &str) -> &str {
     text.rsplit_once(':').map_or(text, |(_, value)| value)
 }
 
-/// Checks a chunk shape; it is read when the names of the arrays are known.
+/// Validates a chunk shape; it is parsed again when the array names are known.
 pub(super) fn chunk(text: &str) -> Result<String, String> {
     parse_chunk(unscoped(text)).map(|_| text.to_owned())
 }
 
 pub(super) fn parse_chunk(text: &str) -> Result<Vec<u64>, String> {
     let wrong =
-        |part: &str| format!("`{part}` is not a whole number above 0; write a shape like `1,721,1440`");
+        |part: &str| format!("invalid extent `{part}`; expected positive integers, like `1,721,1440`");
     text.split(',')
         .map(|part| part.trim().parse().ok().filter(|&extent| extent > 0).ok_or_else(|| wrong(part)))
         .collect()
 }
 
-/// Checks a compression level; it is read when the names of the arrays are known.
+/// Validates a compression level; it is parsed again when the array names are known.
 pub(super) fn zstd(text: &str) -> Result<String, String> {
     parse_zstd(unscoped(text)).map(|_| text.to_owned())
 }
@@ -40,25 +40,26 @@ pub(super) fn parse_zstd(text: &str) -> Result<Option<i32>, String> {
     match text.trim() {
         "none" => Ok(None),
         "" => Ok(Some(DEFAULT_LEVEL)),
-        level => level.parse().map(Some).map_err(|_| format!("`{level}` is not a zstd level, nor `none`")),
+        level => level
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("invalid zstd level `{level}`; expected an integer or `none`")),
     }
 }
 
 const DEFAULT_LEVEL: i32 = 3;
 
-/// Bytes, or hundredths of all memory.
+/// A memory budget: bytes, or a percentage of memory.
 pub(super) fn budget(text: &str) -> Result<MemoryBudget, String> {
     let mut budget = MemoryBudget::default();
     if let Some(percent) = text.trim().strip_suffix('%') {
         budget.percent_bps = parse_percent(percent.trim())
             .filter(|bps| (1..=10_000).contains(bps))
-            .ok_or_else(|| format!("`{text}` is not a percentage from 0.01% to 100%"))?;
+            .ok_or_else(|| format!("invalid percentage `{text}`; expected 0.01% to 100%"))?;
     } else {
         let bytes = parse_size(text)?;
         budget.bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
-            format!(
-                "`{text}` is not between 1 byte and 4 GiB, which a file can tell; a percentage can be larger"
-            )
+            format!("`{text}` is out of range: a file stores 1 byte to 4 GiB; use a percentage for more")
         })?;
     }
     Ok(budget)
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_and_levels_are_checked_behind_the_name() {
+    fn shapes_and_levels_are_checked_after_the_name() {
         assert!(chunk("64,64").is_ok() && chunk("a:b:1, 2").is_ok());
         assert!(chunk("0,1").is_err() && chunk("a:").is_err() && chunk("1,,2").is_err());
         assert!(zstd("3").is_ok() && zstd("a:-5").is_ok() && zstd("a:").is_ok() && zstd("a:none").is_ok());

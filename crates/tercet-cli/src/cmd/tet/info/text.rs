@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::render::{Table, human_size, size_and_bytes, utc};
 use crate::ui::{DIM, GOOD, HEADING, Ui, WARN, paint};
 
-/// Labels that `--metadata` shows of an axis before it says how many more there are.
+/// Labels printed per axis.
 const LABELS_SHOWN: usize = 12;
 
 pub(super) fn print(file: &File, args: &Args, filter: &Filter<'_>, out: &mut Ui) -> Result<(), Failure> {
@@ -66,21 +66,23 @@ fn print_file(file: &File, filter: &Filter<'_>, out: &mut Ui) -> Result<(), Fail
 fn print_protection(protection: &IntegrityStatus, out: &mut Ui) -> Result<(), Failure> {
     let (style, word, text) = match protection {
         IntegrityStatus::Checked { statistics: true } => {
-            (GOOD, "protected", "every byte read is checked; chunk statistics are there".to_owned())
+            (GOOD, "protected", "checksums and chunk statistics present; every read is verified".to_owned())
         }
         IntegrityStatus::Checked { statistics: false } => {
-            (GOOD, "protected", "every byte read is checked".to_owned())
+            (GOOD, "protected", "checksums present; every read is verified".to_owned())
         }
         IntegrityStatus::Partial { problems } => {
-            (WARN, "partly protected", format!("some checksums cannot be used: {}", problems.join("; ")))
+            (WARN, "partly protected", format!("some checksums are unusable: {}", problems.join("; ")))
         }
         IntegrityStatus::Absent => {
-            (WARN, "unprotected", "no integrity block, so damage may go unnoticed".to_owned())
+            (WARN, "unprotected", "no checksums; damage cannot be detected".to_owned())
         }
-        IntegrityStatus::Unknown => {
-            (WARN, "unprotected", "the integrity block is of a version that is not known here".to_owned())
-        }
-        IntegrityStatus::Ignored => (WARN, "unchecked", "checksums are ignored, as asked".to_owned()),
+        IntegrityStatus::Unknown => (
+            WARN,
+            "unprotected",
+            "unknown version of the integrity block; checksums are not verified".to_owned(),
+        ),
+        IntegrityStatus::Ignored => (WARN, "unchecked", "checksum verification is disabled".to_owned()),
     };
     out.line(format_args!("{} {}", paint(style, format_args!("{word}:")), escape::name(&text)))
 }
@@ -107,9 +109,9 @@ fn print_layout(file: &File, out: &mut Ui) -> Result<(), Failure> {
 
 fn print_execution(file: &File, out: &mut Ui) -> Result<(), Failure> {
     let budget = file.memory_budget();
-    heading("execution (advice of the file):", out)?;
+    heading("execution hints:", out)?;
     if budget.percent_bps == 0 && budget.bytes == 0 {
-        return out.line("  (none: a query may use 25 % of the host's memory)");
+        return out.line("  (none; queries use up to 25 % of memory)");
     }
     if budget.percent_bps > 0 {
         let (whole, part) = (budget.percent_bps / 100, budget.percent_bps % 100);
@@ -138,7 +140,7 @@ fn print_provenance(file: &File, out: &mut Ui) -> Result<(), Failure> {
 
 fn print_datasets(file: &File, kept: &[Dataset<'_>], out: &mut Ui) -> Result<(), Failure> {
     if kept.is_empty() {
-        let reason = if file.is_empty() { "the file has none" } else { "none passes the filter" };
+        let reason = if file.is_empty() { "the file is empty" } else { "no dataset matches the filter" };
         return heading(&format!("datasets: ({reason})"), out);
     }
     heading("datasets:", out)?;
@@ -200,7 +202,7 @@ fn print_metadata(dataset: &Dataset<'_>, in_full: bool, out: &mut Ui) -> Result<
     out.line(table)
 }
 
-/// The labels of each axis, wherever the file keeps them, then those that belong to no axis.
+/// The labels of each axis, then labels without a matching axis.
 fn labels<'f>(dataset: &Dataset<'f>) -> Vec<(String, &'f [String])> {
     let axis_name = |axis| dataset.axis_name(axis).map_or_else(|| format!("axis {axis}"), str::to_owned);
     let mut found: Vec<(String, &[String])> = (0..dataset.shape().len())
@@ -208,7 +210,7 @@ fn labels<'f>(dataset: &Dataset<'f>) -> Vec<(String, &'f [String])> {
         .collect();
     for (axis, coord) in dataset.info().iter().flat_map(|info| &info.coords) {
         if !found.iter().any(|(_, labels)| std::ptr::eq(*labels, &raw const *coord.labels)) {
-            found.push((format!("{axis} (fits no axis)"), &coord.labels));
+            found.push((format!("{axis} (no such axis)"), &coord.labels));
         }
     }
     found
@@ -226,7 +228,7 @@ fn print_chunks(
     if filtered {
         total = 0;
         file.for_each_row(|number, row| {
-            if kept.place(row.dataset_id).is_some() {
+            if kept.position(row.dataset_id).is_some() {
                 total += 1;
                 if total <= limit {
                     shown.push((number, *row));

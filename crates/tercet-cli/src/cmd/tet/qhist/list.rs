@@ -28,7 +28,7 @@ pub(super) fn print(args: &List, history: &History, out: &mut Ui) -> Result<Outc
         return Ok(Outcome::Done);
     }
     if entries.is_empty() {
-        let reason = if kept == 0 { "no query has been asked" } else { "no query passes the filter" };
+        let reason = if kept == 0 { "the history is empty" } else { "no query matches the filter" };
         out.line(format_args!("({reason})"))?;
         return Ok(Outcome::Done);
     }

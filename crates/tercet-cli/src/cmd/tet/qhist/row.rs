@@ -1,10 +1,10 @@
-//! What a row of the history says of its query.
+//! Dataset, operation and selection of a recorded query.
 
 use serde_json::Value;
 
 use super::Entry;
 
-/// Keys of a query document that are no operation.
+/// Keys of a query document that are not operations.
 const OTHER_KEYS: [&str; 12] = [
     "dataset",
     "layout_version",
@@ -20,12 +20,12 @@ const OTHER_KEYS: [&str; 12] = [
     "pipeline",
 ];
 
-/// The dataset.
+/// The dataset name.
 pub(super) fn dataset(entry: &Entry) -> &str {
     entry.query.get("dataset").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The operation, or what is done without one: `mean`, `align`, `spill`; empty for a look at values.
+/// The operation: `mean`, `align`, `spill`; empty for a preview of values.
 pub(super) fn operation(entry: &Entry) -> &str {
     let Some(document) = entry.query.as_object() else { return "" };
     let steps = document.get("pipeline").and_then(Value::as_array);
@@ -35,7 +35,7 @@ pub(super) fn operation(entry: &Entry) -> &str {
     keys().find(is_operation).or_else(|| keys().find(|key| ["align", "spill"].contains(key))).unwrap_or("")
 }
 
-/// What is selected: `full`, `strided`, or `slice`.
+/// The kind of selection: `full`, `strided`, or `slice`.
 pub(super) fn selection(entry: &Entry) -> &'static str {
     let axes = entry.query.get("selection").and_then(Value::as_array);
     let axes = || axes.into_iter().flatten().filter_map(Value::as_object);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn selections_are_told_apart() {
+    fn selections_are_classified() {
         for (axes, found) in [
             (json!(null), "full"),
             (json!([{}, {"start": null}]), "full"),

@@ -1,4 +1,4 @@
-//! Arrays as tables: a row for each position of the outer axes, a column for each of the last one.
+//! Arrays as tables: a row per position of the outer axes, a column per position of the last axis.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,20 @@ use tercet::tet::Dataset;
 use super::result::{List, Operation, Scene, Write, member};
 use crate::render::Table;
 
-/// Rows that are shown of a table.
+/// Rows printed of a table.
 const ROWS: usize = 32;
-/// Columns that are shown of an axis.
+/// Columns printed of the last axis.
 const COLUMNS: usize = 8;
 
 /// An axis of a table.
 pub(super) struct Head<'a> {
     pub(super) name: String,
     extent: usize,
-    places: Places<'a>,
+    labels: Labels<'a>,
 }
 
-/// What the positions of an axis are called.
-enum Places<'a> {
+/// The labels of the positions of an axis.
+enum Labels<'a> {
     Numbers,
     Selected { slice: AxisSlice, labels: Option<&'a [String]> },
     Groups(Vec<&'a str>),
@@ -31,13 +31,13 @@ enum Places<'a> {
 impl<'a> Head<'a> {
     /// An axis whose positions are numbers.
     pub(super) fn numbered(name: impl Into<String>, extent: u64) -> Self {
-        Self { name: name.into(), extent: to_usize(extent), places: Places::Numbers }
+        Self { name: name.into(), extent: to_usize(extent), labels: Labels::Numbers }
     }
 
     /// The selected positions of an axis of a dataset.
     fn selected(dataset: &Dataset<'a>, axis: usize, slice: AxisSlice) -> Self {
-        let places = Places::Selected { slice, labels: dataset.labels(axis) };
-        Self { name: axis_name(Some(dataset), axis), extent: to_usize(slice.count()), places }
+        let labels = Labels::Selected { slice, labels: dataset.labels(axis) };
+        Self { name: axis_name(Some(dataset), axis), extent: to_usize(slice.count()), labels }
     }
 
     /// The groups of an axis, if its labels make that many.
@@ -50,15 +50,15 @@ impl<'a> Head<'a> {
         let words: Vec<&str> = distinct.collect();
         let fits = words.len() as u64 == groups;
         let (name, extent) = (axis_name(Some(dataset), axis), words.len());
-        fits.then_some(Self { name, extent, places: Places::Groups(words) })
+        fits.then_some(Self { name, extent, labels: Labels::Groups(words) })
     }
 
-    /// What a position is called.
+    /// The label of a position.
     pub(super) fn label(&self, at: usize) -> String {
-        let (number, label) = match &self.places {
-            Places::Numbers => (at as u64, None),
-            Places::Groups(words) => (at as u64, words.get(at).copied()),
-            Places::Selected { slice, labels } => {
+        let (number, label) = match &self.labels {
+            Labels::Numbers => (at as u64, None),
+            Labels::Groups(words) => (at as u64, words.get(at).copied()),
+            Labels::Selected { slice, labels } => {
                 let position = slice.start.saturating_add((at as u64).saturating_mul(slice.step));
                 let label = usize::try_from(position).ok().and_then(|at| labels.as_ref()?.get(at));
                 (position, label.map(String::as_str))
@@ -72,7 +72,7 @@ fn to_usize(extent: u64) -> usize {
     usize::try_from(extent).unwrap_or(usize::MAX)
 }
 
-/// What an axis is called.
+/// The name of an axis.
 pub(super) fn axis_name(dataset: Option<&Dataset<'_>>, axis: usize) -> String {
     let name = dataset.and_then(|dataset| dataset.axis_name(axis)).filter(|name| !name.is_empty());
     name.map_or_else(|| format!("axis {axis}"), |name| escape::name(name).into_owned())
@@ -127,8 +127,8 @@ fn window_axis(scene: &Scene<'_>, dataset: &Dataset<'_>) -> Option<usize> {
     }
 }
 
-/// What the position with this number is called on each axis, the last axis running fastest.
-pub(super) fn places(heads: &[Head<'_>], mut number: usize) -> Vec<String> {
+/// The label on each axis of a flat position in row-major order.
+pub(super) fn position_labels(heads: &[Head<'_>], mut number: usize) -> Vec<String> {
     let mut labels: Vec<String> = Vec::with_capacity(heads.len());
     for head in heads.iter().rev() {
         let extent = head.extent.max(1);
@@ -139,15 +139,15 @@ pub(super) fn places(heads: &[Head<'_>], mut number: usize) -> Vec<String> {
     labels
 }
 
-/// A table, and what it leaves out.
-pub(super) struct Drawn {
+/// A table and what it omits.
+pub(super) struct ArrayTable {
     pub(super) title: Option<String>,
     pub(super) table: Table,
-    pub(super) left_out: Option<String>,
+    pub(super) omitted: Option<String>,
 }
 
-/// Draws arrays of one shape. Those with one axis share a table.
-pub(super) fn draw(heads: &[Head<'_>], lists: &[(&str, List<'_>)], write: Write) -> Vec<Drawn> {
+/// Formats arrays of one shape. One-dimensional arrays share a table.
+pub(super) fn tables(heads: &[Head<'_>], lists: &[(&str, List<'_>)], write: Write) -> Vec<ArrayTable> {
     match heads {
         [] => Vec::new(),
         [head] => vec![columns(head, lists, write)],
@@ -159,21 +159,27 @@ pub(super) fn draw(heads: &[Head<'_>], lists: &[(&str, List<'_>)], write: Write)
     }
 }
 
-fn columns(head: &Head<'_>, lists: &[(&str, List<'_>)], write: Write) -> Drawn {
+fn columns(head: &Head<'_>, lists: &[(&str, List<'_>)], write: Write) -> ArrayTable {
     let mut names = vec![head.name.clone()];
     names.extend(lists.iter().map(|(name, _)| format!(">{name}")));
     let mut table = table(&names);
-    // What was not read has no row.
+    // Positions without a value have no row.
     let total = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0).min(head.extent);
     let rows = total.min(ROWS);
     for row in 0..rows {
         let cells = lists.iter().map(|(_, list)| list.text(row, write).unwrap_or_default());
         table.row(std::iter::once(head.label(row)).chain(cells));
     }
-    Drawn { title: None, table, left_out: left_out(rows, total, "rows") }
+    ArrayTable { title: None, table, omitted: omitted(rows, total, "rows") }
 }
 
-fn matrix(title: Option<String>, outer: &[Head<'_>], last: &Head<'_>, list: List<'_>, write: Write) -> Drawn {
+fn matrix(
+    title: Option<String>,
+    outer: &[Head<'_>],
+    last: &Head<'_>,
+    list: List<'_>,
+    write: Write,
+) -> ArrayTable {
     let width = last.extent.max(1);
     let shown = if width > COLUMNS { COLUMNS - 1 } else { width };
     let dots = || (shown < width).then(|| "…".to_owned());
@@ -188,18 +194,18 @@ fn matrix(title: Option<String>, outer: &[Head<'_>], last: &Head<'_>, list: List
     let rows = total.min(ROWS);
     for row in 0..rows {
         let text = |column| list.text(row * width + column, write).unwrap_or_default();
-        table.row(places(outer, row).into_iter().chain((0..shown).map(text)).chain(dots()));
+        table.row(position_labels(outer, row).into_iter().chain((0..shown).map(text)).chain(dots()));
     }
-    let parts = [left_out(rows, total, "rows"), left_out(shown, width, "columns")];
+    let parts = [omitted(rows, total, "rows"), omitted(shown, width, "columns")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    Drawn { title, table, left_out: (!parts.is_empty()).then(|| parts.join(", ")) }
+    ArrayTable { title, table, omitted: (!parts.is_empty()).then(|| parts.join(", ")) }
 }
 
 fn table(names: &[String]) -> Table {
     Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn left_out(shown: usize, total: usize, what: &str) -> Option<String> {
+fn omitted(shown: usize, total: usize, what: &str) -> Option<String> {
     (shown < total).then(|| format!("{shown} of {total} {what}"))
 }
 
@@ -216,25 +222,25 @@ mod tests {
     fn positions_are_those_of_the_array() {
         let labels = ["a", "b", "c", "d", "e"].map(str::to_owned);
         let slice = AxisSlice { start: 1, stop: 5, step: 2 };
-        let head = |labels| Head { name: "x".into(), extent: 2, places: Places::Selected { slice, labels } };
-        assert_eq!(places(&[head(Some(&labels[..])), head(None)], 2), ["d", "1"]);
-        assert_eq!(places(&[Head::numbered("y", 3), head(None)], 5), ["2", "3"]);
+        let head = |labels| Head { name: "x".into(), extent: 2, labels: Labels::Selected { slice, labels } };
+        assert_eq!(position_labels(&[head(Some(&labels[..])), head(None)], 2), ["d", "1"]);
+        assert_eq!(position_labels(&[Head::numbered("y", 3), head(None)], 5), ["2", "3"]);
     }
 
     #[test]
-    fn long_and_wide_tables_say_what_they_leave_out() {
+    fn long_and_wide_tables_report_what_they_omit() {
         let values = numbers(1000);
         let all = [("mean", List::Numbers(&values))];
-        let long = draw(&[Head::numbered("x", 1000)], &all, significant);
-        assert_eq!(long[0].left_out.as_deref(), Some("32 of 1000 rows"));
-        let wide = draw(&[Head::numbered("x", 50), Head::numbered("y", 20)], &all, significant);
-        assert_eq!(wide[0].left_out.as_deref(), Some("32 of 50 rows, 7 of 20 columns"));
+        let long = tables(&[Head::numbered("x", 1000)], &all, significant);
+        assert_eq!(long[0].omitted.as_deref(), Some("32 of 1000 rows"));
+        let wide = tables(&[Head::numbered("x", 50), Head::numbered("y", 20)], &all, significant);
+        assert_eq!(wide[0].omitted.as_deref(), Some("32 of 50 rows, 7 of 20 columns"));
         assert!(wide[0].table.to_string().contains("x \\ y"));
-        let part = draw(&[Head::numbered("x", 300), Head::numbered("y", 400)], &all, significant);
+        let part = tables(&[Head::numbered("x", 300), Head::numbered("y", 400)], &all, significant);
         assert_eq!(
-            part[0].left_out.as_deref(),
+            part[0].omitted.as_deref(),
             Some("7 of 400 columns"),
-            "rows that are not there are not counted"
+            "rows without values are not counted"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Where the text of a query comes from.
+//! The query document: command line, file or standard input.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Read};
@@ -10,24 +10,24 @@ use tercet::tet::{Query, QueryError, QueryErrorKind, Syntax};
 use crate::failure::Failure;
 use crate::ui::{DIM, Ui, exit_at_once_if_interrupted, paint};
 
-/// The longest text that is read.
-const MOST_BYTES: u64 = 1 << 20;
+/// Maximum size of a query document.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// The text of a query.
+/// The text of a query and its origin.
 pub(in crate::cmd::tet) struct Document {
     text: String,
     syntax: Syntax,
-    /// Where it was read from, if it is not in the command line.
+    /// The file name, unless the text is a command-line argument.
     name: Option<String>,
 }
 
 impl Document {
-    /// A text in JSON that was not typed.
+    /// A JSON document from the history.
     pub(in crate::cmd::tet) fn json(name: String, text: String) -> Self {
         Self { text, syntax: Syntax::Json, name: Some(name) }
     }
 
-    /// Reads a file, standard input, or takes the argument itself.
+    /// Reads a file or standard input, or uses the argument itself.
     pub(super) fn read(arg: Option<&OsStr>, out: &mut Ui) -> Result<Self, Failure> {
         let Some(arg) = arg.filter(|arg| *arg != "-") else {
             if io::stdin().is_terminal() {
@@ -38,32 +38,32 @@ impl Document {
         let path = Path::new(arg);
         if is_path(path) {
             let name = path.to_string_lossy();
-            // A query may come through a pipe, as in `tet query <(…)`: that has no positions to read from.
-            #[expect(clippy::disallowed_methods, reason = "not only regular files are meant")]
+            // A pipe, as in `tet query <(…)`, does not support positional reads.
+            #[expect(clippy::disallowed_methods, reason = "pipes are allowed")]
             let opened = exit_at_once_if_interrupted(|| std::fs::File::open(path));
             let said = |error| Failure::io(&format!("{}: cannot open", escape::name(&name)), &error);
             return Self::from_reader(&name, path, opened.map_err(said)?);
         }
         match arg.to_str() {
             Some(text) => Ok(Self { text: text.to_owned(), syntax: Syntax::guess(text), name: None }),
-            None => Err(Failure::request("the query is not UTF-8 text, and no file has that name")),
+            None => Err(Failure::request("the query is neither a file name nor UTF-8 text")),
         }
     }
 
     fn from_reader(name: &str, path: &Path, reader: impl Read) -> Result<Self, Failure> {
         let shown = escape::name(name);
         let mut bytes = Vec::new();
-        let read = exit_at_once_if_interrupted(|| reader.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        let read = exit_at_once_if_interrupted(|| reader.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(|error| Failure::io(&format!("{shown}: cannot read"), &error))?;
-        if bytes.len() as u64 > MOST_BYTES {
-            let said = format!("{shown}: is longer than {MOST_BYTES} bytes, the most that a query may have");
+        if bytes.len() as u64 > MAX_BYTES {
+            let said = format!("{shown}: exceeds the limit of {MAX_BYTES} bytes for a query");
             return Err(Failure::new(Class::Request, said));
         }
         let mut text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            Failure::request(format!("{shown}: is not UTF-8 text (byte {at}), so it is no query"))
+            Failure::request(format!("{shown}: invalid UTF-8 at byte {at}"))
         })?;
-        // Some editors start every file with a mark that says it is UTF-8.
+        // Byte order mark.
         if text.starts_with('\u{feff}') {
             text.remove(0);
         }
@@ -71,10 +71,10 @@ impl Document {
         Ok(Self { text, syntax, name: Some(name.to_owned()) })
     }
 
-    /// The query, or what is wrong with the text.
+    /// Parses the query.
     pub(super) fn parse(&self) -> Result<Query, Failure> {
         Query::parse(&self.text, self.syntax).map_err(|wrong| {
-            let mut failure = Failure::of(&wrong);
+            let mut failure = Failure::from_error(&wrong);
             if let (Failure::Error(report), Some(name)) = (&mut failure, &self.name) {
                 report.message.insert_str(0, &format!("{}: ", escape::name(name)));
             }
@@ -82,9 +82,9 @@ impl Document {
         })
     }
 
-    /// Shows the place in the text that an error is about.
+    /// Adds the excerpt that an error is about.
     pub(super) fn point_at(&self, wrong: &QueryError, failure: Failure) -> Failure {
-        // A text that is too long was not looked into.
+        // A text that is too long was not parsed.
         match wrong.reason() {
             QueryErrorKind::TooLong { .. } => failure,
             _ => failure.with_excerpt(&self.text, &wrong.at()),
@@ -92,7 +92,7 @@ impl Document {
     }
 }
 
-/// Whether an argument is a path: something is there, or it can be nothing else.
+/// Whether an argument is a path: the file exists, or the argument cannot be a document.
 fn is_path(path: &Path) -> bool {
     let is_text = |text: &str| text.contains(['{', '=', '\n', '"']);
     std::fs::metadata(path).is_ok() || (syntax_of(path).is_some() && !path.to_str().is_some_and(is_text))
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_texts_are_told_apart() {
+    fn paths_and_documents_are_distinguished() {
         for path in ["missing.json", "missing/query.TOML", "."] {
             assert!(is_path(Path::new(path)), "{path}");
         }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_refused_without_being_kept() {
+    fn long_documents_are_rejected_early() {
         let read = |text: &[u8], name: &str| Document::from_reader(name, Path::new(name), text);
         let long = vec![b' '; 1 << 20];
         assert!(read(&long, "a").is_ok());

@@ -1,4 +1,4 @@
-//! Datasets that a file does not have.
+//! Queries on a missing dataset: exit code and suggestions.
 
 use tercet::core::escape;
 use tercet::tet::{Answer, File};
@@ -6,26 +6,26 @@ use tercet::tet::{Answer, File};
 use crate::failure::Failure;
 use crate::ui::{GOOD, Ui, paint};
 
-/// Names that are shown.
+/// Names printed.
 const SHOWN: usize = 8;
-/// Names and letters of them that are compared: enough for people, and quick for any file.
+/// Limits of the name comparison, so that it is fast for any file.
 const NAMES_COMPARED: usize = 10_000;
 const CHARS_COMPARED: usize = 64;
 
-/// Whether the file has no dataset of the name asked for.
+/// Whether the file has no dataset of this name.
 pub(super) fn is_missing(answer: &Answer) -> bool {
     answer.catalog.as_ref().is_some_and(|catalog| catalog.found.is_none())
 }
 
-/// Tells which datasets there are, the ones of a similar name first.
+/// Prints the available datasets, similar names first.
 pub(super) fn hint(answer: &Answer, file: &File, out: &mut Ui) -> Result<(), Failure> {
     let names = answer.catalog.as_ref().map_or(&[][..], |catalog| &catalog.available_datasets);
     let (file, asked) = (escape::name(file.name()), escape::name(&answer.dataset));
     let there = match names {
-        [] => "it has none".to_owned(),
-        names => format!("it has {}", listed(&answer.dataset, names)),
+        [] => "the file has no datasets".to_owned(),
+        names => format!("available: {}", listed(&answer.dataset, names)),
     };
-    out.note(format_args!("{} {file} has no dataset `{asked}`; {there}", paint(GOOD, "hint:")))
+    out.note(format_args!("{} {file}: no dataset `{asked}`; {there}", paint(GOOD, "hint:")))
 }
 
 fn listed(asked: &str, names: &[String]) -> String {

@@ -1,11 +1,11 @@
-//! What an answer says, in the words of its formats.
+//! Typed access to the results of an answer.
 
 use serde_json::{Map, Value as Json};
 use tercet::core::tensor::f16;
 use tercet::core::{DType, Tensor};
 use tercet::tet::{Answer, Dataset, Execution, File, Query, Value};
 
-/// An answer, what was asked, and the file that it is about.
+/// A query, its answer and the file.
 pub(super) struct Scene<'a> {
     pub(super) query: &'a Query,
     pub(super) answer: &'a Answer,
@@ -39,12 +39,12 @@ pub(super) struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    pub(super) fn of(answer: &'a Answer) -> Option<Self> {
+    pub(super) fn from_answer(answer: &'a Answer) -> Option<Self> {
         let (name, members) = answer.operation.as_ref()?.as_object()?.iter().next()?;
         Some(Self { name, members: members.as_object() })
     }
 
-    /// The axes, as they stand in the answer: numbers, or the words of the query where no file knows them.
+    /// The axes of the answer: numbers, or the names of the query if no file was given.
     pub(super) fn axes(&self) -> Vec<String> {
         let axes = self.members.and_then(|members| members.get("axes")).and_then(Json::as_array);
         axes.into_iter()
@@ -66,16 +66,16 @@ impl<'a> Operation<'a> {
 
 /// The results of an execution.
 pub(super) struct Results<'a> {
-    /// The cells that were computed from.
+    /// The number of input elements.
     pub(super) elements: Option<u64>,
-    /// The extents of the results; none if each is one number.
+    /// The shape of the results; `None` for scalars.
     pub(super) shape: Option<&'a [u64]>,
-    /// The results that are there, without `operation_` and `operation_reduced_`.
+    /// The results by name, without the prefixes `operation_` and `operation_reduced_`.
     pub(super) values: Vec<(&'a str, &'a Value)>,
 }
 
 impl<'a> Results<'a> {
-    pub(super) fn of(execution: &'a Execution) -> Self {
+    pub(super) fn from_execution(execution: &'a Execution) -> Self {
         let mut results = Self { elements: None, shape: None, values: Vec::new() };
         for (name, value) in &execution.results {
             match (*name, value) {
@@ -84,7 +84,8 @@ impl<'a> Results<'a> {
                 _ => {
                     let name = name.strip_prefix("operation_").unwrap_or("");
                     let name = name.strip_prefix("reduced_").unwrap_or(name);
-                    let is_there = !name.is_empty() && List::of(value).is_none_or(|list| list.len() > 0);
+                    let is_there =
+                        !name.is_empty() && List::from_value(value).is_none_or(|list| list.len() > 0);
                     results.values.extend(is_there.then_some((name, value)));
                 }
             }
@@ -98,10 +99,10 @@ impl<'a> Results<'a> {
     }
 }
 
-/// How a number is written.
+/// A number formatter.
 pub(super) type Write = fn(f64) -> String;
 
-/// One number of an answer as text.
+/// A scalar result as text.
 pub(super) fn scalar(value: &Value, write: Write) -> String {
     match value {
         Value::Flag(flag) => flag.to_string(),
@@ -117,7 +118,7 @@ fn index_text(index: Option<u64>) -> String {
     index.map_or_else(|| "none".to_owned(), |index| index.to_string())
 }
 
-/// Many numbers.
+/// An array result.
 #[derive(Clone, Copy)]
 pub(super) enum List<'a> {
     Numbers(&'a [f64]),
@@ -127,7 +128,7 @@ pub(super) enum List<'a> {
 }
 
 impl<'a> List<'a> {
-    pub(super) fn of(value: &'a Value) -> Option<Self> {
+    pub(super) fn from_value(value: &'a Value) -> Option<Self> {
         match value {
             Value::Numbers(numbers) => Some(Self::Numbers(numbers)),
             Value::Flags(flags) => Some(Self::Flags(flags)),
@@ -145,7 +146,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The number at a position, as text.
+    /// The element at a position, as text.
     pub(super) fn text(self, at: usize, write: Write) -> Option<String> {
         match self {
             Self::Numbers(numbers) => numbers.get(at).map(|number| write(*number)),
@@ -158,7 +159,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// A cell of an array as text. Whole numbers have all their digits.
+/// An element of a tensor as text. Integers are printed exactly.
 fn cell(cells: &Tensor, at: usize, write: Write) -> Option<String> {
     macro_rules! whole {
         ($type:ty) => {
@@ -180,7 +181,7 @@ fn cell(cells: &Tensor, at: usize, write: Write) -> Option<String> {
     }
 }
 
-/// Extents, or numbers of one kind: `6×5`.
+/// A shape as text: `6×5`.
 pub(super) fn extents(shape: &[u64]) -> String {
     shape.iter().map(u64::to_string).collect::<Vec<_>>().join("×")
 }

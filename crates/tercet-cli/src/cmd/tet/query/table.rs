@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::render::{Table, rounded};
 use crate::ui::{HEADING, Ui, paint};
 
-/// Members of an execution that `table-verbose` shows, where they are there.
+/// Optional members of an execution that `table-verbose` prints.
 const DETAILS: [(&str, &str); 7] = [
     ("io_regime", "io_regime"),
     ("fold_parallel", "fold_parallel"),
@@ -20,10 +20,10 @@ const DETAILS: [(&str, &str); 7] = [
     ("transform_div_by_zero_count", "div_by_zero"),
 ];
 
-/// The whole answer; `verbose` adds what would be read and how it was computed.
+/// Prints an answer as tables; `verbose` adds read plan and execution details.
 pub(super) fn print(scene: &Scene<'_>, verbose: bool, out: &mut Ui) -> Result<(), Failure> {
     let answer = scene.answer;
-    let operation = Operation::of(answer);
+    let operation = Operation::from_answer(answer);
     fields("query:", &overview(scene, operation.as_ref(), verbose), out)?;
     if let Some(catalog) = answer.catalog.as_ref().filter(|catalog| catalog.found.is_none()) {
         out.line("")?;
@@ -131,11 +131,11 @@ fn print_result(
     execution: &Execution,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let results = Results::of(execution);
+    let results = Results::from_execution(execution);
     let shape = results.shape.map(|shape| format!(" (reduced_shape={})", extents(shape))).unwrap_or_default();
     out.line(paint(HEADING, format_args!("result{shape}:")))?;
-    let drawn = text::drawn(scene, operation, &results, rounded);
-    if drawn.is_empty() {
+    let tables = text::result_tables(scene, operation, &results, rounded);
+    if tables.is_empty() {
         let mut table = Table::new(&["field", ">value"]);
         for (name, value) in &results.values {
             table.row([(*name).to_owned(), scalar(value, rounded)]);
@@ -147,7 +147,7 @@ fn print_result(
         }
         return out.line(table);
     }
-    drawn.into_iter().try_for_each(|part| text::print_drawn(part, out))
+    tables.into_iter().try_for_each(|table| text::print_table(table, out))
 }
 
 fn group_count(execution: &Execution) -> Option<u64> {

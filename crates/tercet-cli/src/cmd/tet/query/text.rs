@@ -1,4 +1,4 @@
-//! An answer as text, for people.
+//! An answer as text.
 
 use std::fmt::Write as _;
 
@@ -6,29 +6,29 @@ use serde_json::Value as Json;
 use tercet::core::escape;
 use tercet::tet::{Answer, Execution, Found, ReadPlan, Value};
 
-use super::arrays::{Drawn, Head, axis_name, draw, places, result_heads, selection_heads};
+use super::arrays::{ArrayTable, Head, axis_name, position_labels, result_heads, selection_heads, tables};
 use super::result::{List, Operation, Results, Scene, Write, extents, scalar};
 use crate::failure::Failure;
 use crate::render::{Table, exact, significant, size_and_bytes};
 use crate::ui::{DIM, HEADING, Ui, WARN, paint};
 
-/// The widest bar of a histogram.
+/// Maximum width of a histogram bar.
 const BAR: f64 = 24.0;
 
-/// The whole answer. Values that a fold starts from are shown only if they were asked for.
+/// Prints an answer. The inputs of a reduction are printed only with `--preview`.
 pub(super) fn print(scene: &Scene<'_>, preview_asked: bool, out: &mut Ui) -> Result<(), Failure> {
     let answer = scene.answer;
-    let operation = Operation::of(answer);
+    let operation = Operation::from_answer(answer);
     let Some(catalog) = &answer.catalog else {
         field("dataset", escape::name(&answer.dataset), out)?;
         if let Some(operation) = &operation {
-            field("operation", sentence(scene, operation), out)?;
+            field("operation", describe_operation(scene, operation), out)?;
         }
         out.line("the query is valid")?;
-        return out.line(paint(DIM, "`-t FILE` tells what it would read there, `-x` answers it"));
+        return out.line(paint(DIM, "add `-t FILE` to print the read plan, and `-x` to execute the query"));
     };
     let Some(found) = &catalog.found else {
-        return field("dataset", format_args!("{} (not in the file)", escape::name(&answer.dataset)), out);
+        return field("dataset", format_args!("{} (not found)", escape::name(&answer.dataset)), out);
     };
     field("dataset", described(scene, found), out)?;
     if let Some(plan) = &answer.read_plan {
@@ -80,10 +80,10 @@ fn print_selection(scene: &Scene<'_>, plan: &ReadPlan, found: &Found, out: &mut 
 
 fn print_plan(plan: &ReadPlan, out: &mut Ui) -> Result<(), Failure> {
     let (chunks, bytes) = (plan.chunks().len(), size_and_bytes(plan.total_stored_bytes()));
-    field("cells", plan.element_count(), out)?;
-    let scan = if plan.contiguous().is_some() { ", in one piece" } else { "" };
+    field("elements", plan.element_count(), out)?;
+    let scan = if plan.contiguous().is_some() { ", contiguous" } else { "" };
     field("would read", format_args!("{}, {bytes}{scan}", counted(chunks as u64, "chunk")), out)?;
-    out.line(paint(DIM, "`-x` reads them"))
+    out.line(paint(DIM, "add `-x` to execute the query"))
 }
 
 fn counted(number: u64, what: &str) -> String {
@@ -112,8 +112,8 @@ fn print_execution(
     out.line(paint(DIM, format_args!("read: {read} of chunks ({})", execution.memory_strategy)))
 }
 
-/// What is computed, in words: `mean over station`.
-fn sentence(scene: &Scene<'_>, operation: &Operation<'_>) -> String {
+/// The operation as text: `mean over station`.
+fn describe_operation(scene: &Scene<'_>, operation: &Operation<'_>) -> String {
     let dataset = scene.dataset();
     let name = |axis: &String| match axis.parse() {
         Ok(number) => axis_name(dataset.as_ref(), number),
@@ -143,12 +143,12 @@ fn print_result(
     execution: &Execution,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let results = Results::of(execution);
-    let mut said = sentence(scene, operation);
+    let results = Results::from_execution(execution);
+    let mut said = describe_operation(scene, operation);
     let selected = scene.answer.read_plan.as_ref().map(ReadPlan::element_count);
     if let Some(elements) = results.elements {
         let part = selected.filter(|selected| elements < *selected).map(|all| format!(" of {all} selected"));
-        let _ = write!(said, ", {}{}", counted(elements, "cell"), part.unwrap_or_default());
+        let _ = write!(said, ", {}{}", counted(elements, "element"), part.unwrap_or_default());
     }
     for (name, word) in [("group_count", "group"), ("window_count", "window")] {
         if let Some(Value::Count(count)) = execution.get(name) {
@@ -156,15 +156,15 @@ fn print_result(
         }
     }
     let said = paint(HEADING, said);
-    let drawn = drawn(scene, operation, &results, significant);
-    if !drawn.is_empty() {
+    let tables = result_tables(scene, operation, &results, significant);
+    if !tables.is_empty() {
         out.line(format_args!("{said}:"))?;
-        return drawn.into_iter().try_for_each(|part| print_drawn(part, out));
+        return tables.into_iter().try_for_each(|table| print_table(table, out));
     }
     match &results.values[..] {
         [] => out.line(format_args!("{said}: {}", results.elements.unwrap_or(0))),
         [(_, value)] => {
-            let at = place(scene, value).map(|place| format!(" ({place})")).unwrap_or_default();
+            let at = coordinates(scene, value).map(|at| format!(" ({at})")).unwrap_or_default();
             out.line(format_args!("{said}: {}{at}", scalar(value, exact)))
         }
         values => {
@@ -176,23 +176,23 @@ fn print_result(
     }
 }
 
-/// Where an index of the selection is: `time=2024-01-03, station=B`.
-fn place(scene: &Scene<'_>, value: &Value) -> Option<String> {
+/// The coordinates of an index of the selection: `time=2024-01-03, station=B`.
+fn coordinates(scene: &Scene<'_>, value: &Value) -> Option<String> {
     let Value::Index(Some(index)) = value else { return None };
     let heads = selection_heads(scene);
-    let labels = places(&heads, usize::try_from(*index).ok()?);
+    let labels = position_labels(&heads, usize::try_from(*index).ok()?);
     let parts = heads.iter().zip(labels).map(|(head, label)| format!("{}={label}", head.name));
     (!heads.is_empty()).then(|| parts.collect::<Vec<_>>().join(", "))
 }
 
-/// The results that are arrays, as tables.
-pub(super) fn drawn(
+/// The array results as tables.
+pub(super) fn result_tables(
     scene: &Scene<'_>,
     operation: &Operation<'_>,
     results: &Results<'_>,
     write: Write,
-) -> Vec<Drawn> {
-    let list = |name: &str| results.get(name).and_then(List::of);
+) -> Vec<ArrayTable> {
+    let list = |name: &str| results.get(name).and_then(List::from_value);
     match (operation.name, results.shape) {
         ("histogram", None) => match (list("histogram_counts"), list("histogram_edges")) {
             (Some(counts), Some(edges)) => vec![histogram(counts, edges, write)],
@@ -203,7 +203,7 @@ pub(super) fn drawn(
             let cells = shape.iter().product::<u64>().max(1);
             let mut heads = result_heads(scene, operation, shape);
             heads.push(Head::numbered("bin", counts.len() as u64 / cells));
-            draw(&heads, &[("count", counts)], write)
+            tables(&heads, &[("count", counts)], write)
         }
         (name @ ("covariance" | "correlation"), _) => {
             let (Some(values), Some(Value::Count(order))) =
@@ -213,18 +213,21 @@ pub(super) fn drawn(
             };
             let mut heads = result_heads(scene, operation, &[*order]);
             heads.extend(result_heads(scene, operation, &[*order]));
-            draw(&heads, &[(name, values)], write)
+            tables(&heads, &[(name, values)], write)
         }
         (_, Some(shape)) => {
-            let lists: Vec<_> =
-                results.values.iter().filter_map(|(name, value)| Some((*name, List::of(value)?))).collect();
-            draw(&result_heads(scene, operation, shape), &lists, write)
+            let lists: Vec<_> = results
+                .values
+                .iter()
+                .filter_map(|(name, value)| Some((*name, List::from_value(value)?)))
+                .collect();
+            tables(&result_heads(scene, operation, shape), &lists, write)
         }
         (_, None) => Vec::new(),
     }
 }
 
-fn histogram(counts: List<'_>, edges: List<'_>, write: Write) -> Drawn {
+fn histogram(counts: List<'_>, edges: List<'_>, write: Write) -> ArrayTable {
     let number = |at| match counts {
         List::Numbers(numbers) => numbers.get(at).copied().unwrap_or(0.0),
         _ => 0.0,
@@ -241,21 +244,21 @@ fn histogram(counts: List<'_>, edges: List<'_>, write: Write) -> Drawn {
         let bar = "▇".repeat((number(bin) / most * BAR).round() as usize);
         table.row([text(edges, bin), text(edges, bin + 1), text(counts, bin), bar]);
     }
-    Drawn { title: None, table, left_out: None }
+    ArrayTable { title: None, table, omitted: None }
 }
 
-pub(super) fn print_drawn(drawn: Drawn, out: &mut Ui) -> Result<(), Failure> {
-    if let Some(title) = drawn.title {
+pub(super) fn print_table(table: ArrayTable, out: &mut Ui) -> Result<(), Failure> {
+    if let Some(title) = table.title {
         out.line(format_args!("{title}:"))?;
     }
-    out.line(drawn.table)?;
-    match drawn.left_out {
-        Some(part) => out.line(paint(DIM, format_args!("({part}; `--format json` has all)"))),
+    out.line(table.table)?;
+    match table.omitted {
+        Some(part) => out.line(paint(DIM, format_args!("({part}; `--format json` prints all)"))),
         None => Ok(()),
     }
 }
 
-/// The first cells.
+/// Prints the preview.
 pub(super) fn print_preview(
     scene: &Scene<'_>,
     of_result: bool,
@@ -274,10 +277,10 @@ pub(super) fn print_preview(
     };
     out.line(paint(HEADING, part))?;
     let heads = selection_heads(scene);
-    draw(&heads, &[("value", list)], write).into_iter().try_for_each(|part| {
-        // How many there are was said before.
-        let left_out = part.left_out.filter(|_| !preview.truncated);
-        print_drawn(Drawn { left_out, ..part }, out)
+    tables(&heads, &[("value", list)], write).into_iter().try_for_each(|part| {
+        // The heading has the total already.
+        let omitted = part.omitted.filter(|_| !preview.truncated);
+        print_table(ArrayTable { omitted, ..part }, out)
     })
 }
 
@@ -285,7 +288,7 @@ fn print_alignment(alignment: &Json, out: &mut Ui) -> Result<(), Failure> {
     let word = |value: &Json| escape::name(value.as_str().unwrap_or_default()).into_owned();
     let aligned = if alignment["aligned"] == true { "aligned" } else { "not aligned" };
     out.line(paint(HEADING, format_args!("{aligned} with {}:", word(&alignment["with"]))))?;
-    let mut table = Table::new(&["axis", "ok", ">extent", ">extent there", "labels", "reason"]);
+    let mut table = Table::new(&["axis", "ok", ">extent", ">other extent", "labels", "reason"]);
     for axis in alignment["axes"].as_array().into_iter().flatten() {
         let flag = |name: &str| if axis[name] == true { "yes" } else { "no" }.to_owned();
         table.row([
@@ -302,7 +305,7 @@ fn print_alignment(alignment: &Json, out: &mut Ui) -> Result<(), Failure> {
     out.line(table)
 }
 
-/// What else the user should know.
+/// Prints spill file, divisions by zero and device.
 fn print_remarks(execution: &Execution, out: &mut Ui) -> Result<(), Failure> {
     let text = |name: &str| execution.get(name).map(|value| escape::name(&scalar(value, exact)).into_owned());
     if let Some(path) = text("spill_f32_path") {
@@ -313,22 +316,22 @@ fn print_remarks(execution: &Execution, out: &mut Ui) -> Result<(), Failure> {
         field("written", format_args!("{path}{bytes}"), out)?;
     }
     if let Some(count) = text("transform_div_by_zero_count") {
-        out.line(paint(WARN, format_args!("{count} cells are NaN: they were divided by zero")))?;
+        out.line(paint(WARN, format_args!("{count} elements are NaN because of division by zero")))?;
     }
     if let Some(reason) = text("device_fallback_reason") {
-        out.line(paint(DIM, format_args!("device: computed on the CPU ({reason})")))?;
+        out.line(paint(DIM, format_args!("device: fell back to CPU ({reason})")))?;
     }
     Ok(())
 }
 
-/// How an answer is computed, one line after the other.
+/// The lines of `--explain`.
 pub(super) fn explanation(answer: &Answer) -> Vec<String> {
     let Some(explain) = &answer.explain else { return Vec::new() };
     let mut lines = vec![paint(HEADING, "explain:")];
     let steps = explain.steps.iter().enumerate();
     lines.extend(steps.map(|(number, step)| format!("  {}. {}", number + 1, escape::name(step))));
     lines.push(format!(
-        "  chunks: {} by their statistics, {} by their values, {} left out",
+        "  chunks: {} by statistics, {} by values, {} skipped",
         explain.chunks_by_statistics, explain.chunks_by_payload, explain.chunks_skipped
     ));
     lines.push(format!("  threads: {}", explain.threads));

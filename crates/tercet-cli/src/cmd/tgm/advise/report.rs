@@ -1,15 +1,15 @@
-//! What was found out, as a table and as JSON.
+//! The report of `tgm advise` as a table and as JSON.
 
 use serde::Serialize;
 use tercet::core::escape;
 use tercet::tgm::Dtype;
 
-use super::{Trial, shown};
+use super::{Trial, display_shape};
 use crate::failure::Failure;
 use crate::render::{Table, exact, human_size, significant};
 use crate::ui::Ui;
 
-/// What was found out about one array.
+/// The report of one array.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) file: String,
@@ -19,13 +19,13 @@ pub(super) struct Report {
     pub(super) max_error: f64,
     pub(super) threads: usize,
     pub(super) seconds: f64,
-    /// Whether there are NaN or infinities.
+    /// Whether the array has NaN or infinities.
     pub(super) has_masks: bool,
     pub(super) candidates: Vec<Trial>,
 }
 
 impl Report {
-    /// Marks what a writer would choose: of those that hold the bound the smallest, and of equal ones the first.
+    /// Marks the pipeline that a writer would choose: the smallest within the bound, the first of equal ones.
     pub(super) fn choose(&mut self) {
         let bound = self.max_error;
         let holds = |trial: &&mut Trial| trial.measured.is_some_and(|found| found.largest_error <= bound);
@@ -36,9 +36,9 @@ impl Report {
     }
 
     pub(super) fn print(&self, out: &mut Ui) -> Result<(), Failure> {
-        let (file, dtype, shape) = (escape::name(&self.file), self.dtype, shown(&self.shape));
+        let (file, dtype, shape) = (escape::name(&self.file), self.dtype, display_shape(&self.shape));
         out.line(format_args!("{file}: {dtype} {shape}, {}", human_size(self.raw_bytes)))?;
-        let heads = ["", "pipeline", ">bytes", ">ratio", ">largest error", ">encode MB/s", ">decode MB/s"];
+        let heads = ["", "pipeline", ">bytes", ">ratio", ">max error", ">encode MB/s", ">decode MB/s"];
         let mut table = Table::new(&heads);
         for trial in &self.candidates {
             table.row(cells(trial));
@@ -50,19 +50,17 @@ impl Report {
         }
         for trial in &self.candidates {
             if let Some(reason) = &trial.failed {
-                out.note(format_args!("note: {} cannot store it: {}", trial.name, escape::name(reason)))?;
+                out.note(format_args!("note: {} failed: {}", trial.name, escape::name(reason)))?;
             }
         }
         if self.has_masks {
             out.note(
-                "note: the array holds NaN or infinities; `tgm create` keeps them with `--allow-nan` and `--allow-inf`",
+                "note: the array has NaN or infinities; `tgm create` requires `--allow-nan` and `--allow-inf`",
             )?;
         }
         let (threads, seconds) = (self.threads, self.seconds);
         let plural = if threads == 1 { "" } else { "s" };
-        out.note(format_args!(
-            "note: each was run once, on {threads} thread{plural}; all took {seconds:.2} s"
-        ))
+        out.note(format_args!("note: one run each on {threads} thread{plural}; total {seconds:.2} s"))
     }
 }
 
@@ -96,11 +94,11 @@ mod tests {
             encode_mb_s: 1.0,
             decode_mb_s: 1.0,
         });
-        Trial::of(name, measured)
+        Trial::new(name, measured)
     }
 
     #[test]
-    fn the_first_of_the_smallest_that_hold_is_chosen() {
+    fn the_first_smallest_pipeline_within_the_bound_is_chosen() {
         let candidates = vec![
             trial("too wrong", Some((1, 0.6))),
             trial("impossible", None),

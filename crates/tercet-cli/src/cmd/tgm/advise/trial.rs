@@ -1,4 +1,4 @@
-//! One way of storing an array, tried.
+//! The trial of one pipeline.
 
 use std::time::{Duration, Instant};
 
@@ -6,19 +6,19 @@ use serde::Serialize;
 use tercet::tgm::precision::{Candidate, deviation};
 use tercet::tgm::{EncodeOptions, PipelineError};
 
-/// How it went.
+/// The result of a trial.
 #[derive(Debug, Serialize)]
 pub(super) struct Trial {
     pub(super) name: String,
-    /// Whether values come back as they were by construction.
+    /// Whether the pipeline is lossless by construction.
     lossless: bool,
-    /// What it measured, or nothing if it cannot store the array.
+    /// The measurements; `None` if the pipeline failed.
     #[serde(flatten)]
     pub(super) measured: Option<Measured>,
-    /// Reason it cannot.
+    /// The reason of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failed: Option<String>,
-    /// Whether it is what a writer would choose.
+    /// Whether a writer would choose this pipeline.
     pub(super) chosen: bool,
     #[serde(skip)]
     pub(super) has_masks: bool,
@@ -27,17 +27,17 @@ pub(super) struct Trial {
 /// Sizes, errors and speeds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Measured {
-    /// Of payload, masks and descriptor.
+    /// Size of payload, masks and descriptor.
     pub(super) bytes: u64,
     pub(super) ratio: f64,
-    /// Not a JSON number, and so null, if something was lost that has no size.
+    /// Infinite, so null in JSON, if a NaN or infinity was lost.
     pub(super) largest_error: f64,
     pub(super) encode_mb_s: f64,
     pub(super) decode_mb_s: f64,
 }
 
 impl Trial {
-    /// Stores values, reads them back and compares.
+    /// Encodes values, decodes them and compares.
     pub(super) fn run(candidate: &Candidate, values: &[u8], options: &EncodeOptions) -> Self {
         let (measured, failed, has_masks) = match measure(candidate, values, options) {
             Ok((measured, has_masks)) => (Some(measured), None, has_masks),
@@ -50,7 +50,7 @@ impl Trial {
 
 #[cfg(test)]
 impl Trial {
-    pub(super) fn of(name: &str, measured: Option<Measured>) -> Self {
+    pub(super) fn new(name: &str, measured: Option<Measured>) -> Self {
         let name = name.to_owned();
         Self { name, lossless: false, measured, failed: None, chosen: false, has_masks: false }
     }
@@ -79,7 +79,7 @@ fn measure(
     Ok((measured, trial.descriptor.masks.is_some()))
 }
 
-/// Millions of bytes per second. A clock that did not move has counted a nanosecond.
+/// Megabytes per second. A zero duration counts as one nanosecond.
 #[expect(clippy::cast_precision_loss, reason = "a speed for people")]
 fn speed(bytes: usize, time: Duration) -> f64 {
     bytes as f64 / time.max(Duration::from_nanos(1)).as_secs_f64() / 1e6

@@ -1,4 +1,4 @@
-//! Names of files with placeholders.
+//! File name templates with placeholders.
 
 use std::fmt;
 use std::path::{Path, PathBuf, is_separator};
@@ -9,14 +9,14 @@ use tercet::tgm::GlobalMetadata;
 use crate::cmd::tgm::select::look_up;
 use crate::failure::Failure;
 
-/// What stands in the place of a value that a message does not have.
+/// The replacement of a missing value.
 const MISSING: &str = "unknown";
 
-/// The path of an output with placeholders: a folder that is as it was typed, and below it names that are made of
-/// values. A file decides its values; it must not decide in which folder something is written.
+/// An output path with placeholders: a fixed directory, and names below it that are made of values. A file decides its
+/// values; it must not decide the directory of an output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Template {
-    folder: PathBuf,
+    directory: PathBuf,
     names: Vec<Vec<Part>>,
 }
 
@@ -27,11 +27,11 @@ enum Part {
     Key(String),
 }
 
-/// A value that cannot be part of a name.
+/// A value that is not allowed in a file name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadName {
     name: String,
-    /// The key whose value it is, if it is not the name as a whole.
+    /// The key of the value; `None` for the whole name.
     key: Option<String>,
     reason: &'static str,
 }
@@ -42,35 +42,31 @@ impl fmt::Display for BadName {
         let name = escape::name(name);
         match key {
             Some(key) => {
-                write!(
-                    f,
-                    "the value `{name}` of `{}` cannot be part of a file name: {reason}",
-                    escape::name(key)
-                )
+                write!(f, "value `{name}` of `{}` is not allowed in a file name: {reason}", escape::name(key))
             }
-            None => write!(f, "`{name}` cannot be a file name: {reason}"),
+            None => write!(f, "invalid file name `{name}`: {reason}"),
         }
     }
 }
 
 impl Template {
-    /// The template of a path; `None` if it has no placeholder.
+    /// Parses a template; `None` without a placeholder.
     pub(super) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
-        // Keys are text, so a path that is no text has no placeholders.
+        // A path that is not UTF-8 has no placeholders.
         let Some(text) = path.to_str().filter(|text| text.contains('[')) else { return Ok(None) };
         let wrong = |reason: &str| Failure::request(format!("{}: {reason}", escape::name(text)));
         let mut names: Vec<Vec<Part>> = vec![Vec::new()];
-        // Where the last name before the first placeholder starts.
-        let mut folder_end = 0;
+        // Start of the last name before the first placeholder.
+        let mut directory_end = 0;
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('[') {
-            let (key, after) = after.split_once(']').ok_or_else(|| wrong("has a `[` without a `]`"))?;
+            let (key, after) = after.split_once(']').ok_or_else(|| wrong("unclosed `[`"))?;
             if key.is_empty() {
-                return Err(wrong("has a placeholder without a key: `[]`"));
+                return Err(wrong("empty placeholder `[]`"));
             }
             if names.len() == 1 && names.iter().flatten().next().is_none() {
                 let name_start = before.rfind(is_separator).map_or(0, |at| at + 1);
-                folder_end = name_start;
+                directory_end = name_start;
                 push_text(&mut names, &before[name_start..]);
             } else {
                 push_text(&mut names, before);
@@ -82,15 +78,15 @@ impl Template {
         }
         push_text(&mut names, rest);
         if names.last().is_none_or(Vec::is_empty) {
-            return Err(wrong("ends with a folder, but must end with the name of a file"));
+            return Err(wrong("the template must end with a file name"));
         }
         names.retain(|name| !name.is_empty());
-        Ok(Some(Self { folder: text[..folder_end].into(), names }))
+        Ok(Some(Self { directory: text[..directory_end].into(), names }))
     }
 
-    /// The path for a message. Values are put in once, and never looked at for placeholders.
+    /// The path for a message. Values are not expanded again.
     pub(super) fn expand(&self, metadata: &GlobalMetadata) -> Result<PathBuf, BadName> {
-        let mut path = self.folder.clone();
+        let mut path = self.directory.clone();
         for parts in &self.names {
             let mut name = String::new();
             for part in parts {
@@ -104,42 +100,40 @@ impl Template {
                 }
             }
             if matches!(name.as_str(), "." | "..") {
-                return Err(BadName { name, key: None, reason: "it leads to another folder" });
+                return Err(BadName { name, key: None, reason: "it refers to another directory" });
             }
             path.push(name);
         }
         Ok(path)
     }
 
-    /// Refuses a target whose way below the folder goes through a symbolic link: it could lead anywhere.
-    pub(super) fn refuse_links(&self, target: &Path) -> Result<(), Failure> {
+    /// Rejects a target that passes through a symbolic link below the directory.
+    pub(super) fn reject_links(&self, target: &Path) -> Result<(), Failure> {
         for path in self.below(target) {
             if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
                 let said = format!("{}: is a symbolic link", escape::name(&path.to_string_lossy()));
-                return Err(
-                    Failure::request(said).with_hint("files named by values are never written through links")
-                );
+                return Err(Failure::request(said).with_hint("templates do not follow symbolic links"));
             }
         }
         Ok(())
     }
 
-    /// Makes the folders of a target that are named by values.
-    pub(super) fn make_folders(&self, target: &Path) -> Result<(), Failure> {
+    /// Creates the directories of a target.
+    pub(super) fn create_directories(&self, target: &Path) -> Result<(), Failure> {
         let paths = self.below(target);
-        for folder in paths.split_last().map_or(&[][..], |(_, folders)| folders) {
-            match std::fs::create_dir(folder) {
+        for directory in paths.split_last().map_or(&[][..], |(_, directorys)| directorys) {
+            match std::fs::create_dir(directory) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    let shown = escape::name(&folder.to_string_lossy()).into_owned();
-                    return Err(Failure::io(&format!("{shown}: cannot make the folder"), &error));
+                    let name = escape::name(&directory.to_string_lossy()).into_owned();
+                    return Err(Failure::io(&format!("{name}: cannot create the directory"), &error));
                 }
                 _ => {}
             }
         }
-        self.refuse_links(target)
+        self.reject_links(target)
     }
 
-    /// The paths on the way from the folder to a target, the target last.
+    /// The paths from the directory to a target, the target last.
     fn below<'a>(&self, target: &'a Path) -> Vec<&'a Path> {
         let mut paths: Vec<&Path> = target.ancestors().take(self.names.len()).collect();
         paths.reverse();
@@ -147,7 +141,7 @@ impl Template {
     }
 }
 
-/// Adds text to the last name; separators in it start new ones.
+/// Adds text to the last name; a separator starts a new name.
 fn push_text(names: &mut Vec<Vec<Part>>, text: &str) {
     for (number, piece) in text.split(is_separator).enumerate() {
         if number > 0 {
@@ -167,7 +161,7 @@ fn check_value(key: &str, value: &str) -> Result<(), BadName> {
     } else if value.contains(char::is_control) {
         "it contains a control character"
     } else if value == ".." {
-        "it leads to another folder"
+        "it refers to another directory"
     } else {
         return Ok(());
     };
@@ -191,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn values_take_the_place_of_keys() {
+    fn placeholders_are_replaced_by_values() {
         let pairs = [("a", "2t"), ("b", "6")];
         for (template, path) in [
             ("[a].tgm", "2t.tgm"),
@@ -207,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn values_are_put_in_once() {
+    fn values_are_not_expanded_again() {
         let pairs = [("a", "[a]"), ("b", "[c]"), ("c", "x")];
         assert_eq!(expand("[a]-[b]", &pairs), Ok("[a]-[c]".to_owned()));
     }
 
     #[test]
-    fn values_that_lead_elsewhere_are_refused() {
+    fn values_with_path_components_are_rejected() {
         for value in ["", "../x", "/etc/x", "a/b", "a\\b", "..", "a\0b", "a\nb"] {
             for template in ["out/[a].tgm", "out/[a]", "[a]/x.tgm"] {
                 let refused = expand(template, &[("a", value)]);

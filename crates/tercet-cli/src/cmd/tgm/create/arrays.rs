@@ -1,4 +1,4 @@
-//! Arrays on their way into a message.
+//! Input arrays of a message.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -8,29 +8,29 @@ use tercet::core::tensor::{Buffer, OutOfMemory};
 use tercet::core::{Class, escape, limits};
 use tercet::tgm::{DataObjectDescriptor, Dtype};
 
-use crate::address;
 use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
 use crate::failure::Failure;
 use crate::named_file::NamedFile;
+use crate::remote;
 use crate::ui::Ui;
 
-/// An open array, and what it will be.
+/// An open array and its object descriptor.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// What the user calls it.
+    /// The object name.
     name: String,
     array: Array,
     descriptor: DataObjectDescriptor,
-    /// The type of the values in the file, if they are to become float64.
+    /// The dtype in the file, if the values are converted to float64.
     widened_from: Option<Dtype>,
 }
 
 /// The values of an array, row-major and little-endian.
 #[derive(Debug)]
 pub(super) enum Payload<'a> {
-    /// As they are in the mapped file.
+    /// Borrowed from the mapped file.
     InPlace(&'a [u8]),
-    /// Brought into order, or made float64, in memory.
+    /// Reordered or converted in memory.
     Read(Buffer),
 }
 
@@ -45,31 +45,31 @@ impl Deref for Payload<'_> {
     }
 }
 
-/// Opens every array that is to be stored in this way. No value is read yet.
+/// Opens every array. No value is read yet.
 pub(super) fn open(from: &[NamedFile], pipeline: &Pipeline, out: &mut Ui) -> Result<Vec<Object>, Failure> {
     let mut seen = BTreeSet::new();
     if let Some(twice) = from.iter().find(|from| !seen.insert(&from.name)) {
         let name = escape::name(&twice.name);
-        return Err(Failure::request(format!("two arrays are to be called `{name}`")));
+        return Err(Failure::request(format!("duplicate object name `{name}`")));
     }
     from.iter().map(|from| Object::open(from, pipeline, out)).collect()
 }
 
-/// The bytes of all arrays.
+/// The total size of all arrays.
 pub(super) fn total_bytes(objects: &[Object]) -> u64 {
     objects.iter().fold(0, |sum, object| sum.saturating_add(object.bytes()))
 }
 
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
-        let array = match address::of(&from.path) {
-            Some(address) => Array::from_source(address::open(address)?)?,
+        let array = match remote::url_of(&from.path) {
+            Some(address) => Array::from_source(remote::open(address)?)?,
             None => Array::open(&from.path)?,
         };
         let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();
         if array.element() == Element::Bool && !is_bitmask {
             let name = escape::name(array.name());
-            out.note(format_args!("note: {name} holds truth values, stored as uint8 0 and 1"))?;
+            out.note(format_args!("note: {name}: bool stored as uint8"))?;
         }
         let found = if is_bitmask { Dtype::Bitmask } else { dtype_of(array.element()) };
         let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen(*dtype));
@@ -79,21 +79,21 @@ impl Object {
         let descriptor = pipeline.apply(plain).map_err(|unfit| unfit.failure(&called(&name, &array)))?;
         if let Some(dtype) = widened_from {
             let name = escape::name(array.name());
-            out.note(format_args!("note: {name} holds {dtype} values, stored as float64"))?;
+            out.note(format_args!("note: {name}: {dtype} stored as float64"))?;
         }
         if pipeline.keeps_first_value_only() {
             let name = escape::name(array.name());
-            out.note(format_args!("note: {name}: 0 bits keep the first value only, in the place of all"))?;
+            out.note(format_args!("note: {name}: 0 bits store the first value in place of all values"))?;
         }
         Ok(Self { name, array, descriptor, widened_from })
     }
 
-    /// Its name, and the file that it comes from.
+    /// The object name and its file, for messages.
     pub(super) fn called(&self) -> String {
         called(&self.name, &self.array)
     }
 
-    /// What the user calls it.
+    /// The object name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -106,7 +106,7 @@ impl Object {
         self.array.bytes()
     }
 
-    /// The values as they are to be stored: no copy where the file has them in order.
+    /// The values in storage order; borrowed if the file has them in this order.
     pub(super) fn read(&self) -> Result<Payload<'_>, Failure> {
         let values = self.read_as_found()?;
         if self.descriptor.dtype == Dtype::Bitmask {
@@ -127,7 +127,7 @@ impl Object {
     }
 }
 
-/// All values of an array, row-major and little-endian.
+/// Reads all values of an array, row-major and little-endian.
 pub(in crate::cmd::tgm) fn read_into_memory(array: &Array) -> Result<Buffer, Failure> {
     let too_large = |reason: &dyn std::fmt::Display| {
         Failure::new(Class::Limit, format!("{}: {reason}", escape::name(array.name())))
@@ -139,7 +139,7 @@ pub(in crate::cmd::tgm) fn read_into_memory(array: &Array) -> Result<Buffer, Fai
     Ok(buffer)
 }
 
-/// Truth values as bits, the first in the highest bit of the first byte.
+/// Packs bools into bits, most significant bit first.
 fn packed_bits(values: &[u8]) -> Result<Buffer, OutOfMemory> {
     let mut bits = Buffer::zeroed(values.len().div_ceil(8))?;
     for (byte, values) in bits.iter_mut().zip(values.chunks(8)) {
@@ -153,7 +153,7 @@ fn called(name: &str, array: &Array) -> String {
     format!("`{}` from {}", escape::name(name), escape::name(array.name()))
 }
 
-/// The type that the values of a `.npy` file have in a message.
+/// The dtype of a `.npy` element type in a message.
 pub(in crate::cmd::tgm) fn dtype_of(element: Element) -> Dtype {
     match element {
         Element::Bool | Element::U8 => Dtype::Uint8,

@@ -9,37 +9,37 @@ use tercet::tgm::{Entry, Value};
 
 use crate::failure::Failure;
 
-/// Deeper keys are a mistake, and readers have a limit too.
+/// Maximum nesting depth of keys; readers have a limit, too.
 const MAX_DEPTH: usize = 32;
-/// The sections of a message, which are no keys.
+/// The metadata sections of a message.
 const SECTIONS: [&str; 3] = ["base", "_extra_", "_reserved_"];
 
-/// A key, cut at its dots, and its value.
+/// A key path and its value.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     path: Vec<String>,
     value: Value,
 }
 
-/// Reads `KEY=VALUE`, cut at the first `=`.
+/// Parses `KEY=VALUE`.
 pub(super) fn pair(text: &str) -> Result<Pair, String> {
     let Some((key, value)) = text.split_once('=') else {
-        return Err("expected a key, `=` and a value, like `step=6`".to_owned());
+        return Err("expected KEY=VALUE, like `step=6`".to_owned());
     };
     let path: Vec<String> = key.split('.').map(str::to_owned).collect();
     if path.iter().any(String::is_empty) {
         return Err("a key, or a part of it between dots, is empty".to_owned());
     }
     if path.len() > MAX_DEPTH {
-        return Err(format!("the key has {} parts, but at most {MAX_DEPTH} are allowed", path.len()));
+        return Err(format!("the key has {} parts; at most {MAX_DEPTH} are allowed", path.len()));
     }
     if SECTIONS.contains(&path[0].as_str()) {
-        return Err(format!("`{}` is a section of the message, not a key in its metadata", path[0]));
+        return Err(format!("`{}` is a section of the message, not a metadata key", path[0]));
     }
     Ok(Pair { path, value: parse(value)? })
 }
 
-/// The section of a message that holds these pairs.
+/// The metadata section with these pairs.
 pub(super) fn section(pairs: &[Pair]) -> Result<Entry, Failure> {
     let mut root = BTreeMap::new();
     for pair in pairs {
@@ -56,9 +56,9 @@ pub(super) fn section(pairs: &[Pair]) -> Result<Entry, Failure> {
 }
 
 enum Tree {
-    /// What a key was given.
+    /// A given value.
     Given(Value),
-    /// A map that dots made.
+    /// A map of nested keys.
     Keys(BTreeMap<String, Tree>),
 }
 
@@ -74,7 +74,7 @@ impl Tree {
     }
 }
 
-/// Puts a value in its place; or tells how many parts of the path are in the way, and how.
+/// Inserts a value; the error has the length of the conflicting path and the reason.
 fn insert(
     root: &mut BTreeMap<String, Tree>,
     path: &[String],
@@ -93,16 +93,16 @@ fn insert(
         };
         match next {
             Tree::Keys(keys) if !is_last => here = keys,
-            Tree::Keys(_) => return Err((depth + 1, "has keys of its own already")),
-            Tree::Given(_) => return Err((depth + 1, "has a value already")),
+            Tree::Keys(_) => return Err((depth + 1, "already has nested keys")),
+            Tree::Given(_) => return Err((depth + 1, "already has a value")),
         }
     }
     Ok(())
 }
 
-/// JSON if it is JSON, else text.
+/// Parses JSON, or else a string.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
-    // The strict parser decides what is JSON; the other one keeps the digits of numbers.
+    // The strict parser decides whether it is JSON; the other one keeps the digits of numbers.
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
         return Ok(text.into());
     }
@@ -127,7 +127,7 @@ fn from_json(json: &ast::Value<'_>) -> Result<Value, String> {
             for property in &object.properties {
                 let key = property.name.as_str();
                 if entry.insert(key.to_owned(), from_json(&property.value)?).is_some() {
-                    return Err(format!("the key `{}` is there twice", escape::name(key)));
+                    return Err(format!("duplicate key `{}`", escape::name(key)));
                 }
             }
             entry.into()
@@ -135,15 +135,17 @@ fn from_json(json: &ast::Value<'_>) -> Result<Value, String> {
     })
 }
 
-/// Exactly the number that is written: no whole number becomes a float because it is long.
+/// Parses a number exactly: long integers do not become floats.
 fn number(text: &str) -> Result<Value, String> {
     if text.contains(['.', 'e', 'E']) {
         let float: Option<f64> = text.parse().ok();
         let float = float.filter(|float| float.is_finite());
-        return float.map(Value::from).ok_or_else(|| format!("`{text}` is out of the range of floats"));
+        return float.map(Value::from).ok_or_else(|| format!("`{text}` is out of the range of float64"));
     }
     let integer: Option<i128> = text.parse().ok();
-    integer.map(Value::from).ok_or_else(|| format!("`{text}` has more than 127 bits; in quotes it is text"))
+    integer
+        .map(Value::from)
+        .ok_or_else(|| format!("integer `{text}` has more than 127 bits; quote it to store a string"))
 }
 
 #[cfg(test)]
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_json_or_text() {
+    fn values_are_json_or_strings() {
         assert_eq!(value("6"), Value::Integer(6));
         assert_eq!(value("-18446744073709551616"), Value::Integer(-(1 << 64)));
         assert_eq!(value("6.0"), Value::Float(6.0));
@@ -179,16 +181,16 @@ mod tests {
     }
 
     #[test]
-    fn what_no_reader_would_give_back_is_refused() {
+    fn ambiguous_values_are_rejected() {
         for (text, reason) in [
-            ("step", "expected a key"),
+            ("step", "expected KEY=VALUE"),
             ("=6", "is empty"),
             ("a..b=6", "is empty"),
             ("base.0=6", "`base` is a section"),
             ("_extra_.a=6", "`_extra_` is a section"),
             ("a=1e999", "out of the range"),
             ("a=[170141183460469231731687303715884105728]", "more than 127 bits"),
-            ("a={\"x\": 1, \"x\": 2}", "`x` is there twice"),
+            ("a={\"x\": 1, \"x\": 2}", "duplicate key `x`"),
         ] {
             let error = pair(text).unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
@@ -198,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn dots_make_maps() {
+    fn dots_nest_maps() {
         let nested = json(&["mars.step=6", "mars.param=2t", "centre=98"]);
         assert_eq!(nested.unwrap(), r#"{"centre":98,"mars":{"param":"2t","step":6}}"#);
-        assert_eq!(json(&["a=1", "a=2"]).unwrap_err(), "`--meta a`: `a` has a value already");
-        assert_eq!(json(&["a=1", "a.b=2"]).unwrap_err(), "`--meta a.b`: `a` has a value already");
-        assert_eq!(json(&["a={}", "a.b=2"]).unwrap_err(), "`--meta a.b`: `a` has a value already");
-        assert_eq!(json(&["a.b=1", "a=2"]).unwrap_err(), "`--meta a`: `a` has keys of its own already");
+        assert_eq!(json(&["a=1", "a=2"]).unwrap_err(), "`--meta a`: `a` already has a value");
+        assert_eq!(json(&["a=1", "a.b=2"]).unwrap_err(), "`--meta a.b`: `a` already has a value");
+        assert_eq!(json(&["a={}", "a.b=2"]).unwrap_err(), "`--meta a.b`: `a` already has a value");
+        assert_eq!(json(&["a.b=1", "a=2"]).unwrap_err(), "`--meta a`: `a` already has nested keys");
     }
 }

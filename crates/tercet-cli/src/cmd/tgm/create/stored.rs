@@ -1,4 +1,4 @@
-//! How the objects of a message came to be stored.
+//! The summary of stored objects.
 
 use tercet::core::escape;
 use tercet::tgm::Message;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::render::{exact, human_size, ratio};
 use crate::ui::Ui;
 
-/// A line for each object; `raw` are the names and the bytes of the arrays that they were made from.
+/// Prints a line per object; `raw` has names and sizes of the input arrays.
 pub(super) fn print(message: &Message, raw: &[(String, u64)], out: &mut Ui) -> Result<(), Failure> {
     for (object, (name, raw)) in message.objects().zip(raw) {
         let object = object?;
@@ -18,7 +18,7 @@ pub(super) fn print(message: &Message, raw: &[(String, u64)], out: &mut Ui) -> R
         let index = usize::try_from(object.index()).unwrap_or(usize::MAX);
         let precision = message.metadata().base.get(index).and_then(|entry| entry.get(PRECISION));
         let measured = precision.and_then(|precision| precision.get("measured")?.as_f64());
-        let error = measured.map(|measured| format!(", largest error {}", exact(measured)));
+        let error = measured.map(|measured| format!(", max error {}", exact(measured)));
         out.line(format_args!("  {name}: {how}, {size}, ratio {ratio}{}", error.unwrap_or_default()))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What is in this build.
+//! Features of this build.
 
 use serde::Serialize;
 use tercet::tgm::{
@@ -26,18 +26,18 @@ impl Build {
     }
 }
 
-/// Something that a build may have.
+/// An optional feature.
 #[derive(Debug, Serialize)]
 pub(super) struct Feature {
     pub(super) name: &'static str,
     kind: &'static str,
     state: State,
-    /// What does the work, if it is there.
+    /// The backend, if the feature is built in.
     #[serde(flatten)]
     backend: Option<Backend>,
 }
 
-/// Whether a feature is there.
+/// Whether a feature is built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
@@ -45,7 +45,7 @@ enum State {
     Off,
 }
 
-/// What does the work of a feature.
+/// The library behind a feature.
 #[derive(Clone, Debug, Serialize)]
 struct Backend {
     #[serde(rename = "backend")]
@@ -54,7 +54,7 @@ struct Backend {
     version: String,
 }
 
-/// How a backend came into the program.
+/// How a backend is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Linkage {
@@ -68,8 +68,8 @@ impl Feature {
         Self { name, kind, state, backend }
     }
 
-    /// What does the work, how it was linked, and its version; or nothing if it is not built in.
-    pub(super) fn told(&self) -> Option<String> {
+    /// Backend, linkage and version; `None` if not built in.
+    pub(super) fn summary(&self) -> Option<String> {
         let Backend { name, linkage, version } = self.backend.as_ref()?;
         let linkage = match linkage {
             Linkage::PureRust => "pure Rust",
@@ -84,7 +84,7 @@ fn own() -> Backend {
     Backend { name: "own", linkage: Linkage::PureRust, version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
-/// The versions of the crates that do work for us. A test compares them with the lock file.
+/// The versions of backend crates. A test compares them with the lock file.
 const CRATES: [(&str, &str); 9] = [
     ("lz4_flex", "0.14.0"),
     ("blosc2-pure-rs", "0.2.4"),
@@ -108,13 +108,13 @@ fn zstd() -> Backend {
     Backend { name: "libzstd", linkage: Linkage::StaticC, version }
 }
 
-/// What another crate brought along has a version that only this feature could ask for.
+/// Without the feature the version cannot be queried.
 #[cfg(not(feature = "zstd"))]
 fn zstd() -> Backend {
     Backend { name: "libzstd", linkage: Linkage::StaticC, version: "unknown".to_owned() }
 }
 
-/// Every part that is optional, and whether it is there.
+/// All optional features.
 pub(super) fn features() -> Vec<Feature> {
     let rust = Linkage::PureRust;
     let stages = [
@@ -140,7 +140,7 @@ pub(super) fn features() -> Vec<Feature> {
     stages.into_iter().chain(others).collect()
 }
 
-/// An object that a stage takes, with its parameters.
+/// A sample object for a pipeline stage.
 pub(super) fn sample(kind: &str, name: &str) -> (DataObjectDescriptor, Vec<u8>) {
     let floats = || (0..64).flat_map(|i| (f64::from(i) / 8.0).to_le_bytes()).collect::<Vec<u8>>();
     let float64 = DataObjectDescriptor::new(Dtype::Float64, [64]);
@@ -167,14 +167,14 @@ pub(super) fn sample(kind: &str, name: &str) -> (DataObjectDescriptor, Vec<u8>) 
     }
 }
 
-/// Asks the encoder.
+/// Whether the encoder supports a stage.
 pub(super) fn is_built_in(kind: &str, name: &str) -> bool {
     let (descriptor, values) = sample(kind, name);
     let made = encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &EncodeOptions::new());
     match made {
         Ok(_) => true,
         Err(error) => match error.kind() {
-            // A name that the format does not have is no part of any build.
+            // An unknown name is not built in.
             ErrorKind::Encode(EncodeError::Descriptor { .. }) => false,
             ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => {
                 !matches!(&**error, PipelineError::Codec(error) if error.is_not_built())
@@ -197,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn fourteen_features_are_told() {
+    fn fourteen_features_are_reported() {
         let features = features();
         assert_eq!(features.len(), 14);
-        let told = |name: &str| features.iter().find(|feature| feature.name == name).unwrap().told();
-        assert!(told("szip").unwrap().starts_with("own "));
-        assert_eq!(told("remote").is_some(), cfg!(feature = "remote"));
-        assert_eq!(told("zfp").is_some(), is_built_in("compression", "zfp"));
+        let summary = |name: &str| features.iter().find(|feature| feature.name == name).unwrap().summary();
+        assert!(summary("szip").unwrap().starts_with("own "));
+        assert_eq!(summary("remote").is_some(), cfg!(feature = "remote"));
+        assert_eq!(summary("zfp").is_some(), is_built_in("compression", "zfp"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Small jobs for every stage of the pipeline.
+//! Self-tests of every pipeline stage.
 
 use tercet::tgm::precision::deviation;
 use tercet::tgm::{
@@ -9,7 +9,7 @@ use tercet::tgm::{
 use super::build::{is_built_in, sample};
 use super::selftest::{NAME, Row, Tested, row, said, same, skipped};
 
-/// The stages, and how far values may be from the originals.
+/// The stages and their maximum errors.
 const STAGES: [(&str, &str, f64); 10] = [
     ("encoding", "simple_packing", 0.0),
     ("filter", "shuffle", 0.0),
@@ -23,7 +23,7 @@ const STAGES: [(&str, &str, f64); 10] = [
     ("compression", "roaring", 0.0),
 ];
 
-/// Does every job whose parts are built in.
+/// Runs the tests of all built-in stages.
 pub(super) fn run() -> Vec<Row> {
     let mut rows = Vec::new();
     for (kind, name, bound) in STAGES {
@@ -43,7 +43,7 @@ pub(super) fn run() -> Vec<Row> {
     rows
 }
 
-/// A message of one object, written and opened. Its payload is of our own making, so that every codec may decode it.
+/// Encodes and opens a message of one object. The payload is trusted, so that every codec may decode it.
 fn message(
     descriptor: &DataObjectDescriptor,
     values: &[u8],
@@ -61,13 +61,13 @@ fn round_trip(kind: &str, name: &str, bound: f64) -> Tested {
     if found <= bound { Ok(()) } else { Err(format!("values changed by {found}")) }
 }
 
-/// Ranges are parts of the whole.
+/// Decoded ranges equal the slices of the decoded array.
 fn ranges(kind: &str, name: &str, _bound: f64) -> Tested {
     let (descriptor, values) = sample(kind, name);
     let message = message(&descriptor, &values, &EncodeOptions::new())?;
     let object = message.object(0).map_err(said)?;
     let whole = object.decode().map_err(said)?;
-    // Starts that are whole bytes, whatever the type.
+    // Starts on byte boundaries for every dtype.
     let asked = [8..24, 40..48];
     let found = object.decode_ranges(&asked).map_err(said)?;
     for (range, array) in asked.into_iter().zip(&found.arrays) {
@@ -80,7 +80,7 @@ fn ranges(kind: &str, name: &str, _bound: f64) -> Tested {
     Ok(())
 }
 
-/// What is not finite comes back from masks.
+/// NaN and infinities survive masks.
 fn masks(method: &str) -> Tested {
     let special = [(3, f32::NAN), (700, f32::INFINITY), (701, f32::NEG_INFINITY), (1999, f32::NAN)];
     let value = |i: u16| special.iter().find(|(at, _)| *at == i).map_or(f32::from(i), |(_, value)| *value);
@@ -95,7 +95,7 @@ fn masks(method: &str) -> Tested {
     same(&object.decode().map_err(said)?.bytes(), &&*values)
 }
 
-/// The payload that every writer makes of these values.
+/// The payload equals known bytes.
 fn known(descriptor: &DataObjectDescriptor, values: &[u8], expected: &[u8]) -> Tested {
     let message = message(descriptor, values, &EncodeOptions::new())?;
     let object = message.object(0).map_err(said)?;

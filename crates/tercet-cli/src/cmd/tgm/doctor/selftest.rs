@@ -1,4 +1,4 @@
-//! Small jobs whose results are known.
+//! Self-tests with known results.
 
 use std::borrow::Cow;
 
@@ -12,33 +12,33 @@ use tercet::tgm::{
 
 use super::pipelines;
 
-/// The name under which errors call the messages made here.
+/// The source name in error messages.
 pub(super) const NAME: &str = "self-test";
 
-/// A job and how it went.
+/// A test and its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) name: Cow<'static, str>,
     pub(super) outcome: Outcome,
-    /// What went wrong.
+    /// The reason of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failed: Option<String>,
 }
 
-/// How a job went.
+/// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {
     Ok,
     Failed,
-    /// It needs something that is not built in.
+    /// A required feature is not built in.
     Skipped,
 }
 
-/// What went wrong, in words.
+/// The result of a test function; the error is a message.
 pub(super) type Tested = Result<(), String>;
 
-/// Does every job.
+/// Runs all tests.
 pub(super) fn run() -> Vec<Row> {
     let mut rows: Vec<Row> = Dtype::ALL
         .into_iter()
@@ -46,7 +46,7 @@ pub(super) fn run() -> Vec<Row> {
         .map(|(dtype, order)| row(format!("encode/decode  {dtype}, {order}"), round_trip(dtype, order)))
         .collect();
     rows.push(row("hash           xxh3 of known bytes", known_hash()));
-    rows.push(row("hash           a flipped bit is noticed", damage_is_noticed()));
+    rows.push(row("hash           a flipped bit is detected", damage_is_detected()));
     rows.push(row("stream         written and read in pieces", streaming()));
     rows.push(row("scan           messages between other bytes", scanning()));
     rows.push(row("metadata       canonical CBOR", canonical()));
@@ -59,7 +59,7 @@ pub(super) fn row(name: impl Into<Cow<'static, str>>, tested: Tested) -> Row {
     Row { name: name.into(), outcome, failed: tested.err() }
 }
 
-/// A job that was not done.
+/// A skipped test.
 pub(super) fn skipped(name: impl Into<Cow<'static, str>>) -> Row {
     Row { name: name.into(), outcome: Outcome::Skipped, failed: None }
 }
@@ -108,10 +108,10 @@ fn known_hash() -> Tested {
     same(&format!("{:016x}", xxh3(&bytes)), &"4844b009e164352e".to_owned())
 }
 
-fn damage_is_noticed() -> Tested {
+fn damage_is_detected() -> Tested {
     let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [64]);
     let mut bytes = message(&descriptor, &[0xa5; 64])?;
-    let at = bytes.windows(64).position(|part| part == [0xa5; 64]).ok_or("the payload is not there")?;
+    let at = bytes.windows(64).position(|part| part == [0xa5; 64]).ok_or("payload not found")?;
     bytes[at + 32] ^= 1;
     let message = Message::from_bytes(NAME, bytes).map_err(said)?;
     match message.object(0).and_then(|object| object.decode()) {
@@ -165,7 +165,7 @@ fn canonical() -> Tested {
     same(&&*bytes, &b"\xa3\x61a\x18\x18\x61b\xf6\x62bb\xf9\x3e\x00".as_slice())?;
     verify_canonical_cbor(&bytes).map_err(said)?;
     match verify_canonical_cbor(b"\xa1\x61a\x18\x05") {
-        Ok(()) => Err("a long integer was called canonical".to_owned()),
+        Ok(()) => Err("a non-canonical integer was accepted".to_owned()),
         Err(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Some values of an object, one range behind the other.
+//! Ranges of values of an object.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(super) struct Span {
 }
 
 pub(super) fn span(text: &str) -> Result<Span, String> {
-    let wrong = || format!("`{text}` is not a start, `:` and a count, like `100:50`");
+    let wrong = || format!("expected START:COUNT, like `100:50`, found `{text}`");
     let number = |part: &str| {
         let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         part.parse::<u64>().ok().filter(|_| digits).ok_or_else(wrong)
@@ -25,7 +25,7 @@ pub(super) fn span(text: &str) -> Result<Span, String> {
     let span = Span { start: number(start)?, count: number(count)? };
     match span.start.checked_add(span.count) {
         Some(_) => Ok(span),
-        None => Err(format!("`{text}` ends beyond the largest number there is")),
+        None => Err(format!("range `{text}` overflows")),
     }
 }
 
@@ -35,20 +35,20 @@ impl Span {
     }
 }
 
-/// The values of all ranges.
+/// The number of values in all ranges.
 pub(super) fn total(spans: &[Span]) -> Result<u64, Failure> {
     let total = spans.iter().try_fold(0_u64, |sum, span| sum.checked_add(span.count));
-    total.ok_or_else(|| Failure::request("the ranges hold more values than can be counted"))
+    total.ok_or_else(|| Failure::request("the ranges overflow"))
 }
 
-/// Reads the ranges and joins them. Values that nothing vouches for are told.
+/// Reads and concatenates the ranges. Prints a note if no hash was verified.
 pub(super) fn read(object: &Object<'_>, spans: &[Span], out: &mut Ui) -> Result<Values, Failure> {
     let ranges: Vec<Range<u64>> = spans.iter().map(|span| span.range()).collect();
     let found = object.decode_ranges(&ranges)?;
     if !found.verified {
         let reason =
-            if object.frame().hash().is_none() { "the object has none" } else { "that was not asked for" };
-        out.note(format_args!("note: the values were not compared with a hash: {reason}"))?;
+            if object.frame().hash().is_none() { "the object has no hash" } else { "use `--verify`" };
+        out.note(format_args!("note: hash not verified: {reason}"))?;
     }
     Ok(Values::Joined(join(object.descriptor().dtype, spans, &found.arrays)))
 }
@@ -70,7 +70,7 @@ fn join(dtype: Dtype, spans: &[Span], arrays: &[Array]) -> Vec<u8> {
     joined
 }
 
-/// The first `count` bits, highest first.
+/// The first `count` bits, most significant bit first.
 fn bits(bytes: &[u8], count: u64) -> impl Iterator<Item = bool> {
     let all = bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte << bit & 0x80 != 0));
     all.take(usize::try_from(count).unwrap_or(usize::MAX))

@@ -1,9 +1,9 @@
-//! Options that have a meaning only beside others.
+//! Dependencies between pipeline options.
 
 use super::{Compression, Encoding, Pipeline, name};
 use crate::failure::Failure;
 
-/// Refuses options that belong to stages that are not there, and stages that lack something.
+/// Rejects options of stages that are not selected, and stages without required options.
 pub(super) fn check(pipeline: &Pipeline) -> Result<(), Failure> {
     let packs = pipeline.encoding == Some(Encoding::SimplePacking);
     for (option, is_given) in
@@ -22,11 +22,11 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), Failure> {
     check_level(pipeline)?;
     match pipeline.compression {
         Some(Compression::Zfp) if !has_zfp_mode(pipeline) => {
-            let failure = Failure::request("`zfp` must be told what to keep");
+            let failure = Failure::request("`zfp` requires a mode");
             Err(failure.with_hint("add `--zfp-rate R`, `--zfp-precision P` or `--zfp-tolerance T`"))
         }
         Some(Compression::Sz3) if pipeline.sz3_bound.is_none() => {
-            let failure = Failure::request("`sz3` must be told which error is allowed");
+            let failure = Failure::request("`sz3` requires an error bound");
             Err(failure.with_hint("add `--sz3-bound B`"))
         }
         _ => Ok(()),
@@ -34,10 +34,10 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), Failure> {
 }
 
 fn alone(option: &str, what: &str, with: &str) -> Failure {
-    Failure::request(format!("`{option}` is for {what} only")).with_hint(format!("add `{with}`"))
+    Failure::request(format!("`{option}` applies to {what} only")).with_hint(format!("add `{with}`"))
 }
 
-/// The options of each codec, and whether they are given.
+/// The options of each codec and whether they are given.
 fn options_of_codecs(pipeline: &Pipeline) -> [(&'static str, bool, Compression); 9] {
     let Pipeline { blosc2_codec, szip_rsi, szip_block_size, szip_flags, .. } = pipeline;
     let Pipeline { zfp_rate, zfp_precision, zfp_tolerance, sz3_mode, sz3_bound, .. } = pipeline;
@@ -60,15 +60,15 @@ fn check_level(pipeline: &Pipeline) -> Result<(), Failure> {
         Some(Compression::Zstd) => Ok(()),
         Some(Compression::Blosc2) if (0..=9).contains(&level) => Ok(()),
         Some(Compression::Blosc2) => {
-            let said = format!("`blosc2` has no level {level}");
-            Err(Failure::request(said).with_hint("its levels are 0 to 9"))
+            let said = format!("invalid level {level} of `blosc2`");
+            Err(Failure::request(said).with_hint("levels are 0 to 9"))
         }
         Some(Compression::None) | None => {
             Err(alone("--compression-level", "`zstd` and `blosc2`", "--compression zstd"))
         }
         Some(codec) => {
             let said = format!("`{}` has no levels", name(codec));
-            Err(Failure::request(said).with_hint("`--compression-level` is for `zstd` and `blosc2`"))
+            Err(Failure::request(said).with_hint("`--compression-level` applies to `zstd` and `blosc2`"))
         }
     }
 }

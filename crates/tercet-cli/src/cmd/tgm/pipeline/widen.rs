@@ -1,21 +1,21 @@
-//! Numbers as float64, where that is exact.
+//! Exact conversion to float64.
 
 use rayon::prelude::*;
 use tercet::core::tensor::{Buffer, f16};
 use tercet::tgm::Dtype;
 
-/// Numbers that are converted by one thread at a time.
+/// Values per parallel task.
 const PIECE: usize = 1 << 16;
 
-/// Values that became float64.
+/// Converted values.
 pub(in crate::cmd::tgm) type Widened = Result<Buffer, String>;
 
-/// Whether values of a type are float64 numbers as well, at least some of them.
+/// Whether values of a dtype can be converted to float64.
 pub(in crate::cmd::tgm) fn can_widen(dtype: Dtype) -> bool {
     !matches!(dtype, Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 | Dtype::Bitmask)
 }
 
-/// Makes float64 of values, little-endian. A number that would be rounded is told.
+/// Converts little-endian values to float64. A value that would be rounded is an error.
 pub(in crate::cmd::tgm) fn widen(dtype: Dtype, values: &[u8]) -> Widened {
     match dtype {
         Dtype::Float16 => convert(values, |b| Some(f16::from_le_bytes(b).to_f64())),
@@ -32,12 +32,12 @@ pub(in crate::cmd::tgm) fn widen(dtype: Dtype, values: &[u8]) -> Widened {
         Dtype::Uint32 => convert(values, |b| Some(f64::from(u32::from_le_bytes(b)))),
         Dtype::Uint64 => convert(values, |b| exact(u64::from_le_bytes(b).into())),
         Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 | Dtype::Bitmask => {
-            Err(format!("{dtype} values cannot become float64"))
+            Err(format!("{dtype} cannot be converted to float64"))
         }
     }
 }
 
-/// The float64 of an integer, if it is that integer.
+/// The float64 of an integer, if exact.
 fn exact(integer: i128) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "compared with the integer afterwards")]
     let float = integer as f64;
@@ -48,7 +48,7 @@ fn exact(integer: i128) -> Option<f64> {
 
 fn convert<const N: usize>(values: &[u8], number: impl Fn([u8; N]) -> Option<f64> + Sync) -> Widened {
     let (values, _) = values.as_chunks::<N>();
-    let len = values.len().checked_mul(8).ok_or("the values are too many")?;
+    let len = values.len().checked_mul(8).ok_or("too many values")?;
     let mut out = Buffer::zeroed(len).map_err(|error| error.to_string())?;
     let (places, _) = out.as_chunks_mut::<8>();
     let piece = |(from, to): (&[[u8; N]], &mut [[u8; 8]])| {
@@ -68,7 +68,7 @@ fn convert<const N: usize>(values: &[u8], number: impl Fn([u8; N]) -> Option<f64
         .find_map_first(|(number, at)| at.map(|at| number * PIECE + at));
     match rounded {
         None => Ok(out),
-        Some(at) => Err(format!("element {at} is an integer that no float64 is equal to")),
+        Some(at) => Err(format!("element {at} has no exact float64 value")),
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stay_what_they_are() {
+    fn conversion_is_exact() {
         assert_eq!(floats(&widen(Dtype::Float16, &[0, 0x3c, 0, 0xc4]).unwrap()), [1.0, -4.0]);
         assert_eq!(floats(&widen(Dtype::Bfloat16, &[0x80, 0x3f, 0, 0xc0]).unwrap()), [1.0, -2.0]);
         assert_eq!(floats(&widen(Dtype::Int8, &[0xff, 7]).unwrap()), [-1.0, 7.0]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_that_would_be_rounded_are_told() {
+    fn integers_that_would_be_rounded_are_rejected() {
         let bytes = |values: &[i64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let fits = [i64::MIN, 1 << 60, -(1 << 53), 5];
         let widened = widen(Dtype::Int64, &bytes(&fits)).unwrap();

@@ -1,4 +1,4 @@
-//! One message: values out, values in, compared.
+//! Recoding of one message: decode, encode, compare.
 
 use tercet::core::{Diagnose as _, escape};
 use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
@@ -9,8 +9,8 @@ use tercet::tgm::{
 
 use super::{Recoding, Tally};
 use crate::cmd::tgm::Globals;
+use crate::cmd::tgm::object_id::describe;
 use crate::cmd::tgm::pipeline::{can_widen, widen};
-use crate::cmd::tgm::place::told;
 use crate::failure::{Failure, hint_text};
 use crate::render::exact;
 use crate::ui::Ui;
@@ -22,19 +22,19 @@ pub(in crate::cmd::tgm) struct Recoder<'a> {
     options: EncodeOptions,
 }
 
-/// An object as it will be stored.
+/// A recoded object.
 struct Stored {
     descriptor: DataObjectDescriptor,
     payload: Vec<u8>,
-    /// How far a value is from what it was; nothing for an object that was copied.
+    /// The largest change of a value; `None` for a copied object.
     change: Option<f64>,
 }
 
-/// Reason an object is not recoded.
+/// The reason an object is not recoded.
 enum Refusal {
-    /// It cannot be stored as asked, but stays as it is.
+    /// The pipeline cannot store it; it is copied unchanged.
     Unfit(Box<Failure>, String),
-    /// The work ends.
+    /// An error that ends the command.
     Failed(Box<Failure>),
 }
 
@@ -52,13 +52,13 @@ impl From<tercet::tgm::Error> for Refusal {
 
 impl<'a> Recoder<'a> {
     pub(in crate::cmd::tgm) fn new(recoding: &'a Recoding, globals: &Globals) -> Self {
-        // What is not finite is in the input already: it is kept unless the user says otherwise.
+        // NaN and infinities of the input are kept by default.
         let options = globals.encode_options(true);
         let options = if recoding.reproducible { options.with_provenance(Provenance::Off) } else { options };
         Self { recoding, options }
     }
 
-    /// The bytes of a message whose values are stored as asked.
+    /// Recodes a message and returns its bytes.
     pub(in crate::cmd::tgm) fn message(
         &mut self,
         message: &Message,
@@ -101,7 +101,7 @@ impl<'a> Recoder<'a> {
             Err(Refusal::Unfit(failure, _)) if self.recoding.strict => Err(*failure),
             Err(Refusal::Unfit(_, reason)) => {
                 let called = called(message, object);
-                out.note(format_args!("note: {called} is copied as it is: {reason}"))?;
+                out.note(format_args!("note: {called}: copied unchanged: {reason}"))?;
                 let (descriptor, payload) = (object.descriptor().clone(), object.stored()?.to_vec());
                 Ok(Stored { descriptor, payload, change: None })
             }
@@ -131,7 +131,7 @@ impl<'a> Recoder<'a> {
         self.encode(&asked, values, &called, object.index())
     }
 
-    /// Encodes values, and compares what is decoded again with them.
+    /// Encodes values and compares the decoded result.
     fn encode(
         &self,
         asked: &DataObjectDescriptor,
@@ -160,8 +160,7 @@ impl<'a> Recoder<'a> {
         Ok(Stored { descriptor: trial.descriptor, payload: trial.stored, change: Some(found.largest) })
     }
 
-    /// Brings what the metadata tells about the error of an object up to date: what it was allowed to be before, and
-    /// what was added to it.
+    /// Updates the recorded error of an object: the old bound and measurement plus the new ones.
     fn record(
         &self,
         stored: &Stored,
@@ -175,9 +174,11 @@ impl<'a> Recoder<'a> {
         let (old_bound, old_measured) = (number("max_error"), number("measured"));
         match (bound, before, old_bound) {
             (None, _, None) => return Ok(()),
-            // Somebody means something else by it.
+            // `precision` is used for something else.
             (Some(_), Some(_), None) => {
-                return Err("its metadata has a `precision` of its own, where the bound is to be recorded");
+                return Err(
+                    "metadata key `precision` is already used, so the error bound cannot be recorded",
+                );
             }
             _ => {}
         }
@@ -197,12 +198,12 @@ impl<'a> Recoder<'a> {
     }
 }
 
-/// A sum that is never rounded down.
+/// A sum rounded up.
 fn sum(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { a + b } else { (a + b).next_up() }
 }
 
-/// What an object is, stored plainly.
+/// The descriptor without pipeline.
 fn plain(descriptor: &DataObjectDescriptor, dtype: Dtype) -> DataObjectDescriptor {
     let mut plain = DataObjectDescriptor::new(dtype, descriptor.shape.clone());
     plain.obj_type.clone_from(&descriptor.obj_type);
@@ -215,10 +216,10 @@ fn plain(descriptor: &DataObjectDescriptor, dtype: Dtype) -> DataObjectDescripto
 }
 
 fn called(message: &Message, object: &Object<'_>) -> String {
-    format!("{}: {}", escape::name(message.name()), told(message, object))
+    format!("{}: {}", escape::name(message.name()), describe(message, object))
 }
 
-/// Reason the encoder refused an object: stages that do not go with it, or something that ends the work.
+/// Classifies an encoder error: unsupported stage for this object, or fatal.
 fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Refusal {
     let is_unfit = matches!(error, PipelineError::Combination { .. } | PipelineError::Packing(_));
     let reason = error.to_string();
@@ -231,21 +232,21 @@ fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Re
     if is_unfit { Refusal::Unfit(failure.into(), reason) } else { failure.into() }
 }
 
-/// Values that would not come back as they should.
+/// The error of a changed value.
 fn changed(called: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> Failure {
     let element = at.map_or_else(|| "a value".to_owned(), |at| format!("element {at}"));
     let by = match largest {
-        largest if !largest.is_finite() => "beyond measure".to_owned(),
-        // Only the sign of a zero makes no difference.
+        largest if !largest.is_finite() => "to or from a non-finite value".to_owned(),
+        // A change of zero: only the sign differs.
         largest if largest <= 0.0 => "its sign".to_owned(),
         largest => format!("by {}", exact(largest)),
     };
     let said = format!("{called}: {element} would change {by}");
     match bound {
         None => Failure::request(said)
-            .with_hint("`--max-error E` allows changes of up to E, and `--lossy` any change"),
-        Some(bound) => Failure::request(format!("{said}, but at most {} is allowed", exact(bound)))
-            .with_hint("`--max-error` without a pipeline searches one that holds it"),
+            .with_hint("add `--max-error E` to allow changes up to E, or `--lossy` to allow any change"),
+        Some(bound) => Failure::request(format!("{said}; the maximum error is {}", exact(bound)))
+            .with_hint("omit the pipeline options to let `--max-error` choose a pipeline"),
     }
 }
 
@@ -254,13 +255,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_of_bounds_hold_both() {
+    fn sums_of_bounds_are_rounded_up() {
         assert_eq!((sum(0.0, 0.5), sum(0.5, 0.0), sum(0.0, 0.0)), (0.5, 0.5, 0.0));
         assert!(sum(0.1, 0.2) > 0.3);
     }
 
     #[test]
-    fn parameters_of_the_user_stay() {
+    fn user_parameters_are_kept() {
         let descriptor = DataObjectDescriptor::new(Dtype::Float64, [3])
             .with_compression("zstd")
             .with_param("zstd_level", 7)

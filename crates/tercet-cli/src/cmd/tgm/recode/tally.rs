@@ -1,43 +1,43 @@
-//! What recoding did.
+//! Statistics of recoding.
 
 use serde::Serialize;
 
 use crate::render::{exact, human_size, ratio};
 
-/// What recoding did to the messages of one file.
+/// The recoding statistics of one file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::cmd::tgm) struct Tally {
     pub(super) messages: u64,
-    /// Objects that are stored in another way now.
+    /// Recoded objects.
     pub(super) recoded: u64,
-    /// Objects that are stored as they were.
+    /// Copied objects.
     pub(super) copied: u64,
     pub(super) bytes_before: u64,
     pub(super) bytes_after: u64,
-    /// The largest difference between a value and what it was.
+    /// The largest change of a value.
     pub(super) largest_change: f64,
 }
 
-/// What `--json` prints.
+/// The JSON summary.
 #[derive(Debug, Serialize)]
-pub(super) struct Told<'a> {
+pub(super) struct RecodeJson<'a> {
     file: &'a str,
     messages: u64,
     objects_recoded: u64,
     objects_copied: u64,
     bytes_before: u64,
     bytes_after: u64,
-    /// Not there if nothing was written.
+    /// `None` if nothing was written.
     ratio: Option<f64>,
-    /// Not there if it is infinite.
+    /// `None` if infinite.
     largest_change: Option<f64>,
 }
 
 impl Tally {
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
-    pub(super) fn told<'a>(&self, file: &'a str) -> Told<'a> {
+    pub(super) fn to_json<'a>(&self, file: &'a str) -> RecodeJson<'a> {
         let Self { messages, recoded, copied, bytes_before, bytes_after, largest_change } = *self;
-        Told {
+        RecodeJson {
             file,
             messages,
             objects_recoded: recoded,
@@ -49,14 +49,12 @@ impl Tally {
         }
     }
 
-    /// In words, for a file of this name.
+    /// The text summary for a file.
     pub(in crate::cmd::tgm) fn line(&self, file: &str) -> String {
         let Self { messages, bytes_before, bytes_after, .. } = *self;
         let plural = if messages == 1 { "" } else { "s" };
         let (before, after) = (human_size(bytes_before), human_size(bytes_after));
         let (ratio, change) = (ratio(bytes_before, bytes_after), exact(self.largest_change));
-        format!(
-            "{file}: {messages} message{plural}, {before} → {after}, ratio {ratio}, largest change {change}"
-        )
+        format!("{file}: {messages} message{plural}, {before} → {after}, ratio {ratio}, max change {change}")
     }
 }

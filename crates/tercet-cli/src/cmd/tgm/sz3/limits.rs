@@ -1,4 +1,4 @@
-//! What a process that decodes may use up.
+//! Resource limits of the sz3 decoder process.
 #![cfg_attr(
     unix,
     expect(unsafe_code, reason = "limits of a process have no safe interface; the one place they are set")
@@ -7,14 +7,14 @@
 use std::io;
 use std::time::Duration;
 
-/// Memory besides that for values: the program, its libraries, and room to work.
+/// Memory for the program and its libraries.
 #[cfg(unix)]
 const ROOM: u64 = 1 << 30;
-/// How often the values may be held at the same time.
+/// Maximum copies of the values in memory.
 #[cfg(unix)]
 const COPIES: u64 = 8;
 
-/// Limits memory and time of this process, and the traces that it leaves when it crashes.
+/// Limits memory, CPU time and core dumps of this process.
 #[cfg(unix)]
 pub(super) fn set(len: usize, time: Duration) -> io::Result<()> {
     let memory = (len as u64).saturating_mul(COPIES).saturating_add(ROOM);
@@ -28,7 +28,7 @@ pub(super) fn set(len: usize, time: Duration) -> io::Result<()> {
         if unsafe { libc::getrlimit(what, &raw mut limit) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // A limit that is stricter already stays.
+        // Keep a stricter limit.
         limit.rlim_cur = most.min(limit.rlim_cur);
         limit.rlim_max = most.min(limit.rlim_max);
         // SAFETY: as above; the call only reads the value.
@@ -39,7 +39,7 @@ pub(super) fn set(len: usize, time: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// There are no such limits here; the parent still ends what takes too long.
+/// No such limits on this platform; the parent still enforces the time limit.
 #[cfg(not(unix))]
 pub(super) fn set(_len: usize, _time: Duration) -> io::Result<()> {
     Ok(())

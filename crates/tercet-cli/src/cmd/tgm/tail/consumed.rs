@@ -1,36 +1,36 @@
-//! What was read of a file, to know it again.
+//! The consumed prefix of a file, to recognise the file after a change.
 
 use tercet::core::SourceError;
 use tercet::core::checksum::Xxh3;
 
 use super::growing::Growing;
 
-/// The last bytes that are compared each time there are more: a file that was written anew shows there.
+/// Trailing bytes compared when the file grows, to detect a rewrite.
 const RECENT: usize = 256;
-/// The first bytes that are compared when a file changed but did not grow.
+/// Leading bytes compared when the file changed without growing.
 const HEAD: usize = 64 << 10;
-/// Bytes of a length field.
+/// Size of a length field.
 const FIELD: usize = 8;
-/// Bytes read at a time.
+/// Read buffer size.
 const PIECE: usize = 1 << 20;
 
-/// What was read of a file: all of it, and up to where the last message ended that was whole.
+/// The consumed prefix: all bytes read, and the bytes up to the end of the last complete message.
 ///
-/// A writer that can go back fills in the length of a message when it knows it, behind our back: those fields count as
-/// what they were when they were read, which is 0.
+/// A seekable writer fills in the length of a streamed message later: these fields count as 0, the value at the time of
+/// reading.
 #[derive(Debug)]
 pub(super) struct Consumed {
     all: Prefix,
-    /// Without the bytes that were added last.
+    /// Hash of all bytes except the most recent ones.
     before: Prefix,
     whole: Prefix,
-    /// The first of them: a file that is written anew has others there.
+    /// The leading bytes, which differ in a rewritten file.
     head: Prefix,
-    /// Where lengths stand that were not known, in ascending order.
+    /// Offsets of unknown length fields, ascending.
     lengths: Vec<u64>,
 }
 
-/// Bytes from somewhere up to somewhere, to be known again.
+/// A hashed byte range.
 #[derive(Clone, Debug)]
 struct Prefix {
     from: u64,
@@ -40,29 +40,29 @@ struct Prefix {
 }
 
 impl Consumed {
-    /// What is read of a file from here on: `known` to begin with, which ends where the first message starts.
+    /// Starts at the first message; `known` are the bytes before it.
     pub(super) fn starting_with(from: u64, known: &[u8]) -> Self {
         let mut all = Prefix { from, end: from, hash: Xxh3::new(), recent: Vec::new() };
         all.add(known);
         Self { before: all.clone(), whole: all.clone(), head: all.clone(), all, lengths: Vec::new() }
     }
 
-    /// The first byte that was not read.
+    /// The end of the consumed bytes.
     pub(super) fn end(&self) -> u64 {
         self.all.end
     }
 
-    /// Where the last message ended that was whole.
+    /// The end of the last complete message.
     pub(super) fn whole_end(&self) -> u64 {
         self.whole.end
     }
 
-    /// The last bytes that were read.
+    /// The most recent bytes.
     pub(super) fn recent(&self) -> &[u8] {
         &self.all.recent
     }
 
-    /// Adds the next bytes.
+    /// Appends bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         let room = HEAD.saturating_sub(usize::try_from(self.head.end - self.head.from).unwrap_or(HEAD));
         self.head.add(&bytes[..room.min(bytes.len())]);
@@ -70,8 +70,8 @@ impl Consumed {
         self.all.add(bytes);
     }
 
-    /// Remembers that a message is whole that ends here, if that is inside the bytes that were added last. One that was
-    /// told later, because half a message had taken it in, is not remembered.
+    /// Records the end of a complete message, if it is inside the bytes added last. A message reported later, after an
+    /// incomplete message that seemed to contain it, is not recorded.
     pub(super) fn add_whole(&mut self, end: u64, added: &[u8]) -> bool {
         let len = end.checked_sub(self.before.end).and_then(|len| usize::try_from(len).ok());
         let Some(bytes) = len.and_then(|len| added.get(..len)) else { return false };
@@ -80,7 +80,7 @@ impl Consumed {
         true
     }
 
-    /// Remembers a length that was not known: that of the message that starts here.
+    /// Records the unknown length field of the message at `start`.
     pub(super) fn add_open_message(&mut self, start: u64) {
         let at = start.saturating_add(16);
         if self.lengths.last().is_none_or(|last| *last < at) {
@@ -88,7 +88,7 @@ impl Consumed {
         }
     }
 
-    /// Forgets what was read behind the last message that was whole.
+    /// Discards the bytes after the last complete message.
     pub(super) fn rewind(&mut self) {
         self.all = self.whole.clone();
         if self.head.end > self.whole.end {
@@ -97,7 +97,7 @@ impl Consumed {
         self.lengths.retain(|at| *at < self.whole.end);
     }
 
-    /// Whether these bytes, which end where reading stopped, are the ones that were read.
+    /// Whether these bytes equal the most recent ones.
     pub(super) fn ends_with(&self, bytes: &[u8]) -> bool {
         let start = self.all.end - self.all.recent.len() as u64;
         let mut bytes = bytes.to_vec();
@@ -105,19 +105,19 @@ impl Consumed {
         bytes == self.all.recent
     }
 
-    /// Whether a file has the first and the last bytes that were read where they were: one that was written anew has not.
+    /// Whether a file has the same leading and most recent bytes.
     pub(super) fn looks_like(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
         let mut recent = vec![0; self.all.recent.len()];
         let read = thing.read_at(self.all.end - recent.len() as u64, &mut recent)?;
         Ok(read == recent.len() && self.ends_with(&recent) && self.head.is_start_of(thing, &self.lengths)?)
     }
 
-    /// Whether a file starts with all that was read.
+    /// Whether a file starts with all consumed bytes.
     pub(super) fn is_start_of(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
         self.all.is_start_of(thing, &self.lengths)
     }
 
-    /// Whether a file starts with all messages that were whole, of which there is one at least.
+    /// Whether a file starts with all complete messages, at least one.
     pub(super) fn whole_is_start_of(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
         Ok(self.whole.end > self.whole.from && self.whole.is_start_of(thing, &self.lengths)?)
     }
@@ -152,7 +152,7 @@ impl Prefix {
     }
 }
 
-/// Makes the lengths that were not known what they were, in bytes that start at `start`.
+/// Zeroes the unknown length fields in bytes that start at `start`.
 fn blank(lengths: &[u64], start: u64, bytes: &mut [u8]) {
     let end = start.saturating_add(bytes.len() as u64);
     let first = lengths.partition_point(|at| at.saturating_add(FIELD as u64) <= start);
@@ -168,7 +168,7 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::cmd::tgm::tail::growing::{Path, Place as _};
+    use crate::cmd::tgm::tail::growing::{Endpoint as _, Path};
 
     fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, Box<dyn Growing>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_again_by_what_was_read() {
+    fn a_file_is_recognised_by_its_prefix() {
         let text: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7 % 251) as u8).collect();
         let mut consumed = Consumed::starting_with(0, &[]);
         for piece in text.chunks(700_001) {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_are_filled_in_change_nothing() {
+    fn filled_in_lengths_are_ignored() {
         let mut text = vec![7u8; 100];
         text[16..24].fill(0);
         text[60..68].fill(0);
@@ -216,13 +216,13 @@ mod tests {
         assert!(!consumed.is_start_of(&*opened).unwrap());
     }
 
-    /// Half a message that is gone, or others in its place: what was whole is known again.
+    /// Complete messages are recognised without an incomplete one after them.
     #[test]
-    fn whole_messages_are_known_again_without_the_rest() {
+    fn complete_messages_are_recognised_without_the_rest() {
         let text: Vec<u8> = (0..2_000u32).map(|n| (n * 7 % 251) as u8).collect();
         let mut consumed = Consumed::starting_with(0, &[]);
         let (_kept, opened) = file(&text);
-        assert!(!consumed.whole_is_start_of(&*opened).unwrap(), "nothing is no sign");
+        assert!(!consumed.whole_is_start_of(&*opened).unwrap(), "an empty prefix matches nothing");
         consumed.add(&text[..1000]);
         assert!(consumed.add_whole(700, &text[..1000]));
         consumed.add(&text[1000..1500]);

@@ -1,4 +1,4 @@
-//! Things that grow.
+//! Growing files: local and remote.
 
 use std::fs;
 use std::io;
@@ -7,42 +7,42 @@ use std::sync::Arc;
 
 use tercet::core::{ByteSource, SourceError, Span, source};
 
-/// What tells a thing from another one that takes its place: device and number of a file, the tag of an address.
+/// The identity of a file: device and inode number.
 pub(super) type Identity = (u64, u64);
 
-/// When a thing was changed: the time of a file, the version of an address.
+/// The modification time of a file, or the ETag of a remote file.
 pub(super) type Stamp = Option<String>;
 
-/// A place where something that grows is expected: a path, an address.
-pub(super) trait Place {
-    /// What is there now, if anything is.
+/// The location of a growing file: a path or a URL.
+pub(super) trait Endpoint {
+    /// The identity of the current file, if it exists.
     fn identity(&self) -> Result<Option<Identity>, SourceError>;
 
-    /// Opens what is there now, if anything is.
+    /// Opens the current file, if it exists.
     fn open(&self) -> Result<Option<Box<dyn Growing>>, SourceError>;
 }
 
-/// Bytes that become more. They stay what they are when something else takes their place.
+/// An open growing file. It stays the same file when it is replaced at its location.
 pub(super) trait Growing {
-    /// Which one it is.
+    /// The identity of the open file.
     fn identity(&self) -> Identity;
 
-    /// How many bytes there are now, and something that is another if any of them changed.
+    /// The current length and modification stamp.
     fn look(&self) -> Result<(u64, Stamp), SourceError>;
 
-    /// How many bytes there are now.
+    /// The current length.
     fn len(&self) -> Result<u64, SourceError> {
         Ok(self.look()?.0)
     }
 
-    /// Reads bytes that start at `at`; fewer than asked for where they end.
+    /// Reads bytes at `at`; fewer at the end of the file.
     fn read_at(&self, at: u64, out: &mut [u8]) -> Result<usize, SourceError>;
 
-    /// The bytes that are there now.
+    /// A byte source of the current content.
     fn snapshot(&self) -> Result<Arc<dyn ByteSource>, SourceError>;
 }
 
-/// A path on this machine.
+/// A local path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path<'a>(&'a path::Path);
 
@@ -52,7 +52,7 @@ impl<'a> Path<'a> {
     }
 }
 
-impl Place for Path<'_> {
+impl Endpoint for Path<'_> {
     fn identity(&self) -> Result<Option<Identity>, SourceError> {
         match fs::metadata(self.0) {
             Ok(meta) => Ok(Some(identity_of(&meta))),
@@ -62,7 +62,7 @@ impl Place for Path<'_> {
     }
 
     fn open(&self) -> Result<Option<Box<dyn Growing>>, SourceError> {
-        // Looks before it opens: opening a pipe would wait for somebody who writes to it.
+        // Check the type first: opening a pipe would block.
         let opened = source::File::open(self.0).and_then(|_| {
             let handle = fs::OpenOptions::new().read(true).open(self.0).map_err(SourceError::Open)?;
             let identity = identity_of(&handle.metadata().map_err(SourceError::Open)?);
@@ -76,7 +76,7 @@ impl Place for Path<'_> {
     }
 }
 
-/// A file that is open, whatever became of its name.
+/// An open local file.
 #[derive(Debug)]
 struct LocalFile {
     name: String,
@@ -127,7 +127,7 @@ fn identity_of(meta: &fs::Metadata) -> Identity {
     (meta.dev(), meta.ino())
 }
 
-/// Files have no number that the standard library tells: a new one has another time of creation.
+/// Without inode numbers, the creation time identifies a file.
 #[cfg(not(unix))]
 fn identity_of(meta: &fs::Metadata) -> Identity {
     let since = meta.created().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());

@@ -1,4 +1,4 @@
-//! Standard input, followed to its end.
+//! Following standard input.
 
 use std::io::{self, Read as _};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use tercet::tgm::Follower;
 
-use super::teller::Teller;
+use super::printer::Printer;
 use super::{Args, Flow};
 use crate::failure::Failure;
 use crate::ui::{Ui, is_interrupted};
 
-/// Bytes read at a time, and how many such pieces wait at most.
+/// Read buffer size and maximum number of queued buffers.
 const PIECE: usize = 64 << 10;
 const WAITING: usize = 4;
-/// How often to look whether the user wants to stop.
+/// Interval of checks for interrupts.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Tells the messages of standard input until it ends.
-pub(super) fn drain(args: &Args, teller: &mut Teller<'_>, out: &mut Ui) -> Result<(), Failure> {
+/// Prints the messages of standard input until it ends.
+pub(super) fn drain(args: &Args, printer: &mut Printer<'_>, out: &mut Ui) -> Result<(), Failure> {
     let pieces = read_apart();
     let mut follower = Follower::new();
     let mut last = Instant::now();
@@ -34,7 +34,7 @@ pub(super) fn drain(args: &Args, teller: &mut Teller<'_>, out: &mut Ui) -> Resul
             Ok(piece) => {
                 follower.push(&piece.map_err(|error| Failure::io("cannot read standard input", &error))?);
                 last = Instant::now();
-                if teller.tell(&mut follower, |_| {}, out)? == Flow::Enough {
+                if printer.print(&mut follower, |_| {}, out)? == Flow::Enough {
                     return Ok(());
                 }
             }
@@ -42,13 +42,13 @@ pub(super) fn drain(args: &Args, teller: &mut Teller<'_>, out: &mut Ui) -> Resul
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    teller.tell_end(&mut follower, out).map(|_| ())
+    printer.print_end(&mut follower, out).map(|_| ())
 }
 
-/// Reads standard input on a thread of its own, since a read cannot be given up; not more than is asked for.
+/// Reads standard input on a separate thread, because a blocking read cannot be cancelled.
 fn read_apart() -> Receiver<io::Result<Vec<u8>>> {
     let (send, receive) = sync_channel(WAITING);
-    // The thread ends with the process, or when nobody listens any more.
+    // The thread ends with the process, or when the receiver is dropped.
     std::thread::spawn(move || read_all(&send));
     receive
 }

@@ -1,4 +1,4 @@
-//! A file that grows, shrinks, is replaced, goes away and comes back.
+//! Watching a file that grows, shrinks, is replaced, removed or recreated.
 
 use std::time::{Duration, Instant};
 
@@ -6,44 +6,44 @@ use tercet::core::{SourceError, Span};
 use tercet::tgm::{File, FollowedMessage, Follower, ReadOptions};
 
 use super::consumed::Consumed;
-use super::growing::{Growing, Place, Stamp};
-use super::teller::Teller;
+use super::growing::{Endpoint, Growing, Stamp};
+use super::printer::Printer;
 use super::{Args, Flow};
 use crate::failure::Failure;
 use crate::ui::{Ui, is_interrupted};
 
-/// Bytes read at a time.
+/// Read buffer size.
 const PIECE: usize = 256 << 10;
-/// Bytes in front of the first message that are read to know the file again.
+/// Bytes before the first message that are read to recognise the file.
 const BEFORE: u64 = 64 << 10;
-/// How often to look whether the user wants to stop.
+/// Interval of checks for interrupts.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Tells the messages of whatever is at a place.
+/// Prints the messages of the file at a location.
 pub(super) fn watch(
     args: &Args,
-    place: &dyn Place,
-    teller: &mut Teller<'_>,
+    place: &dyn Endpoint,
+    printer: &mut Printer<'_>,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let fail = |error| Failure::source(&args.shown(), error);
+    let fail = |error| Failure::source(&args.display_name(), error);
     let mut clock = Clock { args, last: Instant::now() };
-    let mut watched = wait_for(place, &clock, teller, out)?;
-    clock.something_came();
+    let mut watched = wait_for(place, &clock, printer, out)?;
+    clock.reset_idle();
     let mut is_gone = false;
     loop {
         let before = watched.consumed.end();
-        match watched.read_on(teller, out).map_err(|error| error.or(fail))? {
+        match watched.read_on(printer, out).map_err(|error| error.or(fail))? {
             Seen::Enough => return Ok(()),
             Seen::End => {}
             Seen::Changed(what) => {
-                watched.start_again(what, teller, out).map_err(|error| error.or(fail))?;
-                clock.something_came();
+                watched.start_again(what, printer, out).map_err(|error| error.or(fail))?;
+                clock.reset_idle();
                 continue;
             }
         }
         if watched.consumed.end() > before {
-            clock.something_came();
+            clock.reset_idle();
         }
         if args.no_follow || clock.is_over() {
             break;
@@ -53,53 +53,53 @@ pub(super) fn watch(
             Some(_) => {
                 is_gone = false;
                 let Some(thing) = place.open().map_err(fail)? else { continue };
-                if watched.take_over(thing, teller, out).map_err(|error| error.or(fail))? == Flow::Enough {
+                if watched.take_over(thing, printer, out).map_err(|error| error.or(fail))? == Flow::Enough {
                     return Ok(());
                 }
                 continue;
             }
             None if !args.retry => {
-                // What was written before it went away.
-                if matches!(watched.read_on(teller, out).map_err(|error| error.or(fail))?, Seen::Enough) {
+                // Read what was written before the removal.
+                if matches!(watched.read_on(printer, out).map_err(|error| error.or(fail))?, Seen::Enough) {
                     return Ok(());
                 }
-                teller.tell_end(&mut watched.follower, out)?;
-                teller.tell_cut(out)?;
+                printer.print_end(&mut watched.follower, out)?;
+                printer.print_cut(out)?;
                 return Err(missing(args, fail));
             }
             None if !is_gone => {
                 is_gone = true;
-                teller.note("is gone; waiting for it to come back", out)?;
+                printer.note("file removed; waiting for it to reappear", out)?;
             }
             None => {}
         }
         clock.wait()?;
     }
-    teller.tell_end(&mut watched.follower, out).map(|_| ())
+    printer.print_end(&mut watched.follower, out).map(|_| ())
 }
 
-/// Opens what is at a place, once it is there.
+/// Opens the file, waiting for it with `--retry`.
 fn wait_for(
-    place: &dyn Place,
+    place: &dyn Endpoint,
     clock: &Clock<'_>,
-    teller: &Teller<'_>,
+    printer: &Printer<'_>,
     out: &mut Ui,
 ) -> Result<Watched, Failure> {
     let args = clock.args;
-    let fail = |error| Failure::source(&args.shown(), error);
-    let mut is_told = false;
+    let fail = |error| Failure::source(&args.display_name(), error);
+    let mut is_noted = false;
     loop {
         if let Some(thing) = place.open().map_err(fail)? {
-            // What comes later is new: all of it.
-            let last = args.last.filter(|_| !is_told);
+            // A file that appears later is read from its start.
+            let last = args.last.filter(|_| !is_noted);
             return Watched::start(thing, last).map_err(|stopped| stopped.or(fail));
         }
         if !args.retry {
             return Err(missing(args, fail));
         }
-        if !is_told {
-            is_told = true;
-            teller.note("is not there yet; waiting for it", out)?;
+        if !is_noted {
+            is_noted = true;
+            printer.note("file not found; waiting for it", out)?;
         }
         if args.no_follow || clock.is_over() {
             return Err(missing(args, fail));
@@ -109,19 +109,19 @@ fn wait_for(
 }
 
 fn missing(args: &Args, fail: impl Fn(SourceError) -> Failure) -> Failure {
-    let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such file");
+    let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, "no such file");
     let failure = fail(SourceError::Open(nothing));
-    if args.retry { failure } else { failure.with_hint("`--retry` waits for it") }
+    if args.retry { failure } else { failure.with_hint("add `--retry` to wait for it") }
 }
 
-/// When to look, and when to stop.
+/// Poll interval and idle timeout.
 struct Clock<'a> {
     args: &'a Args,
     last: Instant,
 }
 
 impl Clock<'_> {
-    fn something_came(&mut self) {
+    fn reset_idle(&mut self) {
         self.last = Instant::now();
     }
 
@@ -144,30 +144,30 @@ impl Clock<'_> {
     }
 }
 
-/// A file, and what came of it.
+/// The state of a watched file.
 struct Watched {
     thing: Box<dyn Growing>,
     follower: Follower,
     consumed: Consumed,
-    /// The number of the message behind the last one that was whole.
+    /// The number of the next message.
     next: u64,
-    /// When it was changed, at the last look.
+    /// The modification stamp of the last poll.
     stamp: Stamp,
-    /// Whether a catalogue came behind it: whoever adds a message writes another one in its place.
+    /// Whether a message index follows, which is replaced when a message is appended.
     has_catalogue: bool,
 }
 
-/// How reading went.
+/// The result of reading.
 enum Seen {
-    /// Up to where the file ends now.
+    /// Reached the current end of the file.
     End,
-    /// There were as many messages as were asked for.
+    /// The requested number of messages was printed.
     Enough,
-    /// The file is another one than it was.
+    /// The file was truncated or rewritten.
     Changed(&'static str),
 }
 
-/// A file that cannot be read, or a user who wants no more.
+/// A read error, or another failure.
 enum Stopped {
     Source(SourceError),
     Failure(Failure),
@@ -195,7 +195,7 @@ impl From<Failure> for Stopped {
 }
 
 impl Watched {
-    /// From the first byte, or with the last messages that are there.
+    /// Starts at the first byte, or with the last messages.
     fn start(thing: Box<dyn Growing>, last: Option<u64>) -> Result<Self, Stopped> {
         let Some(last) = last else {
             let consumed = Consumed::starting_with(0, &[]);
@@ -214,73 +214,73 @@ impl Watched {
         Ok(Self { thing, follower, consumed, next, stamp: None, has_catalogue: false })
     }
 
-    /// Forgets everything: the file is read from its start.
+    /// Restarts at the first byte.
     fn restart(&mut self) {
         self.follower = Follower::new();
         self.consumed = Consumed::starting_with(0, &[]);
         self.next = 0;
     }
 
-    /// Goes on behind the last message that was whole, and forgets the half one behind it.
+    /// Continues after the last complete message.
     fn rewind(&mut self) {
         self.consumed.rewind();
         self.follower = Follower::new().starting_at(self.consumed.whole_end(), self.next);
     }
 
-    /// Reads a file again that changed: behind the messages that were told, if they are still there, as when a writer
-    /// takes back half a message; else from its start.
-    fn start_again(&mut self, what: &str, teller: &Teller<'_>, out: &mut Ui) -> Result<(), Stopped> {
+    /// Handles a changed file: continues after the printed messages if they are unchanged, as when a writer
+    /// removes an incomplete message; else restarts.
+    fn start_again(&mut self, what: &str, printer: &Printer<'_>, out: &mut Ui) -> Result<(), Stopped> {
         if self.consumed.whole_is_start_of(&*self.thing)? {
             self.rewind();
-            teller.note(&format!("{what}; going on behind the last whole message"), out)?;
+            printer.note(&format!("file {what}; continuing after the last complete message"), out)?;
         } else {
             self.restart();
-            teller.note(&format!("{what}, so it is read from its start"), out)?;
+            printer.note(&format!("file {what}; reading from its start"), out)?;
         }
         Ok(())
     }
 
-    /// Reads up to where the file ends now.
-    fn read_on(&mut self, teller: &mut Teller<'_>, out: &mut Ui) -> Result<Seen, Stopped> {
+    /// Reads to the current end of the file.
+    fn read_on(&mut self, printer: &mut Printer<'_>, out: &mut Ui) -> Result<Seen, Stopped> {
         let mut buffer = Vec::new();
         loop {
             if is_interrupted() {
                 return Err(Failure::Interrupted.into());
             }
             let ((len, stamp), end) = (self.thing.look()?, self.consumed.end());
-            // Written anew with the same length, or a length was filled in.
+            // Rewritten with the same length, or a length field was filled in.
             let is_suspect = len == end && stamp != self.stamp && self.stamp.is_some();
             self.stamp = stamp;
             if is_suspect && !self.consumed.looks_like(&*self.thing)? {
-                return Ok(Seen::Changed("was written anew"));
+                return Ok(Seen::Changed("was rewritten"));
             }
             if len == end {
                 return Ok(Seen::End);
             }
             if len < end {
-                return Ok(Seen::Changed("shrank"));
+                return Ok(Seen::Changed("was truncated"));
             }
-            // The last bytes that are known come along: if they are others now, so is the file.
+            // Read the most recent bytes again: if they differ, the file was rewritten.
             let known = self.consumed.recent().len();
             buffer.resize(known + usize::try_from(len - end).unwrap_or(PIECE).min(PIECE), 0);
             let read = self.thing.read_at(end - known as u64, &mut buffer)?;
             let (again, new) = buffer[..read].split_at(known.min(read));
             if again.len() < known {
-                return Ok(Seen::Changed("shrank"));
+                return Ok(Seen::Changed("was truncated"));
             }
             if !self.consumed.ends_with(again) {
-                return Ok(Seen::Changed("was written anew"));
+                return Ok(Seen::Changed("was rewritten"));
             }
             self.consumed.add(new);
             self.follower.push(new);
-            if self.tell(new, teller, out)? == Flow::Enough {
+            if self.print(new, printer, out)? == Flow::Enough {
                 return Ok(Seen::Enough);
             }
         }
     }
 
-    /// Tells what became whole with these bytes, and remembers it.
-    fn tell(&mut self, new: &[u8], teller: &mut Teller<'_>, out: &mut Ui) -> Result<Flow, Failure> {
+    /// Prints the messages completed by these bytes, and records them.
+    fn print(&mut self, new: &[u8], printer: &mut Printer<'_>, out: &mut Ui) -> Result<Flow, Failure> {
         let Self { follower, consumed, next, has_catalogue, .. } = self;
         let seen = |message: &FollowedMessage| {
             if message.preamble.known_length().is_none() {
@@ -291,7 +291,7 @@ impl Watched {
                 *next = message.number + 1;
             }
         };
-        let flow = teller.tell(follower, seen, out)?;
+        let flow = printer.print(follower, seen, out)?;
         if let Some((start, preamble)) = self.follower.pending()
             && preamble.known_length().is_none()
         {
@@ -300,11 +300,11 @@ impl Watched {
         Ok(flow)
     }
 
-    /// Goes on with a file that took the place of this one: behind what is known of it, or from its start.
+    /// Switches to a file that replaced this one: continues after the known bytes, or restarts.
     fn take_over(
         &mut self,
         thing: Box<dyn Growing>,
-        teller: &mut Teller<'_>,
+        printer: &mut Printer<'_>,
         out: &mut Ui,
     ) -> Result<Flow, Stopped> {
         if self.consumed.is_start_of(&*thing)? {
@@ -315,19 +315,19 @@ impl Watched {
             self.thing = thing;
             self.rewind();
             if !std::mem::take(&mut self.has_catalogue) {
-                teller.note("was replaced; going on behind the last whole message", out)?;
+                printer.note("file was replaced; continuing after the last complete message", out)?;
             }
             return Ok(Flow::GoOn);
         }
-        // What was written before it was replaced belongs to it.
-        if matches!(self.read_on(teller, out)?, Seen::Enough) {
+        // Read what was written before the replacement.
+        if matches!(self.read_on(printer, out)?, Seen::Enough) {
             return Ok(Flow::Enough);
         }
-        if teller.tell_end(&mut self.follower, out)? == Flow::Enough {
+        if printer.print_end(&mut self.follower, out)? == Flow::Enough {
             return Ok(Flow::Enough);
         }
-        teller.tell_cut(out)?;
-        teller.note("was replaced by another file, which is read from its start", out)?;
+        printer.print_cut(out)?;
+        printer.note("file was replaced by another file; reading from its start", out)?;
         self.thing = thing;
         self.restart();
         Ok(Flow::GoOn)

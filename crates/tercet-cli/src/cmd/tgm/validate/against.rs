@@ -1,4 +1,4 @@
-//! `--against`: an object beside the array that it was made from.
+//! `--against`: comparison of an object with its original array.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use tercet::tgm::precision::{PRECISION, deviation};
 use tercet::tgm::{Dtype, File, Message, Object};
 
 use super::Against;
-use crate::address;
 use crate::cmd::tgm::create::arrays::{dtype_of, read_into_memory};
-use crate::cmd::tgm::open::Reading;
+use crate::cmd::tgm::object_id::{ObjectId, describe, name_of};
+use crate::cmd::tgm::open::ReadArgs;
 use crate::cmd::tgm::pipeline::{can_widen, widen};
-use crate::cmd::tgm::place::{Place, name_of, told};
 use crate::failure::Failure;
+use crate::remote;
 use crate::render::exact;
 use crate::ui::{BAD, GOOD, Ui, paint};
 
-/// How an object compares with its original.
+/// The comparison of an object with its original.
 #[derive(Debug, Serialize)]
 pub(super) struct Comparison {
     original: String,
@@ -27,21 +27,21 @@ pub(super) struct Comparison {
     object: u64,
     #[serde(skip)]
     called: String,
-    /// The largest error that is allowed.
+    /// The maximum error.
     bound: f64,
-    /// Who says so.
+    /// The origin of the bound.
     bound_from: BoundFrom,
-    /// The largest error there is; not there if it is infinite, or the arrays are not comparable.
+    /// The largest error; `None` if infinite or not comparable.
     measured: Option<f64>,
-    /// The first element that has it.
+    /// The first element with the largest error.
     element: Option<u64>,
-    /// Reason the arrays are not comparable.
+    /// The reason the arrays are not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]
     differs: Option<String>,
     holds: bool,
 }
 
-/// Who says which error is allowed.
+/// The origin of an error bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum BoundFrom {
@@ -55,25 +55,25 @@ impl Comparison {
         self.holds
     }
 
-    /// The verdict: on standard output if it is good, else on standard error.
+    /// Prints the result: on standard output if it holds, else on standard error.
     pub(super) fn print(&self, file: &str, out: &mut Ui) -> Result<(), Failure> {
         let (file, original, called) = (escape::name(file), escape::name(&self.original), &self.called);
         let from = match self.bound_from {
             BoundFrom::CommandLine => "",
-            BoundFrom::Metadata => ", as recorded",
-            BoundFrom::Default => ", as nothing else is said",
+            BoundFrom::Metadata => " (recorded)",
+            BoundFrom::Default => " (default)",
         };
-        let bound = format!("at most {} is allowed{from}", exact(self.bound));
+        let bound = format!("bound {}{from}", exact(self.bound));
         let found = match (&self.differs, self.measured, self.element) {
             (Some(reason), ..) => reason.clone(),
             (None, Some(measured), Some(at)) if measured <= 0.0 && !self.holds => {
-                format!("element {at} is a zero of the other sign, {bound}")
+                format!("element {at} is zero with the opposite sign, {bound}")
             }
             (None, Some(measured), Some(at)) => {
-                format!("largest error {} at element {at}, {bound}", exact(measured))
+                format!("max error {} at element {at}, {bound}", exact(measured))
             }
-            (None, Some(measured), None) => format!("largest error {}, {bound}", exact(measured)),
-            (None, None, Some(at)) => format!("element {at} is something else altogether, {bound}"),
+            (None, Some(measured), None) => format!("max error {}, {bound}", exact(measured)),
+            (None, None, Some(at)) => format!("element {at} differs by a non-finite value, {bound}"),
             (None, None, None) => format!("the values differ, {bound}"),
         };
         if self.holds {
@@ -91,11 +91,11 @@ pub(super) fn compare(
     source: &Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Comparison, Failure> {
-    let file = Reading::default().open(Arc::clone(source), out)?;
+    let file = ReadArgs::default().open(Arc::clone(source), out)?;
     let message = message_of(against, &file)?;
     let object = object_of(against, &message)?;
-    let array = match address::of(original) {
-        Some(address) => npy::Array::from_source(address::open(address)?)?,
+    let array = match remote::url_of(original) {
+        Some(address) => npy::Array::from_source(remote::open(address)?)?,
         None => npy::Array::open(original)?,
     };
     let (bound, bound_from) = bound_of(against, &message, &object);
@@ -103,7 +103,7 @@ pub(super) fn compare(
         original: array.name().to_owned(),
         message: message.number(),
         object: object.index(),
-        called: told(&message, &object),
+        called: describe(&message, &object),
         bound,
         bound_from,
         measured: None,
@@ -124,7 +124,7 @@ pub(super) fn compare(
         };
         comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
         comparison.element = found.at;
-        // Whoever allows no error wants the sign of every zero.
+        // A bound of 0 compares the sign of zeros, too.
         comparison.holds = found.largest <= bound && (bound > 0.0 || found.is_exact);
     }
     Ok(comparison)
@@ -132,7 +132,7 @@ pub(super) fn compare(
 
 fn message_of(against: &Against, file: &File) -> Result<Message, Failure> {
     let Some(name) = &against.name else {
-        return Ok(file.message(against.place.unwrap_or(Place::FIRST).message)?);
+        return Ok(file.message(against.object.unwrap_or(ObjectId::FIRST).message)?);
     };
     for message in file.messages()? {
         let message = message?;
@@ -140,8 +140,8 @@ fn message_of(against: &Against, file: &File) -> Result<Message, Failure> {
             return Ok(message);
         }
     }
-    let said = format!("{}: has no object called `{}`", file.name(), escape::name(name));
-    Err(Failure::request(said).with_hint("`tgm ls -p name FILE` lists the names"))
+    let said = format!("{}: no object `{}`", file.name(), escape::name(name));
+    Err(Failure::request(said).with_hint("list the names with `tgm ls -p name FILE`"))
 }
 
 fn object_of<'a>(against: &Against, message: &'a Message) -> Result<Object<'a>, Failure> {
@@ -149,11 +149,11 @@ fn object_of<'a>(against: &Against, message: &'a Message) -> Result<Object<'a>, 
     if let Some(object) = named {
         return Ok(object);
     }
-    let place = against.place.unwrap_or(Place::FIRST);
-    Ok(message.object(place.object_of(message)?)?)
+    let id = against.object.unwrap_or(ObjectId::FIRST);
+    Ok(message.object(id.object_of(message)?)?)
 }
 
-/// The first object of a message that is called so.
+/// The first object of a message with this name.
 fn find<'a>(message: &'a Message, name: &str) -> Result<Option<Object<'a>>, Failure> {
     for object in message.objects() {
         let object = object?;
@@ -176,15 +176,14 @@ fn bound_of(against: &Against, message: &Message, object: &Object<'_>) -> (f64, 
     }
 }
 
-/// Reason two arrays cannot be compared value by value.
+/// The reason two arrays cannot be compared.
 fn differences(object: &Object<'_>, original: &npy::Array) -> Option<String> {
     let descriptor = object.descriptor();
     let (shape, found) = (Shape::new(descriptor.shape.clone()), original.shape());
     if shape != *found {
-        return Some(format!("the object has the shape {shape}, but the original {found}"));
+        return Some(format!("the object has shape {shape}, the original {found}"));
     }
     let (dtype, found) = (descriptor.dtype, dtype_of(original.element()));
     let is_widened = dtype == Dtype::Float64 && can_widen(found);
-    (dtype != found && !is_widened)
-        .then(|| format!("the object holds {dtype} values, but the original {found}"))
+    (dtype != found && !is_widened).then(|| format!("the object has dtype {dtype}, the original {found}"))
 }

@@ -1,4 +1,4 @@
-//! What a validation found, as text and as JSON.
+//! Validation reports as text and as JSON.
 
 use serde::Serialize;
 use tercet::core::{Severity, escape};
@@ -8,9 +8,9 @@ use super::against::Comparison;
 use crate::failure::Failure;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
-/// What `--json` prints of a file.
+/// The JSON report of a file.
 #[derive(Serialize)]
-pub(super) struct Told<'a> {
+pub(super) struct ValidateJson<'a> {
     file: &'a str,
     status: &'static str,
     messages: usize,
@@ -22,8 +22,8 @@ pub(super) struct Told<'a> {
     against: Option<&'a Comparison>,
 }
 
-impl<'a> Told<'a> {
-    pub(super) fn of(file: &'a str, report: &'a FileReport) -> Self {
+impl<'a> ValidateJson<'a> {
+    pub(super) fn new(file: &'a str, report: &'a FileReport) -> Self {
         Self {
             file,
             status: status(report),
@@ -36,7 +36,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// And how an object compares with an original. One that does not hold its bound makes the file a failed one.
+    /// Adds a comparison. An exceeded bound makes the status `failed`.
     pub(super) fn with(mut self, against: Option<&'a Comparison>) -> Self {
         if against.is_some_and(|against| !against.holds()) {
             self.status = "failed";
@@ -50,7 +50,7 @@ fn status(report: &FileReport) -> &'static str {
     if report.is_ok() { "ok" } else { "failed" }
 }
 
-/// Problems on standard error; the verdict on standard output if it is good, or else after the problems.
+/// Prints issues on standard error; the result on standard output if valid, else on standard error.
 pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(), Failure> {
     let name = escape::name(name);
     for issue in &report.file_issues {
@@ -73,7 +73,7 @@ pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(),
     out.note(format_args!("{name}: {} ({errors} error{plural}, {counts})", paint(BAD, "FAILED")))
 }
 
-/// A finding about a message. Messages and objects are counted from 1 here.
+/// An issue of a message. The reference output numbers messages and objects from 1.
 fn line(issue: &Issue, message: u64) -> String {
     let word = match issue.severity {
         Severity::Error => paint(BAD, "FAILED"),
@@ -85,7 +85,7 @@ fn line(issue: &Issue, message: u64) -> String {
     format!("{word} — message {message}{}: {text}{}", object.unwrap_or_default(), place.unwrap_or_default())
 }
 
-/// The report in one line.
+/// The report as one line.
 pub(super) fn one_line(name: &str, report: &FileReport) -> String {
     format!(
         "path={} status={} messages={} objects={} errors={} hash_verified={}",

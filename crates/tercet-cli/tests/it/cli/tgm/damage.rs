@@ -55,7 +55,7 @@ fn a_file_without_messages_is_4() {
     for args in ["info", "ls", "dump", "get -p a", "copy"] {
         let target = if args == "copy" { "out.tgm" } else { "" };
         let ran = folder.tgm(&format!("{args} text.tgm {target}"));
-        let said = "error: text.tgm: holds no message\n  hint: `tgm outline` shows the bytes\n";
+        let said = "error: text.tgm: holds no message\n  hint: inspect the bytes with `tgm outline`\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), said), "{args}");
     }
     assert!(!folder.path("out.tgm").exists());

@@ -60,7 +60,7 @@ fn tercet_says_what_it_cannot_do() {
     for (args, reason) in [
         ("repair run.tgm --apply footer_invalid", "`--apply` is for .tet files"),
         ("repair run.tgm --salvage new.tgm --fill 0", "`--fill` is for .tet files"),
-        ("verify --repair run.tgm", "only .tet files can be repaired in their place"),
+        ("verify --repair run.tgm", "only .tet files can be repaired in place"),
     ] {
         let ran = folder.tercet(args);
         assert_eq!(ran.code, Some(8), "{args}");

@@ -1,4 +1,4 @@
-//! An answer in one line.
+//! An answer as one line.
 
 use std::fmt::Write as _;
 
@@ -9,15 +9,15 @@ use tercet::tet::{Answer, Catalog, Execution, ReadPlan, Value};
 use super::result::{List, Operation, Results, extents, scalar};
 use crate::render::rounded;
 
-/// Numbers of a result that are shown.
+/// Numbers printed of a result.
 const VALUES: usize = 12;
-/// Cells that are shown.
+/// Elements printed of a preview.
 const CELLS: usize = 6;
-/// Names of datasets that are shown.
+/// Dataset names printed.
 const NAMES: usize = 32;
 
-/// The line.
-pub(super) fn line(answer: &Answer) -> String {
+/// Formats an answer as one line of `key=value` pairs.
+pub(super) fn format(answer: &Answer) -> String {
     let mut line = format!("dataset={}", escape::name(&answer.dataset));
     // Writing to a String cannot fail.
     let _ = match (&answer.catalog, &answer.execution, &answer.read_plan) {
@@ -25,7 +25,7 @@ pub(super) fn line(answer: &Answer) -> String {
         (Some(catalog), ..) if catalog.found.is_none() => {
             write!(line, " status=not_found available={}", names(catalog))
         }
-        (_, Some(execution), _) => match Operation::of(answer) {
+        (_, Some(execution), _) => match Operation::from_answer(answer) {
             Some(operation) => write!(line, " status=ok {}", computed(&operation, execution)),
             None => write!(line, " {}", read(execution)),
         },
@@ -52,7 +52,7 @@ fn planned(plan: &ReadPlan) -> String {
 }
 
 fn computed(operation: &Operation<'_>, execution: &Execution) -> String {
-    let results = Results::of(execution);
+    let results = Results::from_execution(execution);
     let mut words = vec![format!("op={}", operation.name)];
     let axes = operation.axes();
     if !axes.is_empty() {
@@ -82,19 +82,21 @@ fn number(value: &Json) -> String {
 
 /// Results that are arrays; transforms have several.
 fn arrays(operation: &Operation<'_>, results: &Results<'_>) -> String {
-    let shown =
-        |value: &Value| List::of(value).map_or_else(|| scalar(value, rounded), |list| numbers(list, VALUES));
+    let display = |value: &Value| {
+        List::from_value(value).map_or_else(|| scalar(value, rounded), |list| numbers(list, VALUES))
+    };
     if operation.name == "transform" {
-        let named = results.values.iter().map(|(name, value)| format!("{name}={}", shown(value)));
+        let named = results.values.iter().map(|(name, value)| format!("{name}={}", display(value)));
         return named.collect::<Vec<_>>().join(" ");
     }
-    results.values.first().map_or_else(|| "[]".to_owned(), |(_, value)| shown(value))
+    results.values.first().map_or_else(|| "[]".to_owned(), |(_, value)| display(value))
 }
 
 /// Results that are single numbers, and those that are always arrays.
 fn scalars(operation: &Operation<'_>, results: &Results<'_>) -> String {
-    let numbers_of =
-        |name| results.get(name).and_then(List::of).map(|list| numbers(list, VALUES)).unwrap_or_default();
+    let numbers_of = |name| {
+        results.get(name).and_then(List::from_value).map(|list| numbers(list, VALUES)).unwrap_or_default()
+    };
     let pairs = || {
         let one = |(name, value): &(&str, &Value)| format!("{name}={}", scalar(value, rounded));
         results.values.iter().map(one).collect::<Vec<_>>().join(" ")
@@ -114,7 +116,7 @@ fn scalars(operation: &Operation<'_>, results: &Results<'_>) -> String {
     }
 }
 
-/// What an execution without operation did.
+/// An execution without operation: alignment or preview.
 fn read(execution: &Execution) -> String {
     if let Some(Value::Json(alignment)) = execution.get("alignment") {
         let status = if alignment["aligned"] == true { "aligned" } else { "mismatch" };
@@ -139,10 +141,10 @@ fn read(execution: &Execution) -> String {
     words.join(" ")
 }
 
-/// The file that was written.
+/// The spill file.
 fn written(execution: &Execution) -> impl Iterator<Item = String> {
     let names = [("spill_f32_path", "spill"), ("spill_f32_bytes", "spill_bytes")];
-    // A file that is gone by now has a size, but no path.
+    // A temporary spill file has a size but no path.
     let names = names.into_iter().filter(|_| execution.get("spill_f32_path").is_some());
     names.filter_map(|(name, word)| {
         let value = scalar(execution.get(name)?, rounded);
@@ -154,7 +156,7 @@ fn numbers(values: List<'_>, most: usize) -> String {
     list((0..most).map_while(|at| values.text(at, rounded)), values.len())
 }
 
-/// The first words of a list of `len`, and how many more there are.
+/// The first items of a list of `len`, and the number of omitted items.
 fn list(words: impl Iterator<Item = String>, len: usize) -> String {
     let mut words: Vec<String> = words.collect();
     let more = len - words.len();

@@ -1,4 +1,4 @@
-//! A folder of files that are asked as one.
+//! Scans of a collection directory.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::columns::Columns;
 use super::condition::Where;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::output::shown;
+use crate::output::display_path;
 use crate::ui::Ui;
 
-/// The collection that an input names; none if it is a file.
+/// Opens the collection at the input path; `None` if it is a file.
 pub(super) fn collection(input: &Input, out: &mut Ui) -> Result<Option<Collection>, Failure> {
     if !input.is_on_disk() || !input.path.is_dir() {
         return Ok(None);
@@ -24,17 +24,17 @@ pub(super) fn collection(input: &Input, out: &mut Ui) -> Result<Option<Collectio
         super::collection::warn(&input.path, &collection.replay().warnings, out)?;
         return Ok(Some(collection));
     }
-    Err(Failure::request(format!("{}: is a folder without a manifest", shown(&input.path)))
-        .with_hint("`tatami collection add DIR FILE…` makes it a collection"))
+    Err(Failure::request(format!("{}: directory without a manifest", display_path(&input.path)))
+        .with_hint("create a collection with `tatami collection add DIR FILE…`"))
 }
 
-/// The first member, which tells the columns of all.
+/// The first member, which has the columns of all members.
 pub(super) fn first_of(collection: &Collection) -> Result<Option<File>, Failure> {
     Ok(collection.members().first().map(|member| collection.open_member(member)).transpose()?)
 }
 
-/// A question about some columns and rows of all members, checked against the first of them.
-pub(super) fn question<'a>(
+/// A scan of all members, with columns and filter checked against the first member.
+pub(super) fn scan<'a>(
     collection: &'a Collection,
     first: &File,
     columns: &Columns,
@@ -42,32 +42,34 @@ pub(super) fn question<'a>(
 ) -> Result<CollectionScan<'a>, Failure> {
     let mut scan = collection.scan();
     if let Some(names) = columns.names()? {
-        columns.of(first)?;
+        columns.positions_in(first)?;
         scan = scan.columns(&names);
     }
-    if let Some(condition) = condition.of(first)? {
+    if let Some(condition) = condition.bind_to(first)? {
         scan = scan.filter(&condition);
     }
     Ok(scan)
 }
 
-/// Rows of a segment that are documents which were deleted; 0 of other files.
+/// The number of deleted documents of a segment; 0 for other files.
 pub(super) fn deleted_rows(file: &File) -> Result<u64, Failure> {
     let is_marked = file.footer().inverted.is_some_and(|inverted| inverted.live_length > 0);
     let segment = if is_marked { file.segment()? } else { None };
     Ok(segment.map_or(0, |segment| segment.document_count() - segment.live_document_count()))
 }
 
-/// Says that rows of deleted documents are among those that are told.
+/// Prints a note about rows of deleted documents.
 pub(super) fn note_deleted(name: &str, count: u64, out: &mut Ui) -> Result<(), Failure> {
     if count == 0 {
         return Ok(());
     }
-    let (name, rows) = (escape::name(name), if count == 1 { "row is" } else { "rows are" });
-    out.note(format_args!("{name}: {count} {rows} of deleted documents, which `tatami merge` leaves out"))
+    let (name, rows) = (escape::name(name), if count == 1 { "row" } else { "rows" });
+    out.note(format_args!(
+        "{name}: includes {count} {rows} of deleted documents; remove them with `tatami merge`"
+    ))
 }
 
-/// Rows of deleted documents in the files that are asked. Where the first is no segment, none is, and none is opened again.
+/// The number of deleted documents in all scanned members. If the first member is not a segment, none is.
 pub(super) fn deleted_in_all(
     scan: &CollectionScan<'_>,
     collection: &Collection,
@@ -81,7 +83,7 @@ pub(super) fn deleted_in_all(
     Ok(sum)
 }
 
-/// The name of a folder as it is told.
+/// The name of a directory.
 pub(super) fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,9 +1,9 @@
-//! Answers as JSON that stays small: no list of chunks, no values of cells.
+//! Compact JSON answers, without the chunk list and element values.
 
 use serde_json::{Map, Value as Json, json};
 use tercet::tet::{Answer, Catalog, Execution, ReadPlan};
 
-/// What was computed, and from what.
+/// The formats `stats`: plan and results.
 pub(super) fn stats(answer: &Answer) -> Json {
     let mut slim = head(answer);
     if let Some(execution) = &answer.execution {
@@ -12,7 +12,7 @@ pub(super) fn stats(answer: &Answer) -> Json {
     explained(answer, slim)
 }
 
-/// What would be read.
+/// The format `plan`: the read plan only.
 pub(super) fn plan(answer: &Answer) -> Json {
     explained(answer, head(answer))
 }

@@ -1,4 +1,4 @@
-//! Files at an address instead of a path: `https://…`, `s3://…`.
+//! Remote files: `https://…`, `s3://…`.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,8 +8,8 @@ use tercet::core::{ByteSource, Class};
 
 use crate::failure::Failure;
 
-/// The address that was given in the place of a path.
-pub(crate) fn of(path: &Path) -> Option<&str> {
+/// The URL, if the argument is one.
+pub(crate) fn url_of(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     let (scheme, _) = text.split_once("://")?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -17,28 +17,28 @@ pub(crate) fn of(path: &Path) -> Option<&str> {
     is_scheme.then_some(text)
 }
 
-/// A text of the user without the secrets of addresses in it: users, passwords, queries.
+/// Removes credentials (users, passwords, queries) of command-line URLs from a message.
 pub(crate) fn redact(text: &str) -> String {
     let given = std::env::args_os().filter_map(|word| word.into_string().ok());
-    // `NAME=ADDRESS` and `--option=ADDRESS` hold one as well.
+    // Also `NAME=URL` and `--option=URL`.
     let given = given.flat_map(|word| {
         let value = word.split_once('=').map(|(_, value)| value.to_owned());
         [Some(word), value].into_iter().flatten()
     });
-    let addresses = given.filter(|word| of(Path::new(word)).is_some());
-    addresses.fold(text.to_owned(), |text, address| text.replace(&address, &shown(&address)))
+    let urls = given.filter(|word| url_of(Path::new(word)).is_some());
+    urls.fold(text.to_owned(), |text, url| text.replace(&url, &redacted(&url)))
 }
 
-/// An address as it is shown to the user.
+/// A URL for messages, without credentials.
 #[cfg(feature = "remote")]
-pub(crate) fn shown(address: &str) -> String {
-    tercet::core::redact_url(address)
+pub(crate) fn redacted(url: &str) -> String {
+    tercet::core::redact_url(url)
 }
 
-/// An address as it is shown to the user. What cannot be taken apart is not shown.
+/// A URL for messages, without credentials. Without URL support only the scheme is printed.
 #[cfg(not(feature = "remote"))]
-pub(crate) fn shown(address: &str) -> String {
-    format!("{}://…", address.split_once("://").map_or("", |(scheme, _)| scheme))
+pub(crate) fn redacted(url: &str) -> String {
+    format!("{}://…", url.split_once("://").map_or("", |(scheme, _)| scheme))
 }
 
 #[cfg(feature = "remote")]
@@ -46,46 +46,45 @@ mod remote {
     use tercet::core::Location;
     use tercet::remote::{Remote, RemoteError, RemoteOptions, Upload};
 
-    use super::{Arc, ByteSource, Class, Failure, Write, io, shown};
+    use super::{Arc, ByteSource, Class, Failure, Write, io, redacted};
     use crate::ui::exit_at_once_if_interrupted;
 
-    pub(crate) fn must_be_known(address: &str) -> Result<(), Failure> {
-        if Location::is_url(address) {
+    pub(crate) fn must_be_known(url: &str) -> Result<(), Failure> {
+        if Location::is_url(url) {
             return Ok(());
         }
-        let failure =
-            Failure::new(Class::Request, format!("{}: this kind of address is not known", shown(address)));
-        Err(failure.with_hint("`https://`, `http://`, `s3://`, `gs://` and `az://` are"))
+        let failure = Failure::new(Class::Request, format!("{}: unsupported URL scheme", redacted(url)));
+        Err(failure.with_hint("supported: `https://`, `http://`, `s3://`, `gs://`, `az://`"))
     }
 
-    /// Opens the file at an address.
-    pub(crate) fn open(address: &str) -> Result<Arc<dyn ByteSource>, Failure> {
-        must_be_known(address)?;
-        let opened = exit_at_once_if_interrupted(|| Remote::open(address, &RemoteOptions::default()));
-        Ok(Arc::new(opened.map_err(|error| Failure::source(&shown(address), error))?))
+    /// Opens a remote file.
+    pub(crate) fn open(url: &str) -> Result<Arc<dyn ByteSource>, Failure> {
+        must_be_known(url)?;
+        let opened = exit_at_once_if_interrupted(|| Remote::open(url, &RemoteOptions::default()));
+        Ok(Arc::new(opened.map_err(|error| Failure::source(&redacted(url), error))?))
     }
 
-    /// An object of a store that is being written.
+    /// An object that is being uploaded.
     #[derive(Debug)]
     pub(crate) struct Object {
-        pub(super) address: String,
+        pub(super) url: String,
         upload: Upload,
     }
 
     impl Object {
-        pub(crate) fn create(address: &str, force: bool) -> Result<Self, Failure> {
-            must_be_known(address)?;
-            let upload = Upload::create(address, &RemoteOptions::default(), force);
+        pub(crate) fn create(url: &str, force: bool) -> Result<Self, Failure> {
+            must_be_known(url)?;
+            let upload = Upload::create(url, &RemoteOptions::default(), force);
             let upload = upload.map_err(|error| failed(&error))?;
-            Ok(Self { address: address.to_owned(), upload })
+            Ok(Self { url: url.to_owned(), upload })
         }
 
-        /// Its address, as it is shown.
+        /// The URL for messages.
         pub(crate) fn name(&self) -> Arc<str> {
             Arc::clone(self.upload.name())
         }
 
-        /// Lets it appear.
+        /// Completes the upload.
         pub(crate) fn finish(self) -> Result<u64, Failure> {
             self.upload.finish().map_err(|error| failed(&error))
         }
@@ -101,10 +100,10 @@ mod remote {
     }
 
     fn failed(error: &tercet::core::Error<RemoteError>) -> Failure {
-        Failure::of(error)
+        Failure::from_error(error)
     }
 
-    /// An error that came out of an object while it was written.
+    /// An error of writing to the object.
     pub(crate) fn of_object(error: &io::Error) -> Failure {
         let ours = error.get_ref().and_then(|error| error.downcast_ref::<tercet::core::Error<RemoteError>>());
         ours.map_or_else(|| Failure::io("cannot write the object", error), failed)
@@ -113,35 +112,35 @@ mod remote {
 
 #[cfg(not(feature = "remote"))]
 mod remote {
-    use super::{Arc, ByteSource, Class, Failure, Write, io, shown};
+    use super::{Arc, ByteSource, Class, Failure, Write, io, redacted};
 
-    fn not_built(address: &str) -> Failure {
+    fn not_built(url: &str) -> Failure {
         let failure =
-            Failure::new(Class::Unsupported, format!("{}: this build knows no addresses", shown(address)));
-        failure.with_hint("build it with the feature `remote`")
+            Failure::new(Class::Unsupported, format!("{}: this build does not support URLs", redacted(url)));
+        failure.with_hint("build with the feature `remote`")
     }
 
-    pub(crate) fn open(address: &str) -> Result<Arc<dyn ByteSource>, Failure> {
-        Err(not_built(address))
+    pub(crate) fn open(url: &str) -> Result<Arc<dyn ByteSource>, Failure> {
+        Err(not_built(url))
     }
 
-    /// An object of a store, which this build does not make.
+    /// Uploads are not supported by this build.
     #[derive(Debug)]
     pub(crate) struct Object {
-        pub(super) address: String,
+        pub(super) url: String,
     }
 
     impl Object {
-        pub(crate) fn create(address: &str, _force: bool) -> Result<Self, Failure> {
-            Err(not_built(address))
+        pub(crate) fn create(url: &str, _force: bool) -> Result<Self, Failure> {
+            Err(not_built(url))
         }
 
         pub(crate) fn name(&self) -> Arc<str> {
-            shown(&self.address).into()
+            redacted(&self.url).into()
         }
 
         pub(crate) fn finish(self) -> Result<u64, Failure> {
-            Err(not_built(&self.address))
+            Err(not_built(&self.url))
         }
     }
 
@@ -164,12 +163,12 @@ pub(crate) use remote::must_be_known;
 pub(crate) use remote::{Object, of_object, open};
 
 impl Object {
-    /// Whether it has the address of a file that is read.
+    /// Whether the object is also the input.
     pub(crate) fn is_at(&self, input: &Path) -> bool {
-        of(input) == Some(self.address.as_str())
+        url_of(input) == Some(self.url.as_str())
     }
 
-    /// Copies a stream to it and lets it appear.
+    /// Uploads a stream and completes the object.
     pub(crate) fn take(mut self, from: &mut dyn io::Read) -> Result<u64, Failure> {
         io::copy(from, &mut self).map_err(|error| of_object(&error))?;
         self.finish()
@@ -181,11 +180,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_no_addresses() {
-        assert_eq!(of(Path::new("s3://b/k")), Some("s3://b/k"));
-        assert_eq!(of(Path::new("ftp://h/f")), Some("ftp://h/f"));
+    fn paths_are_not_urls() {
+        assert_eq!(url_of(Path::new("s3://b/k")), Some("s3://b/k"));
+        assert_eq!(url_of(Path::new("ftp://h/f")), Some("ftp://h/f"));
         for path in ["a.tgm", "a/b://c", "://x", "./http://x", "-", "C:\\x", "1s://x"] {
-            assert_eq!(of(Path::new(path)), None, "{path}");
+            assert_eq!(url_of(Path::new(path)), None, "{path}");
         }
     }
 }

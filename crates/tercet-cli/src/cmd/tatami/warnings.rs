@@ -1,11 +1,11 @@
-//! Values that a text could not tell as they are.
+//! Warnings about values that a text format cannot represent.
 
 use tercet::core::escape;
 
 use crate::render::{Odd, Rows};
 use crate::ui::{WARN, paint};
 
-/// A warning about a file: what was not told, and how often in each column; none if nothing was.
+/// A warning with the counts per column; `None` if all counts are zero.
 pub(super) fn warning(
     file: &str,
     writer: &impl Rows,
@@ -13,8 +13,8 @@ pub(super) fn warning(
     count: impl Fn(Odd) -> u64,
 ) -> Option<String> {
     let counted = writer.odd().map(|(column, odd)| (column, count(odd))).filter(|(_, count)| *count > 0);
-    let told: Vec<String> =
+    let counts: Vec<String> =
         counted.map(|(column, count)| format!("{count} in `{}`", escape::name(column))).collect();
     let (warning, file) = (paint(WARN, "warning:"), escape::name(file));
-    (!told.is_empty()).then(|| format!("{warning} {file}: {what}: {}", told.join(", ")))
+    (!!counts.is_empty()).then(|| format!("{warning} {file}: {what}: {}", counts.join(", ")))
 }

@@ -1,20 +1,20 @@
-//! A file that grows at a server or in a store.
+//! Growing remote files.
 //!
-//! It is opened anew at every look: what a server calls the version of a file changes when it grows. So a file that was
-//! replaced is not known by its version, but by its bytes, as one that was written anew in its place.
+//! The file is opened again at every poll: its ETag changes when it grows. So a replaced file is recognised by its bytes,
+//! not by its ETag.
 
-use super::growing::Place;
+use super::growing::Endpoint;
 use crate::failure::Failure;
 
 #[cfg(not(feature = "remote"))]
-pub(super) fn place(address: &str) -> Result<Box<dyn Place>, Failure> {
-    Err(crate::address::open(address).err().unwrap_or(Failure::Interrupted))
+pub(super) fn endpoint(address: &str) -> Result<Box<dyn Endpoint>, Failure> {
+    Err(crate::remote::open(address).err().unwrap_or(Failure::Interrupted))
 }
 
 #[cfg(feature = "remote")]
-pub(super) fn place(address: &str) -> Result<Box<dyn Place>, Failure> {
-    crate::address::must_be_known(address)?;
-    Ok(Box::new(remote::Distant { address: address.to_owned() }))
+pub(super) fn endpoint(address: &str) -> Result<Box<dyn Endpoint>, Failure> {
+    crate::remote::must_be_known(address)?;
+    Ok(Box::new(remote::RemoteFile { address: address.to_owned() }))
 }
 
 #[cfg(feature = "remote")]
@@ -25,23 +25,23 @@ mod remote {
     use tercet::core::{ByteSource, Diagnose as _, SourceError, Span};
     use tercet::remote::{Remote, RemoteError, RemoteOptions};
 
-    use crate::cmd::tgm::tail::growing::{Growing, Identity, Place, Stamp};
+    use crate::cmd::tgm::tail::growing::{Endpoint, Growing, Identity, Stamp};
 
-    /// All that is there is one thing.
+    /// Remote files have a single identity.
     const IDENTITY: Identity = (0, 0);
-    /// Bytes that come with every look.
+    /// Bytes read at every poll.
     const BLOCK: u64 = 512;
-    /// How often a file that changes while it is read is opened again.
+    /// Retries for a file that changes while it is read.
     const TRIES: usize = 5;
 
-    /// The address of a file that grows.
+    /// The URL of a growing file.
     #[derive(Clone, Debug)]
-    pub(super) struct Distant {
+    pub(super) struct RemoteFile {
         pub(super) address: String,
     }
 
-    impl Distant {
-        /// Opens what is there now. Reads of new bytes are exact: the cache would only keep what is read once.
+    impl RemoteFile {
+        /// Opens the current version. Without a block cache: every byte is read once.
         fn now(&self) -> Result<Option<Remote>, SourceError> {
             let mut options = RemoteOptions::default();
             (options.block_bytes, options.cache_bytes, options.grows) = (BLOCK, BLOCK, true);
@@ -58,38 +58,38 @@ mod remote {
         }
     }
 
-    impl Place for Distant {
+    impl Endpoint for RemoteFile {
         fn identity(&self) -> Result<Option<Identity>, SourceError> {
             Ok(self.now()?.map(|_| IDENTITY))
         }
 
         fn open(&self) -> Result<Option<Box<dyn Growing>>, SourceError> {
-            let thing = |remote| Thing { place: self.clone(), remote: RefCell::new(remote) };
+            let thing = |remote| Snapshot { place: self.clone(), remote: RefCell::new(remote) };
             Ok(self.now()?.map(|remote| Box::new(thing(remote)) as Box<dyn Growing>))
         }
     }
 
-    /// What was there at the last look.
+    /// The version of the last poll.
     #[derive(Debug)]
-    struct Thing {
-        place: Distant,
+    struct Snapshot {
+        place: RemoteFile,
         remote: RefCell<Remote>,
     }
 
-    impl Growing for Thing {
+    impl Growing for Snapshot {
         fn identity(&self) -> Identity {
             IDENTITY
         }
 
         fn look(&self) -> Result<(u64, Stamp), SourceError> {
-            // What is gone for a moment is as long as it was: the watcher looks at the place too.
+            // A missing file keeps its length: the watcher checks the endpoint, too.
             if let Some(remote) = self.place.now()? {
                 self.remote.replace(remote);
             }
             let remote = self.remote.borrow();
             let stamp = match remote.version() {
                 Some(version) => version.to_owned(),
-                // A server that tells no version: the first bytes came along with the look.
+                // Without an ETag, compare the first bytes.
                 None => format!("{:?}", remote.read_at(Span::first(remote.len().min(BLOCK)))?),
             };
             Ok((remote.len(), Some(stamp)))

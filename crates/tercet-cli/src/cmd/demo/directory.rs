@@ -1,24 +1,23 @@
-//! The folder of the demo, and files broken on purpose.
-#![expect(clippy::disallowed_methods, reason = "plain files are made here in order to be damaged")]
+//! The directory of the demo, and damaged copies of files.
+#![expect(clippy::disallowed_methods, reason = "creates plain files in order to damage them")]
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tercet::core::escape;
-
 use crate::failure::Failure;
+use crate::output::display_path;
 
 const NAME: &str = "tercet-demo";
 
-/// A folder that holds nothing yet: the given one, or a new one in the current folder.
+/// An empty directory: the given one, or a new one in the current directory.
 pub(super) fn make(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(path) = wanted else { return make_numbered() };
     fs::create_dir_all(path).map_err(|error| refused(path, &error))?;
     let mut entries = fs::read_dir(path).map_err(|error| refused(path, &error))?;
     if entries.next().is_some() {
-        let said = format!("{}: the folder is not empty", shown(path));
-        return Err(Failure::request(said).with_hint("name a new folder; the demo overwrites nothing"));
+        let said = format!("{}: directory is not empty", display_path(path));
+        return Err(Failure::request(said).with_hint("give a new directory; the demo overwrites nothing"));
     }
     Ok(path.to_owned())
 }
@@ -33,21 +32,17 @@ fn make_numbered() -> Result<PathBuf, Failure> {
             Err(error) => return Err(refused(&path, &error)),
         }
     }
-    Err(Failure::request(format!("there are too many folders `{NAME}-…` here"))
-        .with_hint("name a new folder: `tercet demo DIR`"))
+    Err(Failure::request(format!("too many directories `{NAME}-…`"))
+        .with_hint("give a new directory: `tercet demo DIR`"))
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
-    Failure::io(&format!("{}: cannot make the folder", shown(path)), error)
-        .with_hint("name another folder: `tercet demo DIR`")
-}
-
-fn shown(path: &Path) -> String {
-    escape::name(&path.to_string_lossy()).into_owned()
+    Failure::io(&format!("{}: cannot create the directory", display_path(path)), error)
+        .with_hint("give another directory: `tercet demo DIR`")
 }
 
 fn io_failure(path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::io(&shown(path), &error)
+    move |error| Failure::io(&display_path(path), &error)
 }
 
 /// Writes a file.
@@ -64,7 +59,8 @@ pub(super) fn damaged_copy(
 ) -> Result<(), Failure> {
     let mut bytes = fs::read(from).map_err(io_failure(from))?;
     let byte = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at));
-    let byte = byte.ok_or_else(|| Failure::request(format!("{}: has no byte {at}", shown(from))))?;
+    let byte =
+        byte.ok_or_else(|| Failure::request(format!("{}: offset {at} is past the end", display_path(from))))?;
     *byte = change(*byte);
     fs::write(to, bytes).map_err(io_failure(to))
 }

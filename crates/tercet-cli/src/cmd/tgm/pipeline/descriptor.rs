@@ -1,4 +1,4 @@
-//! Options → what is asked of the encoder.
+//! Pipeline options to object descriptors.
 
 use tercet::tgm::{DataObjectDescriptor, Dtype};
 
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// Reason the values of an object cannot be stored as asked.
+/// An object that the pipeline cannot store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cmd::tgm) struct Unfit {
     pub(in crate::cmd::tgm) reason: String,
@@ -19,7 +19,7 @@ impl Unfit {
         Self { reason, hint: None }
     }
 
-    /// As an error about the object that is called so.
+    /// The error for an object of this name.
     pub(in crate::cmd::tgm) fn failure(self, object: &str) -> Failure {
         let failure = Failure::request(format!("{object}: {}", self.reason));
         match self.hint {
@@ -29,11 +29,8 @@ impl Unfit {
     }
 }
 
-/// The descriptor of an object with the pipeline that the options ask for.
-pub(super) fn settle(
-    pipeline: &Pipeline,
-    plain: DataObjectDescriptor,
-) -> Result<DataObjectDescriptor, Unfit> {
+/// The descriptor of an object with the pipeline of the options.
+pub(super) fn apply(pipeline: &Pipeline, plain: DataObjectDescriptor) -> Result<DataObjectDescriptor, Unfit> {
     must_fit(pipeline, plain.dtype)?;
     let mut descriptor = plain;
     if pipeline.encoding == Some(Encoding::SimplePacking) {
@@ -50,35 +47,34 @@ pub(super) fn settle(
     Ok(compress(pipeline, descriptor))
 }
 
-/// Refuses values of a type that a stage does not take.
+/// Rejects dtypes that a stage does not support.
 fn must_fit(pipeline: &Pipeline, dtype: Dtype) -> Result<(), Unfit> {
     if let Some(stage) = pipeline.needs_float64().filter(|_| dtype != Dtype::Float64) {
-        let reason = format!("{stage} takes float64 values, not {dtype}");
-        let hint =
-            can_widen(dtype).then(|| "`--widen` makes float64 of them, where that is exact".to_owned());
+        let reason = format!("{stage} requires float64, found {dtype}");
+        let hint = can_widen(dtype).then(|| "add `--widen` to convert to float64 if exact".to_owned());
         return Err(Unfit { reason, hint });
     }
     match pipeline.compression {
         Some(codec @ (Compression::Rle | Compression::Roaring)) if dtype != Dtype::Bitmask => {
-            Err(Unfit::new(format!("compression `{}` takes bitmasks, not {dtype}", name(codec))))
+            Err(Unfit::new(format!("compression `{}` requires bitmask, found {dtype}", name(codec))))
         }
         _ => Ok(()),
     }
 }
 
-/// Bytes of a shuffled element.
+/// Element size of the shuffle filter.
 fn element_size(pipeline: &Pipeline, dtype: Dtype) -> Result<u32, Unfit> {
     if pipeline.encoding == Some(Encoding::SimplePacking) {
         let bits = pipeline.bits.unwrap_or(BITS);
         if bits == 0 || !bits.is_multiple_of(8) {
-            let reason = format!("filter `shuffle` takes whole bytes, but packed values have {bits} bits");
+            let reason = format!("filter `shuffle` requires whole bytes; packed values have {bits} bits");
             let whole = bits.max(1).next_multiple_of(8);
-            return Err(Unfit { reason, hint: Some(format!("`--bits {whole}` can be shuffled")) });
+            return Err(Unfit { reason, hint: Some(format!("use `--bits {whole}`")) });
         }
         return Ok(bits / 8);
     }
     if dtype == Dtype::Bitmask {
-        return Err(Unfit::new(format!("filter `shuffle` takes whole bytes, not a {dtype}")));
+        return Err(Unfit::new(format!("filter `shuffle` requires whole bytes, found {dtype}")));
     }
     Ok(dtype.bits() / 8)
 }
@@ -107,7 +103,7 @@ fn compress(pipeline: &Pipeline, descriptor: DataObjectDescriptor) -> DataObject
     }
 }
 
-/// Differences are stored, and the samples are signed if the numbers are and nothing stands between.
+/// Preprocessing is on; samples are signed for signed integers without encoding or filter.
 fn szip_flags(descriptor: &DataObjectDescriptor) -> u32 {
     let is_bare = descriptor.encoding == "none" && descriptor.filter == "none";
     let is_signed = matches!(descriptor.dtype, Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64);
@@ -121,7 +117,7 @@ fn zfp(pipeline: &Pipeline, descriptor: DataObjectDescriptor) -> DataObjectDescr
     if let Some(precision) = pipeline.zfp_precision {
         return descriptor.with_param("zfp_mode", "fixed_precision").with_param("zfp_precision", precision);
     }
-    // One of the three is there, or `check` would have refused.
+    // `check` ensures that one of the three modes is given.
     let tolerance = pipeline.zfp_tolerance.unwrap_or_default();
     descriptor.with_param("zfp_mode", "fixed_accuracy").with_param("zfp_tolerance", tolerance)
 }
@@ -130,14 +126,14 @@ fn zfp(pipeline: &Pipeline, descriptor: DataObjectDescriptor) -> DataObjectDescr
 mod tests {
     use super::*;
 
-    fn settled(pipeline: &Pipeline, dtype: Dtype) -> Result<String, String> {
+    fn applied(pipeline: &Pipeline, dtype: Dtype) -> Result<String, String> {
         let plain = DataObjectDescriptor::new(dtype, [4]);
         let parts = |d: DataObjectDescriptor| {
             let params: Vec<String> =
                 d.params.iter().map(|(key, value)| format!("{key}={}", value.printed())).collect();
             format!("{}/{}/{} {}", d.encoding, d.filter, d.compression, params.join(" "))
         };
-        settle(pipeline, plain).map(parts).map_err(|unfit| unfit.reason)
+        apply(pipeline, plain).map(parts).map_err(|unfit| unfit.reason)
     }
 
     #[test]
@@ -146,27 +142,27 @@ mod tests {
         let szip = codec(Compression::Szip);
         for (dtype, flags) in [(Dtype::Uint16, 8), (Dtype::Int16, 9), (Dtype::Float32, 8)] {
             let expected = format!("none/none/szip szip_block_size=16 szip_flags={flags} szip_rsi=128");
-            assert_eq!(settled(&szip, dtype), Ok(expected));
+            assert_eq!(applied(&szip, dtype), Ok(expected));
         }
-        assert_eq!(settled(&codec(Compression::Zstd), Dtype::Int8), Ok("none/none/zstd ".to_owned()));
-        let blosc2 = settled(&codec(Compression::Blosc2), Dtype::Int8);
+        assert_eq!(applied(&codec(Compression::Zstd), Dtype::Int8), Ok("none/none/zstd ".to_owned()));
+        let blosc2 = applied(&codec(Compression::Blosc2), Dtype::Int8);
         assert_eq!(blosc2, Ok("none/none/blosc2 blosc2_clevel=5 blosc2_codec=lz4".to_owned()));
         let packing = Pipeline { encoding: Some(Encoding::SimplePacking), ..Pipeline::default() };
-        let packed = settled(&packing, Dtype::Float64);
+        let packed = applied(&packing, Dtype::Float64);
         assert_eq!(packed, Ok("simple_packing/none/none sp_bits_per_value=16".to_owned()));
     }
 
     #[test]
     fn shuffled_elements_are_whole_bytes() {
         let mut pipeline = Pipeline { filter: Some(Filter::Shuffle), ..Pipeline::default() };
-        assert_eq!(settled(&pipeline, Dtype::Complex64).unwrap(), "none/shuffle/none shuffle_element_size=8");
+        assert_eq!(applied(&pipeline, Dtype::Complex64).unwrap(), "none/shuffle/none shuffle_element_size=8");
         pipeline.encoding = Some(Encoding::SimplePacking);
         pipeline.bits = Some(24);
-        assert!(settled(&pipeline, Dtype::Float64).unwrap().contains("shuffle_element_size=3"));
+        assert!(applied(&pipeline, Dtype::Float64).unwrap().contains("shuffle_element_size=3"));
         pipeline.bits = Some(12);
-        assert!(settled(&pipeline, Dtype::Float64).unwrap_err().contains("12 bits"));
+        assert!(applied(&pipeline, Dtype::Float64).unwrap_err().contains("12 bits"));
         pipeline.compression = Some(Compression::Szip);
         pipeline.bits = Some(16);
-        assert!(settled(&pipeline, Dtype::Float64).unwrap().contains("szip_flags=8"));
+        assert!(applied(&pipeline, Dtype::Float64).unwrap().contains("szip_flags=8"));
     }
 }

@@ -1,4 +1,4 @@
-//! What is searched: one file, or all files of a folder as one.
+//! The target of a search: a segment, or all segments of a collection.
 
 use std::time::Instant;
 
@@ -18,17 +18,17 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::ui::Ui;
 
-/// Segments that are searched.
-pub(super) enum Searched {
+/// The searched segments.
+pub(super) enum SearchTarget {
     One(Box<Segment>),
-    /// The files of a folder or collection, ranked as if they were one.
+    /// The segments of a directory or collection, ranked as one.
     All(Vec<Segment>),
 }
 
-/// A document that was found.
+/// A search hit.
 #[derive(Debug, Serialize)]
 pub(super) struct Hit {
-    /// The file that holds it, if there are several.
+    /// The file, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
     #[serde(flatten)]
@@ -36,13 +36,13 @@ pub(super) struct Hit {
     pub(super) score: f32,
     document: u32,
     pub(super) snippet: String,
-    /// The words in the snippet, as pairs of bytes.
+    /// Byte ranges of matched terms in the snippet.
     pub(super) marks: Vec<(usize, usize)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) explain: Option<Vec<TermExplanation>>,
 }
 
-/// What was looked at.
+/// Search statistics.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Stats {
@@ -62,12 +62,12 @@ impl std::fmt::Display for Stats {
             }
         };
         write!(f, "{decoded} of {blocks} blocks decoded, {} skipped; ", blocks.saturating_sub(decoded))?;
-        write!(f, "{scored} documents scored, {texts} texts read")
+        write!(f, "{scored} documents scored, {texts} snippets read")
     }
 }
 
-/// What was asked for.
-pub(super) struct Asked<'a> {
+/// A search request.
+pub(super) struct SearchRequest<'a> {
     pub(super) query: &'a Query,
     pub(super) options: SearchOptions<'a>,
     pub(super) condition: &'a Where,
@@ -75,22 +75,22 @@ pub(super) struct Asked<'a> {
     pub(super) snippet_bytes: usize,
 }
 
-/// The answer.
+/// The result of a search.
 pub(super) struct Answer {
     pub(super) hits: Vec<Hit>,
     pub(super) took_us: u64,
     pub(super) stats: Stats,
 }
 
-impl Searched {
+impl SearchTarget {
     pub(super) fn open(input: &Input, out: &mut Ui) -> Result<Self, Failure> {
         if input.is_on_disk() && input.path.is_dir() {
             return Ok(Self::All(segments_of(&input.path, out)?));
         }
         let file = open_to_print(input.source()?)?;
         let Some(segment) = file.segment()? else {
-            return Err(Failure::request(format!("{}: is no search segment", escape::name(file.name())))
-                .with_hint("`tatami index` makes one"));
+            return Err(Failure::request(format!("{}: not a search segment", escape::name(file.name())))
+                .with_hint("create one with `tatami index`"));
         };
         Ok(Self::One(Box::new(segment)))
     }
@@ -102,13 +102,13 @@ impl Searched {
         }
     }
 
-    /// Documents that are not deleted.
+    /// The number of live documents.
     pub(super) fn documents(&self) -> u64 {
         self.segments().iter().map(Segment::live_document_count).sum()
     }
 
-    /// Whether some document holds a word.
-    pub(super) fn holds(&self, word: &str) -> Result<bool, Error> {
+    /// Whether any document contains a term.
+    pub(super) fn contains_term(&self, word: &str) -> Result<bool, Error> {
         for segment in self.segments() {
             if segment.term_stats(word)?.is_some() {
                 return Ok(true);
@@ -117,12 +117,12 @@ impl Searched {
         Ok(false)
     }
 
-    /// Searches, and fetches what is told of the documents.
-    pub(super) fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failure> {
-        let Asked { query, options, condition, .. } = asked;
+    /// Searches and reads the stored fields of the hits.
+    pub(super) fn search(&self, asked: &SearchRequest<'_>) -> Result<Answer, Failure> {
+        let SearchRequest { query, options, condition, .. } = asked;
         let mut filters = Vec::new();
         for segment in self.segments() {
-            if let Some(condition) = condition.of(segment.file())? {
+            if let Some(condition) = condition.bind_to(segment.file())? {
                 filters.push(segment.filter(&condition)?);
             }
         }
@@ -149,9 +149,9 @@ impl Searched {
                 for (hit, stored) in found.iter().zip(stored(segments, &found)?) {
                     let explain = asked.explain.then(|| cluster.explain(query, options, hit)).transpose()?;
                     let segment = &segments[hit.segment];
-                    let mut told = asked.hit(segment, hit.document, hit.score, stored, explain)?;
-                    told.file = Some(segment.file().name().to_string());
-                    hits.push(told);
+                    let mut found = asked.hit(segment, hit.document, hit.score, stored, explain)?;
+                    found.file = Some(segment.file().name().to_string());
+                    hits.push(found);
                 }
                 (Stats::All(stats), took_us)
             }
@@ -160,7 +160,7 @@ impl Searched {
     }
 }
 
-/// What is stored of the hits, in their order; those of one segment are fetched together.
+/// The stored fields of the hits, in order; read segment by segment.
 fn stored(segments: &[Segment], hits: &[GlobalHit]) -> Result<Vec<StoredFields>, Error> {
     let mut out: Vec<Option<StoredFields>> = vec![None; hits.len()];
     for (at, segment) in segments.iter().enumerate() {
@@ -173,7 +173,7 @@ fn stored(segments: &[Segment], hits: &[GlobalHit]) -> Result<Vec<StoredFields>,
     Ok(out.into_iter().flatten().collect())
 }
 
-impl Asked<'_> {
+impl SearchRequest<'_> {
     fn hit(
         &self,
         segment: &Segment,

@@ -1,4 +1,4 @@
-//! What a file holds, as JSON: everything that header and footer say.
+//! The JSON output of `inspect`: header and footer.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -13,9 +13,9 @@ use crate::cmd::tatami::scalars;
 use crate::failure::Failure;
 use crate::render::utc_of_millis;
 
-/// A file.
+/// The JSON of a file.
 #[derive(Serialize)]
-pub(super) struct Told<'a> {
+pub(super) struct FileJson<'a> {
     file: &'a str,
     bytes: u64,
     version: String,
@@ -53,10 +53,10 @@ struct Header {
 
 #[derive(Serialize)]
 struct Needs {
-    /// Whether readers that know nothing of our own features read all of it.
+    /// Whether the reference implementation can read the file.
     reference: bool,
     features: Vec<String>,
-    /// Whether the file has the section that says so itself.
+    /// Whether the file records its required features.
     declared: bool,
     offers: Vec<String>,
 }
@@ -112,7 +112,7 @@ struct Group {
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sort_bounds: Option<Bounds>,
-    chunks: Vec<ChunkTold>,
+    chunks: Vec<ChunkJson>,
 }
 
 #[derive(Serialize)]
@@ -122,7 +122,7 @@ struct Bounds {
 }
 
 #[derive(Serialize)]
-struct ChunkTold {
+struct ChunkJson {
     offset: u64,
     values: u64,
     nulls: u64,
@@ -168,7 +168,7 @@ struct Bloom {
     kind: u8,
 }
 
-/// The parts of the inverted region.
+/// The sections of the inverted index.
 #[derive(Serialize)]
 struct Parts {
     terms: u64,
@@ -186,8 +186,8 @@ struct Part {
     bytes: u64,
 }
 
-impl<'a> Told<'a> {
-    pub(super) fn of(file: &'a File, pages: bool) -> Result<Self, Failure> {
+impl<'a> FileJson<'a> {
+    pub(super) fn read(file: &'a File, pages: bool) -> Result<Self, Failure> {
         let (head, footer) = (file.header(), file.footer());
         let statistics = footer.statistics;
         Ok(Self {
@@ -319,7 +319,7 @@ fn group(file: &File, index: usize, pages: bool) -> Result<Group, Failure> {
     let chunks = group.chunks.iter().enumerate().map(|(column, chunk)| {
         let kind = schema.fields()[column].scalar();
         let pages = pages.then(|| file.pages(index, column)).transpose()?;
-        Ok(ChunkTold {
+        Ok(ChunkJson {
             offset: chunk.offset,
             values: chunk.values,
             nulls: chunk.nulls,
@@ -343,7 +343,7 @@ fn group(file: &File, index: usize, pages: bool) -> Result<Group, Failure> {
     })
 }
 
-/// Bounds as values; null for bytes that are none.
+/// Min and max as values; null for invalid bytes.
 fn bounds(kind: Type, zone: &Zone) -> Bounds {
     let value = |bytes: &[u8]| {
         Scalar::from_bytes(kind, bytes).map_or(Json::Null, |scalar| scalars::json(kind, &scalar))
@@ -351,10 +351,10 @@ fn bounds(kind: Type, zone: &Zone) -> Bounds {
     Bounds { min: value(&zone.min), max: value(&zone.max) }
 }
 
-fn page(place: &PageEntry) -> Page {
-    let header = &place.header;
+fn page(entry: &PageEntry) -> Page {
+    let header = &entry.header;
     Page {
-        offset: place.offset,
+        offset: entry.offset,
         first_row: header.first_row,
         rows: header.values,
         nulls: header.nulls,

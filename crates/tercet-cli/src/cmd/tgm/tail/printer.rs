@@ -1,4 +1,4 @@
-//! What the user is told about a stream.
+//! The output of `tgm tail`.
 
 use std::fmt::Write as _;
 
@@ -13,16 +13,16 @@ use crate::cmd::tgm::select::{Keys, look_up};
 use crate::failure::{Failure, Outcome};
 use crate::ui::{self, Ui, WARN, paint};
 
-/// Prints what a follower reports, and remembers what was wrong.
+/// Prints the events of a follower and counts damage.
 #[derive(Debug)]
-pub(super) struct Teller<'a> {
+pub(super) struct Printer<'a> {
     args: &'a Args,
     name: String,
     printed: u64,
     damaged: u64,
-    /// Bytes that belong to no message, those of damaged ones left out.
+    /// Bytes outside messages, without those of damaged messages.
     junk: u64,
-    /// The message that the input ended in, as long as nothing came behind it.
+    /// The incomplete message at the current end of the input.
     cut: Option<Damage>,
 }
 
@@ -32,7 +32,7 @@ struct Damage {
     fault: ErrorKind,
 }
 
-/// A message as programs are told of it.
+/// The JSON line of a message.
 #[derive(Serialize)]
 struct Line {
     message: u64,
@@ -43,10 +43,10 @@ struct Line {
     keys: Option<Json>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> Printer<'a> {
     pub(super) fn new(args: &'a Args, out: &mut Ui) -> Result<Self, Failure> {
         let is_stdin = args.path.as_os_str() == "-";
-        let name = if is_stdin { "standard input".to_owned() } else { args.shown() };
+        let name = if is_stdin { "standard input".to_owned() } else { args.display_name() };
         if !args.json {
             let keys = args.keys.iter().flat_map(Keys::iter).map(escape::name);
             let heads = ["message", "offset", "length", "objects"].into_iter().map(Into::into);
@@ -56,9 +56,9 @@ impl<'a> Teller<'a> {
         Ok(Self { args, name, printed: 0, damaged: 0, junk: 0, cut: None })
     }
 
-    /// Tells everything that is new. Reaches whoever reads before it returns. `seen` gets every whole message, also
-    /// those that are not asked for.
-    pub(super) fn tell(
+    /// Prints all new events and flushes. `seen` is called for every complete message, also
+    /// for those that do not match the filter.
+    pub(super) fn print(
         &mut self,
         follower: &mut Follower,
         mut seen: impl FnMut(&FollowedMessage),
@@ -71,20 +71,20 @@ impl<'a> Teller<'a> {
             }
             report
         };
-        self.tell_all(next, out)
+        self.print_all(next, out)
     }
 
-    /// Tells what is left of a stream that ended.
-    pub(super) fn tell_end(&mut self, follower: &mut Follower, out: &mut Ui) -> Result<Flow, Failure> {
-        self.tell_all(|| follower.finish(), out)
+    /// Prints the remaining events at the end of a stream.
+    pub(super) fn print_end(&mut self, follower: &mut Follower, out: &mut Ui) -> Result<Flow, Failure> {
+        self.print_all(|| follower.finish(), out)
     }
 
-    /// Something about the file that is no fault.
+    /// Prints a note about the file.
     pub(super) fn note(&self, what: &str, out: &mut Ui) -> Result<(), Failure> {
         out.note(format_args!("note: {}: {what}", escape::name(&self.name)))
     }
 
-    fn tell_all(
+    fn print_all(
         &mut self,
         mut next: impl FnMut() -> Option<FollowEvent>,
         out: &mut Ui,
@@ -104,11 +104,11 @@ impl<'a> Teller<'a> {
     fn report(&mut self, report: FollowEvent, out: &mut Ui) -> Result<(), Failure> {
         match report {
             FollowEvent::Message(message) => {
-                self.tell_cut(out)?;
+                self.print_cut(out)?;
                 self.message(&message, out)
             }
             FollowEvent::Damaged { start, fault: fault @ ErrorKind::CutStream { .. }, .. } => {
-                self.tell_cut(out)?;
+                self.print_cut(out)?;
                 self.cut = Some(Damage { start, fault });
                 Ok(())
             }
@@ -119,14 +119,14 @@ impl<'a> Teller<'a> {
                 let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
                 out.note(format_args!("{warning} {name}: bytes {span} belong to no message"))
             }
-            // A report of a kind that this command does not know says nothing about a message.
+            // Ignore unknown kinds of events.
             _ => Ok(()),
         }
     }
 
     fn message(&mut self, message: &FollowedMessage, out: &mut Ui) -> Result<(), Failure> {
         let FollowedMessage { number, span, objects, metadata, .. } = message;
-        // A catalogue is no message for whoever follows messages.
+        // Skip message indexes.
         if metadata.is_message_index() || !self.args.filter.takes_metadata(metadata) {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl<'a> Teller<'a> {
     fn damage(&mut self, damage: Damage, out: &mut Ui) -> Result<(), Failure> {
         self.damaged += 1;
         let start = damage.start;
-        let passed = format!("the message starts at byte {start} and is passed over");
+        let passed = format!("skipped the message at byte {start}");
         if let Failure::Error(mut report) = self.failure(damage) {
             report.hint = None;
             out.note(format_args!("{}\n  {passed}", ui::error_text(&report)))?;
@@ -160,8 +160,8 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// A message that was cut off is only damage if the stream went on behind it.
-    pub(super) fn tell_cut(&mut self, out: &mut Ui) -> Result<(), Failure> {
+    /// An incomplete message is damage only if more bytes follow.
+    pub(super) fn print_cut(&mut self, out: &mut Ui) -> Result<(), Failure> {
         match self.cut.take() {
             Some(damage) => self.damage(damage, out),
             None => Ok(()),
@@ -172,7 +172,7 @@ impl<'a> Teller<'a> {
         Failure::for_program(&tgm::Error::new(self.name.as_str().into(), damage.fault), "tgm")
     }
 
-    /// Says how it went.
+    /// Prints the final summary.
     pub(super) fn end(&mut self, out: &mut Ui) -> Result<Outcome, Failure> {
         if self.damaged > 0 || self.junk > 0 {
             let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
