@@ -7,7 +7,7 @@ use std::ops::Range;
 use tercet::arrow;
 use tercet::convert;
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, Diagnose, Hint, SourceError};
+use tercet::core::{Class, Diagnose, Hint, SourceError, Span};
 use tercet::{tatami, tet, tgm};
 
 use crate::render::Excerpt;
@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An error to report.
-    Error(Report),
+    Error(ErrorReport),
     /// Interrupted by Ctrl-C.
     Interrupted,
     /// The reader of standard output closed the pipe; not an error.
@@ -34,15 +34,33 @@ pub(crate) enum Failure {
 
 /// An error report: class, message, excerpt and hint.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct ErrorReport {
     /// The error class, which decides the exit code.
     pub(crate) class: Class,
+    /// The path or URL of the file, if known.
+    pub(crate) location: Option<String>,
+    /// The bytes that the error is about, if known.
+    pub(crate) span: Option<Span>,
     /// The message, without `error:`.
     pub(crate) message: String,
     /// The excerpt of the user's text that the error is about.
     pub(crate) excerpt: Option<Excerpt>,
     /// The hint: what to do next.
     pub(crate) hint: Option<String>,
+}
+
+impl ErrorReport {
+    /// The name of the error class in JSON.
+    pub(crate) fn class_name(&self) -> &'static str {
+        match self.class {
+            Class::Io => "io",
+            Class::Malformed => "malformed",
+            Class::Corrupt => "corrupt",
+            Class::Limit => "limit",
+            Class::Unsupported => "unsupported",
+            Class::Request => "request",
+        }
+    }
 }
 
 impl Failure {
@@ -54,12 +72,26 @@ impl Failure {
     /// An error of a library, with its causes. Hints name the commands of `program`.
     pub(crate) fn for_program(error: &dyn Diagnose, program: &str) -> Self {
         let hint = error.hint().and_then(|hint| hint_text(&hint, program));
-        Self::Error(Report { class: error.class(), message: chain(error), excerpt: None, hint })
+        Self::Error(ErrorReport {
+            class: error.class(),
+            location: None,
+            span: error.span(),
+            message: chain(error),
+            excerpt: None,
+            hint,
+        })
     }
 
     /// An error of a class with a message of this crate.
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
-        Self::Error(Report { class, message: message.into(), excerpt: None, hint: None })
+        Self::Error(ErrorReport {
+            class,
+            location: None,
+            span: None,
+            message: message.into(),
+            excerpt: None,
+            hint: None,
+        })
     }
 
     /// An invalid request.
@@ -189,41 +221,45 @@ fn chain(error: &dyn Diagnose) -> String {
     text
 }
 
-impl From<tet::Error> for Failure {
-    fn from(error: tet::Error) -> Self {
-        match error.kind() {
-            tet::ErrorKind::Cancelled(_) => Self::Interrupted,
-            tet::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
-            // It names its file itself: the one that is written, which need not be the one that is read.
-            tet::ErrorKind::Publish(cause) => Self::from_error(cause),
-            _ => Self::for_program(&error, "tet"),
+impl Failure {
+    /// The failure of any library error: cancellation and closed pipes are not errors. Hints name the commands of
+    /// `program`.
+    fn from_library(error: &dyn Diagnose, program: &str) -> Self {
+        if error.is_cancelled() {
+            return Self::Interrupted;
         }
+        if error.is_broken_pipe() {
+            return Self::BrokenPipe;
+        }
+        Self::for_program(error, program)
+    }
+
+    /// Adds the location of the file.
+    fn with_location(mut self, location: &str) -> Self {
+        if let Self::Error(report) = &mut self {
+            report.location = Some(location.to_owned());
+        }
+        self
     }
 }
 
-impl From<tgm::Error> for Failure {
-    fn from(error: tgm::Error) -> Self {
-        match error.kind() {
-            tgm::ErrorKind::Cancelled(_) => Self::Interrupted,
-            tgm::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
-            // It names its file itself: the one that is written, which need not be the one that is read.
-            tgm::ErrorKind::Publish(cause) => Self::from_error(cause),
-            _ => Self::for_program(&error, "tgm"),
+/// Conversion of a format's error. An error of publishing names the output file itself, which need not be the input.
+macro_rules! impl_from_format_error {
+    ($format:ident, $program:literal) => {
+        impl From<$format::Error> for Failure {
+            fn from(error: $format::Error) -> Self {
+                match error.kind() {
+                    $format::ErrorKind::Publish(cause) => Self::from_error(cause),
+                    _ => Self::from_library(&error, $program).with_location(error.location()),
+                }
+            }
         }
-    }
+    };
 }
 
-impl From<tatami::Error> for Failure {
-    fn from(error: tatami::Error) -> Self {
-        match error.kind() {
-            tatami::ErrorKind::Cancelled(_) => Self::Interrupted,
-            tatami::ErrorKind::Write(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
-            // It names its file itself: the one that is written, which need not be the one that is read.
-            tatami::ErrorKind::Publish(cause) => Self::from_error(cause),
-            _ => Self::for_program(&error, "tatami"),
-        }
-    }
-}
+impl_from_format_error!(tet, "tet");
+impl_from_format_error!(tgm, "tgm");
+impl_from_format_error!(tatami, "tatami");
 
 #[cfg(feature = "arrow")]
 impl From<arrow::Error> for Failure {

@@ -86,8 +86,8 @@ impl Inputs {
 
 /// Opens a local file or a URL.
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn ByteSource>, Failure> {
-    if let Some(address) = remote::url_of(path) {
-        return remote::open(address);
+    if let Some(url) = remote::url_of(path) {
+        return remote::open(url);
     }
     let opened = source::File::open(path);
     let opened = opened.map_err(|error| Failure::source(&path.to_string_lossy(), error))?;
@@ -108,9 +108,8 @@ pub(crate) fn must_be_on_disk(path: &Path, verb: &str) -> Result<(), Failure> {
     must_be_a_file(path, verb)?;
     match remote::url_of(path) {
         None => Ok(()),
-        Some(address) => {
-            let failure =
-                Failure::request(format!("{}: cannot {verb} a remote file", remote::redacted(address)));
+        Some(url) => {
+            let failure = Failure::request(format!("{}: cannot {verb} a remote file", remote::redacted(url)));
             Err(failure.with_hint("download it first"))
         }
     }

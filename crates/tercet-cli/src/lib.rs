@@ -1,21 +1,23 @@
-//! The commands `tercet`, `tet`, `tgm` and `tatami`: arguments in, libraries called, results drawn.
+//! The commands `tercet`, `tet`, `tgm` and `tatami`: arguments and rendering.
 //!
-//! All binaries are the same program under different names; [`Persona`] says which verbs it has.
-//! Nothing here knows a byte of any format: every fact comes from the libraries, and this crate only renders it.
+//! All names run the same program; [`Persona`] selects its verbs. This crate has no format knowledge: every result comes
+//! from the libraries and is only rendered here.
 //!
-//! | module | what it holds |
+//! | module | subject |
 //! |---|---|
-//! | `persona` | which verbs a binary has |
-//! | `run` | the road from `argv` to an exit code |
-//! | `cmd` | one file for each verb |
-//! | `input` | a path, an address or `-`, opened |
-//! | `address` | files at servers and in object stores |
-//! | `named_file` | `NAME=FILE` of a command line |
-//! | `output` | a new file or standard output, and how arrays are written |
+//! | `args` | options shared by the verbs |
+//! | `persona` | the command line of each program name |
+//! | `run` | from `argv` to an exit code |
+//! | `cmd` | one file per verb |
+//! | `input` | input files, URLs and standard input |
+//! | `remote` | remote files: HTTP and object stores |
+//! | `named_file` | `NAME=FILE` arguments |
+//! | `output` | output files, uploads and standard output |
 //! | `ui` | standard output, notes, progress bars, interrupts |
-//! | `render` | tables, sizes, times |
-//! | `failure` | errors as the user sees them |
+//! | `render` | tables, trees, sizes, times, rows |
+//! | `failure` | errors, hints and exit codes |
 
+mod args;
 mod cmd;
 mod failure;
 mod input;

@@ -30,8 +30,8 @@ impl Output {
             }
             return Ok(Self::Stdout);
         }
-        if let Some(address) = remote::url_of(path) {
-            return Ok(Self::Object(Object::create(address, force)?));
+        if let Some(url) = remote::url_of(path) {
+            return Ok(Self::Object(Object::create(url, force)?));
         }
         // Directories and devices are rejected, with a better message, when the file is created.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
@@ -69,8 +69,8 @@ pub(crate) fn atomic_file(path: &Path, force: bool) -> Result<AtomicFile, Publis
 
 /// A path for messages: escaped, and without the secrets of a URL.
 pub(crate) fn display_path(path: &Path) -> String {
-    if let Some(address) = remote::url_of(path) {
-        return remote::redacted(address);
+    if let Some(url) = remote::url_of(path) {
+        return remote::redacted(url);
     }
     escape::name(&path.to_string_lossy()).into_owned()
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::args::{GlobalArgs, ThreadArgs};
 use crate::cmd;
 use crate::cmd::tgm::Globals;
 use crate::failure::{Failure, Outcome};
@@ -30,19 +31,29 @@ const TENSOGRAM: &str = "tensogram";
 
 /// A parsed command line.
 #[derive(Debug)]
+pub(crate) struct CommandLine {
+    pub(crate) global: GlobalArgs,
+    pub(crate) threads: Option<usize>,
+    /// Whether `--json` is given.
+    pub(crate) json: bool,
+    pub(crate) request: Request,
+}
+
+/// Whether the innermost verb has `--json`.
+fn has_json_flag(matches: &clap::ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, inner)) => has_json_flag(inner) || matches!(matches.try_get_one("json"), Ok(Some(true))),
+        None => matches!(matches.try_get_one("json"), Ok(Some(true))),
+    }
+}
+
+/// A verb with its arguments.
+#[derive(Debug)]
 pub(crate) enum Request {
     Tercet(TercetVerb),
     Tet(TetVerb),
     Tgm(Globals, TgmVerb),
     Tatami(TatamiVerb),
-}
-
-/// Options that every verb takes.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct Common {
-    /// Hide the progress bar
-    #[arg(long, global = true, display_order = 901)]
-    pub(crate) no_progress: bool,
 }
 
 const EXIT_CODES: &str = "\
@@ -58,7 +69,9 @@ Exit codes:
 #[command(name = "tercet", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TercetLine {
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(subcommand)]
     verb: TercetVerb,
 }
@@ -68,7 +81,9 @@ struct TercetLine {
 #[command(name = "tet", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TetLine {
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(subcommand)]
     verb: TetVerb,
 }
@@ -78,7 +93,7 @@ struct TetLine {
 #[command(name = "tgm", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TgmLine {
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
     #[command(flatten)]
     globals: Globals,
     #[command(subcommand)]
@@ -90,7 +105,9 @@ struct TgmLine {
 #[command(name = "tatami", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
 struct TatamiLine {
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(subcommand)]
     verb: TatamiVerb,
 }
@@ -177,29 +194,32 @@ impl Persona {
     }
 
     /// Parses the arguments of this process.
-    pub(crate) fn parse(
-        self,
-        args: impl Iterator<Item = OsString>,
-    ) -> Result<(Common, Request), clap::Error> {
+    pub(crate) fn parse(self, args: impl Iterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
         let matches = self.command().try_get_matches_from(args)?;
-        Ok(match self {
+        let json = has_json_flag(&matches);
+        let (global, threads, request) = match self {
             Self::Tercet => {
                 let line = TercetLine::from_arg_matches(&matches)?;
-                (line.common, Request::Tercet(line.verb))
+                let threads = match &line.verb {
+                    TercetVerb::Tgm(tgm) => tgm.globals.threads(),
+                    _ => line.threads.threads,
+                };
+                (line.global, threads, Request::Tercet(line.verb))
             }
             Self::Tet => {
                 let line = TetLine::from_arg_matches(&matches)?;
-                (line.common, Request::Tet(line.verb))
+                (line.global, line.threads.threads, Request::Tet(line.verb))
             }
             Self::Tgm | Self::Tensogram => {
                 let line = TgmLine::from_arg_matches(&matches)?;
-                (line.common, Request::Tgm(line.globals, line.verb))
+                (line.global, line.globals.threads(), Request::Tgm(line.globals, line.verb))
             }
             Self::Tatami => {
                 let line = TatamiLine::from_arg_matches(&matches)?;
-                (line.common, Request::Tatami(line.verb))
+                (line.global, line.threads.threads, Request::Tatami(line.verb))
             }
-        })
+        };
+        Ok(CommandLine { global, threads, json, request })
     }
 
     /// The name a user types.

@@ -16,7 +16,7 @@ pub(crate) use csv_rows::RecordWriter;
 pub(crate) use excerpt::Excerpt;
 pub(crate) use json_rows::RowWriter;
 pub(crate) use number::{exact, rounded, significant};
-pub(crate) use rows::{Odd, Rows, pieces};
+pub(crate) use rows::{LossCounts, Rows, pieces};
 pub(crate) use size::{human_size, parse_size, ratio, size_and_bytes};
 pub(crate) use table::Table;
 pub(crate) use time::{utc, utc_of_millis};

@@ -1,11 +1,21 @@
 //! From `argv` to an exit code.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::failure::{Failure, Outcome};
-use crate::persona::Persona;
+use serde::Serialize;
+use tercet::core::escape;
+
+use crate::args::start_thread_pool;
+use crate::failure::{ErrorReport, Failure, Outcome};
+use crate::persona::{CommandLine, Persona};
 use crate::remote;
 use crate::ui::{self, Ui};
+
+/// The exit code of a usage error.
+const USAGE: u8 = 2;
+/// The exit code of an interrupt.
+const INTERRUPTED: u8 = 130;
 
 /// Runs the program as a persona and returns its exit code.
 pub fn main_as(persona: Persona) -> ExitCode {
@@ -13,22 +23,21 @@ pub fn main_as(persona: Persona) -> ExitCode {
     if let Some(code) = crate::cmd::tgm::sz3::child(std::env::args_os()) {
         return code;
     }
-    let (common, request) = match persona.parse(std::env::args_os()) {
+    let CommandLine { global, threads, json, request } = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            // `--help` and `--version` are errors of clap, too. A closed stream cannot be reported.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
-        }
+        Err(error) => return usage_error(&error),
     };
+    global.set_color();
+    start_thread_pool(threads);
     ui::watch_for_interrupts();
     ui::survive_file_limits();
-    let mut out = Ui::new(!common.no_progress);
+    let mut out = Ui::new(!global.no_progress && !global.quiet, global.quiet);
     let result = request.run(persona, &mut out).and_then(|outcome| out.finish().map(|()| outcome));
     if let Err(failure) = &result {
         // Output printed before the failure is flushed first.
         let _ = out.finish();
-        if let Some(text) = error_message(failure) {
+        let text = if json { error_json(failure) } else { error_message(failure, global.verbose) };
+        if let Some(text) = text {
             // Messages of libraries may quote a URL with credentials.
             ui::print_note(remote::redact(&text));
         }
@@ -36,10 +45,83 @@ pub fn main_as(persona: Persona) -> ExitCode {
     ExitCode::from(exit_code(&result))
 }
 
+/// Prints an error of clap. `--help` and `--version` come this way, too.
+fn usage_error(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        // A closed stream cannot be reported.
+        let _ = error.print();
+    } else if asks_for_json(std::env::args_os()) {
+        let message = text.trim().strip_prefix("error: ").unwrap_or(text.trim()).to_owned();
+        let report = ErrorJson { class: "usage", exit_code: code, message, ..ErrorJson::default() };
+        ui::print_note(remote::redact(&report.to_line()));
+    } else {
+        // Arguments are quoted in the message: escape them, and remove credentials of URLs.
+        let safe = remote::redact(&ui::escape_lines(&text));
+        if safe == text {
+            let _ = error.print();
+        } else {
+            ui::print_note(safe.trim_end());
+        }
+    }
+    ExitCode::from(code)
+}
+
+/// Whether arguments that could not be parsed contain `--json` or `-j`.
+fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
+    args.skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json" || arg == "-j")
+}
+
+/// The JSON form of an error on standard error.
+#[derive(Debug, Default, Serialize)]
+struct ErrorJson {
+    class: &'static str,
+    exit_code: u8,
+    /// The path or URL, if the error is about a file.
+    location: Option<String>,
+    message: String,
+    /// Start and end byte, if the error is about bytes of a file.
+    span: Option<[u64; 2]>,
+    hint: Option<String>,
+}
+
+impl ErrorJson {
+    fn to_line(&self) -> String {
+        let text = serde_json::json!({ "error": self }).to_string();
+        escape::json(&text).into_owned()
+    }
+}
+
+/// The JSON object of a failure, on one line.
+fn error_json(failure: &Failure) -> Option<String> {
+    let json = match failure {
+        Failure::Error(report) => {
+            let ErrorReport { class, location, message, span, hint, .. } = report;
+            ErrorJson {
+                class: report.class_name(),
+                exit_code: class.exit_code(),
+                location: location.clone(),
+                message: message.clone(),
+                span: span.map(|span| [span.start(), span.end()]),
+                hint: hint.clone(),
+            }
+        }
+        Failure::Interrupted => ErrorJson {
+            class: "interrupted",
+            exit_code: INTERRUPTED,
+            message: "interrupted".to_owned(),
+            ..ErrorJson::default()
+        },
+        Failure::BrokenPipe => return None,
+    };
+    Some(json.to_line())
+}
+
 /// The message of a failure, if it has one.
-pub(crate) fn error_message(failure: &Failure) -> Option<String> {
+pub(crate) fn error_message(failure: &Failure, verbose: bool) -> Option<String> {
     match failure {
-        Failure::Error(report) => Some(ui::error_text(report)),
+        Failure::Error(report) => Some(ui::error_text(report, verbose)),
         Failure::Interrupted => Some("interrupted".to_owned()),
         Failure::BrokenPipe => None,
     }
@@ -51,5 +133,30 @@ pub(crate) fn exit_code(result: &Result<Outcome, Failure>) -> u8 {
         Ok(Outcome::Done) => 0,
         Ok(Outcome::CheckFailed) => 1,
         Err(failure) => failure.exit_code(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_found_before_the_end_of_options() {
+        let asks = |line: &str| asks_for_json(line.split(' ').map(OsString::from));
+        assert!(asks("tet info --json --nope") && asks("tgm ls -j"));
+        assert!(!asks("tet info -- --json") && !asks("--json info"));
+    }
+
+    #[test]
+    fn an_error_is_one_line_of_json() {
+        let failure = Failure::request("a\nb\u{202e}").with_hint("do \"this\"");
+        let line = error_json(&failure).unwrap();
+        assert!(!line.contains('\n') && line.contains("\\u202e"), "{line}");
+        let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(json["error"]["class"], "request");
+        assert_eq!(json["error"]["exit_code"], 8);
+        assert_eq!(json["error"]["message"], "a\nb\u{202e}");
+        assert_eq!(json["error"]["hint"], "do \"this\"");
+        assert!(json["error"]["span"].is_null() && json["error"]["location"].is_null());
     }
 }

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tercet::core::escape;
 
-use crate::failure::{Failure, Report};
+use crate::failure::{ErrorReport, Failure};
 
 mod bar;
 mod file_limit;
@@ -41,15 +41,17 @@ pub(crate) struct Ui {
     /// Binary output, written unchanged.
     bytes: BufWriter<io::Stdout>,
     progress: bool,
+    /// Hide lines that start with `note:`.
+    quiet: bool,
     /// Write notes and errors to standard output too, in order with the text.
     one_stream: bool,
 }
 
 impl Ui {
-    pub(crate) fn new(progress: bool) -> Self {
+    pub(crate) fn new(progress: bool, quiet: bool) -> Self {
         let text = BufWriter::new(anstream::stdout());
         let bytes = BufWriter::with_capacity(1 << 16, io::stdout());
-        Self { text, bytes, progress: progress && io::stderr().is_terminal(), one_stream: false }
+        Self { text, bytes, progress: progress && io::stderr().is_terminal(), quiet, one_stream: false }
     }
 
     /// Prints a line of text.
@@ -82,6 +84,10 @@ impl Ui {
 
     /// Prints a note on standard error, after flushing standard output.
     pub(crate) fn note(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        let text = text.to_string();
+        if self.quiet && text.starts_with("note:") {
+            return Ok(());
+        }
         if self.one_stream {
             return self.line(text);
         }
@@ -117,8 +123,8 @@ pub(crate) fn print_note(text: impl std::fmt::Display) {
 }
 
 /// Formats an error with excerpt and hint.
-pub(crate) fn error_text(report: &Report) -> String {
-    let mut text = format!("{} {}", paint(BAD, "error:"), safe_lines(&report.message));
+pub(crate) fn error_text(report: &ErrorReport, verbose: bool) -> String {
+    let mut text = format!("{} {}", paint(BAD, "error:"), escape_lines(&report.message));
     // Writing to a String cannot fail.
     if let Some(excerpt) = &report.excerpt {
         let number = excerpt.number.to_string();
@@ -127,7 +133,12 @@ pub(crate) fn error_text(report: &Report) -> String {
         let _ = write!(text, "\n  {} {}", paint(DIM, below), paint_marks(&excerpt.marks));
     }
     if let Some(hint) = &report.hint {
-        let _ = write!(text, "\n  {} {}", paint(GOOD, "hint:"), safe_lines(hint));
+        let _ = write!(text, "\n  {} {}", paint(GOOD, "hint:"), escape_lines(hint));
+    }
+    if verbose {
+        let (class, code) = (report.class_name(), report.class.exit_code());
+        let span = report.span.map(|span| format!(", bytes {span}")).unwrap_or_default();
+        let _ = write!(text, "\n  {}", paint(DIM, format_args!("class: {class}, exit code: {code}{span}")));
     }
     text
 }
@@ -139,6 +150,6 @@ fn paint_marks(marks: &str) -> String {
 }
 
 /// Escapes every line of a message: it may quote untrusted text of a file.
-fn safe_lines(text: &str) -> String {
+pub(crate) fn escape_lines(text: &str) -> String {
     text.split('\n').map(escape::name).collect::<Vec<_>>().join("\n")
 }

@@ -24,7 +24,7 @@ pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Fail
             if let Some(option) = args.for_tet_only() {
                 return Err(cannot(Format::Tgm, &*source, &format!("`{option}` is for .tet files")));
             }
-            tgm::info::run_on(tgm::Form::new(args.json, args.quiet), source, out)
+            tgm::info::run_on(tgm::Form::new(args.json.json, args.quiet), source, out)
         }
         (Format::Tatami, source) => {
             if let Some(option) = args.for_tet_only() {
@@ -33,7 +33,7 @@ pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Fail
             if args.quiet {
                 return tatami::inspect::print_one_line(source, out);
             }
-            tatami::inspect::run_on(args.json, false, source, out)
+            tatami::inspect::run_on(args.json.json, false, source, out)
         }
     }
 }
@@ -47,14 +47,14 @@ pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, 
             }
             out.hush(args.quiet);
             let depth = if args.deep { Depth::Full } else { Depth::Default };
-            tgm::validate::run_on(depth, tgm::Form::new(args.json, args.quiet), &source, out)
+            tgm::validate::run_on(depth, tgm::Form::new(args.json.json, args.quiet), &source, out)
         }
         (Format::Tatami, source) => {
             if args.repair {
                 return Err(cannot_repair(Format::Tatami, &*source));
             }
             out.hush(args.quiet);
-            tatami::verify::run_on(args.deep, tgm::Form::new(args.json, args.quiet), source, out)
+            tatami::verify::run_on(args.deep, tgm::Form::new(args.json.json, args.quiet), source, out)
         }
     }
 }
@@ -79,11 +79,12 @@ pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, 
 }
 
 pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let limit = args.limit.limit.unwrap_or(tet::outline::LIMIT);
     match detect(args.input.source()?)? {
         (Format::Tet, source) => tet::outline::run_on(args, source, out),
         // The outline of a .tgm file verifies no hashes.
-        (Format::Tgm, source) => tgm::outline::run_on(args.json, args.limit, source, out),
-        (Format::Tatami, source) => tatami::outline::run_on(args.json, args.limit == 0, source, out),
+        (Format::Tgm, source) => tgm::outline::run_on(args.json.json, limit, source, out),
+        (Format::Tatami, source) => tatami::outline::run_on(args.json.json, limit == 0, source, out),
     }
 }
 

@@ -139,7 +139,6 @@ impl Form {
 
 impl Verb {
     pub(crate) fn run(&self, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
-        globals.limit_threads();
         match self {
             Self::Info(args) => info::run(args, out),
             Self::Ls(args) => ls::run(args, out),

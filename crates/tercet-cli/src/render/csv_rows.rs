@@ -1,16 +1,16 @@
-//! Rows as CSV: one record on a line, null as nothing at all, an empty text in quotes.
+//! Rows as CSV: null is an empty field, an empty string is quoted.
 
 use tercet::tatami::{Column, Field, LogicalType, Values};
 
 use super::json_rows;
-use super::rows::{Rows, Shown, ShownColumn};
+use super::rows::{RowColumn, RowColumns, Rows};
 
 /// Writes rows of some columns as records, and counts NaN whose bits get lost, and NaN and infinities in lists, which become
 /// null.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordWriter {
     delimiter: u8,
-    shown: Shown,
+    columns: RowColumns,
     /// A value on its way into quotes.
     cell: Vec<u8>,
 }
@@ -25,12 +25,12 @@ impl RecordWriter {
         delimiter: u8,
         columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>,
     ) -> Self {
-        Self { delimiter, shown: Shown::new(columns), cell: Vec::new() }
+        Self { delimiter, columns: RowColumns::new(columns), cell: Vec::new() }
     }
 
     /// Appends the record with the names.
     pub(crate) fn header(&self, out: &mut Vec<u8>) {
-        for (index, column) in self.shown.columns.iter().enumerate() {
+        for (index, column) in self.columns.columns.iter().enumerate() {
             if index > 0 {
                 out.push(self.delimiter);
             }
@@ -43,29 +43,29 @@ impl RecordWriter {
 impl Rows for RecordWriter {
     fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>) {
         for row in from..to {
-            for (index, (shown, column)) in self.shown.columns.iter_mut().zip(batch).enumerate() {
+            for (index, (settings, column)) in self.columns.columns.iter_mut().zip(batch).enumerate() {
                 if index > 0 {
                     out.push(self.delimiter);
                 }
                 if column.is_present(row) {
-                    cell(shown, column, row, self.delimiter, &mut self.cell, out);
+                    cell(settings, column, row, self.delimiter, &mut self.cell, out);
                 }
             }
             out.push(b'\n');
         }
     }
 
-    fn shown(&self) -> &Shown {
-        &self.shown
+    fn columns(&self) -> &RowColumns {
+        &self.columns
     }
 
-    fn shown_mut(&mut self) -> &mut Shown {
-        &mut self.shown
+    fn columns_mut(&mut self) -> &mut RowColumns {
+        &mut self.columns
     }
 }
 
 fn cell(
-    shown: &mut ShownColumn,
+    settings: &mut RowColumn,
     column: &Column,
     row: usize,
     delimiter: u8,
@@ -73,36 +73,36 @@ fn cell(
     out: &mut Vec<u8>,
 ) {
     let infinite = |negative: bool| if negative { &b"-inf"[..] } else { b"inf" };
-    let how = shown.how;
-    if how.meant(column, row, out) {
+    let format = settings.format;
+    if format.meant(column, row, out) {
         return;
     }
     match &column.values {
         Values::Float32(v) if v[row].is_nan() => {
-            shown.odd.not_finite += u64::from(v[row].to_bits() != NAN_32);
+            settings.losses.not_finite += u64::from(v[row].to_bits() != NAN_32);
             out.extend_from_slice(b"NaN");
         }
         Values::Float64(v) if v[row].is_nan() => {
-            shown.odd.not_finite += u64::from(v[row].to_bits() != NAN_64);
+            settings.losses.not_finite += u64::from(v[row].to_bits() != NAN_64);
             out.extend_from_slice(b"NaN");
         }
         Values::Float32(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
         Values::Float64(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
-        Values::Bytes(v) if how.is_text => field(v.get(row), delimiter, out),
+        Values::Bytes(v) if format.is_text => field(v.get(row), delimiter, out),
         Values::Bytes(v) if v.get(row).is_empty() => out.extend_from_slice(b"\"\""),
         Values::Bytes(_) => {
             kept.clear();
-            json_rows::cell(column, row, how, &mut shown.odd, kept);
+            json_rows::cell(column, row, format, &mut settings.losses, kept);
             // Base64 needs no quotes.
             out.extend_from_slice(kept.trim_ascii().strip_prefix(b"\"").unwrap_or(kept));
             out.pop();
         }
         Values::List(_) => {
             kept.clear();
-            json_rows::cell(column, row, how, &mut shown.odd, kept);
+            json_rows::cell(column, row, format, &mut settings.losses, kept);
             field(kept, delimiter, out);
         }
-        _ => json_rows::cell(column, row, how, &mut shown.odd, out),
+        _ => json_rows::cell(column, row, format, &mut settings.losses, out),
     }
 }
 
@@ -152,15 +152,15 @@ mod tests {
         writer.rows(&batch, 0, 3, &mut out);
         let expected = "\"t,x\",f,b,l\n\"\",NaN,\"\",[]\n,-inf,YQ==,[]\n\"a,\"\"b\"\"\n\",-0,//4=,\"[\"\"x\"\",\"\"y\\\"\"\"\"]\"\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
-        assert_eq!(writer.odd().count(), 0);
+        assert_eq!(writer.losses().count(), 0);
     }
 
     #[test]
     fn nan_with_bits_of_its_own_is_counted() {
         let fields = [Field::new("f", Type::Float64)];
-        let odd = f64::from_bits(0x7ff0_0000_0000_0001);
+        let losses = f64::from_bits(0x7ff0_0000_0000_0001);
         let mut writer = RecordWriter::new(b',', fields.iter().map(|field| (field, None)));
-        writer.rows(&[Column::new(Values::Float64(vec![odd, f64::NAN]))], 0, 2, &mut Vec::new());
-        assert_eq!(writer.odd().map(|(_, odd)| odd.not_finite).collect::<Vec<_>>(), [1]);
+        writer.rows(&[Column::new(Values::Float64(vec![losses, f64::NAN]))], 0, 2, &mut Vec::new());
+        assert_eq!(writer.losses().map(|(_, losses)| losses.not_finite).collect::<Vec<_>>(), [1]);
     }
 }

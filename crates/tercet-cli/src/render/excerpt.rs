@@ -38,18 +38,18 @@ impl Excerpt {
         let first =
             if line.chars().nth(LINE_CHARS).is_some() { before.saturating_sub(CHARS_BEFORE) } else { 0 };
         let mut rest = line.trim_end_matches('\r').chars().skip(first);
-        let mut shown: String = rest.by_ref().take(LINE_CHARS).map(in_one_column).collect();
+        let mut visible: String = rest.by_ref().take(LINE_CHARS).map(in_one_column).collect();
         let cut_before = usize::from(first > 0);
         if cut_before > 0 {
-            shown.insert(0, '…');
+            visible.insert(0, '…');
         }
-        let room = shown.chars().count().saturating_sub(before - first + cut_before);
+        let room = visible.chars().count().saturating_sub(before - first + cut_before);
         if rest.next().is_some() {
-            shown.push('…');
+            visible.push('…');
         }
         let marks =
             format!("{}{}", " ".repeat(before - first + cut_before), "^".repeat(marked.min(room).max(1)));
-        Some(Self { number, line: shown, marks })
+        Some(Self { number, line: visible, marks })
     }
 }
 

@@ -1,25 +1,27 @@
-//! Rows as JSON, one object on a line, straight from columns into bytes.
+//! Rows as JSON Lines, written from columns to bytes.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use tercet::core::escape;
 use tercet::tatami::{Column, Field, LogicalType, Values};
 
-use super::rows::{How, Odd, Rows, Shown};
+use super::rows::{LossCounts, RowColumns, Rows, ValueFormat};
 
-/// Writes rows of some columns as JSON objects, and counts what JSON cannot say.
+/// Writes rows as JSON objects and counts values that JSON cannot represent.
 #[derive(Clone, Debug)]
 pub(crate) struct RowWriter {
-    shown: Shown,
-    /// What stands before each value: a comma unless it is the first, the name, a colon.
+    columns: RowColumns,
+    /// The bytes before each value: comma, quoted name, colon.
     heads: Vec<Vec<u8>>,
 }
 
 impl RowWriter {
-    /// A writer for these columns, in this order, each with what its values mean.
+    /// A writer for these columns with their logical types.
     pub(crate) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>) -> Self {
-        let shown = Shown::new(columns);
+        let columns = RowColumns::new(columns);
         let head = |(index, name): (usize, &str)| {
             let mut head = Vec::new();
             if index > 0 {
@@ -29,17 +31,17 @@ impl RowWriter {
             head.push(b':');
             head
         };
-        let names = shown.columns.iter().map(|column| column.name.as_str());
+        let names = columns.columns.iter().map(|column| column.name.as_str());
         let heads = names.enumerate().map(head).collect();
-        Self { shown, heads }
+        Self { columns, heads }
     }
 
     /// Appends one row, without a line break.
     pub(crate) fn row(&mut self, batch: &[Column], row: usize, out: &mut Vec<u8>) {
         out.push(b'{');
-        for ((shown, head), column) in self.shown.columns.iter_mut().zip(&self.heads).zip(batch) {
+        for ((settings, head), column) in self.columns.columns.iter_mut().zip(&self.heads).zip(batch) {
             out.extend_from_slice(head);
-            cell(column, row, shown.how, &mut shown.odd, out);
+            cell(column, row, settings.format, &mut settings.losses, out);
         }
         out.push(b'}');
     }
@@ -53,23 +55,23 @@ impl Rows for RowWriter {
         }
     }
 
-    fn shown(&self) -> &Shown {
-        &self.shown
+    fn columns(&self) -> &RowColumns {
+        &self.columns
     }
 
-    fn shown_mut(&mut self) -> &mut Shown {
-        &mut self.shown
+    fn columns_mut(&mut self) -> &mut RowColumns {
+        &mut self.columns
     }
 }
 
-/// Appends what a value means, in quotes unless it is a number; false where it is to be told as it is stored.
-fn meant(column: &Column, row: usize, how: How, out: &mut Vec<u8>) -> bool {
-    if how.logical_type.is_none_or(LogicalType::is_number) {
-        return how.meant(column, row, out);
+/// Appends what a value means, in quotes unless it is a number; false where it is to be written as it is stored.
+fn meant(column: &Column, row: usize, format: ValueFormat, out: &mut Vec<u8>) -> bool {
+    if format.logical_type.is_none_or(LogicalType::is_number) {
+        return format.meant(column, row, out);
     }
     // Dates and times have no characters that JSON escapes.
     out.push(b'"');
-    if how.meant(column, row, out) {
+    if format.meant(column, row, out) {
         out.push(b'"');
         return true;
     }
@@ -77,12 +79,18 @@ fn meant(column: &Column, row: usize, how: How, out: &mut Vec<u8>) -> bool {
     false
 }
 
-pub(super) fn cell(column: &Column, row: usize, how: How, odd: &mut Odd, out: &mut Vec<u8>) {
+pub(super) fn cell(
+    column: &Column,
+    row: usize,
+    format: ValueFormat,
+    losses: &mut LossCounts,
+    out: &mut Vec<u8>,
+) {
     if !column.is_present(row) {
         out.extend_from_slice(b"null");
         return;
     }
-    if meant(column, row, how, out) {
+    if meant(column, row, format, out) {
         return;
     }
     match &column.values {
@@ -95,9 +103,9 @@ pub(super) fn cell(column: &Column, row: usize, how: How, odd: &mut Odd, out: &m
         Values::UInt16(v) => integer(v[row], out),
         Values::UInt32(v) => integer(v[row], out),
         Values::UInt64(v) => integer(v[row], out),
-        Values::Float32(v) => float(v[row], odd, out),
-        Values::Float64(v) => float(v[row], odd, out),
-        Values::Bytes(v) if how.is_text => odd.not_utf8 += u64::from(!text(v.get(row), out)),
+        Values::Float32(v) => float(v[row], losses, out),
+        Values::Float64(v) => float(v[row], losses, out),
+        Values::Bytes(v) if format.is_text => losses.not_utf8 += u64::from(!text(v.get(row), out)),
         Values::Bytes(v) => bytes(v.get(row), out),
         Values::List(lists) => {
             out.push(b'[');
@@ -105,7 +113,7 @@ pub(super) fn cell(column: &Column, row: usize, how: How, odd: &mut Odd, out: &m
                 if index > 0 {
                     out.push(b',');
                 }
-                cell(&lists.elements, element, how, odd, out);
+                cell(&lists.elements, element, format, losses, out);
             }
             out.push(b']');
         }
@@ -129,7 +137,7 @@ fn bytes(value: &[u8], out: &mut Vec<u8>) {
 /// What the two widths of floats have in common here.
 trait Real: Copy + ryu::Float + std::fmt::LowerExp + std::fmt::Display {
     fn is_number(self) -> bool;
-    /// Whether it is told with an exponent: zero is not, nor is anything from 1e-6 to 1e21.
+    /// Whether it is written with an exponent: zero is not, nor is anything from 1e-6 to 1e21.
     fn is_far(self) -> bool;
 }
 
@@ -152,38 +160,39 @@ impl Real for f64 {
 }
 
 /// The shortest digits that give the same number back.
-fn float<F: Real>(value: F, odd: &mut Odd, out: &mut Vec<u8>) {
+fn float<F: Real>(value: F, losses: &mut LossCounts, out: &mut Vec<u8>) {
     if !value.is_number() {
-        odd.not_finite += 1;
+        losses.not_finite += 1;
         out.extend_from_slice(b"null");
         return;
     }
     if value.is_far() {
-        // `1e21` is told as `1e+21`.
-        let told = format!("{value:e}");
-        match told.split_once('e') {
+        // `1e21` is written as `1e+21`.
+        let written = format!("{value:e}");
+        match written.split_once('e') {
             Some((digits, exponent)) if !exponent.starts_with('-') => {
                 out.extend_from_slice(digits.as_bytes());
                 out.extend_from_slice(b"e+");
                 out.extend_from_slice(exponent.as_bytes());
             }
-            _ => out.extend_from_slice(told.as_bytes()),
+            _ => out.extend_from_slice(written.as_bytes()),
         }
         return;
     }
     let mut buffer = ryu::Buffer::new();
-    let told = buffer.format_finite(value).as_bytes();
-    if told.contains(&b'e') {
+    let written = buffer.format_finite(value).as_bytes();
+    if written.contains(&b'e') {
         // It likes exponents more than we do. Writing to a String cannot fail.
         let mut plain = String::new();
         let _ = write!(plain, "{value}");
         out.extend_from_slice(plain.as_bytes());
     } else {
-        out.extend_from_slice(told.strip_suffix(b".0").unwrap_or(told));
+        out.extend_from_slice(written.strip_suffix(b".0").unwrap_or(written));
     }
 }
 
-/// Bytes of a text that are not told as they are: 1, and 2 where the next two bytes decide.
+/// Bytes of a string that may need an escape: 1 always, 2 if they start one of the characters that [`escape::json`]
+/// escapes (C1 controls, bidirectional and invisible marks).
 const SPECIAL: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -191,13 +200,20 @@ const SPECIAL: [u8; 256] = {
         table[byte] = 1;
         byte += 1;
     }
+    table[0x7f] = 1;
     table[b'"' as usize] = 1;
     table[b'\\' as usize] = 1;
     table[b'<' as usize] = 1;
     table[b'>' as usize] = 1;
     table[b'&' as usize] = 1;
-    // The first byte of U+2028 and U+2029.
+    // U+0080 to U+00BF.
+    table[0xc2] = 2;
+    // U+2000 to U+2FFF.
     table[0xe2] = 2;
+    // U+F000 to U+FFFF.
+    table[0xef] = 2;
+    // U+C0000 to U+FFFFF.
+    table[0xf3] = 2;
     table
 };
 
@@ -223,7 +239,7 @@ fn text(value: &[u8], out: &mut Vec<u8>) -> bool {
     is_utf8
 }
 
-/// The inside of a text, which is UTF-8.
+/// Writes a string without quotes. `value` is valid UTF-8.
 fn escaped(value: &[u8], out: &mut Vec<u8>) {
     let mut from = 0;
     let mut at = 0;
@@ -233,30 +249,30 @@ fn escaped(value: &[u8], out: &mut Vec<u8>) {
             at += 1;
             continue;
         }
-        let line = value.get(at + 1..at + 3).filter(|_| kind == 2);
-        match line {
-            None => {
-                out.extend_from_slice(&value[from..at]);
-                escape(value[at], out);
-                at += 1;
-            }
-            Some([0x80, last @ (0xa8 | 0xa9)]) => {
-                out.extend_from_slice(&value[from..at]);
-                out.extend_from_slice(if *last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
-                at += 3;
-            }
-            // Another character of three bytes.
-            Some(_) => {
-                at += 3;
-                continue;
-            }
+        if kind == 1 {
+            out.extend_from_slice(&value[from..at]);
+            escape_byte(value[at], out);
+            at += 1;
+            from = at;
+            continue;
         }
-        from = at;
+        let len = match value[at] {
+            0xc2 => 2,
+            0xf3 => 4,
+            _ => 3,
+        };
+        let character = value.get(at..at + len).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        if let Some(Cow::Owned(escape)) = character.map(escape::json) {
+            out.extend_from_slice(&value[from..at]);
+            out.extend_from_slice(escape.as_bytes());
+            from = at + len;
+        }
+        at += len;
     }
     out.extend_from_slice(&value[from..]);
 }
 
-fn escape(byte: u8, out: &mut Vec<u8>) {
+fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     let short = match byte {
         b'"' => b'"',
         b'\\' => b'\\',
@@ -281,10 +297,10 @@ mod tests {
 
     use super::*;
 
-    fn told(value: impl FnOnce(&mut Odd, &mut Vec<u8>)) -> (String, Odd) {
-        let (mut odd, mut out) = (Odd::default(), Vec::new());
-        value(&mut odd, &mut out);
-        (String::from_utf8(out).unwrap(), odd)
+    fn written(value: impl FnOnce(&mut LossCounts, &mut Vec<u8>)) -> (String, LossCounts) {
+        let (mut losses, mut out) = (LossCounts::default(), Vec::new());
+        value(&mut losses, &mut out);
+        (String::from_utf8(out).unwrap(), losses)
     }
 
     #[test]
@@ -302,13 +318,13 @@ mod tests {
             (0.1 + 0.2, "0.30000000000000004"),
             (5e-324, "5e-324"),
         ] {
-            assert_eq!(told(|odd, out| float(value, odd, out)).0, expected);
+            assert_eq!(written(|losses, out| float(value, losses, out)).0, expected);
         }
-        assert_eq!(told(|odd, out| float(68.112_946_f32, odd, out)).0, "68.112946");
-        assert_eq!(told(|odd, out| float(1e21_f32, odd, out)).0, "1e+21");
+        assert_eq!(written(|losses, out| float(68.112_946_f32, losses, out)).0, "68.112946");
+        assert_eq!(written(|losses, out| float(1e21_f32, losses, out)).0, "1e+21");
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let (text, odd) = told(|odd, out| float(value, odd, out));
-            assert_eq!((text.as_str(), odd.not_finite), ("null", 1));
+            let (text, losses) = written(|losses, out| float(value, losses, out));
+            assert_eq!((text.as_str(), losses.not_finite), ("null", 1));
         }
     }
 
@@ -320,11 +336,11 @@ mod tests {
             let wide = f64::from_bits(bits);
             let narrow = f32::from_bits((bits >> 32) as u32);
             if wide.is_finite() {
-                let text = told(|odd, out| float(wide, odd, out)).0;
+                let text = written(|losses, out| float(wide, losses, out)).0;
                 assert_eq!(text.parse::<f64>().unwrap().to_bits(), wide.to_bits(), "{text}");
             }
             if narrow.is_finite() {
-                let text = told(|odd, out| float(narrow, odd, out)).0;
+                let text = written(|losses, out| float(narrow, losses, out)).0;
                 assert_eq!(text.parse::<f32>().unwrap().to_bits(), narrow.to_bits(), "{text}");
             }
         }
@@ -332,21 +348,28 @@ mod tests {
 
     #[test]
     fn texts_are_escaped_and_wrong_bytes_marked_one_by_one() {
-        let told = |value: &[u8]| {
+        let written = |value: &[u8]| {
             let mut out = Vec::new();
             let is_utf8 = text(value, &mut out);
             (String::from_utf8(out).unwrap(), is_utf8)
         };
         assert_eq!(
-            told("a\"\\\n\r\t\u{8}\u{c}\u{1}<&>\u{2028}\u{2029}".as_bytes()).0,
+            written("a\"\\\n\r\t\u{8}\u{c}\u{1}<&>\u{2028}\u{2029}".as_bytes()).0,
             r#""a\"\\\n\r\t\b\f\u0001\u003c\u0026\u003e\u2028\u2029""#
         );
-        assert_eq!(told("日本 “é”\u{7f}".as_bytes()), ("\"日本 “é”\u{7f}\"".to_owned(), true));
-        assert_eq!(told(b"\xffa\xe2\x80"), (r#""\ufffda\ufffd\ufffd""#.to_owned(), false));
-        let tricky: Vec<char> = "\"\\<x\u{2027}\u{2028}é日\u{1f600}\n\u{0}".chars().collect();
+        assert_eq!(written("日本 “é”\u{7f}".as_bytes()), ("\"日本 “é”\\u007f\"".to_owned(), true));
+        assert_eq!(written(b"\xffa\xe2\x80"), (r#""\ufffda\ufffd\ufffd""#.to_owned(), false));
+        assert_eq!(
+            written("\u{9b}31m\u{a9}\u{200b}\u{202e}\u{2066}\u{feff}\u{ff01}\u{e0001}".as_bytes()).0,
+            r#""\u009b31m©\u200b\u202e\u2066\ufeff！\udb40\udc01""#
+        );
+        let tricky: Vec<char> =
+            "\"\\<x\u{2027}\u{2028}é日\u{1f600}\n\u{0}\u{85}\u{200f}\u{fffa}\u{e007f}\u{c0000}"
+                .chars()
+                .collect();
         for start in 0..tricky.len() {
             let value: String = tricky[start..].iter().chain(&tricky[..start]).collect();
-            let back: String = serde_json::from_str(&told(value.as_bytes()).0).unwrap();
+            let back: String = serde_json::from_str(&written(value.as_bytes()).0).unwrap();
             assert_eq!(back, value);
         }
     }

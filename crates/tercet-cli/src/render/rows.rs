@@ -1,87 +1,87 @@
-//! What all texts of rows have in common: columns, how their values are told, and what could not be told.
+//! Shared parts of the row writers: columns, value formats, counts of unrepresentable values.
 
 use rayon::prelude::*;
 use tercet::tatami::logical_type::StoredValue;
 use tercet::tatami::{Column, Field, LogicalType, Type, Values};
 
-/// Rows that one thread makes text of.
+/// Rows per parallel task.
 const PIECE_ROWS: usize = 1024;
 
-/// Columns on their way into text.
+/// The columns of a row writer.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    pub(super) columns: Vec<ShownColumn>,
+pub(crate) struct RowColumns {
+    pub(super) columns: Vec<RowColumn>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct ShownColumn {
+pub(super) struct RowColumn {
     pub(super) name: String,
-    pub(super) how: How,
-    pub(super) odd: Odd,
+    pub(super) format: ValueFormat,
+    pub(super) losses: LossCounts,
 }
 
-/// How the values of a column, or the elements of its lists, are told.
+/// How the values of a column, or the elements of its lists, are written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct How {
+pub(super) struct ValueFormat {
     pub(super) is_text: bool,
-    /// What they mean, where they are not told as they are stored.
+    /// The logical type, unless the stored values are written.
     pub(super) logical_type: Option<LogicalType>,
 }
 
-/// Values that are not told as they are.
+/// Counts of values that the format cannot represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Odd {
-    /// NaN and infinities, which are told as null.
+pub(crate) struct LossCounts {
+    /// NaN and infinities, written as null.
     pub(crate) not_finite: u64,
-    /// Texts that are no UTF-8, of which the wrong bytes are told as U+FFFD.
+    /// Strings with invalid UTF-8, written with U+FFFD.
     pub(crate) not_utf8: u64,
 }
 
-/// A form of rows as text.
+/// A row writer.
 pub(crate) trait Rows: Clone + Send + Sync {
-    /// Appends rows `from..to` of a batch, which has the columns of this form.
+    /// Appends rows `from..to` of a batch.
     fn rows(&mut self, batch: &[Column], from: usize, to: usize, out: &mut Vec<u8>);
 
     /// The columns.
-    fn shown(&self) -> &Shown;
+    fn columns(&self) -> &RowColumns;
 
-    /// The columns, to count what is not told.
-    fn shown_mut(&mut self) -> &mut Shown;
+    /// The columns, to count unrepresentable values.
+    fn columns_mut(&mut self) -> &mut RowColumns;
 
-    /// The columns with values that were not told as they are.
-    fn odd(&self) -> impl Iterator<Item = (&str, Odd)> {
-        let odd = self.shown().columns.iter().filter(|column| column.odd != Odd::default());
-        odd.map(|column| (column.name.as_str(), column.odd))
+    /// The columns with unrepresentable values.
+    fn losses(&self) -> impl Iterator<Item = (&str, LossCounts)> {
+        let losses = self.columns().columns.iter().filter(|column| column.losses != LossCounts::default());
+        losses.map(|column| (column.name.as_str(), column.losses))
     }
 }
 
-impl Shown {
-    /// These columns, in this order, each with what its values mean.
+impl RowColumns {
+    /// The columns with their logical types.
     pub(super) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>) -> Self {
-        let shown = |(field, logical_type): (&Field, Option<LogicalType>)| {
+        let column = |(field, logical_type): (&Field, Option<LogicalType>)| {
             let is_text = field.scalar() == Type::String || logical_type == Some(LogicalType::Utf8);
             let logical_type = logical_type.filter(|logical_type| *logical_type != LogicalType::Utf8);
-            let how = How { is_text, logical_type };
-            ShownColumn { name: field.name.to_string(), how, odd: Odd::default() }
+            let format = ValueFormat { is_text, logical_type };
+            RowColumn { name: field.name.to_string(), format, losses: LossCounts::default() }
         };
-        Self { columns: columns.into_iter().map(shown).collect() }
+        Self { columns: columns.into_iter().map(column).collect() }
     }
 
     fn clear(&mut self) {
-        self.columns.iter_mut().for_each(|column| column.odd = Odd::default());
+        self.columns.iter_mut().for_each(|column| column.losses = LossCounts::default());
     }
 
     /// Adds what was counted of the same columns elsewhere.
     fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
-            mine.odd.not_finite += theirs.odd.not_finite;
-            mine.odd.not_utf8 += theirs.odd.not_utf8;
+            mine.losses.not_finite += theirs.losses.not_finite;
+            mine.losses.not_utf8 += theirs.losses.not_utf8;
         }
     }
 }
 
-impl How {
-    /// Appends what a value means; false where it is to be told as it is stored.
+impl ValueFormat {
+    /// Appends what a value means; false where it is to be written as it is stored.
     pub(super) fn meant(self, column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
         let Some(logical_type) = self.logical_type else { return false };
         match &column.values {
@@ -96,7 +96,7 @@ impl How {
 /// The first rows of a batch as text, made on all threads and handed over in order.
 pub(crate) fn pieces<R: Rows>(writer: &mut R, batch: &[Column], rows: usize) -> Vec<Vec<u8>> {
     let mut fresh = writer.clone();
-    fresh.shown_mut().clear();
+    fresh.columns_mut().clear();
     let made: Vec<(R, Vec<u8>)> = (0..rows.div_ceil(PIECE_ROWS))
         .into_par_iter()
         .map(|piece| {
@@ -108,7 +108,7 @@ pub(crate) fn pieces<R: Rows>(writer: &mut R, batch: &[Column], rows: usize) -> 
         .collect();
     let mut texts = Vec::with_capacity(made.len());
     for (counted, text) in made {
-        writer.shown_mut().add(counted.shown());
+        writer.columns_mut().add(counted.columns());
         texts.push(text);
     }
     texts

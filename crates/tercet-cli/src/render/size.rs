@@ -3,14 +3,14 @@
 const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// A size with a binary unit: `2.6 MiB`.
-#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+#[expect(clippy::cast_precision_loss, reason = "one decimal is printed")]
 pub(crate) fn human_size(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
     }
     let mut value = bytes as f64;
     let mut unit = 0;
-    // 1023.95 KiB would be shown as 1024.0 KiB.
+    // 1023.95 KiB would be printed as 1024.0 KiB.
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -24,7 +24,7 @@ pub(crate) fn size_and_bytes(bytes: u64) -> String {
 }
 
 /// A compression ratio: `4.02`.
-#[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
+#[expect(clippy::cast_precision_loss, reason = "two decimals are printed")]
 pub(crate) fn ratio(before: u64, after: u64) -> String {
     if after == 0 { "–".to_owned() } else { format!("{:.2}", before as f64 / after as f64) }
 }
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        let shown = [0, 1023, 1024, 1_048_575, 1 << 20, 2_726_298, u64::MAX].map(human_size);
-        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "1.0 MiB", "2.6 MiB", "16384.0 PiB"]);
+        let printed = [0, 1023, 1024, 1_048_575, 1 << 20, 2_726_298, u64::MAX].map(human_size);
+        assert_eq!(printed, ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "1.0 MiB", "2.6 MiB", "16384.0 PiB"]);
     }
 
     #[test]

@@ -83,12 +83,12 @@ impl<'a> Stage<'a> {
         self.out.line("")?;
         self.out.line(paint(HEADING, format_args!("$ {typed}")))?;
         let parsed = program.parse(line.into_iter());
-        let (_, request) = parsed.map_err(|error| Failure::request(error.to_string()))?;
-        let result = request.run(program, self.out);
+        let line = parsed.map_err(|error| Failure::request(error.to_string()))?;
+        let result = line.request.run(program, self.out);
         // Rows are written as bytes: flush them before text.
         self.out.finish()?;
         if let Err(failure) = &result {
-            match (failure, error_message(failure)) {
+            match (failure, error_message(failure, false)) {
                 (Failure::Error(_), Some(text)) => self.out.line(text)?,
                 _ => return result.map(|_| ()),
             }

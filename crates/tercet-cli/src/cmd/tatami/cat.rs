@@ -7,6 +7,7 @@ use super::columns::{AsStored, Columns};
 use super::condition::Where;
 use super::open::open_to_print;
 use super::warnings::warning;
+use crate::args::LimitArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::{RowWriter, pieces};
@@ -33,7 +34,7 @@ Other timestamps are microseconds since 1970. Bytes and blobs are printed as bas
 as null, with a warning at the end.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N rows; 0 prints all [default: 0]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -41,9 +42,8 @@ pub(crate) struct Args {
     columns: Columns,
     #[command(flatten)]
     condition: Where,
-    /// Print at most N rows; 0 prints all
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    limit: u64,
+    #[command(flatten)]
+    limit: LimitArgs,
     #[command(flatten)]
     values: AsStored,
 }
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.positions_in(&file)?;
-    let limit = if args.limit == 0 { u64::MAX } else { args.limit };
+    let limit = if args.limit.limit.unwrap_or(0) == 0 { u64::MAX } else { args.limit.limit.unwrap_or(0) };
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
     let outcome = match args.condition.bind_to(&file)? {
         Some(condition) => print_where(&file, &columns, &condition, limit, writer, out),
@@ -70,7 +70,7 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
     let columns = args.columns.positions_in(&first)?;
     let mut writer = RowWriter::new(args.values.typed_columns(&first, &columns));
     let scan = collection_scan::scan(collection, &first, &args.columns, &args.condition)?;
-    let mut left = if args.limit == 0 { u64::MAX } else { args.limit };
+    let mut left = if args.limit.limit.unwrap_or(0) == 0 { u64::MAX } else { args.limit.limit.unwrap_or(0) };
     let scan = scan.with_batch_rows(batch_rows(&first, &columns));
     for batch in scan.batches()? {
         if is_interrupted() {

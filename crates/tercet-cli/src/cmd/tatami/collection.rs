@@ -8,6 +8,7 @@ use tercet::core::escape;
 use tercet::tatami::Collection;
 use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
 
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::output::display_path;
@@ -45,9 +46,8 @@ enum Verb {
     List {
         #[command(flatten)]
         directory: Directory,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Remove members from the manifest; the files are not deleted
     Remove {
@@ -145,7 +145,7 @@ struct KeyJson<'a> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match &args.verb {
         Verb::Add { directory, files } => add(directory, files, out)?,
-        Verb::List { directory, json } => list(directory, *json, out)?,
+        Verb::List { directory, json } => list(directory, json.json, out)?,
         Verb::Remove { directory, files } => {
             let mut collection = directory.open()?;
             warn(&directory.directory, &collection.replay().warnings, out)?;

@@ -95,9 +95,9 @@ struct ConvertJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.path, args.making.force)?;
+    let output = Output::open(&args.path, args.making.force.force)?;
     let is_stdout = matches!(output, Output::Stdout);
-    if is_stdout && args.making.json {
+    if is_stdout && args.making.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     let table = input::open(source, from, &asked, out)?;
     let logical_types = logical_types(args, &table);
-    let target = Target::create(output, to, &table, &logical_types, &args.layout, args.making.force)?;
+    let target = Target::create(output, to, &table, &logical_types, &args.layout, args.making.force.force)?;
     let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());
     let bar = out.bar("converting", input_bytes);
     let (sender, receiver) = sync_channel::<Vec<Column>>(2);
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         rows,
         columns,
     };
-    show(&summary, args.making.json, is_stdout, out)?;
+    show(&summary, args.making.json.json, is_stdout, out)?;
     Ok(Outcome::Done)
 }
 

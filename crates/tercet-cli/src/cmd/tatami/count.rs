@@ -6,6 +6,7 @@ use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::Columns;
 use super::condition::Where;
 use super::open::open_to_print;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
@@ -26,9 +27,8 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     condition: Where,
-    /// Print JSON, with the total number of rows
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The JSON output.
@@ -70,7 +70,7 @@ fn print(
     deleted: u64,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    if args.json {
+    if args.json.json {
         out.json(&CountJson { file, rows, count, deleted: Some(deleted).filter(|deleted| *deleted > 0) })?;
     } else {
         out.line(count)?;

@@ -64,9 +64,6 @@ pub(crate) struct Args {
     /// Input file or URL; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: Option<u16>,
     #[command(flatten)]
     making: Making,
     #[command(flatten)]
@@ -94,12 +91,8 @@ struct CreateJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(threads) = args.threads {
-        // Only the first pool counts; in tests, which share a process, that is the one of the first test.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
-    }
-    let output = Output::open(&args.path, args.making.force)?;
-    if matches!(output, Output::Stdout) && args.making.json {
+    let output = Output::open(&args.path, args.making.force.force)?;
+    if matches!(output, Output::Stdout) && args.making.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
@@ -134,12 +127,12 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match output {
         Output::Path(path) => {
             // Without `--force`, a file that appears meanwhile is not replaced.
-            let start = if args.making.force { Writer::create_path } else { Writer::create_new };
+            let start = if args.making.force.force { Writer::create_path } else { Writer::create_new };
             let writer = start(&path, schema.clone(), options)?;
             let name = path.to_string_lossy().into_owned();
             let (written, _) = work.fill(writer, &name)?;
             drop(bar);
-            show(&summary(written, &path), args.making.json, out)?;
+            show(&summary(written, &path), args.making.json.json, out)?;
         }
         Output::Object(object) => {
             let name = object.name();
@@ -148,7 +141,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             drop(bar);
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
-            show(&summary(written, &args.path), args.making.json, out)?;
+            show(&summary(written, &args.path), args.making.json.json, out)?;
         }
         Output::Stdout => {
             let name = "standard output";

@@ -9,6 +9,7 @@ use tercet::tatami::search::{DeleteBy, Deleted, delete};
 use tercet::tatami::{Access, File, ReadOptions};
 
 use super::condition::Condition;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::ui::{Ui, WARN, paint};
@@ -40,9 +41,8 @@ pub(crate) struct Args {
     /// Read document IDs from a file, one per line; `-` reads standard input
     #[arg(long, value_name = "PATH")]
     ids_from: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The JSON summary.
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         None => delete(&args.file, &DeleteBy::Ids(&document_ids(args)?))?,
     };
     let name = args.file.to_string_lossy();
-    if args.json {
+    if args.json.json {
         out.json(&DeleteJson { file: name.into_owned(), deleted: &deleted })?;
     } else {
         let (name, all) = (escape::name(&name), deleted.documents);

@@ -9,6 +9,7 @@ use super::collection_scan;
 use super::columns::Columns;
 use super::condition::Condition;
 use super::open::open_to_print;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
@@ -35,9 +36,8 @@ pub(crate) struct Args {
     /// Also print the pruning of each row group
     #[arg(long, conflicts_with = "json")]
     groups: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The JSON output of a file.
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let file = open_to_print(args.input.source()?)?;
     let explained = explain(&file, args)?;
-    if args.json {
+    if args.json.json {
         out.json(&ExplainJson { file: file.name(), explained: &explained })?;
         return Ok(Outcome::Done);
     }
@@ -95,7 +95,7 @@ fn explain_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Out
     }
     let files = collection.members().len();
     let files_pruned = files - members.len();
-    if args.json {
+    if args.json.json {
         out.json(&CollectionJson {
             file: collection_scan::name(&args.input.path),
             files,

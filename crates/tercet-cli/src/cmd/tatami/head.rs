@@ -3,18 +3,22 @@
 use super::cat;
 use super::columns::{AsStored, Columns};
 use super::open::open_to_print;
+use crate::args::LimitArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::RowWriter;
 use crate::ui::Ui;
 
+/// Rows printed by default.
+const ROWS: u64 = 10;
+
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("limit", |arg| arg.alias("rows").help("Print at most N rows [default: 10]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Print N rows
-    #[arg(short = 'n', long = "rows", value_name = "N", default_value_t = 10)]
-    rows: u64,
+    #[command(flatten)]
+    limit: LimitArgs,
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
@@ -25,5 +29,5 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.positions_in(&file)?;
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
-    cat::print(&file, &columns, args.rows, writer, out)
+    cat::print(&file, &columns, args.limit.limit.unwrap_or(ROWS), writer, out)
 }

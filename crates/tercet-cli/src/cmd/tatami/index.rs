@@ -8,6 +8,7 @@ use tercet::tatami::search::build::Built;
 use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions, StorageMode};
 use tercet::tatami::{Error, Profile, WriterOptions};
 
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::render::{human_size, parse_size};
@@ -63,15 +64,10 @@ pub(crate) struct Args {
     /// Indexing buffer; spills to temporary files beyond this size
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
     memory: u64,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: Option<u16>,
-    /// Overwrite an existing file
-    #[arg(long)]
-    force: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// An input document.
@@ -129,17 +125,13 @@ impl Warnings {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(threads) = args.threads {
-        // Fails if the pool exists already, as in tests that share a process.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
-    }
-    let Output::Path(path) = Output::open(&args.output, args.force)? else {
+    let Output::Path(path) = Output::open(&args.output, args.force.force)? else {
         return Err(Failure::request("a search segment can only be written to a local path"));
     };
     let (sources, files_skipped) = files::all(&args.inputs, args.format, &args.output)?;
     let input_bytes = sources.iter().map(|source| source.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
-    let start = if args.force { SegmentBuilder::create_path } else { SegmentBuilder::create_new };
+    let start = if args.force.force { SegmentBuilder::create_path } else { SegmentBuilder::create_new };
     let mut builder = start(&path, args.options())?;
     let mut add = |page: &Page| -> Result<(), Failure> {
         if is_interrupted() {
@@ -165,7 +157,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         input_bytes,
         files_skipped,
     };
-    show(&summary, args.json, out)?;
+    show(&summary, args.json.json, out)?;
     warnings.print(out)?;
     Ok(Outcome::Done)
 }

@@ -9,6 +9,7 @@ use super::cat::warn;
 use super::collection_scan;
 use super::columns::{AsStored, Columns};
 use super::open::open_to_print;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::RowWriter;
@@ -36,9 +37,8 @@ pub(crate) struct Args {
     columns: Columns,
     #[command(flatten)]
     values: AsStored,
-    /// Print JSON, with row group and row number
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The JSON output.
@@ -60,7 +60,7 @@ struct LookupJson<'a> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let found = find(args, out)?;
     let Some((file, place)) = found.place else {
-        if args.json {
+        if args.json.json {
             out.json(&lookup_json(args, &found.name, None, None))?;
         }
         let (name, key) = (escape::name(&found.name), escape::name(&args.key));
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut writer = RowWriter::new(args.values.typed_columns(&file, &columns));
     let mut text = Vec::new();
     writer.row(&file.take(&[place.row], &columns)?, 0, &mut text);
-    if args.json {
+    if args.json.json {
         let values = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
         out.json(&lookup_json(args, file.name(), Some(place), values))?;
     } else {

@@ -9,6 +9,7 @@ use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
 use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::output::{Output, atomic_file, display_path};
@@ -25,7 +26,7 @@ Deleted documents are dropped. Files with a sort key are merged in its order. Wi
 with the same ID wins.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(crate) struct Args {
     /// Input files, in document order
@@ -40,15 +41,13 @@ pub(crate) struct Args {
     /// Write only features that other readers support
     #[arg(long)]
     interop: bool,
-    /// Overwrite an existing file
-    #[arg(long, requires = "output")]
-    force: bool,
+    #[command(flatten)]
+    force: ForceArgs,
     /// List the segments that the tiered policy would merge in a directory; writes nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "output", "dedup"])]
     policy: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The JSON summary of a merge.
@@ -79,7 +78,7 @@ struct Planned {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match (&args.policy, &args.output) {
-        (Some(folder), _) => plan(folder, args.json, out),
+        (Some(folder), _) => plan(folder, args.json.json, out),
         (None, Some(output)) => write(args, output, out),
         (None, None) => Err(Failure::request("no output file").with_hint("add `-o OUT`")),
     }
@@ -88,7 +87,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut files = Vec::with_capacity(args.inputs.len());
     must_be_on_disk(output, "merge into")?;
-    let target = Output::open(output, args.force)?;
+    let target = Output::open(output, args.force.force)?;
     for input in &args.inputs {
         must_be_on_disk(input, "merge")?;
         target.must_not_be(input)?;
@@ -100,7 +99,7 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let writer = if args.interop { WriterOptions::interop() } else { WriterOptions::new() };
     let bar = out.bar("merging", 0);
-    let open = || atomic_file(output, args.force);
+    let open = || atomic_file(output, args.force.force);
     let summary = if segments.len() == files.len() {
         let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);
         let merged = merge(&segments, open()?, options, &bar)?;
@@ -126,7 +125,7 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
         MergeJson { output, rows: written.rows, bytes: written.bytes, deleted: None, duplicates: None }
     };
     drop(bar);
-    if args.json {
+    if args.json.json {
         out.json(&summary)?;
         return Ok(Outcome::Done);
     }

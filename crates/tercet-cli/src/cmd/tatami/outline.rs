@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tercet::core::ByteSource;
 
 use super::open::open;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::tree_lines;
@@ -24,13 +25,12 @@ pub(crate) struct Args {
     /// Also print the pages; reads their headers
     #[arg(long)]
     pages: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args.json, args.pages, args.input.source()?, out)
+    run_on(args.json.json, args.pages, args.input.source()?, out)
 }
 
 pub(crate) fn run_on(

@@ -10,6 +10,7 @@ use tercet::tatami::repair::{RepairOptions, Repaired, repair};
 use tercet::tatami::{Schema, WriterOptions};
 
 use super::create::schema::Declared;
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{Output, atomic_file, display_path};
@@ -29,7 +30,7 @@ Examples:
 Exit code 0: nothing was lost; 1: rows were lost, or the footer is lost and the loss is unknown.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -45,12 +46,10 @@ pub(crate) struct Args {
     /// Write only features that other readers support
     #[arg(long)]
     interop: bool,
-    /// Overwrite an existing file
-    #[arg(long, requires = "output")]
-    force: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// A request of `tatami repair` or `tercet repair`.
@@ -78,10 +77,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         args.schema.as_ref().map(|declared| declared.schema(args.sort_key.as_deref())).transpose()?;
     let request = Request {
         output: args.output.as_deref(),
-        force: args.force,
+        force: args.force.force,
         schema,
         interop: args.interop,
-        json: args.json,
+        json: args.json.json,
     };
     run_on(request, args.input.source()?, out)
 }

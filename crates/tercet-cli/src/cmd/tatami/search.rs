@@ -9,6 +9,7 @@ use tercet::tatami::search::{Query, Ranking, SearchOptions, StoredFields, TermEx
 
 use self::target::{Hit, SearchRequest, SearchTarget, Stats};
 use super::condition::Where;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::{DIM, HEADING, Ui, paint};
@@ -16,6 +17,8 @@ use crate::ui::{DIM, HEADING, Ui, paint};
 /// Style of matched terms in snippets.
 const FOUND: Style = Style::new().bold();
 
+/// Hits returned by default.
+const HITS: usize = 10;
 /// Characters of a term printed.
 const SHOWN_CHARS: usize = 60;
 
@@ -38,16 +41,15 @@ Query syntax:
 Exit code 0: hits; 1: no hits; others: the search failed.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.short_alias('k').alias("k").help("Number of hits to return [default: 10]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
     /// Search query
     #[arg(value_name = "QUERY", allow_hyphen_values = true)]
     query: String,
-    /// How many documents are told
-    #[arg(short, long, value_name = "N", default_value_t = 10)]
-    k: usize,
+    #[command(flatten)]
+    limit: LimitArgs,
     #[command(flatten)]
     condition: Where,
     /// Ranking function
@@ -59,9 +61,8 @@ pub(crate) struct Args {
     /// Explain the scores and print search statistics
     #[arg(long)]
     explain: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Approximate snippet size in bytes
     #[arg(long, value_name = "N", default_value_t = 200)]
     snippet_bytes: usize,
@@ -88,6 +89,7 @@ struct SearchJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let limit = args.limit.limit.map_or(HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let query = if args.words {
         Query::terms(&args.query)
     } else {
@@ -105,7 +107,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     let answer = target.search(&SearchRequest {
         query: &query,
-        options: SearchOptions::new(args.k).with_ranking(rank),
+        options: SearchOptions::new(limit).with_ranking(rank),
         condition: &args.condition,
         explain: args.explain,
         snippet_bytes: args.snippet_bytes,
@@ -120,13 +122,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         took_us: answer.took_us,
         stats: answer.stats,
     };
-    if args.json {
+    if args.json.json {
         out.json(&result)?;
         return Ok(outcome);
     }
     show(&result, args.explain, out)?;
     for word in query.scored_terms() {
-        if !!target.contains_term(word)? {
+        if !target.contains_term(word)? {
             let shown: String = word.chars().take(SHOWN_CHARS).collect();
             let dots = if shown.len() < word.len() { "…" } else { "" };
             out.note(format_args!("no document contains `{}{dots}`", escape::name(&shown)))?;

@@ -10,6 +10,7 @@ use tercet::tatami::{File, Scalar, Type};
 
 use super::open::open;
 use super::scalars;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::{Table, human_size, ratio};
@@ -28,9 +29,8 @@ dictionary, a lower bound of the number of distinct values. `raw` is the size of
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open(args.input.source()?)?;
     let columns: Vec<Column> =
         (0..file.schema().len()).map(|index| column(&file, index)).collect::<Result<_, _>>()?;
-    if args.json {
+    if args.json.json {
         out.json(&StatsJson { file: file.name(), bytes: file.len_bytes(), rows: file.rows(), columns })?;
         return Ok(Outcome::Done);
     }

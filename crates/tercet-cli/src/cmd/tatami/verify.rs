@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tercet::core::{ByteSource, escape};
 use tercet::tatami::{Report, VerifyOptions, verify_source};
 
+use crate::args::JsonArgs;
 use crate::cmd::tet::report::{check, status};
 use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
@@ -27,9 +28,8 @@ pub(crate) struct Args {
     /// Also decode all values
     #[arg(long)]
     deep: bool,
-    /// Print JSON
-    #[arg(long, conflicts_with = "quiet")]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Print a one-line summary
     #[arg(short, long)]
     quiet: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     out.hush(args.quiet);
-    run_on(args.deep, Form::new(args.json, args.quiet), args.input.source()?, out)
+    run_on(args.deep, Form::new(args.json.json, args.quiet), args.input.source()?, out)
 }
 
 /// Verifies an open file.

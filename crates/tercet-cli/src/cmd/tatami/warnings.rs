@@ -2,7 +2,7 @@
 
 use tercet::core::escape;
 
-use crate::render::{Odd, Rows};
+use crate::render::{LossCounts, Rows};
 use crate::ui::{WARN, paint};
 
 /// A warning with the counts per column; `None` if all counts are zero.
@@ -10,9 +10,10 @@ pub(super) fn warning(
     file: &str,
     writer: &impl Rows,
     what: &str,
-    count: impl Fn(Odd) -> u64,
+    count: impl Fn(LossCounts) -> u64,
 ) -> Option<String> {
-    let counted = writer.odd().map(|(column, odd)| (column, count(odd))).filter(|(_, count)| *count > 0);
+    let counted =
+        writer.losses().map(|(column, losses)| (column, count(losses))).filter(|(_, count)| *count > 0);
     let counts: Vec<String> =
         counted.map(|(column, count)| format!("{count} in `{}`", escape::name(column))).collect();
     let (warning, file) = (paint(WARN, "warning:"), escape::name(file));

@@ -7,6 +7,7 @@ use tercet::tet::{self, HistoryRow, Rewrite};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::Written;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
@@ -20,9 +21,8 @@ pub(crate) struct Args {
     arrays: Arrays,
     #[command(flatten)]
     whole: Whole,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     writer.seal()?;
     drop(bar);
     let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-    Written::read(&args.path, &names)?.show(args.json, out)?;
+    Written::read(&args.path, &names)?.show(args.json.json, out)?;
     Ok(Outcome::Done)
 }
 

@@ -7,6 +7,7 @@ use tercet::tet::{HistoryRow, Layout, unix_seconds};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::Written;
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Spool, send};
 use crate::ui::Ui;
@@ -24,17 +25,15 @@ pub(crate) struct Args {
     /// Write zone maps, which the reference implementation uses to skip chunks
     #[arg(long, help_heading = "File")]
     zone_maps: bool,
-    /// Overwrite an existing file
-    #[arg(long, help_heading = "File")]
-    force: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.path, args.force)?;
-    if matches!(output, Output::Stdout) && args.json {
+    let output = Output::open(&args.path, args.force.force)?;
+    if matches!(output, Output::Stdout) && args.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     args.arrays.files().try_for_each(|input| output.must_not_be(input))?;
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             writer.seal()?;
             drop(bar);
             let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-            Written::read(&path, &names)?.show(args.json, out)?;
+            Written::read(&path, &names)?.show(args.json.json, out)?;
         }
         Output::Object(object) => {
             let name = object.name();
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
             let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-            Written::read(&args.path, &names)?.show(args.json, out)?;
+            Written::read(&args.path, &names)?.show(args.json.json, out)?;
         }
         Output::Stdout => {
             let mut writer = layout.write_to("standard output", Spool::new()?, options)?;

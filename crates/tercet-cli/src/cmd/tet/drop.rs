@@ -7,6 +7,7 @@ use tercet::core::escape;
 use tercet::tet::{File, HistoryRow, Rewrite};
 
 use super::arrays::{Style, short_list};
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::render::human_size;
 use crate::ui::Ui;
@@ -21,9 +22,8 @@ pub(crate) struct Args {
     datasets: Vec<String>,
     #[command(flatten)]
     style: Style,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         bytes_before,
         bytes: file.len(),
     };
-    if args.json {
+    if args.json.json {
         out.json(&change)?;
     } else {
         change.show(out)?;

@@ -10,6 +10,7 @@ use tercet::core::{Progress, Selection, escape};
 use tercet::tet::{self, Export, ReadOptions};
 
 use super::report::warn_if_partly_protected;
+use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{ArrayFormat, Output, Spool, atomic_file, display_path};
@@ -33,9 +34,8 @@ pub(crate) struct Args {
     /// Output file or URL; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Overwrite an existing file
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    force: ForceArgs,
     /// Skip checksum verification, for data recovery
     #[arg(long)]
     ignore_checksums: bool,
@@ -63,7 +63,7 @@ impl From<Access> for tet::Access {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.output, args.force)?;
+    let output = Output::open(&args.output, args.force.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("extracting", export.bytes());
     match output {
         Output::Path(path) => {
-            let mut atomic_file = atomic_file(&path, args.force)?;
+            let mut atomic_file = atomic_file(&path, args.force.force)?;
             write_all(&header, &export, &mut atomic_file, &bar)?;
             atomic_file.publish()?;
             drop(bar);

@@ -8,6 +8,7 @@ use tercet::core::ByteSource;
 use tercet::tet::{self, File, ReadOptions, Summary};
 
 use super::report::warn_if_partly_protected;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
@@ -17,6 +18,9 @@ mod text;
 
 use filter::Filter;
 
+/// Items printed by default.
+pub(crate) const LIMIT: u64 = 32;
+
 const EXAMPLES: &str = "\
 Examples:
   tet info era5.tet                        datasets and metadata
@@ -24,14 +28,13 @@ Examples:
   tet info era5.tet --dataset t2m --json   one dataset as JSON";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N chunks; 0 prints all [default: 32]")))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Print JSON
-    #[arg(long, conflicts_with = "quiet")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
     /// Print a one-line summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -56,9 +59,8 @@ pub(crate) struct Args {
     /// Print metadata and axis labels
     #[arg(long)]
     metadata: bool,
-    /// Print at most N chunks; 0 prints all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 32)]
-    limit: u64,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Select datasets whose name contains TEXT (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     dataset: Option<String>,
@@ -105,7 +107,7 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
     let file = options.open_source(source)?;
     warn_if_partly_protected(&file, out)?;
     let filter = Filter::new(args.dataset.as_deref(), args.grep.as_deref());
-    if args.json {
+    if args.json.json {
         out.json(&info_json(&file, &filter)?)?;
     } else if args.quiet {
         out.line(one_line(&file, &filter)?)?;

@@ -6,10 +6,14 @@ use tercet::core::ByteSource;
 use tercet::tet::ReadOptions;
 
 use super::report::warn_if_partly_protected;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::tree_lines;
 use crate::ui::Ui;
+
+/// Items printed by default.
+pub(crate) const LIMIT: u64 = 32;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,16 +22,14 @@ Examples:
   tet outline era5.tet --json   JSON";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N rows of each table; 0 prints all [default: 32]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print at most N rows of each table; 0 prints all
-    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 32)]
-    pub(crate) limit: u64,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) limit: LimitArgs,
     /// Skip checksum verification
     #[arg(long)]
     ignore_checksums: bool,
@@ -41,8 +43,9 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
     let options = ReadOptions::new().with_ignore_checksums(args.ignore_checksums);
     let file = options.open_source(source)?;
     warn_if_partly_protected(&file, out)?;
-    let outline = file.outline((args.limit > 0).then_some(args.limit))?;
-    if args.json {
+    let outline =
+        file.outline((args.limit.limit.unwrap_or(LIMIT) > 0).then_some(args.limit.limit.unwrap_or(LIMIT)))?;
+    if args.json.json {
         out.json(&outline)?;
     } else {
         tree_lines(&outline).into_iter().try_for_each(|line| out.line(line))?;

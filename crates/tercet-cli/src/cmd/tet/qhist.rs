@@ -7,6 +7,7 @@ use tercet::core::escape;
 
 use super::history::{Entry, History};
 use super::query::{Document, How, ask};
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
@@ -43,17 +44,19 @@ enum Verb {
     Run(Run),
 }
 
+/// Queries printed by default.
+const LIMIT: u64 = 50;
+
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("limit", |arg| arg.help("Print at most N queries [default: 50]")))]
 struct List {
-    /// Print at most N queries
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-    limit: usize,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Print all queries
     #[arg(long)]
     all: bool,
-    /// Print JSON, including the query documents
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     #[command(flatten)]
     filter: Filter,
     /// Select queries whose file name contains TEXT (case-insensitive)

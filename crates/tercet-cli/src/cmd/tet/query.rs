@@ -8,6 +8,7 @@ use tercet::tet::{Answer, Device, ErrorKind, File, Query, ReadOptions, RunOption
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, must_be_a_file};
 use crate::remote;
@@ -61,6 +62,7 @@ pub(crate) struct Args {
 
 /// Execution and output options.
 #[derive(Clone, Debug, clap::Args)]
+#[command(mut_arg("json", |arg| arg.conflicts_with("format")))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct How {
     /// Output format [default: full]
@@ -69,9 +71,8 @@ pub(crate) struct How {
     /// Print a one-line summary; same as `--format quiet`
     #[arg(short, long, conflicts_with_all = ["format", "json"])]
     quiet: bool,
-    /// Print JSON; same as `--format json`
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Print the first N selected values, or results of a transform; requires `-x` [default: 64 for `json` and for
     /// `full` without a reduction, else 0]
     #[arg(long, value_name = "N", alias = "preview-f32")]
@@ -192,7 +193,7 @@ fn show(scene: &Scene<'_>, how: &How, out: &mut Ui) -> Result<(), Failure> {
 
 impl How {
     fn format(&self) -> Format {
-        match (self.quiet, self.json) {
+        match (self.quiet, self.json.json) {
             (true, _) => Format::Quiet,
             (_, true) => Format::Json,
             _ => self.format.unwrap_or(Format::Full),
@@ -201,7 +202,7 @@ impl How {
 
     /// Prints a plan, unless another format was given.
     pub(super) fn plan_by_default(mut self) -> Self {
-        self.format = self.format.or((!self.quiet && !self.json).then_some(Format::Plan));
+        self.format = self.format.or((!self.quiet && !self.json.json).then_some(Format::Plan));
         self
     }
 

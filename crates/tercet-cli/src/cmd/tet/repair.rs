@@ -8,6 +8,7 @@ use tercet::tet::{
 };
 
 use super::report::{check, in_one_line, status};
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::output::Output;
@@ -27,7 +28,7 @@ Repairs are made on a copy that replaces the file atomically.
 Exit code 0: planned, or repaired and valid; 1: verification still fails, or no chunk was kept.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("salvage")))]
 pub(crate) struct Args {
     /// File to repair
     #[arg(value_name = "PATH")]
@@ -44,12 +45,10 @@ pub(crate) struct Args {
     /// With --salvage: fill value of lost elements, like `nan`; without it, reading them is an error
     #[arg(long, value_name = "VALUE", requires = "salvage", allow_negative_numbers = true)]
     fill: Option<f64>,
-    /// With --salvage: overwrite an existing file
-    #[arg(long, requires = "salvage")]
-    force: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 impl Args {
@@ -64,9 +63,9 @@ impl Args {
         crate::cmd::tgm::repair::Request {
             input: Some(&self.path),
             output: self.salvage.as_deref(),
-            force: self.force,
+            force: self.force.force,
             reproducible: false,
-            json: self.json,
+            json: self.json.json,
         }
     }
 
@@ -74,10 +73,10 @@ impl Args {
     pub(crate) fn for_tatami(&self) -> crate::cmd::tatami::repair::Request<'_> {
         crate::cmd::tatami::repair::Request {
             output: self.salvage.as_deref(),
-            force: self.force,
+            force: self.force.force,
             schema: None,
             interop: false,
-            json: self.json,
+            json: self.json.json,
         }
     }
 }
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let options = applying(&args.apply).with_dry_run(args.dry_run);
     let done = tet::repair(path, &options, &out.bar("repairing", 0))?;
-    if args.json {
+    if args.json.json {
         out.json(&done)?;
     } else {
         for line in lines(&done) {
@@ -173,7 +172,7 @@ fn command_for(report: &RepairReport, code: &str) -> Option<String> {
 }
 
 fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(target, args.force)?;
+    let output = Output::open(target, args.force.force)?;
     output.must_not_be(path)?;
     let Output::Path(target) = &output else {
         let failure = Failure::request("a salvaged file can only be written to a local path");
@@ -182,7 +181,7 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
     let mut options = SalvageOptions::default();
     options.fill = args.fill;
     let report = tet::salvage(path, target, options, &out.bar("salvaging", 0))?;
-    if args.json {
+    if args.json.json {
         out.json(&report)?;
     } else {
         print_salvage(&report, out)?;

@@ -6,6 +6,7 @@ use tercet::core::ByteSource;
 use tercet::tet::{Report, VerifyOptions, verify_source};
 
 use super::{repair, report};
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
 use crate::ui::Ui;
@@ -30,9 +31,8 @@ pub(crate) struct Args {
     /// Apply safe repairs if verification fails, then verify again
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Print JSON
-    #[arg(long, conflicts_with = "quiet")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
     /// Print a one-line summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -51,7 +51,7 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
     if args.repair && !found.ok && repair::apply_safe_repairs(&args.input.path, out)? {
         found = verify(args.input.source()?, args.deep, out)?;
     }
-    if args.json {
+    if args.json.json {
         out.json(&found)?;
     } else if args.quiet {
         out.line(report::one_line(&found))?;

@@ -14,6 +14,7 @@ use super::create::arrays::{dtype_of, read_into_memory};
 use super::object_id::{ObjectId, describe, parse_object_id};
 use super::open::ReadArgs;
 use super::pipeline::{bound, can_widen, widen};
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
@@ -46,9 +47,8 @@ pub(crate) struct Args {
     /// Convert other types to float64 if exact; lossy pipelines require float64
     #[arg(long)]
     widen: bool,
-    /// Print JSON
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The array to store.
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         candidates: trials,
     };
     report.choose();
-    if args.json {
+    if args.json.json {
         out.json(&report)?;
     } else {
         report.print(out)?;

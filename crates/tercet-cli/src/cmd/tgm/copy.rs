@@ -11,6 +11,7 @@ use super::editing::Sink;
 use super::open::{ReadArgs, for_each_message};
 use super::recode::{Recoder, Recoding, Tally};
 use super::select::Filter;
+use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{Output, display_path};
@@ -44,9 +45,8 @@ pub(crate) struct Args {
     output: PathBuf,
     #[command(flatten)]
     filter: Filter,
-    /// Overwrite existing files
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    force: ForceArgs,
     #[command(flatten)]
     read: ReadArgs,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let is_stdout = matches!(output, Output::Stdout);
     let found = matching(args, &file, out)?;
     let bar = out.bar("copying", total(&found));
-    let mut copying = Copying { file: &file, recoder, bar, force: args.force };
+    let mut copying = Copying { file: &file, recoder, bar, force: args.force.force };
     let (_, line) = copying.write(&args.output, output, &found, out)?;
     drop(copying);
     if !is_stdout {
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 }
 
 fn check_target(args: &Args, target: &Path) -> Result<Output, Failure> {
-    let output = Output::open(target, args.force)?;
+    let output = Output::open(target, args.force.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
@@ -197,7 +197,7 @@ fn write_all(
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let bar = out.bar("copying", targets.values().map(|found| total(found)).sum());
-    let mut copying = Copying { file, recoder, bar, force: args.force };
+    let mut copying = Copying { file, recoder, bar, force: args.force.force };
     let mut written = BTreeSet::new();
     let mut lines = Vec::new();
     for (target, found) in targets {

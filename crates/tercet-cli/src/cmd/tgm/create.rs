@@ -13,6 +13,7 @@ use tercet::tgm::{
 use super::Globals;
 use super::open::ReadArgs;
 use super::pipeline::Pipeline;
+use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
@@ -59,9 +60,8 @@ pub(crate) struct Args {
     /// Append the message to an existing file
     #[arg(long, conflicts_with = "force")]
     append: bool,
-    /// Overwrite an existing file
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    force: ForceArgs,
     #[command(flatten)]
     style: Style,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub(super) fn json_or_text(text: &str) -> Result<tgm::Value, String> {
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     args.pipeline.check()?;
-    let output = Output::open(&args.path, args.force || args.append)?;
+    let output = Output::open(&args.path, args.force.force || args.append)?;
     args.from.iter().try_for_each(|from| output.must_not_be(&from.path))?;
     let metadata = args.metadata()?;
     let objects = arrays::open(&args.from, &args.pipeline, out)?;
@@ -133,7 +133,7 @@ impl Args {
         options: EncodeOptions,
         out: &mut Ui,
     ) -> Result<(), Failure> {
-        let (mut writer, before) = match (self.append, self.force) {
+        let (mut writer, before) = match (self.append, self.force.force) {
             (true, _) => extend(path, out)?,
             (false, true) => (Writer::create(path)?, Before::default()),
             (false, false) => (Writer::create_new(path)?, Before::default()),

@@ -4,6 +4,7 @@ use serde::Serialize;
 use tercet::core::escape;
 use tercet::tgm::VERSION;
 
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::ui::{BAD, DIM, GOOD, HEADING, Ui, paint};
 
@@ -17,9 +18,8 @@ Exit code 0: healthy; 1: a self-test failed.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Print JSON
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The report of `tgm doctor`.
@@ -71,7 +71,7 @@ impl Diagnosis {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let diagnosis = Diagnosis::make();
-    if args.json {
+    if args.json.json {
         out.json(&diagnosis)?;
     } else {
         diagnosis.lines().into_iter().try_for_each(|line| out.line(line))?;

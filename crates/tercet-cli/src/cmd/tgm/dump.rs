@@ -7,6 +7,7 @@ use tercet::tgm::{DataObjectDescriptor, Entry, Message, VERSION, Value};
 use super::ls::projection;
 use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys};
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::{HEADING, Ui, paint};
@@ -27,9 +28,8 @@ pub(crate) struct Args {
     /// Print only these keys
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Option<Keys>,
-    /// Print a JSON object per message
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Also print the metadata added by the writer: time, UUID, encoder
     #[arg(long, conflicts_with = "keys")]
     reserved: bool,
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let file = args.read.open(input.source()?, out)?;
         for_each_message(&file, &args.filter, |message| {
             args.read.check_objects(message)?;
-            match (&args.keys, args.json) {
+            match (&args.keys, args.json.json) {
                 (Some(keys), true) => out.json(&projection(message.metadata(), keys)),
                 (Some(keys), false) => print_keys(message, keys, out),
                 (None, true) => out.json(&message_json(message, args.reserved)?),

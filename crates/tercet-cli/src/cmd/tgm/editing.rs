@@ -9,6 +9,7 @@ use tercet::core::{Class, Progress as _, Span};
 use tercet::tgm::edit::MessageBuilder;
 use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer};
 
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::Output;
@@ -21,15 +22,13 @@ const PIECE: u64 = 1 << 20;
 /// Output options of edited messages.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Making {
-    /// Overwrite existing files
-    #[arg(long)]
-    pub(super) force: bool,
+    #[command(flatten)]
+    pub(super) force: ForceArgs,
     /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     pub(super) reproducible: bool,
-    /// Print a summary as JSON
-    #[arg(short, long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) json: JsonArgs,
 }
 
 impl Making {
@@ -45,13 +44,13 @@ impl Making {
         path: &Path,
         inputs: impl IntoIterator<Item = &'a Input>,
     ) -> Result<Output, Failure> {
-        let output = Output::open(path, self.force)?;
+        let output = Output::open(path, self.force.force)?;
         for input in inputs {
             if !input.is_stdin() {
                 output.must_not_be(&input.path)?;
             }
         }
-        if self.json && matches!(output, Output::Stdout) {
+        if self.json.json && matches!(output, Output::Stdout) {
             return Err(Failure::request("cannot write both messages and JSON to standard output"));
         }
         Ok(output)
@@ -69,7 +68,7 @@ impl Making {
         let is_stdout = matches!(sink, Sink::Stdout);
         sink.finish()?;
         drop(bar);
-        match (is_stdout, self.json) {
+        match (is_stdout, self.json.json) {
             (true, _) => {}
             (false, true) => out.json(summary)?,
             (false, false) => out.line(line)?,

@@ -10,6 +10,7 @@ use tercet::tgm::{Array, DataObjectDescriptor, Dtype, Object};
 
 use super::object_id::{ObjectId, describe, parse_object_id};
 use super::open::ReadArgs;
+use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{ArrayFormat, Output, atomic_file, display_path};
@@ -57,15 +58,14 @@ pub(crate) struct Args {
     /// Write zeros instead of masked NaN and infinities
     #[arg(long)]
     no_restore: bool,
-    /// Overwrite an existing file
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    force: ForceArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.output, args.force)?;
+    let output = Output::open(&args.output, args.force.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("extracting", values.len() as u64);
     match output {
         Output::Path(path) => {
-            let mut atomic_file = atomic_file(&path, args.force)?;
+            let mut atomic_file = atomic_file(&path, args.force.force)?;
             write_all(&mut atomic_file, &taken.header, values, &bar, of_file)?;
             atomic_file.publish()?;
             drop(bar);

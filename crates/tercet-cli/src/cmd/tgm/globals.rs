@@ -6,14 +6,11 @@ use tercet::tgm::{EncodeOptions, MaskMethod};
 /// The heading under which help lists these options.
 const HEADING: &str = "Threads, NaN and infinities";
 
-/// More threads than this do not make anything faster, and could make the machine useless.
-const MOST_THREADS: usize = 256;
-
 /// Global options, each with an environment variable.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct Globals {
-    /// Number of threads [default: all cores]
+    /// Number of threads, at most 4 per core [default: all cores]
     #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902)]
     threads: Option<usize>,
     /// Store NaN as a mask; otherwise NaN is an error
@@ -54,13 +51,9 @@ fn mask_method() -> impl TypedValueParser<Value = MaskMethod> {
 }
 
 impl Globals {
-    /// Makes the pool that all work runs on: at least one thread.
-    pub(crate) fn limit_threads(&self) {
-        if let Some(threads) = self.threads {
-            // Only the first pool counts; in tests, which share a process, that is the one of the first test.
-            let threads = threads.clamp(1, MOST_THREADS);
-            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-        }
+    /// `--threads` or its environment variable.
+    pub(crate) fn threads(&self) -> Option<usize> {
+        self.threads
     }
 
     /// Encoder options. `allow` is the default of `--allow-nan` and `--allow-inf`.

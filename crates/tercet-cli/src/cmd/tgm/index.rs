@@ -7,6 +7,7 @@ use tercet::core::escape;
 use tercet::tgm::{IndexKeys, Provenance, ReindexOptions, Writer};
 
 use super::select::Keys;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::ui::Ui;
@@ -41,9 +42,8 @@ pub(crate) struct Args {
     /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     reproducible: bool,
-    /// Print a summary as JSON
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The JSON summary.
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if args.remove {
         let had_one = Writer::remove_index(&args.path, &bar)?;
         drop(bar);
-        if args.json {
+        if args.json.json {
             out.json(&serde_json::json!({ "file": args.path.to_string_lossy(), "changed": had_one }))?;
         } else {
             let done = if had_one { "index removed" } else { "no index" };
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.rebuild).with_provenance(provenance);
     let done = Writer::reindex(&args.path, &how, &bar)?;
     drop(bar);
-    if args.json {
+    if args.json.json {
         let file = args.path.to_string_lossy().into_owned();
         let (messages, entered, changed) = (done.messages, done.entered, !done.is_unchanged);
         out.json(&IndexJson { file, messages, entered, keys: &done.keys, changed })?;

@@ -8,6 +8,7 @@ use tercet::tgm::VERSION;
 
 use super::Form;
 use super::open::ReadArgs;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::Ui;
@@ -23,9 +24,8 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// Print a JSON array with one entry per file
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// The JSON summary of a file.
@@ -85,13 +85,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut all = Vec::new();
     for input in args.inputs.each()? {
         let info = InfoJson::read(input.source()?, out)?;
-        if args.json {
+        if args.json.json {
             all.push(info);
         } else {
             info.print(out)?;
         }
     }
-    if args.json {
+    if args.json.json {
         out.json(&all)?;
     }
     Ok(Outcome::Done)

@@ -6,6 +6,7 @@ use tercet::tgm::GlobalMetadata;
 
 use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys, look_up};
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::Ui;
@@ -32,16 +33,15 @@ pub(crate) struct Args {
     /// Print these keys [default: version]
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Option<Keys>,
-    /// Print a JSON object per message
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = args.keys.clone().unwrap_or_default();
-    let mut has_heads = args.json;
+    let mut has_heads = args.json.json;
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
         if !has_heads {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             has_heads = true;
         }
         for_each_message(&file, &args.filter, |message| {
-            if args.json {
+            if args.json.json {
                 return out.json(&projection(message.metadata(), &keys));
             }
             let value = |key| look_up(message.metadata(), key).unwrap_or(MISSING.into());

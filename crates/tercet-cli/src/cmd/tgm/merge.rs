@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         out.note("note: some objects have no hash; the merged message has none")?;
     }
     let bar = out.bar("writing", draft.len());
-    let mut sink = Sink::open(output, args.making.force)?;
+    let mut sink = Sink::open(output, args.making.force.force)?;
     sink.draft(&draft, &bar, out)?;
     let (objects, files, strategy) = (draft.object_count(), inputs.len() as u64, args.strategy.name());
     let (file, path) = (json_path(&args.output), display_path(&args.output));

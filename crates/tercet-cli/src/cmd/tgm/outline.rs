@@ -6,10 +6,14 @@ use tercet::core::ByteSource;
 use tercet::tgm::{File, ReadOptions};
 
 use super::open::warn_of_gaps;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::render::tree_lines;
 use crate::ui::Ui;
+
+/// Items printed by default.
+pub(crate) const LIMIT: u64 = 32;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,20 +24,18 @@ Examples:
 Damaged files are printed as far as they can be parsed; hashes are printed, not verified.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N messages, and N frames of each; 0 prints all [default: 32]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Print JSON
-    #[arg(short, long)]
-    json: bool,
-    /// Print at most N messages, and N frames of each; 0 prints all
-    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 32)]
-    limit: u64,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    limit: LimitArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args.json, args.limit, args.input.source()?, out)
+    run_on(args.json.json, args.limit.limit.unwrap_or(LIMIT), args.input.source()?, out)
 }
 
 pub(crate) fn run_on(

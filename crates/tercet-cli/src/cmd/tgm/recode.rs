@@ -10,6 +10,7 @@ use super::editing::{Sink, json_path};
 use super::open::{ReadArgs, for_each_message};
 use super::pipeline::Pipeline;
 use super::select::Filter;
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{Output, display_path};
@@ -41,12 +42,10 @@ pub(crate) struct Args {
     output: PathBuf,
     #[command(flatten)]
     filter: Filter,
-    /// Overwrite an existing file
-    #[arg(long)]
-    force: bool,
-    /// Print a summary as JSON
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    json: JsonArgs,
     #[command(flatten)]
     read: ReadArgs,
     #[command(flatten)]
@@ -96,20 +95,20 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
             "add `--encoding`, `--filter`, `--compression` or `--max-error`; `--compression none` stores values uncompressed",
         ));
     }
-    let output = Output::open(&args.output, args.force)?;
+    let output = Output::open(&args.output, args.force.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
-    if args.json && matches!(output, Output::Stdout) {
+    if args.json.json && matches!(output, Output::Stdout) {
         return Err(Failure::request("cannot write both messages and JSON to standard output"));
     }
     let file = args.read.open(args.input.source()?, out)?;
     let mut recoder = Recoder::new(&args.recoding, globals);
     let mut tally = Tally::default();
-    let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force)?);
+    let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force.force)?);
     args.each(&file, &mut recoder, &mut tally, &mut sink, out)?;
     sink.finish()?;
-    match (is_stdout, args.json) {
+    match (is_stdout, args.json.json) {
         (true, _) => {}
         (false, true) => out.json(&tally.to_json(&json_path(&args.output)))?,
         (false, false) => out.line(tally.line(&display_path(&args.output)))?,

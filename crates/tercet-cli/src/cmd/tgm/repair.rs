@@ -9,6 +9,7 @@ use tercet::tgm::salvage::{Loss, Lost, RepairedMessage, Salvage, SalvageReport, 
 use tercet::tgm::{EncodeOptions, Provenance, Writer};
 
 use super::open::ReadArgs;
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::Output;
@@ -28,22 +29,20 @@ metadata are kept. Objects without a hash are kept if their structure is valid, 
 Exit code 0: nothing was lost; 1: something was lost, or nothing could be kept.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
     /// Output file; without it, print what could be kept
     #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Overwrite an existing file
-    #[arg(long, requires = "output")]
-    force: bool,
+    #[command(flatten)]
+    force: ForceArgs,
     /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     reproducible: bool,
-    /// Print JSON
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// A request of `tgm repair` or `tercet repair`.
@@ -70,9 +69,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let request = Request {
         input: Some(args.input.path.as_path()).filter(|_| !args.input.is_stdin()),
         output: args.output.as_deref(),
-        force: args.force,
+        force: args.force.force,
         reproducible: args.reproducible,
-        json: args.json,
+        json: args.json.json,
     };
     let target = request.target()?;
     request.run(target.as_deref(), &args.input.source()?, out)

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         numbers.push(message.number());
         Ok(edit::check(message)?)
     })?;
-    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
+    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force.force)?);
     let bar = out.bar("writing", file.len());
     let (messages, mut changed) = (numbers.len() as u64, 0);
     for number in numbers {

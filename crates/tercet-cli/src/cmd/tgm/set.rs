@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.making.output(&args.output, [&args.input])?;
     let file = ReadArgs::default().open(args.input.source()?, out)?;
     let takes = args.check(&file, &changes, out)?;
-    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force)?);
+    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force.force)?);
     let bar = out.bar("writing", file.len());
     let mut changed = 0;
     for &(number, is_taken) in &takes {

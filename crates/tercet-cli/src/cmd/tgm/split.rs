@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut current: Option<Message> = None;
     for (part, output) in parts.iter().zip(outputs) {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        let mut sink = Sink::open(output, args.making.force)?;
+        let mut sink = Sink::open(output, args.making.force.force)?;
         match part.object {
             None => sink.copy(&file, file.message_span(part.message)?, &bar, out)?,
             Some(object) => {
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         sink.finish()?;
     }
     drop(bar);
-    if args.making.json {
+    if args.making.json.json {
         let files = targets.iter().map(|target| target.to_string_lossy().into_owned()).collect();
         out.json(&SplitJson { messages: parts.len() as u64, files })?;
     } else {

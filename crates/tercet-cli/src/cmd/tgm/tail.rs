@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::select::{Filter, Keys};
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
@@ -44,9 +45,8 @@ pub(crate) struct Args {
     /// Also print these keys
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Option<Keys>,
-    /// Print JSON Lines, one object per message
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Start with the last N messages; 0 starts with the next one [default: the first]
     #[arg(short = 'n', long, value_name = "N")]
     last: Option<u64>,

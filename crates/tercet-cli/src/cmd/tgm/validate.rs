@@ -9,6 +9,7 @@ use tercet::tgm::{Depth, FileReport, ValidateOptions, validate_source};
 use super::Form;
 use super::object_id::{ObjectId, parse_object_id};
 use super::pipeline::bound;
+use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, Inputs};
 use crate::output::display_path;
@@ -48,9 +49,8 @@ pub(crate) struct Args {
     /// Warn about non-canonical CBOR
     #[arg(long)]
     canonical: bool,
-    /// Print a JSON array of reports
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     #[command(flatten)]
     against: Against,
 }
@@ -120,13 +120,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     for input in inputs {
         let checked = args.one(&input, &options, out)?;
         is_ok &= checked.is_ok();
-        if args.json {
+        if args.json.json {
             all.push(checked);
         } else {
             checked.print(out)?;
         }
     }
-    if args.json {
+    if args.json.json {
         out.json(&all.iter().map(Checked::to_json).collect::<Vec<_>>())?;
     }
     Ok(outcome(is_ok))

@@ -22,7 +22,7 @@ const TENSOGRAM_VARIABLES: [&str; 7] = [
 ];
 
 /// A temporary folder that commands run in, so that their output names no path of this machine.
-pub(crate) struct Directory {
+pub(crate) struct Folder {
     dir: TempDir,
 }
 

@@ -7,6 +7,7 @@ use tercet::tatami::WriterOptions;
 use tercet::tatami::wire::ids::Codec;
 
 use super::rows::Form;
+use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::render::parse_size;
@@ -14,12 +15,10 @@ use crate::render::parse_size;
 /// Output options of the verbs that create a file.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Making {
-    /// Overwrite an existing file
-    #[arg(long)]
-    pub(in crate::cmd::tatami) force: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub(in crate::cmd::tatami) json: bool,
+    #[command(flatten)]
+    pub(in crate::cmd::tatami) force: ForceArgs,
+    #[command(flatten)]
+    pub(in crate::cmd::tatami) json: JsonArgs,
     /// Maximum size of standard input, which is buffered in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
     max_stdin: u64,

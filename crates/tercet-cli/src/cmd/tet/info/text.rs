@@ -33,7 +33,7 @@ pub(super) fn print(file: &File, args: &Args, filter: &Filter<'_>, out: &mut Ui)
         }
     }
     if wants(args.chunks) {
-        print_chunks(file, &kept, filter.is_active(), args.limit, out)?;
+        print_chunks(file, &kept, filter.is_active(), args.limit.limit.unwrap_or(super::LIMIT), out)?;
     }
     if wants(args.history) {
         print_history(file, out)?;

@@ -158,8 +158,8 @@ fn check_value(key: &str, value: &str) -> Result<(), BadName> {
         "it is empty"
     } else if value.contains(['/', '\\']) || (cfg!(windows) && value.contains(':')) {
         "it contains a path separator"
-    } else if value.contains(char::is_control) {
-        "it contains a control character"
+    } else if value.contains(char::is_control) || escape::name(value) != value {
+        "it contains a control or invisible character"
     } else if value == ".." {
         "it refers to another directory"
     } else {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn values_with_path_components_are_rejected() {
-        for value in ["", "../x", "/etc/x", "a/b", "a\\b", "..", "a\0b", "a\nb"] {
+        for value in ["", "../x", "/etc/x", "a/b", "a\\b", "..", "a\0b", "a\nb", "a\u{202e}b", "\u{200b}"] {
             for template in ["out/[a].tgm", "out/[a]", "[a]/x.tgm"] {
                 let refused = expand(template, &[("a", value)]);
                 assert!(refused.is_err_and(|reason| reason.contains("`a`")), "{template} with {value:?}");

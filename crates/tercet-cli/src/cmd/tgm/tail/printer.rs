@@ -47,7 +47,7 @@ impl<'a> Printer<'a> {
     pub(super) fn new(args: &'a Args, out: &mut Ui) -> Result<Self, Failure> {
         let is_stdin = args.path.as_os_str() == "-";
         let name = if is_stdin { "standard input".to_owned() } else { args.display_name() };
-        if !args.json {
+        if !args.json.json {
             let keys = args.keys.iter().flat_map(Keys::iter).map(escape::name);
             let heads = ["message", "offset", "length", "objects"].into_iter().map(Into::into);
             out.line(heads.chain(keys).collect::<Vec<_>>().join("\t"))?;
@@ -131,7 +131,7 @@ impl<'a> Printer<'a> {
             return Ok(());
         }
         self.printed += 1;
-        if self.args.json {
+        if self.args.json.json {
             return out.json_line(&Line {
                 message: *number,
                 offset: span.start(),
@@ -155,7 +155,7 @@ impl<'a> Printer<'a> {
         let passed = format!("skipped the message at byte {start}");
         if let Failure::Error(mut report) = self.failure(damage) {
             report.hint = None;
-            out.note(format_args!("{}\n  {passed}", ui::error_text(&report)))?;
+            out.note(format_args!("{}\n  {passed}", ui::error_text(&report, false)))?;
         }
         Ok(())
     }

@@ -1,0 +1,106 @@
+//! Options shared by the verbs: each is defined once, so that it means the same everywhere.
+
+use clap::ValueEnum;
+
+/// `-j, --json`.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON; errors are JSON, too
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+/// `-f, --force`.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct ForceArgs {
+    /// Overwrite an existing file
+    #[arg(short, long)]
+    pub(crate) force: bool,
+}
+
+/// `-n, --limit N`. Verbs state their default in the help.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct LimitArgs {
+    /// Print at most N items
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+}
+
+/// Global options of every verb.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct GlobalArgs {
+    /// Hide progress and notes; `info`, `verify` and `query` print one line
+    #[arg(short, long, global = true, display_order = 910)]
+    pub(crate) quiet: bool,
+    /// Print error class, exit code and byte range of errors
+    #[arg(short, long, global = true, display_order = 911)]
+    pub(crate) verbose: bool,
+    /// Color the output
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 912)]
+    color: Color,
+    /// Hide the progress bar
+    #[arg(long, global = true, display_order = 913)]
+    pub(crate) no_progress: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl GlobalArgs {
+    /// Applies `--color` to standard output and standard error.
+    pub(crate) fn set_color(self) {
+        let choice = match self.color {
+            Color::Auto => return,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
+    }
+}
+
+/// `--threads N`. The verbs for `.tgm` files have it with an environment variable.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct ThreadArgs {
+    /// Number of threads, at most 4 per core [default: all cores]
+    #[arg(long, global = true, value_name = "N", display_order = 902)]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Threads per core that are never exceeded: more do not make anything faster.
+const MAX_THREADS_PER_CORE: usize = 4;
+
+/// Starts the thread pool with the requested number of threads, or leaves the default.
+pub(crate) fn start_thread_pool(requested: Option<usize>) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let variable = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
+    if let Some(threads) = pool_size(requested, variable, cores) {
+        // Fails if the pool exists already, as in tests that share a process.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+}
+
+/// The size of the thread pool; `None` leaves the default of rayon.
+fn pool_size(requested: Option<usize>, variable: Option<usize>, cores: usize) -> Option<usize> {
+    let max = cores.saturating_mul(MAX_THREADS_PER_CORE).max(1);
+    // Rayon reads the variable itself unless it is out of range.
+    requested.or(variable.filter(|threads| *threads > max)).map(|threads| threads.clamp(1, max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_counts_are_clamped() {
+        assert_eq!(pool_size(None, None, 2), None);
+        assert_eq!(pool_size(None, Some(8), 2), None);
+        assert_eq!(pool_size(None, Some(100_000), 2), Some(8));
+        assert_eq!(pool_size(Some(100_000), None, 2), Some(8));
+        assert_eq!(pool_size(Some(0), Some(100_000), 2), Some(1));
+        assert_eq!(pool_size(Some(3), Some(100_000), 2), Some(3));
+    }
+}
