@@ -78,7 +78,7 @@ struct Planned {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match (&args.policy, &args.output) {
-        (Some(folder), _) => plan(folder, args.json.json, out),
+        (Some(directory), _) => plan(directory, args.json.json, out),
         (None, Some(output)) => write(args, output, out),
         (None, None) => Err(Failure::request("no output file").with_hint("add `-o OUT`")),
     }
@@ -144,8 +144,8 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 /// Prints the plan of the merge policy.
-fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
-    let segments = segments_of(folder, out)?;
+fn plan(directory: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
+    let segments = segments_of(directory, out)?;
     let sizes: Vec<SegmentSize> = segments
         .iter()
         .map(|segment| SegmentSize {
@@ -175,21 +175,21 @@ fn plan(folder: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 /// The segments of a collection, or the `.tatami` files of a directory without a manifest, by name.
-pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, Failure> {
-    must_be_on_disk(folder, "look into")?;
+pub(super) fn segments_of(directory: &Path, out: &mut Ui) -> Result<Vec<Segment>, Failure> {
+    must_be_on_disk(directory, "list")?;
     let options = ReadOptions::new().with_access(Access::Pread);
-    let collection = Collection::open_with(folder, options)?;
+    let collection = Collection::open_with(directory, options)?;
     let mut files = Vec::new();
     if collection.manifest_path().exists() {
-        super::collection::warn(folder, &collection.replay().warnings, out)?;
+        super::collection::warn(directory, &collection.replay().warnings, out)?;
         if collection.members().is_empty() {
-            out.note(format_args!("{}: the collection is empty", display_path(folder)))?;
+            out.note(format_args!("{}: the collection is empty", display_path(directory)))?;
         }
         for member in collection.members() {
             files.push(collection.open_member(member)?);
         }
     } else {
-        for path in tatami_files(folder)? {
+        for path in tatami_files(directory)? {
             files.push(File::open_with(path, options)?);
         }
     }
@@ -205,19 +205,19 @@ pub(super) fn segments_of(folder: &Path, out: &mut Ui) -> Result<Vec<Segment>, F
 }
 
 /// The `.tatami` files of a directory, by name.
-fn tatami_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn tatami_files(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::io(&format!("{}: cannot list the directory", display_path(folder)), &error)
+        Failure::io(&format!("{}: cannot list the directory", display_path(directory)), &error)
     };
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension == "tatami") && path.is_file() {
             paths.push(path);
         }
     }
     if paths.is_empty() {
-        return Err(Failure::request(format!("{}: no .tatami files", display_path(folder))));
+        return Err(Failure::request(format!("{}: no .tatami files", display_path(directory))));
     }
     paths.sort();
     Ok(paths)

@@ -69,8 +69,8 @@ pub(super) fn record(tet: &Path, execute: bool, query: &Query, out: &mut Ui) -> 
     // An absolute path is recorded. A path that is not UTF-8 is not recorded.
     let absolute = match remote::url_of(tet) {
         // A URL with credentials is not recorded.
-        Some(address) if remote::redacted(address) != address => return Ok(()),
-        Some(address) => Some(address.into()),
+        Some(url) if remote::redacted(url) != url => return Ok(()),
+        Some(url) => Some(url.into()),
         None => std::path::absolute(tet).ok(),
     };
     let Some(tet) = absolute.as_deref().and_then(Path::to_str) else { return Ok(()) };

@@ -69,11 +69,9 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     }
     let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
     let template = Template::parse(&args.output)?;
-    if let Some((address, _)) = remote::url_of(&args.output).zip(template.as_ref()) {
-        let failure = Failure::request(format!(
-            "{}: placeholders are not supported in URLs",
-            remote::redacted(address)
-        ));
+    if let Some((url, _)) = remote::url_of(&args.output).zip(template.as_ref()) {
+        let failure =
+            Failure::request(format!("{}: placeholders are not supported in URLs", remote::redacted(url)));
         return Err(failure.with_hint("write local files first, then copy each of them"));
     }
     let file = args.read.open(args.input.source()?, out)?;

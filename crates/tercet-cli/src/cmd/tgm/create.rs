@@ -254,7 +254,7 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     // Scanned under the lock of the writer, so that nothing is appended in between.
     let file = ReadArgs::default().open(open(path)?, out)?;
     let scan = file.scan()?;
-    let last = file.index()?.map_or(file.len(), |catalogue| catalogue.span().start());
+    let last = file.index()?.map_or(file.len(), |index| index.span().start());
     if let Some(end) = scan.junk.last().filter(|junk| junk.end() == last) {
         let said = format!("{}: trailing bytes {end} belong to no message", file.name());
         let failure = Failure::new(Class::Malformed, said);

@@ -30,9 +30,9 @@ impl Filter {
         let Some(clause) = self.clause.as_ref().filter(|clause| clause.key != VERSION_KEY) else {
             return Ok(None);
         };
-        let Some(catalogue) = file.index()? else { return Ok(None) };
+        let Some(index) = file.index()? else { return Ok(None) };
         // On an invalid column, fall back to reading the messages.
-        let Ok(Some(column)) = catalogue.column(&clause.key) else { return Ok(None) };
+        let Ok(Some(column)) = index.column(&clause.key) else { return Ok(None) };
         let found = column.matching(|value| clause.holds_for(value.map(printed).as_deref()));
         Ok(Some(Chosen { key: &clause.key, column, numbers: found }))
     }

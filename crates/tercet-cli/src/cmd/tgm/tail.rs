@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             pipe::drain(args, &mut printer, out)?;
         } else {
             match crate::remote::url_of(&args.path) {
-                Some(address) => watch::watch(args, &*remote::endpoint(address)?, &mut printer, out)?,
+                Some(url) => watch::watch(args, &*remote::endpoint(url)?, &mut printer, out)?,
                 None => watch::watch(args, &growing::Path::new(&args.path), &mut printer, out)?,
             }
         }
@@ -98,7 +98,7 @@ impl Args {
     /// The name of the file for messages, without URL credentials.
     fn display_name(&self) -> String {
         match crate::remote::url_of(&self.path) {
-            Some(address) => crate::remote::redacted(address),
+            Some(url) => crate::remote::redacted(url),
             None => self.path.to_string_lossy().into_owned(),
         }
     }

@@ -79,7 +79,7 @@ fn what_cannot_be_changed_stays() {
         ("append a.tet --from b=none.npy", 3, "none.npy: cannot open"),
         ("append none.tet --from b=in.npy", 3, "hint: create a new file with `tet create`"),
         ("append zero.tet --from b=in.npy", 4, "zero.tet: malformed superblock"),
-        ("append a.tet --from b=in.npy --dims time,time", 8, "has two axes called `time`"),
+        ("append a.tet --from b=in.npy --dims time,time", 8, "has a duplicate axis name `time`"),
         ("append a.tet --from b=in.npy --chunk 1", 8, "its chunks have 1"),
         ("drop a.tet b", 8, "has no dataset `b`"),
         ("drop a.tet first first", 8, "has no dataset `first`"),

@@ -58,8 +58,8 @@ fn small_integers_and_truth_values_are_widened_and_said_so() {
     folder.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 0, 1]));
     let said = folder.ok("create a.tet --from i=i.npy --from b=b.npy");
     insta::assert_snapshot!(said.err, @r"
-    note: i.npy holds int8 is not supported by .tet; stored as int16
-    note: b.npy holds bool stored as uint8
+    note: i.npy: int8 is not supported by .tet; stored as int16
+    note: b.npy: bool stored as uint8
     ");
     let file = folder.open("a.tet");
     let i = file.dataset("i").unwrap().read_all().unwrap();
@@ -221,7 +221,7 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
     let said = folder.tet("create a.tet --from a=in.npy");
     assert_eq!(said.code, 8);
     insta::assert_snapshot!(said.err, @r"
-    error: a.tet: exists already
+    error: a.tet: file exists
       hint: `--force` replaces it
     ");
     assert_eq!(folder.read("a.tet"), b"mine");
@@ -284,20 +284,20 @@ fn wrong_words_change_nothing() {
         ("--from a=in.npy --attr units", 2, "expected a key, `=` and a value"),
         ("--from a=in.npy --profile other", 2, "possible values"),
         ("", 2, "--from"),
-        ("--from a=in.npy --from a=in.npy", 8, "two arrays are to be called `a`"),
+        ("--from a=in.npy --from a=in.npy", 8, "duplicate dataset name `a`"),
         ("--from a=- --from b=-", 8, "only one array can be read from standard input"),
         ("--from a=in.npy --attr b:units=K", 8, "is for an array `b`, which this command does not have"),
-        ("--from a=in.npy --chunk 1,1 --chunk 2,2", 8, "`--chunk` is given twice for all arrays"),
-        ("--from a=in.npy --attr a:x=1 --attr a:x=2", 8, "`--attr x` is given twice for array `a`"),
+        ("--from a=in.npy --chunk 1,1 --chunk 2,2", 8, "`--chunk` is given more than once for all arrays"),
+        ("--from a=in.npy --attr a:x=1 --attr a:x=2", 8, "`--attr x` is given more than once for array `a`"),
         ("--from a=in.npy --chunk 1", 8, "dataset `a` has 2 axes, but its chunks have 1"),
         ("--from a=in.npy --dims x", 8, "dataset `a` has 2 axes, but 1 names are given"),
-        ("--from a=in.npy --dims x,x", 8, "`--dims x,x` has two axes called `x`"),
-        ("--from a=in.npy --dims a:time,time", 8, "`--dims a:time,time` has two axes called `time`"),
+        ("--from a=in.npy --dims x,x", 8, "`--dims x,x` has a duplicate axis name `x`"),
+        ("--from a=in.npy --dims a:time,time", 8, "`--dims a:time,time` has a duplicate axis name `time`"),
         ("--from a=in.npy --zstd 99", 8, "zstd has no level 99"),
         ("--from a=in.npy --labels lat=two.txt", 8, "no array has an axis `lat`"),
         ("--from a=in.npy --labels a:lat=two.txt", 8, "dataset `a` has no axis `lat`"),
         ("--from a=in.npy --labels 0=two.txt", 8, "has 3 positions, but 2 labels are given"),
-        ("--from a=in.npy --labels 1=bad.txt", 4, "bad.txt: line 2 is not UTF-8 text"),
+        ("--from a=in.npy --labels 1=bad.txt", 4, "bad.txt: line 2: invalid UTF-8"),
         ("--from a=in.npy --labels 1=none.txt", 3, "none.txt: cannot open"),
         ("--from a=none.npy", 3, "none.npy: cannot open"),
         ("--from a=in.npy --json", 0, ""),

@@ -117,7 +117,7 @@ fn what_is_not_there_cannot_be_had() {
         ("a.tet a -s 1,2,3,4 -o x", 8, "selection has 4 axes, but the array has 3"),
         ("a.tet a -s 5:5 -o x", 8, "selection `5:5` on axis 0 is empty"),
         ("a.tet a -s x -o x", 8, "is not `start:stop:step` of whole numbers"),
-        ("a.tet a -o in.npy", 8, "in.npy: exists already"),
+        ("a.tet a -o in.npy", 8, "in.npy: file exists"),
         ("a.tet a -o a.tet --force", 8, "a.tet: input and output are the same file"),
         ("a.tet a -o none/x", 3, "does not exist\n  hint: create the directory first"),
         ("none.tet a -o x", 3, "none.tet: cannot open"),

@@ -7,9 +7,9 @@ fn the_story_is_told_to_its_end() {
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(ran.stderr, "");
     for line in [
-        "Its files stay in the folder `tercet-demo`.",
+        "Its files are kept in the directory `tercet-demo`.",
         "$ tet info tercet-demo/weather.tet",
-        "protected: every byte read is checked",
+        "protected: checksums present; every read is verified",
         "exactly as written",
         "error: tercet-demo/damaged.tet: dataset `t2m`, chunk [1, 0, 1]",
         "(exit code 5)",

@@ -70,7 +70,7 @@ fn good_chunks_are_salvaged() {
     assert_snapshot!("salvage_exists", folder.tet("repair bad.tet --salvage good.tet").shot());
     let ran = folder.tet("repair bad.tet --salvage good.tet --force");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stdout.contains("holes (reading them is an error)"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("missing chunks (reading them is an error)"), "{}", ran.stdout);
     let told: Value =
         serde_json::from_str(&folder.tet("repair bad.tet --salvage more.tet --json").stdout).unwrap();
     assert_eq!((&told["kept"], &told["holes"][0]["dataset"]), (&4.into(), &"t2m".into()));

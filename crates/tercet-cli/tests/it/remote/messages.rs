@@ -132,7 +132,7 @@ fn tail_follows_what_never_rests() {
     let output = tail.wait_with_output().unwrap();
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{err}");
-    assert!(err.contains("was written anew, so it is read from its start"), "{err}");
+    assert!(err.contains("file was rewritten; reading from its start"), "{err}");
     let steps: Vec<&str> = out.lines().filter_map(|line| line.split('\t').next_back()).collect();
     assert!(steps.ends_with(&["0", "6", "12", "6"]), "{out}");
 }

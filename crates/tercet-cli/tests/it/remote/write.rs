@@ -11,8 +11,7 @@ fn messages_are_copied_into_a_store() {
     assert_eq!(said.out, "s3://bucket/run.tgm: 3 messages, 2.3 MiB\n");
     assert!(scene.server.file("/bucket/run.tgm").unwrap() == scene.folder.read("run.tgm"));
     let before = scene.server.file("/bucket/run.tgm");
-    let said =
-        scene.refused("tgm copy run.tgm s3://bucket/run.tgm", 8, "s3://bucket/run.tgm: exists already");
+    let said = scene.refused("tgm copy run.tgm s3://bucket/run.tgm", 8, "s3://bucket/run.tgm: file exists");
     assert!(said.err.contains("hint: `--force` replaces it"), "{}", said.err);
     assert!(scene.server.file("/bucket/run.tgm") == before);
     scene.ok("tgm copy --force -w step=6 s3://bucket/run.tgm s3://bucket/run6.tgm");
@@ -74,11 +73,7 @@ fn objects_are_not_changed_in_their_place() {
     let scene = Scene::new();
     scene.ok("tgm copy run.tgm s3://bucket/run.tgm");
     scene.refused("tgm create --append s3://bucket/run.tgm --from t=t.npy", 8, "cannot be added to");
-    scene.refused(
-        &format!("tet repair {}", scene.server.url("/run.tet")),
-        8,
-        "cannot repair a file at an address",
-    );
+    scene.refused(&format!("tet repair {}", scene.server.url("/run.tet")), 8, "cannot repair a remote file");
     scene.refused("tet repair run.tet --salvage s3://bucket/x.tet", 8, "can be written to a path only");
 }
 

@@ -57,7 +57,7 @@ fn files_are_added_listed_put_in_tiers_and_removed() {
     let paths: Vec<&str> =
         told["members"].as_array().unwrap().iter().map(|member| member["path"].as_str().unwrap()).collect();
     assert_eq!(paths, ["mon.tatami", "tue.tatami", "wed.tatami"]);
-    assert_eq!(folder.ok("collection tier days tue.tatami 3").out, "tue.tatami is in tier 3\n");
+    assert_eq!(folder.ok("collection tier days tue.tatami 3").out, "tue.tatami: tier 3\n");
     assert_eq!(folder.ok("col remove days days/mon.tatami").out, "removed mon.tatami\n");
     let list = folder.ok("collection list days").out;
     assert!(list.contains("members:    2\n"), "{list}");
@@ -85,7 +85,7 @@ fn a_key_is_looked_up_in_all_files() {
     assert!(told["file"].as_str().unwrap().ends_with("tue.tatami"));
     let missing = folder.run("lookup days 77");
     assert_eq!(missing.code, 1);
-    assert!(missing.err.contains("days: has no row with the key `77`"), "{}", missing.err);
+    assert!(missing.err.contains("days: no row with key `77`"), "{}", missing.err);
     let wrong = folder.run("lookup days Tuesday");
     assert_eq!(wrong.code, 8, "{}", wrong.err);
 }
@@ -149,7 +149,7 @@ fn all_files_of_a_collection_are_asked() {
     std::fs::write(folder.path("days/wed.tatami"), b"gone").unwrap();
     assert_eq!(folder.ran(&["count", "days", "--where", "key < 110"]).out, "60\n");
     let explained = folder.ran(&["explain", "days", "--where", "key < 10"]).out;
-    assert!(explained.starts_with("3 files, 2 left out by the manifest\nmon.tatami:\n"), "{explained}");
+    assert!(explained.starts_with("3 files, 2 pruned by the manifest\nmon.tatami:\n"), "{explained}");
     let told = folder.ran(&["explain", "days", "--where", "key < 10", "--json"]).out;
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((told["files_pruned"].as_u64(), &told["members"][0]["file"]), (Some(2), &"mon.tatami".into()));

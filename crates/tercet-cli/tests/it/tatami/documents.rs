@@ -59,9 +59,9 @@ fn fields_that_are_named_have_to_be_there() {
     for option in ["--body-field", "--id-field", "--url-field", "--title-field", "--anchor-field"] {
         let said = refused(&folder, "a.jsonl", text, &format!("{option} nope"));
         let reason = if option == "--id-field" {
-            "line 1: has neither `nope` nor `url`"
+            "line 1: no field `nope` or `url`"
         } else {
-            "a.jsonl: no line has `nope`"
+            "a.jsonl: no line has field `nope`"
         };
         assert!(said.contains(reason), "{said}");
     }
@@ -83,13 +83,13 @@ fn columns_that_are_named_have_to_be_there() {
     folder.ok("convert a.jsonl a.parquet");
     for option in ["--body-field", "--id-field", "--url-field", "--title-field", "--anchor-field"] {
         let said = folder.run(&format!("index a.parquet -o out.tatami {option} nope"));
-        assert!(said.err.contains("a.parquet: has no column `nope`"), "{}", said.err);
+        assert!(said.err.contains("a.parquet: no column `nope`"), "{}", said.err);
     }
     let said = folder.ok("index a.parquet -o out.tatami");
     assert!(said.err.contains("1 document of a.parquet has no text"), "{}", said.err);
     folder.ok("convert a.jsonl b.parquet --columns words");
     let said = folder.run("index b.parquet -o b.tatami");
-    assert!(said.err.contains("b.parquet: has neither an identity nor `url`"), "{}", said.err);
+    assert!(said.err.contains("b.parquet: no ID and no field `url`"), "{}", said.err);
 }
 
 #[test]

@@ -43,9 +43,9 @@ fn bytes_that_are_no_text_are_named() {
         (&b"\x1f\x8b\x08\0\0"[..], "a.csv: is compressed with gzip"),
         (b"\xff\xfea\0,\0b\0\n\0", "a.csv: is text in UTF-16"),
         (b"PAR1\x15\x04", "a.csv: is a Parquet file"),
-        (b"caf\xe9,b\n", "a.csv: line 1: the name of column 1 is not UTF-8 text"),
+        (b"caf\xe9,b\n", "a.csv: line 1: invalid UTF-8 in the name of column 1"),
         (b"a,b\r1,2\r3,4\r", "a.csv: line 1: the lines end with CR alone"),
-        (b"", "a.csv: is empty"),
+        (b"", "a.csv: empty input"),
     ] {
         let said = refused(&folder, "a.csv", bytes, "");
         assert!(said.err.contains(reason), "{}", said.err);
@@ -77,7 +77,7 @@ fn columns_that_are_not_there_are_named_with_those_that_are() {
     assert!(said.code == 7 && said.err.contains("packed: is compressed with gzip"), "{}", said.err);
     folder.write("empty", "");
     let said = folder.run("convert empty out.csv");
-    assert!(said.err.contains("empty: is empty"), "{}", said.err);
+    assert!(said.err.contains("empty: empty file"), "{}", said.err);
 }
 
 #[cfg(feature = "arrow")]

@@ -135,7 +135,7 @@ fn a_folder_of_segments_is_searched_as_one() {
     folder.ok("create all/3.tatami --from n.jsonl --force");
     folder.ok("collection add all all/3.tatami");
     let other = folder.run("search all fox");
-    assert!(other.code == 8 && other.err.contains("3.tatami: is not a search segment"), "{}", other.err);
+    assert!(other.code == 8 && other.err.contains("3.tatami: not a search segment"), "{}", other.err);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_cannot_be_is_refused() {
     folder.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
     for (words, says) in [
         ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: is no JSON object"),
-        ("index none.jsonl -o x.tatami", "none.jsonl: line 1: has neither an identity nor `url`"),
+        ("index none.jsonl -o x.tatami", "none.jsonl: line 1: no ID and no field `url`"),
         ("index open.trec -o x.tatami", "open.trec: line 1: unterminated document"),
         ("index missing -o x.tatami", "cannot read missing"),
     ] {
@@ -186,7 +186,7 @@ fn rows_of_parquet_are_documents() {
     assert_eq!(found[0]["doc_id"], "u/1");
     for (words, says) in [
         ("index d.parquet -o x.tatami --body-field nothing", "has no column `nothing`"),
-        ("index d.parquet -o x.tatami --url-field n --id-field title", "row 1: has neither `title` nor `n`"),
+        ("index d.parquet -o x.tatami --url-field n --id-field title", "row 1: no field `title` or `n`"),
         ("index d.jsonl -o x.tatami --format parquet", "d.jsonl"),
     ] {
         let refused = folder.run(words);

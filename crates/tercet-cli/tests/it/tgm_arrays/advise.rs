@@ -70,7 +70,7 @@ fn any_array_can_be_asked_about() {
     let told: Json = serde_json::from_str(&folder.ok("advise i.npy --max-error 3 --json").out).unwrap();
     assert!(names(&told).contains(&"szip") && !names(&told).iter().any(|name| name.contains("packing")));
     let said = folder.ok("advise i.npy --max-error 3 --widen --json");
-    assert_eq!(said.err, "note: i.npy holds int16 values, taken as float64\n");
+    assert_eq!(said.err, "note: i.npy: int16 converted to float64\n");
     let told: Json = serde_json::from_str(&said.out).unwrap();
     assert!(names(&told).iter().any(|name| name.contains("packing")));
     // A pipe.
@@ -101,12 +101,12 @@ fn what_is_no_array_is_refused() {
     folder.write("big.npy", npy::with_header("'<i8'", false, &[1], i64::MAX.to_le_bytes().to_vec()));
     for (words, code, message) in [
         ("a.tgm", 4, "a.tgm: malformed npy preamble"),
-        ("a.tgm 0", 8, "hint: say which: `0.0` to `0.1`"),
+        ("a.tgm 0", 8, "hint: select one: `0.0` to `0.1`"),
         ("a.tgm 7", 8, "has no message 7"),
-        ("t.npy 0", 4, "t.npy: holds no message"),
+        ("t.npy 0", 4, "t.npy: contains no messages"),
         ("none.npy", 3, "none.npy: cannot open"),
         ("t.npy --max-error -3", 2, "--max-error"),
-        ("big.npy --widen", 8, "big.npy: element 0 is an integer that no float64 is equal to"),
+        ("big.npy --widen", 8, "big.npy: element 0 has no exact float64 value"),
     ] {
         folder.refused(&format!("advise {words}"), code, message);
     }

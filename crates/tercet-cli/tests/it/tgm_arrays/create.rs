@@ -40,7 +40,7 @@ fn truth_values_are_stored_as_numbers_and_that_is_said() {
     let folder = Folder::new();
     folder.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 7, 0]));
     let said = folder.ok("create a.tgm --from a=b.npy");
-    insta::assert_snapshot!(said.err, @"note: b.npy holds truth values, stored as uint8 0 and 1");
+    insta::assert_snapshot!(said.err, @"note: b.npy: bool stored as uint8");
     insta::assert_snapshot!(said.out, @"a.tgm: message 0 with 1 object, 560 B");
     assert_eq!(folder.values("a.tgm", 0, 0), [1, 1, 0, 0]);
 }
@@ -68,7 +68,7 @@ fn nobody_loses_all_values_but_one_unknowingly() {
     let values = (0..4).flat_map(|n| f64::from(n).to_le_bytes()).collect();
     folder.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
     let said = folder.ok("create a.tgm --from a=a.npy --encoding simple_packing --bits 0");
-    assert_eq!(said.err, "note: a.npy: 0 bits keep the first value only, in the place of all\n");
+    assert_eq!(said.err, "note: a.npy: 0 bits store the first value in place of all values\n");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn nothing_is_added_to_what_holds_no_messages_or_ends_in_none() {
     let folder = Folder::new();
     folder.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
     folder.write("notes.txt", "these are notes");
-    folder.refused("create notes.txt --append --from a=a.npy", 4, "notes.txt: holds no message");
+    folder.refused("create notes.txt --append --from a=a.npy", 4, "notes.txt: contains no messages");
     folder.ok("create run.tgm --stream --from a=a.npy");
     let whole = folder.read("run.tgm");
     let half = [&whole[..], &whole[..whole.len() / 2]].concat();
@@ -214,10 +214,10 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     folder.write("deep.npy", npy::with_header("'|u1'", false, &[1; 65], vec![0]));
     folder.ok("create old.tgm --from a=a.npy");
     for (words, code, message) in [
-        ("old.tgm --from a=a.npy", 8, "old.tgm: exists already\n  hint: `--force` replaces it"),
+        ("old.tgm --from a=a.npy", 8, "old.tgm: file exists\n  hint: `--force` replaces it"),
         ("a.npy --from a=a.npy --force", 8, "a.npy: input and output are the same file"),
         ("a.npy --from a=a.npy --append", 8, "a.npy: input and output are the same file"),
-        ("x.tgm --from a=a.npy --from a=a.npy", 8, "two arrays are to be called `a`"),
+        ("x.tgm --from a=a.npy --from a=a.npy", 8, "duplicate object name `a`"),
         ("x.tgm --from a=a.npy --meta k=1 --meta k.l=2", 8, "`--meta k.l`: `k` already has a value"),
         ("x.tgm --from a=none.npy", 3, "none.npy: cannot open"),
         ("x.tgm --from a=cut.npy", 4, "cut.npy: malformed npy"),

@@ -74,8 +74,8 @@ fn set_refuses_and_leaves_no_file() {
         ),
         ("-s objects.1.a=1 run.tgm new.tgm", 8, "run.tgm: message 1 has no object 1: it holds 1"),
         ("-s a=1,a=2 run.tgm new.tgm", 8, "`a` and `a` cannot both be set"),
-        ("-s a run.tgm new.tgm", 8, "`a` is no KEY=VALUE"),
-        ("-s a=1 run.tgm old.tgm", 8, "old.tgm: exists already\n  hint: `--force` replaces it"),
+        ("-s a run.tgm new.tgm", 8, "expected KEY=VALUE, found `a`"),
+        ("-s a=1 run.tgm old.tgm", 8, "old.tgm: file exists\n  hint: `--force` replaces it"),
         ("-s a=1 run.tgm run.tgm --force", 8, "input and output are the same file"),
         ("-s a=1 bad.tgm new.tgm", 5, "message 1 › object 0"),
         (
@@ -173,7 +173,7 @@ fn split_makes_a_file_for_each_object() {
     // One name that is taken is enough, and nothing is written.
     std::fs::create_dir(folder.path("taken")).unwrap();
     folder.write("taken/p_0003.tgm", "old");
-    folder.refused("split run.tgm -o taken/p.tgm", 8, "taken/p_0003.tgm: exists already");
+    folder.refused("split run.tgm -o taken/p.tgm", 8, "taken/p_0003.tgm: file exists");
     assert_eq!(std::fs::read_dir(folder.path("taken")).unwrap().count(), 1);
     folder.ok("split run.tgm -o taken/p.tgm --force");
     assert_eq!(std::fs::read_dir(folder.path("taken")).unwrap().count(), 4);
@@ -191,7 +191,7 @@ fn more_objects_than_four_digits() {
     folder.write("many.tgm", bytes);
     // The last name is looked at before the first file is written, which would take a while for all of them.
     folder.write("p_10002.tgm", "old");
-    folder.refused("split many.tgm -o p.tgm", 8, "p_10002.tgm: exists already");
+    folder.refused("split many.tgm -o p.tgm", 8, "p_10002.tgm: file exists");
     let said = folder.ok("merge many.tgm many.tgm -o twice.tgm");
     assert_eq!(said.out, "Merged 20006 objects from 2 file(s) into twice.tgm (strategy: first)\n");
     for number in [0, 9999, 10_002] {

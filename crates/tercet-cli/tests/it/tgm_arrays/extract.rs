@@ -97,7 +97,7 @@ fn types_that_numpy_does_not_have_are_told() {
     assert_eq!(header, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }");
     assert_eq!(values, [0x80, 0x3f, 0, 0xc0]);
     let said = folder.ok("extract a.tgm 0.1 -o y.npy");
-    insta::assert_snapshot!(said.err, @"note: NumPy has no bitmask: the 3×3 bits are 2 bytes of uint8, the first in the highest bit");
+    insta::assert_snapshot!(said.err, @"note: bitmask is not supported by NumPy; 3×3 bits written as 2 bytes of uint8, most significant bit first");
     insta::assert_snapshot!(said.out, @"y.npy: message 0, object 1, bitmask 3×3, 130 B");
     let file = folder.read("y.npy");
     let (header, values) = npy::parts(&file);
@@ -124,7 +124,7 @@ fn strides_that_nobody_follows_are_told() {
     descriptor.strides = vec![1, 2];
     write(&folder, "a.tgm", &[(&descriptor, &[1, 2, 3, 4, 5, 6])]);
     let said = folder.ok("extract a.tgm 0 -o x.npy");
-    insta::assert_snapshot!(said.err, @"note: the object gives the strides [1, 2], which readers of messages ignore: its values are taken as row-major");
+    insta::assert_snapshot!(said.err, @"note: strides [1, 2] of the object are ignored; values are row-major");
     assert_eq!(npy::parts(&folder.read("x.npy")).1, [1, 2, 3, 4, 5, 6]);
     assert_eq!(folder.ok("extract a.tgm 0 -o -").err, "");
 }
@@ -173,8 +173,8 @@ fn what_is_not_there_cannot_be_had() {
     for (words, code, message) in [
         ("run.tgm 2 -o x", 8, "run.tgm: has no message 2: it holds 2, numbered from 0"),
         ("run.tgm 1.2 -o x", 8, "message 1 has no object 2: it holds 2, numbered from 0"),
-        ("run.tgm 1 -o x", 8, "run.tgm: message 1 holds 2 objects\n  hint: say which: `1.0` to `1.1`"),
-        ("none.tgm 0 -o x", 8, "none.tgm: message 0 holds no object"),
+        ("run.tgm 1 -o x", 8, "run.tgm: message 1 has 2 objects\n  hint: select one: `1.0` to `1.1`"),
+        ("none.tgm 0 -o x", 8, "none.tgm: message 0 has no objects"),
         ("empty.tgm 0 -o x", 8, "empty.tgm: has no message 0: it holds 0"),
         ("run.tgm first -o x", 2, "`first` is not a number"),
         ("run.tgm 0.x -o x", 2, "`x` is not a number"),
@@ -184,11 +184,11 @@ fn what_is_not_there_cannot_be_had() {
         ("packed.tgm 0 -o x", 4, "cannot be decoded\n  zstd"),
         ("packed.tgm 0 -o x.npy", 4, "cannot be decoded\n  zstd"),
         ("deep.tgm 0 -o x.npy", 8, "has 65 axes, but arrays of NumPy have at most 64"),
-        ("run.tgm 0 -o a.npy", 8, "a.npy: exists already"),
+        ("run.tgm 0 -o a.npy", 8, "a.npy: file exists"),
         ("run.tgm 0 -o run.tgm --force", 8, "run.tgm: input and output are the same file"),
         ("run.tgm 0 -o none/x", 3, "does not exist\n  hint: create the directory first"),
         ("missing.tgm 0 -o x", 3, "missing.tgm: cannot open"),
-        ("a.npy 0 -o x", 4, "a.npy: holds no message"),
+        ("a.npy 0 -o x", 4, "a.npy: contains no messages"),
     ] {
         folder.refused(&format!("extract {words}"), code, message);
     }

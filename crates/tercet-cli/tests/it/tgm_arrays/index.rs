@@ -41,11 +41,11 @@ fn verbs_say_the_same_with_and_without_a_catalogue() {
     assert!(before[1].contains('4'));
     let plain = folder.read("run.tgm");
     let said = folder.ok("index run.tgm --reproducible");
-    assert_eq!(said.out, "run.tgm: catalogue of 6 messages, keys name, mars.param, step\n");
+    assert_eq!(said.out, "run.tgm: indexed 6 messages, keys name, mars.param, step\n");
     assert_eq!(ask(), before);
     assert_eq!(
         folder.ok("index run.tgm").out,
-        "run.tgm: the catalogue is up to date: 6 messages, keys name, mars.param, step\n"
+        "run.tgm: index is up to date: 6 messages, keys name, mars.param, step\n"
     );
     let info = json(&folder, "info --json run.tgm");
     assert_eq!(info[0]["messages"], 6);
@@ -83,7 +83,7 @@ fn a_catalogue_that_is_not_used_is_told_of() {
     folder.write("run.tgm", &bytes);
     let said = folder.tgm("ls run.tgm -w step=1 -p step");
     assert_eq!((said.code, said.out.as_str()), (0, "step\n1\n"));
-    assert!(said.err.starts_with("warning: run.tgm: its catalogue is not used: "), "{}", said.err);
+    assert!(said.err.starts_with("warning: run.tgm: ignoring the message index: "), "{}", said.err);
     assert_eq!(folder.tgm("validate run.tgm").code, 1);
     folder.ok("index run.tgm");
     assert_eq!(folder.ok("ls run.tgm -w step=1 -p step").err, "");

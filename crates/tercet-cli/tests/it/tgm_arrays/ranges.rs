@@ -51,7 +51,7 @@ fn bits_are_joined() {
     let said = folder.ok("extract bits.tgm 0 --range 0:3,5:4,23:1 -o -");
     assert_eq!(said.bytes, [0b1011_1011], "101 + 1101 + 1");
     let said = folder.ok("extract bits.tgm 0 --range 0:12 -o x.npy");
-    insta::assert_snapshot!(said.err, @"note: NumPy has no bitmask: the 12 bits are 2 bytes of uint8, the first in the highest bit");
+    insta::assert_snapshot!(said.err, @"note: bitmask is not supported by NumPy; 12 bits written as 2 bytes of uint8, most significant bit first");
     assert_eq!(npy::parts(&folder.read("x.npy")).1, [0b1010_0110, 0b1111_0000]);
 }
 
@@ -61,11 +61,11 @@ fn what_nothing_vouches_for_is_told() {
     folder.ok("create a.tgm --no-hash --from t=t.npy");
     for verify in ["", "--verify"] {
         let said = folder.ok(&format!("extract a.tgm 0 --range 0:2 {verify} -o -"));
-        assert_eq!(said.err, "note: the values were not compared with a hash: the object has no hash\n");
+        assert_eq!(said.err, "note: hash not verified: the object has no hash\n");
     }
     folder.ok("create b.tgm --from t=t.npy");
     let said = folder.ok("extract b.tgm 0 --range 0:2 --ignore-checksums -o -");
-    assert_eq!(said.err, "note: the values were not compared with a hash: use `--verify`\n");
+    assert_eq!(said.err, "note: hash not verified: use `--verify`\n");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn ranges_that_are_not_there_are_refused() {
         ("1200:1", 8, "has no elements 1200 to 1201: it holds 1200, numbered from 0"),
         ("0:1201", 8, "has no elements 0 to 1201"),
         ("0:5,1300:0", 8, "has no elements 1300 to 1300"),
-        ("5", 2, "`5` is not a start, `:` and a count, like `100:50`"),
+        ("5", 2, "expected START:COUNT, like `100:50`, found `5`"),
         ("5:", 2, "is not a start"),
         ("1:2:3", 2, "is not a start"),
         ("18446744073709551615:1", 2, "ends beyond the largest number there is"),

@@ -81,8 +81,8 @@ fn nothing_is_overwritten_unasked() {
     let folder = folder();
     hurt(&folder, 2, 0);
     folder.write("old.tgm", "old");
-    folder.refused("repair bad.tgm -o old.tgm", 8, "old.tgm: exists already\n  hint: `--force` replaces it");
-    folder.refused("repair bad.tgm -o bad.tgm --force", 8, "bad.tgm: cannot be read and replaced");
+    folder.refused("repair bad.tgm -o old.tgm", 8, "old.tgm: file exists\n  hint: `--force` replaces it");
+    folder.refused("repair bad.tgm -o bad.tgm --force", 8, "bad.tgm: input and output");
     folder.refused("repair none.tgm -o new.tgm", 3, "none.tgm: cannot open");
     folder.refused("repair bad.tgm -o -", 8, "standard output");
     assert_eq!(folder.tgm("repair bad.tgm -o old.tgm --force").code, 1);

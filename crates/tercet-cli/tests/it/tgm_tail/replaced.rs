@@ -15,7 +15,7 @@ fn a_file_that_shrank_is_read_from_its_start() {
     let tail = folder.tail("run.tgm --json -p step");
     assert_eq!(tail.steps(2), [0, 1]);
     folder.write("run.tgm", message(2, 10));
-    assert_eq!(tail.note(), "note: run.tgm: shrank, so it is read from its start");
+    assert_eq!(tail.note(), "note: run.tgm: file was truncated; reading from its start");
     assert_eq!(tail.steps(1), [2]);
     folder.append("run.tgm", &message(3, 10));
     assert_eq!(tail.steps(1), [3]);
@@ -35,7 +35,7 @@ fn half_a_message_that_is_taken_back_costs_nothing() {
         file.set_len(len as u64).unwrap();
     };
     cut(good.len());
-    assert_eq!(tail.note(), "note: run.tgm: shrank; going on behind the last whole message");
+    assert_eq!(tail.note(), "note: run.tgm: file was truncated; continuing after the last complete message");
     folder.append("run.tgm", &message(3, 100));
     assert_eq!(tail.steps(1), [3]);
     // The same in a file that takes its place; whether the half one was seen by then makes no difference.
@@ -66,7 +66,7 @@ fn a_file_that_was_written_anew_is_read_from_its_start() {
     folder.write("run.tgm", [message(1, 300), message(2, 300)].concat());
     let note = tail.note();
     // On a machine that is very busy it may be seen while it is empty.
-    let (anew, shrank) = ("was rewritten", "shrank");
+    let (anew, shrank) = ("was rewritten", "was truncated");
     assert!(note.contains(anew) || note.contains(shrank), "{note}");
     assert_eq!(tail.steps(2), [1, 2]);
     tail.kill();
@@ -85,7 +85,7 @@ fn a_file_that_is_written_anew_with_the_same_length_is_read_again() {
     // Not shorter for a moment, as a file that is created anew would be.
     let mut file = std::fs::OpenOptions::new().write(true).open(folder.path("run.tgm")).unwrap();
     file.write_all(&new).unwrap();
-    assert_eq!(tail.note(), "note: run.tgm: was written anew, so it is read from its start");
+    assert_eq!(tail.note(), "note: run.tgm: file was rewritten; reading from its start");
     assert_eq!(tail.steps(2), [2, 3]);
     tail.kill();
 }
@@ -154,7 +154,7 @@ fn a_file_that_was_replaced_inside_a_message_is_damaged() {
         err,
         [
             format!("error: run.tgm: the stream ends inside message 1, at byte {}", len + 90),
-            format!("  the message starts at byte {len} and is passed over"),
+            format!("  skipped the message at byte {len}"),
             "note: run.tgm: file was replaced by another file; reading from its start".to_owned(),
             "warning: run.tgm: 1 damaged message, 0 bytes between messages".to_owned(),
         ]

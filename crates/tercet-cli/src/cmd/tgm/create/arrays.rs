@@ -63,7 +63,7 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
         let array = match remote::url_of(&from.path) {
-            Some(address) => Array::from_source(remote::open(address)?)?,
+            Some(url) => Array::from_source(remote::open(url)?)?,
             None => Array::open(&from.path)?,
         };
         let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();

@@ -7,14 +7,14 @@ use super::growing::Endpoint;
 use crate::failure::Failure;
 
 #[cfg(not(feature = "remote"))]
-pub(super) fn endpoint(address: &str) -> Result<Box<dyn Endpoint>, Failure> {
-    Err(crate::remote::open(address).err().unwrap_or(Failure::Interrupted))
+pub(super) fn endpoint(url: &str) -> Result<Box<dyn Endpoint>, Failure> {
+    Err(crate::remote::open(url).err().unwrap_or(Failure::Interrupted))
 }
 
 #[cfg(feature = "remote")]
-pub(super) fn endpoint(address: &str) -> Result<Box<dyn Endpoint>, Failure> {
-    crate::remote::must_be_known(address)?;
-    Ok(Box::new(remote::RemoteFile { address: address.to_owned() }))
+pub(super) fn endpoint(url: &str) -> Result<Box<dyn Endpoint>, Failure> {
+    crate::remote::must_be_known(url)?;
+    Ok(Box::new(remote::RemoteFile { url: url.to_owned() }))
 }
 
 #[cfg(feature = "remote")]
@@ -37,7 +37,7 @@ mod remote {
     /// The URL of a growing file.
     #[derive(Clone, Debug)]
     pub(super) struct RemoteFile {
-        pub(super) address: String,
+        pub(super) url: String,
     }
 
     impl RemoteFile {
@@ -45,7 +45,7 @@ mod remote {
         fn now(&self) -> Result<Option<Remote>, SourceError> {
             let mut options = RemoteOptions::default();
             (options.block_bytes, options.cache_bytes, options.grows) = (BLOCK, BLOCK, true);
-            match Remote::open(&self.address, &options) {
+            match Remote::open(&self.url, &options) {
                 Ok(remote) => Ok(Some(remote)),
                 Err(error) if error.is_not_found() => Ok(None),
                 Err(error) => Err(error),

@@ -154,7 +154,7 @@ struct Watched {
     /// The modification stamp of the last poll.
     stamp: Stamp,
     /// Whether a message index follows, which is replaced when a message is appended.
-    has_catalogue: bool,
+    has_index: bool,
 }
 
 /// The result of reading.
@@ -200,7 +200,7 @@ impl Watched {
         let Some(last) = last else {
             let consumed = Consumed::starting_with(0, &[]);
             let follower = Follower::new();
-            return Ok(Self { thing, follower, consumed, next: 0, stamp: None, has_catalogue: false });
+            return Ok(Self { thing, follower, consumed, next: 0, stamp: None, has_index: false });
         };
         let file = File::from_source(thing.snapshot()?, ReadOptions::new());
         let messages = file.scan().map_err(Failure::from)?.messages.clone();
@@ -211,7 +211,7 @@ impl Watched {
         let consumed = Consumed::starting_with(before.start(), &file.source().read_at(before)?);
         let next = number as u64;
         let follower = Follower::new().starting_at(at, next);
-        Ok(Self { thing, follower, consumed, next, stamp: None, has_catalogue: false })
+        Ok(Self { thing, follower, consumed, next, stamp: None, has_index: false })
     }
 
     /// Restarts at the first byte.
@@ -281,13 +281,13 @@ impl Watched {
 
     /// Prints the messages completed by these bytes, and records them.
     fn print(&mut self, new: &[u8], printer: &mut Printer<'_>, out: &mut Ui) -> Result<Flow, Failure> {
-        let Self { follower, consumed, next, has_catalogue, .. } = self;
+        let Self { follower, consumed, next, has_index, .. } = self;
         let seen = |message: &FollowedMessage| {
             if message.preamble.known_length().is_none() {
                 consumed.add_open_message(message.span.start());
             }
-            *has_catalogue = message.metadata.is_message_index();
-            if !*has_catalogue && consumed.add_whole(message.span.end(), new) {
+            *has_index = message.metadata.is_message_index();
+            if !*has_index && consumed.add_whole(message.span.end(), new) {
                 *next = message.number + 1;
             }
         };
@@ -314,7 +314,7 @@ impl Watched {
         if self.consumed.whole_is_start_of(&*thing)? {
             self.thing = thing;
             self.rewind();
-            if !std::mem::take(&mut self.has_catalogue) {
+            if !std::mem::take(&mut self.has_index) {
                 printer.note("file was replaced; continuing after the last complete message", out)?;
             }
             return Ok(Flow::GoOn);

@@ -95,7 +95,7 @@ pub(super) fn compare(
     let message = message_of(against, &file)?;
     let object = object_of(against, &message)?;
     let array = match remote::url_of(original) {
-        Some(address) => npy::Array::from_source(remote::open(address)?)?,
+        Some(url) => npy::Array::from_source(remote::open(url)?)?,
         None => npy::Array::open(original)?,
     };
     let (bound, bound_from) = bound_of(against, &message, &object);

@@ -35,7 +35,7 @@ fn many_gaps_are_counted() {
     assert!(ran.stdout.contains("  Messages: 7\n"), "{}", ran.stdout);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 5, "{}", ran.stderr);
-    assert_eq!(lines[4], "warning: gaps.tgm: … and 3 more gaps with 12 bytes");
+    assert_eq!(lines[4], "warning: gaps.tgm: … and 3 more gaps of 12 bytes");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_file_without_messages_is_4() {
     for args in ["info", "ls", "dump", "get -p a", "copy"] {
         let target = if args == "copy" { "out.tgm" } else { "" };
         let ran = folder.tgm(&format!("{args} text.tgm {target}"));
-        let said = "error: text.tgm: holds no message\n  hint: inspect the bytes with `tgm outline`\n";
+        let said = "error: text.tgm: contains no messages\n  hint: inspect the bytes with `tgm outline`\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), said), "{args}");
     }
     assert!(!folder.path("out.tgm").exists());

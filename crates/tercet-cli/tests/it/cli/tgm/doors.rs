@@ -23,7 +23,7 @@ fn tercet_finds_the_format() {
     assert_eq!(told[0]["messages"], 3);
     assert_eq!(folder.tercet("tgm ls run.tgm").stdout, folder.tgm("ls run.tgm").stdout);
     let ran = folder.tercet("info --chunks run.tgm");
-    let said = "error: run.tgm: is a .tgm file, and `--chunks` is for .tet files\n";
+    let said = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), said));
 }
 

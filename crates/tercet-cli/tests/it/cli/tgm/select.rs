@@ -67,7 +67,7 @@ fn get_wants_every_key() {
     let folder = folder();
     assert_eq!(folder.tgm("get -p mars.param,mars.step run.tgm").stdout, "2t 0\nmsl 6\n10u 12\n");
     let ran = folder.tgm("get -p name run.tgm");
-    let said = "error: run.tgm: message 0: has no key `name`\n  \
+    let said = "error: run.tgm: message 0: no key `name`\n  \
                 hint: `tgm ls` prints N/A for missing keys\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), said));
 }
