@@ -50,6 +50,9 @@ impl Context {
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", self.target.path());
         // The same cases in every run, so that a failure can be repeated; `cargo test` by hand draws new ones.
         command.env("PROPTEST_RNG_SEED", PROPERTY_SEED);
+        // More than half of a test program would be debug information, which only a debugger reads; a panic
+        // names its line without.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         if self.ci {
             // Nothing is rebuilt after an edit there; incremental state would only fill the disk.
             command.env("CARGO_INCREMENTAL", "0");
@@ -62,6 +65,14 @@ impl Context {
     pub(crate) fn workspace(&self, verb: &str) -> Command {
         let mut command = self.cargo();
         command.args([verb, "--workspace", "--features", &self.features]).args(self.locked());
+        command
+    }
+
+    /// [`Self::workspace`] for everything that a later stage runs. Like `cargo test` it resolves development
+    /// dependencies; without them the features of some crates would differ.
+    pub(crate) fn build(&self) -> Command {
+        let mut command = self.workspace("build");
+        command.args(["--lib", "--bins", "--tests", "--examples"]);
         command
     }
 

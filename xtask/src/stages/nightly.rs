@@ -63,7 +63,7 @@ pub(super) fn shipped(context: &Context) -> Report {
 pub(super) fn properties(context: &Context) -> Report {
     let mut report = Report::default();
     let mut command = context.workspace_test();
-    command.args(["--lib", "--bins", "--tests"]);
+    command.args(["--lib", "--tests"]);
     command.env("TERCET_PROPERTY_FACTOR", PROPERTY_FACTOR.to_string());
     command.env("PROPTEST_CASES", DEFAULT_CASES.to_string());
     // Every night other cases; a failure prints the one that fails.
@@ -73,8 +73,7 @@ pub(super) fn properties(context: &Context) -> Report {
 
 pub(super) fn fuzz(context: &Context) -> Report {
     let mut report = Report::default();
-    let mut build = context.workspace("build");
-    if let Err(reason) = process::run(build.arg("--all-targets")) {
+    if let Err(reason) = process::run(&mut context.build()) {
         return Report::failed(reason);
     }
     replay(context, &mut report, FUZZ_SECONDS);

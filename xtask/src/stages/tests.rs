@@ -13,10 +13,7 @@ const FUZZ_SECONDS: &str = "5";
 
 /// Builds everything that the following stages run: tests, and the programs of all members.
 pub(super) fn build(context: &Context) -> Report {
-    let mut command = context.workspace("build");
-    // Like `cargo test`, this resolves development dependencies too; without them features would differ.
-    command.arg("--all-targets");
-    Report::from_failures(process::run(&mut command).err().into_iter().collect())
+    Report::from_failures(process::run(&mut context.build()).err().into_iter().collect())
 }
 
 pub(super) fn unit(context: &Context) -> Report {
@@ -27,7 +24,7 @@ pub(super) fn unit(context: &Context) -> Report {
     if let Some(reason) = &context.without_sz3 {
         report.skip("sz3", reason);
     }
-    cargo_test(&mut report, context.workspace_test().args(["--lib", "--bins", "--tests"]));
+    cargo_test(&mut report, context.workspace_test().args(["--lib", "--tests"]));
     report
 }
 
