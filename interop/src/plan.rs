@@ -208,13 +208,13 @@ impl Plan {
         }
         let [percent, bytes] = self.budget;
         layout.memory_budget(MemoryBudget { percent_bps: percent.try_into()?, bytes })?;
-        let mut writer = layout.create(path, self.options.writer())?;
+        let mut writer = Writer::create(path, layout, self.options.writer().with_overwrite(true))?;
         if self.shuffled {
             fill_backwards(&mut writer, &self.datasets, &ids)?;
         } else {
             fill(&mut writer, &self.datasets, &ids)?;
         }
-        writer.seal()?;
+        writer.finish()?;
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Plan {
         let silent = tercet_core::progress::NoProgress;
         let mut writer = rewrite.start(row, self.options.writer().with_history(true), &silent)?;
         fill(&mut writer, &self.appended[..ids.len()], ids)?;
-        writer.seal()?;
+        writer.finish()?;
         self.history.push([op.to_owned(), "interop".to_owned()]);
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use tercet_bench::{field, flag, number, on_threads, option, report};
 use tercet_core::ElementType;
 use tercet_core::progress::NoProgress;
-use tercet_tet::{Compression, Error, File, Layout, Query, ReadOptions, RunOptions, Syntax, WriterOptions};
+use tercet_tet::{Compression, Error, File, Layout, Query, ReadOptions, RunOptions, Syntax, Writer, WriterOptions};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -58,7 +58,7 @@ fn write(
     let mut layout = Layout::new();
     let id = layout.dataset("a", dtype, shape, chunk)?;
     layout.compress(id, compression)?;
-    let mut writer = layout.create(path, WriterOptions::new())?;
+    let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
     let grid = writer.grid(id).clone();
     let fill = |tile: &[u64], out: &mut [u8]| {
         let (row, column) = (grid.window(0, tile[0]).0, grid.window(1, tile[1]).0);
@@ -78,13 +78,13 @@ fn write(
         Ok::<(), Error>(())
     };
     writer.fill(id, fill, &NoProgress)?;
-    writer.seal()?;
+    writer.finish()?;
     Ok(())
 }
 
 fn run(path: &Path, document: &str) -> Outcome {
     let query = Query::parse(document, Syntax::guess(document))?;
-    let file: File = ReadOptions::new().with_ignore_checksums(flag("--no-verify")).open(path)?;
+    let file: File = File::open_with(path, ReadOptions::new().with_verify(!flag("--no-verify")))?;
     let dataset = file.dataset(query.dataset())?;
     let bytes = dataset.grid()?.bytes();
     let threads = number("--threads", 2);

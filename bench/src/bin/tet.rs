@@ -17,8 +17,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use tercet_bench::{field, flag, limit_data, number, on_threads, option, report};
 use tercet_core::progress::NoProgress;
-use tercet_core::{ElementType, Selection};
-use tercet_tet::{Access, Compression, Dataset, Error, File, Layout, ReadOptions, WriterOptions};
+use tercet_core::{DType, Selection};
+use tercet_tet::{Access, Compression, Dataset, Error, File, Layout, ReadOptions, Writer, WriterOptions};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -47,7 +47,7 @@ fn make(dir: &Path, side: u64) -> Outcome {
         let mut layout = Layout::new();
         let id = layout.dataset("a", ElementType::F32, [side, side], chunk)?;
         layout.compress(id, compression)?;
-        let mut writer = layout.create(dir.join(name), WriterOptions::new())?;
+        let mut writer = Writer::create(dir.join(name), layout, WriterOptions::new().with_overwrite(true))?;
         let grid = writer.grid(id).clone();
         let fill = |tile: &[u64], out: &mut [u8]| {
             let (row, column) = (grid.window(0, tile[0]).0, grid.window(1, tile[1]).0);
@@ -59,7 +59,7 @@ fn make(dir: &Path, side: u64) -> Outcome {
             Ok::<(), Error>(())
         };
         writer.fill(id, fill, &NoProgress)?;
-        writer.seal()?;
+        writer.finish()?;
         Ok(())
     };
     // 1 MiB chunks in all three.
@@ -70,20 +70,20 @@ fn make(dir: &Path, side: u64) -> Outcome {
 
 fn chunks(path: &Path, count: u64) -> Outcome {
     let mut layout = Layout::new();
-    let id = layout.dataset("a", ElementType::F32, [count, 64], [1, 64])?;
-    let mut writer = layout.create(path, WriterOptions::new())?;
+    let id = layout.dataset("a", DType::F32, [count, 64], [1, 64])?;
+    let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
     let fill = |tile: &[u64], out: &mut [u8]| {
         out.fill(tile[0] as u8);
         Ok::<(), Error>(())
     };
     writer.fill(id, fill, &NoProgress)?;
-    writer.seal()?;
+    writer.finish()?;
     Ok(())
 }
 
 fn open_file(path: &Path) -> Result<File, Error> {
     let access = if flag("--pread") { Access::Pread } else { Access::Mmap };
-    ReadOptions::new().with_access(access).with_ignore_checksums(flag("--no-verify")).open(path)
+    File::open_with(path, ReadOptions::new().with_access(access).with_verify(!flag("--no-verify")))
 }
 
 fn read(path: &Path) -> Outcome {
@@ -169,7 +169,7 @@ fn bounded_write(path: &Path, bytes: u64, limit: u64) -> Outcome {
     let rows = bytes / (side * side * 4) * side;
     let id = layout.dataset("a", ElementType::F32, [rows, side], [side, side])?;
     layout.compress(id, compression())?;
-    let mut writer = layout.create(path, WriterOptions::new())?;
+    let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
     let fill = |tile: &[u64], out: &mut [u8]| {
         for (n, slot) in out.chunks_exact_mut(4).enumerate() {
             let value = field(tile[0] * side + n as u64 / side, n as u64 % side);
@@ -178,7 +178,7 @@ fn bounded_write(path: &Path, bytes: u64, limit: u64) -> Outcome {
         Ok::<(), Error>(())
     };
     on_threads(2, || writer.fill(id, fill, &NoProgress))?;
-    writer.seal()?;
+    writer.finish()?;
     println!("{{\"ok\":true}}");
     Ok(())
 }

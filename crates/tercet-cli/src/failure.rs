@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use tercet::core::CommonError;
 
 #[cfg(feature = "arrow")]
 use tercet::arrow;
@@ -245,11 +246,11 @@ impl Failure {
 
 /// Conversion of a format's error. An error of publishing names the output file itself, which need not be the input.
 macro_rules! impl_from_format_error {
-    ($format:ident, $program:literal) => {
+    ($format:ident, $program:literal, |$cause:ident| $publish:pat) => {
         impl From<$format::Error> for Failure {
             fn from(error: $format::Error) -> Self {
                 match error.kind() {
-                    $format::ErrorKind::Publish(cause) => Self::from_error(cause),
+                    $publish => Self::from_error($cause),
                     _ => Self::from_library(&error, $program).with_location(error.location()),
                 }
             }
@@ -257,9 +258,9 @@ macro_rules! impl_from_format_error {
     };
 }
 
-impl_from_format_error!(tet, "tet");
-impl_from_format_error!(tgm, "tgm");
-impl_from_format_error!(tatami, "tatami");
+impl_from_format_error!(tet, "tet", |cause| tet::ErrorKind::Common(CommonError::Publish(cause)));
+impl_from_format_error!(tgm, "tgm", |cause| tgm::ErrorKind::Publish(cause));
+impl_from_format_error!(tatami, "tatami", |cause| tatami::ErrorKind::Publish(cause));
 
 #[cfg(feature = "arrow")]
 impl From<arrow::Error> for Failure {
@@ -332,7 +333,7 @@ mod tests {
         assert_eq!(Failure::output(&closed).exit_code(), 0);
         let full = io::Error::from(io::ErrorKind::StorageFull);
         assert_eq!(Failure::output(&full).exit_code(), Class::Io.exit_code());
-        let fault = tet::ErrorKind::Write(closed);
+        let fault = tet::ErrorKind::Common(CommonError::Write(closed));
         assert_eq!(Failure::from(tet::Error::new("a".into(), fault)).exit_code(), 0);
         let fault = tgm::ErrorKind::Write(io::ErrorKind::BrokenPipe.into());
         assert_eq!(Failure::from(tgm::Error::new("a".into(), fault)).exit_code(), 0);

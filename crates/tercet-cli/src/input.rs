@@ -57,7 +57,7 @@ impl Input {
 
     /// Opens the input as a `.tet` file.
     pub(crate) fn open_tet(&self, options: tet::ReadOptions) -> Result<tet::File, Failure> {
-        Ok(options.open_source(self.source()?)?)
+        Ok(tet::File::from_source(self.source()?, options)?)
     }
 }
 

@@ -8,8 +8,8 @@
 //!
 //! ```
 //! use tercet_convert::{chunking, npy::{self, Npy}};
-//! use tercet_core::{ElementType, progress::NoProgress};
-//! use tercet_tet::{File, Layout, WriterOptions};
+//! use tercet_core::{DType, progress::NoProgress};
+//! use tercet_tet::{File, Layout, Writer, WriterOptions};
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let (input, output) = (directory.path().join("a.npy"), directory.path().join("a.tet"));
@@ -22,9 +22,9 @@
 //! let chunks = chunking::default_chunk_shape(npy.shape(), npy.dtype().size());
 //! let mut layout = Layout::new();
 //! let a = layout.dataset("a", npy.dtype(), npy.shape(), chunks)?;
-//! let mut writer = layout.create(&output, WriterOptions::new())?;
+//! let mut writer = Writer::create(&output, layout, WriterOptions::new())?;
 //! tercet_convert::store(&npy, &mut writer, a, &NoProgress)?;
-//! writer.seal()?;
+//! writer.finish()?;
 //!
 //! let file = File::open(&output)?;
 //! assert_eq!(file.dataset("a")?.read_all()?.bytes(), [1, 2, 3, 4, 5, 6]);

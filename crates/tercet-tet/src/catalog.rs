@@ -1,6 +1,7 @@
-//! Everything that is read when a file is opened: superblock, directory, index header, footer, integrity block.
+//! [`Catalog`]: superblock, directory, index header and footer, read when a file is opened.
 
 use bytes::Bytes;
+use tercet_core::CommonError;
 use tercet_core::checksum::{self, Mismatch};
 use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, Limits, Malformed, Reason, Site, Span};
@@ -16,7 +17,7 @@ use crate::wire::index::{IndexHeader, MemoryBudget};
 use crate::wire::superblock::Superblock;
 use crate::{Region, grid::Grid};
 
-/// What a file says of itself, before any chunk is looked at.
+/// The parsed structure of a file, without chunk index rows.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     pub(crate) file_len: u64,
@@ -25,20 +26,20 @@ pub(crate) struct Catalog {
     pub(crate) records: Vec<Record>,
     pub(crate) index: IndexHeader,
     pub(crate) footer: Option<Footer>,
-    /// The end of the space for payloads.
+    /// The end of the payloads.
     pub(crate) payload_end: u64,
-    /// The limit for structure.
+    /// The limit for metadata.
     metadata_bytes: u64,
 }
 
-/// The footer of a file that has one.
+/// A parsed footer.
 #[derive(Debug)]
 pub(crate) struct Footer {
     pub(crate) tail: Tail,
     pub(crate) json_span: Span,
-    /// The text as it is: kept because its checksum and its picture need it.
+    /// The span of the JSON, for its checksum and the outline.
     pub(crate) json: Json,
-    /// From the text or from the spill; without the integrity block.
+    /// From the JSON or from the spill; without the integrity block.
     pub(crate) metadata: Metadata,
     pub(crate) spill: Option<Span>,
     /// The member `tercet` of the metadata.
@@ -56,15 +57,15 @@ impl Catalog {
         let footer = Footer::read(source, index_end, limits)?;
         let payload_end = footer.payload_end(index_end);
         catalog.payload_end = payload_end.filter(|&end| end >= index_end).ok_or_else(|| {
-            // The spills of the JSON text are longer than what lies before it.
+            // The spills are longer than the bytes before the JSON.
             let site = Site { region: Region::FooterJson, field: "history_json", span: footer.json_span };
-            Malformed { site, reason: Reason::Overflow { what: "the sum of the lengths of text and spills" } }
+            Malformed { site, reason: Reason::Overflow { what: "the sum of the lengths of JSON and spills" } }
         })?;
         catalog.footer = Some(footer);
         Ok(catalog)
     }
 
-    /// Reads and checks what lies before the payloads, as if there were no footer.
+    /// Reads and checks everything before the payloads, as if there were no footer.
     pub(crate) fn read_head(source: &dyn ByteSource, limits: &Limits) -> Result<Self, ErrorKind> {
         let file_len = source.len();
         let head = source.read_at(Span::first(SUPERBLOCK_LEN.min(file_len)))?;
@@ -74,7 +75,7 @@ impl Catalog {
         Ok(Self { file_len, superblock, directory, records, index, footer, payload_end, metadata_bytes })
     }
 
-    /// History, or nothing.
+    /// The history; empty without a footer.
     pub(crate) fn history(&self) -> &[HistoryRow] {
         self.footer.as_ref().map_or(&[], |footer| &footer.json.history)
     }
@@ -92,30 +93,30 @@ impl Catalog {
         Span::between(self.payload_end, self.file_len).unwrap_or(Span::empty(self.file_len))
     }
 
-    /// Where referenced columns may lie.
+    /// The span in which referenced columns must be.
     pub(crate) fn column_space(&self) -> Span {
         let index_end = self.head_end();
         Span::between(index_end, self.payload_end).unwrap_or(Span::empty(index_end))
     }
 
-    /// The end of everything that lies before the payloads.
+    /// The end of everything before the payloads.
     pub(crate) fn head_end(&self) -> u64 {
-        // Without datasets the place of the index means nothing.
+        // Without datasets the offset of the index is not used.
         if self.records.is_empty() { SUPERBLOCK_LEN } else { self.superblock.index_span().end() }
     }
 
-    /// The tilings of all datasets, in order.
+    /// The grids of all datasets, in order.
     pub(crate) fn grids(&self) -> Vec<Result<Grid, crate::error::DatasetError>> {
         self.records.iter().map(Grid::from_record).collect()
     }
 
-    /// The integrity block, if the file has one of this version. Nothing is checked against it yet.
+    /// The integrity block, if the file has one of version 1. Nothing is checked against it.
     pub(crate) fn block(&self) -> Option<Block> {
         let value = self.footer.as_ref()?.block.as_ref()?;
         Block::parse(value, self.index.entry_count, self.column_space())
     }
 
-    /// Checks the footer against the block's checksum of it.
+    /// Checks the footer against its checksum.
     pub(crate) fn check_footer(&self, source: &dyn ByteSource) -> Result<(), ErrorKind> {
         let span = self.footer_span();
         // Spills of version 2 may have any length.
@@ -131,10 +132,8 @@ impl Catalog {
         let mut actual = checksum::crc32c(&bytes[..digits.start]);
         actual = checksum::crc32c_append(actual, ZERO_DIGITS);
         actual = checksum::crc32c_append(actual, &bytes[digits.end..]);
-        Mismatch::check_crc32c(expected.ok_or_else(stale)?, actual).map_err(|mismatch| ErrorKind::Checksum {
-            region: Region::Footer,
-            span,
-            mismatch,
+        Mismatch::check_crc32c(expected.ok_or_else(stale)?, actual).map_err(|mismatch| {
+            ErrorKind::Common(CommonError::Checksum { region: Region::Footer, span, mismatch })
         })
     }
 
@@ -148,10 +147,8 @@ impl Catalog {
         }
         let crc = checksum::crc32c(&source.read_at(span)?);
         let expected = block.catalog_crc32c.unwrap_or(!crc);
-        Mismatch::check_crc32c(expected, crc).map_err(|mismatch| ErrorKind::Checksum {
-            region: Region::Catalog,
-            span,
-            mismatch,
+        Mismatch::check_crc32c(expected, crc).map_err(|mismatch| {
+            ErrorKind::Common(CommonError::Checksum { region: Region::Catalog, span, mismatch })
         })
     }
 }
@@ -228,25 +225,25 @@ impl Footer {
         Ok(Self { tail, json_span, json, metadata, spill, block })
     }
 
-    /// Where payloads end: the text less the spills before it.
+    /// The end of the payloads: the start of the JSON minus the lengths of the spills.
     fn payload_end(&self, index_end: u64) -> Option<u64> {
         let spilled = self.json.spilled(self.tail.history_version, index_end, self.json_span)?;
         self.json_span.start().checked_sub(spilled)
     }
 }
 
-/// Bytes of memory that a byte of JSON text can need: a hostile text of tiny objects was measured at 110.
+/// Bytes of memory per byte of JSON: 110 were measured for a hostile file of tiny objects.
 const TEXT_GROWTH: u64 = 128;
 
-/// Checks the memory a text may need before it is parsed. 64 KiB, the most a footer's text can have, is always read.
+/// Checks the memory that JSON may need, before it is parsed. 64 KiB, the limit of the format, is always read.
 fn check_text(span: Span, limits: &Limits) -> Result<(), ErrorKind> {
     if span.len() > INLINE_BYTES as u64 {
-        check_limit("the text of the footer", span.len().saturating_mul(TEXT_GROWTH), limits.metadata_bytes)?;
+        check_limit("the footer JSON", span.len().saturating_mul(TEXT_GROWTH), limits.metadata_bytes)?;
     }
     Ok(())
 }
 
-/// Reads the last 16 bytes and finds the JSON text.
+/// Reads the last 16 bytes and finds the JSON.
 pub(crate) fn read_tail(source: &dyn ByteSource) -> Result<(Tail, Span), ErrorKind> {
     let len = source.len();
     let bytes: Bytes = match len.checked_sub(TAIL_LEN).and_then(|start| Span::between(start, len)) {

@@ -1,4 +1,4 @@
-//! One chunk: fetched, checked, decoded.
+//! [`Chunk`]: reads, checks and decodes one chunk.
 
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
@@ -10,7 +10,7 @@ use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{ChunkRef, Dataset};
 use crate::wire::ids::Codec;
 
-/// Bytes checked and copied at a time: small enough that the copy finds them in the second-level cache.
+/// Bytes checked and copied at a time: few enough to stay in the L2 cache.
 pub(crate) const PIECE: usize = 128 << 10;
 
 /// A decoded chunk.
@@ -27,17 +27,17 @@ impl Chunk {
         self.dtype
     }
 
-    /// The extents, clipped at the edge of the array.
+    /// The shape, clipped at the edge of the array.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The bytes: row-major, little-endian. A raw chunk of a mapped file is a part of the map.
+    /// The bytes: row-major, little-endian. A raw chunk of a memory-mapped file is not copied.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The elements in place: if the type is right, the chunk is aligned and the host is little-endian.
+    /// The elements without a copy; `None` for another type, an unaligned chunk or a big-endian host.
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
         if T::DTYPE != self.dtype || cfg!(target_endian = "big") {
             return None;
@@ -45,19 +45,19 @@ impl Chunk {
         bytemuck::try_cast_slice(&self.bytes).ok()
     }
 
-    /// The elements, copied. `None` if the type is another one.
+    /// A copy of the elements; `None` for another type.
     pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
         self.view()?.to_vec()
     }
 
-    /// The chunk, borrowed.
+    /// The chunk as a tensor view, under the conditions of [`as_slice`](Self::as_slice).
     pub fn view(&self) -> Option<TensorView<'_>> {
         TensorView::new(self.dtype, &self.shape, &self.bytes).ok()
     }
 }
 
 impl Dataset<'_> {
-    /// A chunk by its grid coordinates, checked and decoded. Raw chunks of a mapped file are not copied.
+    /// Reads the chunk at grid coordinates, checked and decoded. Raw chunks of a memory-mapped file are not copied.
     pub fn chunk(&self, tile: &[u64]) -> Result<Chunk, Error> {
         let chunk = || {
             let grid = self.checked_grid()?;
@@ -86,7 +86,7 @@ impl Dataset<'_> {
         Ok(stored)
     }
 
-    /// Memory for a decoded chunk, within the limits.
+    /// Allocates memory for a decoded chunk, within the limits.
     pub(crate) fn room(&self, chunk_ref: &ChunkRef) -> Result<Vec<u8>, ErrorKind> {
         let len = check_limit("a chunk", chunk_ref.raw_len, self.file.options.limits.chunk_bytes)?;
         let mut room = Vec::new();
@@ -116,7 +116,7 @@ impl Dataset<'_> {
         })
     }
 
-    /// Fetches, checks and decodes a whole chunk straight into `out`, which has its length.
+    /// Reads, checks and decodes a chunk into `out`, which has its length.
     pub(crate) fn load(&self, tile: &[u64], chunk_ref: &ChunkRef, out: &mut [u8]) -> Result<(), ErrorKind> {
         let source = &self.file.source;
         if chunk_ref.codec == Codec::Zstd {

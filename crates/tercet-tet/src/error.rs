@@ -1,117 +1,96 @@
-//! What can go wrong with a `.tet` file.
+//! Errors of `.tet` files.
 
 use std::fmt;
 
 use tercet_codec::CodecError;
 use tercet_core::checksum::Mismatch;
-use tercet_core::limits::LimitExceeded;
-use tercet_core::progress::Cancelled;
-use tercet_core::tensor::{OutOfMemory, SelectionError};
-use tercet_core::{Class, Diagnose, Hint, Malformed, SourceError, Span, escape};
+use tercet_core::tensor::SelectionError;
+use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
 use thiserror::Error;
 
 use crate::Region;
 use crate::layout::LayoutError;
 
-/// A fault together with the name of its file.
+/// An error together with the name of its file.
 pub type Error = tercet_core::Error<ErrorKind>;
 
-/// What went wrong.
+/// The kind of an [`Error`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The bytes could not be read.
+    /// An error that every format has: I/O, malformed bytes, checksums, limits, memory, cancellation.
     #[error(transparent)]
-    Source(#[from] SourceError),
-    /// The bytes break the rules of the format.
-    #[error(transparent)]
-    Malformed(#[from] Malformed<Region>),
-    /// A checksum of the integrity block differs: the region changed since it was written.
-    #[error("{region} (bytes {span}) is damaged or was changed\n  {mismatch}")]
-    Checksum {
-        /// What changed.
-        region: Region,
-        /// Its bytes.
-        span: Span,
-        /// Stored and computed checksum.
-        mismatch: Mismatch,
-    },
-    /// The integrity block does not belong to this file as it is now.
+    Common(CommonError<Region>),
+    /// The integrity block does not belong to the file as it is now.
     #[error("{region} (bytes {span}) is damaged or was changed\n  {reason}")]
     StaleIntegrityBlock {
-        /// What does not fit.
+        /// The region with the contradiction.
         region: Region,
-        /// Its bytes.
+        /// The bytes of the region.
         span: Span,
-        /// How it was noticed.
+        /// The contradiction.
         reason: StaleBlockError,
     },
-    /// Parts of the integrity block cannot be used, so a change cannot keep what they say.
-    #[error("the integrity block cannot be used as a whole: {}", escape::name(problems))]
+    /// Parts of the integrity block are unusable, so a rewrite cannot keep them.
+    #[error("the integrity block is partly unusable: {}", escape::name(problems))]
     PartialIntegrityBlock {
-        /// What is wrong with it.
+        /// The problems of the block.
         problems: Box<str>,
     },
-    /// A chunk cannot be had.
+    /// A chunk cannot be read.
     #[error(
         "dataset `{}`, chunk {} (row {row}, bytes {span}): {reason}",
         escape::name(dataset),
         Coords(tile)
     )]
     Chunk {
-        /// The dataset.
+        /// The name of the dataset.
         dataset: Box<str>,
         /// Grid coordinates of the chunk.
         tile: Box<[u64]>,
         /// The number of its index row.
         row: u64,
-        /// Its stored bytes.
+        /// The stored bytes.
         span: Span,
-        /// What is wrong with it.
+        /// The error of the chunk.
         reason: ChunkError,
     },
     /// The index has no row for a chunk.
     #[error("dataset `{}`: chunk {} is missing from the index", escape::name(dataset), Coords(tile))]
     MissingChunk {
-        /// The dataset.
+        /// The name of the dataset.
         dataset: Box<str>,
         /// Grid coordinates of the chunk.
         tile: Box<[u64]>,
     },
-    /// A dataset whose record no array can have.
+    /// The record of a dataset is invalid.
     #[error("dataset `{}` cannot be used: {reason}", escape::name(dataset))]
     BadDataset {
-        /// The dataset.
+        /// The name of the dataset.
         dataset: Box<str>,
-        /// What is wrong with its record.
+        /// The error of the record.
         reason: DatasetError,
     },
-    /// A declared size exceeds a limit.
-    #[error(transparent)]
-    Limit(#[from] LimitExceeded),
-    /// Memory within the limits could not be had.
-    #[error(transparent)]
-    OutOfMemory(#[from] OutOfMemory),
-    /// There is no dataset of this name.
+    /// No dataset has this name.
     #[error("has no dataset `{}`", escape::name(name))]
     NoSuchDataset {
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
-        /// Names there are, the first few.
+        /// The first few names in the file.
         available: Box<str>,
     },
-    /// There is no chunk at these coordinates.
+    /// No chunk has these coordinates.
     #[error("dataset `{}` has no chunk {}", escape::name(dataset), Coords(tile))]
     NoSuchChunk {
-        /// The dataset.
+        /// The name of the dataset.
         dataset: Box<str>,
-        /// The coordinates asked for.
+        /// The requested coordinates.
         tile: Box<[u64]>,
     },
     /// The selection does not fit the dataset.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// The caller's buffer has another size than the selection.
+    /// The caller's buffer and the selection differ in size.
     #[error("the buffer has {found} bytes, but the selection has {expected}")]
     BufferSize {
         /// Bytes of the selection.
@@ -119,91 +98,83 @@ pub enum ErrorKind {
         /// Bytes of the buffer.
         found: u64,
     },
-    /// A fill value that is no element of its dataset.
-    #[error("{fill} is no {dtype} number")]
+    /// The fill value is not a value of the element type.
+    #[error("{fill} is not a {dtype} value")]
     FillValue {
-        /// The type of the elements.
+        /// The element type.
         dtype: tercet_core::ElementType,
-        /// The value.
+        /// The fill value.
         fill: f64,
     },
     /// The output of a salvage is the damaged file.
     #[error("would replace the damaged file: salvage writes to another one")]
     OutputIsInput,
-    /// The arithmetic of tiles went wrong: an error so that no input can turn it into a panic.
+    /// A copy between tiles is out of bounds. An error, so that no input can turn it into a panic.
     #[error(transparent)]
     Copy(#[from] tercet_core::tensor::CopyError),
-    /// The format cannot hold what is to be written.
+    /// The format cannot store the layout.
     #[error(transparent)]
     Layout(#[from] Box<LayoutError>),
-    /// A write failed.
-    #[error("cannot write: {0}")]
-    Write(#[from] std::io::Error),
-    /// The file could not be put in its place, or is being changed by somebody else.
-    #[cfg(any(unix, windows))]
-    #[error(transparent)]
-    Publish(#[from] tercet_core::publish::PublishError),
-    /// A cell that is NaN or infinite where only numbers make sense.
+    /// An element is NaN or infinite where only finite values are defined.
     #[error(
-        "dataset `{}`: the cell {} of the selection is not finite, and covariances need finite ones",
+        "dataset `{}`: element {} of the selection is not finite, and covariances need finite values",
         escape::name(dataset),
         Coords(position)
     )]
     NotFinite {
-        /// The dataset.
+        /// The name of the dataset.
         dataset: Box<str>,
-        /// Its position in the selection.
+        /// The position in the selection.
         position: Box<[u64]>,
     },
-    /// The query cannot be answered as it is written.
+    /// The query is invalid for this file.
     #[error(transparent)]
     Query(Box<crate::query::error::QueryError>),
-    /// A result cannot be written where it was asked to.
+    /// A result cannot be written to the requested path.
     #[error("cannot write to `{}`: {reason}", escape::name(path))]
     Target {
         /// The path as given.
         path: Box<str>,
-        /// What is wrong with it.
+        /// The error of the path.
         reason: TargetError,
     },
-    /// A result does not fit into the memory that a query may use.
+    /// A result exceeds the memory budget of the query.
     #[error("the result has {elements} elements, {bytes} bytes, but the memory budget is {budget} bytes")]
     OverBudget {
-        /// Cells of the result.
+        /// Elements of the result.
         elements: u64,
-        /// Their bytes.
+        /// Bytes of the result.
         bytes: u64,
-        /// Bytes that may be used.
+        /// Bytes of the memory budget.
         budget: u64,
     },
     /// Only floats can be transformed.
     #[error(
-        "dataset `{}` holds {dtype} numbers, but only f16, f32 and f64 can be transformed",
+        "dataset `{}` has element type {dtype}, but only f16, f32 and f64 can be transformed",
         escape::name(dataset)
     )]
     TransformType {
-        /// The dataset.
+        /// The name of the dataset.
         dataset: Box<str>,
-        /// The type of its elements.
+        /// The element type.
         dtype: tercet_core::ElementType,
     },
-    /// Cells that a filter leaves out have no value to stand for them.
+    /// Elements that fail the filter have no fill value.
     #[error(
-        "dataset `{}` holds {dtype} numbers and has no fill value for the cells that the filter leaves out",
+        "dataset `{}` has element type {dtype} and no fill value for elements that fail the filter",
         escape::name(dataset)
     )]
     NoFill {
-        /// The dataset.
+        /// The name of the dataset.
         dataset: Box<str>,
-        /// The type of its elements.
+        /// The element type.
         dtype: tercet_core::ElementType,
     },
-    /// The work was asked to stop.
-    #[error(transparent)]
-    Cancelled(#[from] Cancelled),
 }
 
-// Results carry a boxed fault, but faults are moved around while they are made.
+tercet_core::impl_from_common!(ErrorKind, Region);
+
+// Results carry a boxed error kind, but kinds are moved around while they are made.
 const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128);
 
 impl From<LayoutError> for ErrorKind {
@@ -212,50 +183,50 @@ impl From<LayoutError> for ErrorKind {
     }
 }
 
-/// Reason a result cannot be written to a path.
+/// The error of an output path.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// It lies in none of the allowed folders.
-    #[error("the path lies outside the folders that results may go to")]
+    /// The path is in none of the allowed directories.
+    #[error("the path is outside the directories allowed for results")]
     Outside,
-    /// It is a symbolic link.
+    /// The path is a symbolic link.
     #[error("the path is a symbolic link")]
     Link,
-    /// It names the file that is read.
-    #[error("the path names the file that is read")]
+    /// The path is the input file.
+    #[error("the path is the input file")]
     Source,
-    /// It names something that a file cannot replace.
+    /// The path is a directory, a device or another thing that a file cannot replace.
     #[cfg(any(unix, windows))]
     #[error("the path is {0}, not a file")]
     NotAFile(tercet_core::publish::EntryKind),
-    /// It does not end in a name.
-    #[error("the path does not end in a file name")]
+    /// The path has no file name.
+    #[error("the path has no file name")]
     NoName,
-    /// It leads up from a folder that does not exist.
-    #[error("the path has `..` behind a folder that does not exist")]
+    /// The path has `..` after a directory that does not exist.
+    #[error("the path has `..` after a directory that does not exist")]
     Dots,
-    /// It is relative, but what is read is not a file in a folder.
-    #[error("the path is relative, but the data has no folder")]
+    /// The path is relative, but the input is not a file in a directory.
+    #[error("the path is relative, but the input has no directory")]
     NoBase,
-    /// There is no cache folder for a file without a name.
-    #[error("there is no cache folder: neither `HOME` nor `XDG_CACHE_HOME` nor `TMPDIR` is set")]
+    /// No cache directory is known for a file without a name.
+    #[error("no cache directory: neither `HOME` nor `XDG_CACHE_HOME` nor `TMPDIR` is set")]
     NoCache,
-    /// This platform has no files.
-    #[error("there are no files on this platform")]
+    /// The platform has no file system.
+    #[error("this platform has no file system")]
     NoFiles,
-    /// The answer of the system.
+    /// An I/O error.
     #[error("{0}")]
     Io(std::io::Error),
 }
 
-/// How a stale block is noticed.
+/// The contradiction between a stale integrity block and its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
 pub enum StaleBlockError {
-    /// The index has another number of rows.
+    /// The index has a different number of rows.
     Rows { expected: Option<u64>, actual: u64 },
-    /// The place of the footer's checksum cannot be found.
+    /// The footer checksum is not found.
     NoDigits,
 }
 
@@ -263,61 +234,61 @@ impl fmt::Display for StaleBlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rows { expected: Some(expected), actual } => {
-                write!(f, "the integrity block tells of {expected} chunks, the index holds {actual}")
+                write!(f, "the integrity block covers {expected} chunks, the index has {actual}")
             }
-            Self::Rows { expected: None, .. } => f.write_str("the integrity block does not tell the chunks"),
+            Self::Rows { expected: None, .. } => f.write_str("the integrity block has no chunk count"),
             Self::NoDigits => f.write_str("its checksum is not where it was written"),
         }
     }
 }
 
-/// What is wrong with a chunk.
+/// The error of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ChunkError {
-    /// Its bytes changed since they were written.
+    /// The checksum of the stored bytes differs.
     #[error("damaged: {0}")]
     Checksum(Mismatch),
-    /// Its bytes do not decode.
+    /// The stored bytes do not decode.
     #[error("{0}")]
     Codec(Box<CodecError>),
-    /// Its decoded length is not that of its tile.
-    #[error("its row says {found} raw bytes, but the tile has {expected}")]
+    /// The decoded length differs from the length of the tile.
+    #[error("its row has raw_byte_len {found}, but the tile has {expected} bytes")]
     RawLength {
         /// Bytes of the tile.
         expected: u64,
-        /// Bytes the row tells.
+        /// Bytes in the index row.
         found: u64,
     },
 }
 
-/// What is wrong with a dataset record.
+/// The error of a dataset record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DatasetError {
-    /// Its element type is not known.
+    /// The element type is unknown.
     #[error("unknown element type {tag}")]
     UnknownDType {
-        /// The tag found.
+        /// The tag in the file.
         tag: u32,
     },
-    /// An extent of its shape is zero.
+    /// An extent of the shape is zero.
     #[error("axis {axis} has extent 0")]
     ZeroShape {
         /// The axis.
         axis: usize,
     },
-    /// An extent of its chunks is zero.
+    /// An extent of the chunk shape is zero.
     #[error("axis {axis} has chunk extent 0")]
     ZeroChunk {
         /// The axis.
         axis: usize,
     },
-    /// It is larger than any file.
+    /// The dataset is larger than any file.
     #[error("its size overflows 64 bits")]
     TooLarge,
-    /// It has far more chunks than the index has rows: nearly all are missing, or its extents are wrong.
+    /// The grid has far more chunks than the index has rows: nearly all are missing, or the extents are wrong.
     #[error("it has {tiles} chunks, but the index has only {rows} rows")]
     FewRows {
-        /// Chunks of its grid.
+        /// Chunks of the grid.
         tiles: u64,
         /// Rows of the index, for all datasets.
         rows: u64,
@@ -336,57 +307,50 @@ impl fmt::Display for Coords<'_> {
 impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
-            Self::Source(error) => error.class(),
-            Self::Malformed(malformed) => malformed.class(),
+            Self::Common(error) => error.class(),
             Self::MissingChunk { .. } | Self::BadDataset { .. } => Class::Malformed,
-            Self::Checksum { .. } | Self::StaleIntegrityBlock { .. } | Self::PartialIntegrityBlock { .. } => {
-                Class::Corrupt
-            }
+            Self::StaleIntegrityBlock { .. } | Self::PartialIntegrityBlock { .. } => Class::Corrupt,
             Self::Chunk { reason, .. } => match reason {
                 ChunkError::Codec(error) if error.is_not_built() => Class::Unsupported,
                 ChunkError::Codec(_) | ChunkError::Checksum(_) => Class::Corrupt,
                 ChunkError::RawLength { .. } => Class::Malformed,
             },
-            Self::Limit(_) | Self::OutOfMemory(_) | Self::Copy(_) => Class::Limit,
-            Self::NoSuchDataset { .. } | Self::NoSuchChunk { .. } | Self::BufferSize { .. } => Class::Request,
-            Self::FillValue { .. } | Self::NoFill { .. } => Class::Request,
+            Self::Copy(_) | Self::OverBudget { .. } => Class::Limit,
             Self::Target { reason: TargetError::Io(_), .. } => Class::Io,
-            Self::Target { .. } => Class::Request,
-            Self::OverBudget { .. } => Class::Limit,
-            Self::TransformType { .. } => Class::Request,
             Self::Selection(error) => error.class(),
-            Self::Query(_)
+            Self::NoSuchDataset { .. }
+            | Self::NoSuchChunk { .. }
+            | Self::BufferSize { .. }
+            | Self::FillValue { .. }
+            | Self::NoFill { .. }
+            | Self::Target { .. }
+            | Self::TransformType { .. }
+            | Self::Query(_)
             | Self::NotFinite { .. }
             | Self::Layout(_)
-            | Self::OutputIsInput
-            | Self::Cancelled(_) => Class::Request,
-            Self::Write(_) => Class::Io,
-            #[cfg(any(unix, windows))]
-            Self::Publish(error) => error.class(),
+            | Self::OutputIsInput => Class::Request,
         }
     }
 
     fn span(&self) -> Option<Span> {
         match self {
-            Self::Source(error) => error.span(),
-            Self::Malformed(error) => error.span(),
-            Self::Checksum { span, .. }
-            | Self::StaleIntegrityBlock { span, .. }
-            | Self::Chunk { span, .. } => Some(*span),
+            Self::Common(error) => error.span(),
+            Self::StaleIntegrityBlock { span, .. } | Self::Chunk { span, .. } => Some(*span),
             _ => None,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Malformed(malformed) => match malformed.site.region {
+            Self::Common(CommonError::Malformed(malformed)) => match malformed.site.region {
                 Region::Superblock if malformed.site.field == "magic" => None,
                 Region::FooterTail | Region::FooterJson | Region::MetadataSpill => Some(Hint::RepairFooter),
                 _ => Some(Hint::Verify),
             },
-            Self::Checksum { .. } | Self::StaleIntegrityBlock { .. } | Self::PartialIntegrityBlock { .. } => {
-                Some(Hint::Repair)
-            }
+            Self::Common(CommonError::Checksum { .. })
+            | Self::StaleIntegrityBlock { .. }
+            | Self::PartialIntegrityBlock { .. } => Some(Hint::Repair),
+            Self::Common(error) => error.hint(),
             Self::Chunk { reason: ChunkError::Checksum(_) | ChunkError::Codec(_), .. } => Some(Hint::Salvage),
             Self::NoSuchDataset { available, .. } if available.is_empty() => {
                 Some("the file has no datasets".into())
@@ -398,22 +362,19 @@ impl Diagnose for ErrorKind {
             Self::Target { reason: TargetError::Outside, .. } => Some(Hint::SpillDirectories),
             Self::OverBudget { .. } => Some(Hint::MemoryBudget),
             Self::NoFill { .. } => Some(Hint::FillValue),
-            Self::Source(error) => error.hint(),
-            #[cfg(any(unix, windows))]
-            Self::Publish(error) => error.hint(),
             _ => None,
         }
     }
 
     fn is_not_found(&self) -> bool {
-        matches!(self, Self::Source(error) if error.is_not_found())
+        matches!(self, Self::Common(error) if error.is_not_found())
     }
 
     fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled(_))
+        matches!(self, Self::Common(error) if error.is_cancelled())
     }
 
     fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Common(error) if error.is_broken_pipe())
     }
 }

@@ -1,8 +1,8 @@
-//! A selection of any size written out as one dense array, in bounded memory.
+//! [`Export`]: writes a selection of any size as one dense array, in bounded memory.
 //!
-//! The result is cut into *blocks* of whole tiles that fit into memory. Each block is read by all threads while the
-//! one before is written. Blocks that are contiguous in the result follow each other, so the usual array can be
-//! streamed; a block that is not (a wide array whose row of tiles does not fit) is written run by run to its places,
+//! The result is cut into *blocks* of whole tiles that fit into memory. All threads read a block while the
+//! previous one is written. If blocks are contiguous in the result, they are in order, so most arrays can be
+//! streamed; a block that is not (a wide array whose row of tiles does not fit) is written run by run,
 //! and every tile is still decoded exactly once.
 
 use std::io::{Seek, SeekFrom, Write};
@@ -18,21 +18,21 @@ use crate::read::dense_strides;
 /// Bytes of a block. Two are in memory at a time.
 pub(crate) const BLOCK_BYTES: u64 = 32 << 20;
 
-/// Makes a dense block: what is selected, the numbers of its first position, and where it goes.
+/// Fills a dense block: its selection, its origin in the result, and the buffer.
 pub(crate) type Fill<'f> = dyn Fn(&Selection, &[u64], &mut [u8]) -> Result<(), ErrorKind> + Sync + 'f;
 
-/// A planned export: which blocks, in which order. Nothing is read yet.
+/// A planned export. Nothing is read yet.
 #[derive(Debug)]
 pub struct Export<'a> {
     dataset: Dataset<'a>,
     selection: Selection,
     bytes: u64,
-    /// For each axis, the selected positions of each block: number of the first and how many.
+    /// For each axis, the selected positions of each block: first and count.
     cuts: Vec<Vec<(u64, u64)>>,
 }
 
 impl<'a> Dataset<'a> {
-    /// Plans to write a selection out: row-major, little-endian.
+    /// Plans the export of a selection: row-major, little-endian.
     pub fn export(&self, selection: &Selection) -> Result<Export<'a>, Error> {
         self.plan_export(selection, BLOCK_BYTES, false).map_err(|fault| self.file.error(fault))
     }
@@ -57,11 +57,11 @@ impl<'a> Dataset<'a> {
     }
 }
 
-/// Decides the blocks: from the last axis outwards, as many tiles as fit; the axes before one tile at a time.
+/// Plans the blocks: from the last axis outwards, as many tiles as fit; on the axes before, one tile each.
 fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u64)>> {
     let slices = || selection.axes().iter().enumerate().rev();
     let one_tile = slices().map(|(axis, &slice)| tile_positions(grid, axis, slice)).product::<u64>();
-    // How many tiles fit; a block is one tile at least.
+    // Tiles that fit; a block has at least one tile.
     let mut room = (block_bytes / grid.element().size() as u64 / one_tile).max(1);
     let mut cuts = vec![Vec::new(); grid.rank()];
     for (axis, &slice) in slices() {
@@ -85,18 +85,18 @@ fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u6
     cuts
 }
 
-/// The most positions of a slice that lie in one tile.
+/// The largest number of positions of a slice in one tile.
 fn tile_positions(grid: &Grid, axis: usize, slice: AxisSlice) -> u64 {
     grid.chunk_shape()[axis].div_ceil(slice.step).min(slice.count()).max(1)
 }
 
 impl Export<'_> {
-    /// The bytes that will be written.
+    /// The bytes of the output.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the result is written from its first byte to its last, so that it can go to a pipe.
+    /// Whether the result is written in order, so that it can be streamed.
     pub fn is_sequential(&self) -> bool {
         // The first axis with more than one block may have any number of positions in a block; before it, blocks
         // must have one position each.
@@ -104,7 +104,7 @@ impl Export<'_> {
         self.cuts[..many].iter().all(|cuts| cuts.iter().all(|&(_, count)| count == 1))
     }
 
-    /// Writes the result to a stream. Refused unless [`is_sequential`](Self::is_sequential).
+    /// Writes the result to a stream. An error unless [`is_sequential`](Self::is_sequential).
     pub fn stream(&self, out: &mut dyn Write, progress: &dyn Progress) -> Result<(), Error> {
         if !self.is_sequential() {
             let needs_seek = std::io::Error::other("this selection cannot be written without seeking");
@@ -115,7 +115,7 @@ impl Export<'_> {
         written.map_err(|fault| self.dataset.file.error(fault))
     }
 
-    /// Writes the result into `out` from position `start` on.
+    /// Writes the result into `out` at position `start`.
     pub fn write_at<W: Write + Seek>(
         &self,
         out: &mut W,
@@ -126,16 +126,16 @@ impl Export<'_> {
         let written = self.each_run(&self.plain(progress), |offset, run| {
             let offset = start + offset;
             if at != Some(offset) {
-                out.seek(SeekFrom::Start(offset)).map_err(crate::writer::write_fault)?;
+                out.seek(SeekFrom::Start(offset))?;
             }
-            out.write_all(run).map_err(crate::writer::write_fault)?;
+            out.write_all(run)?;
             at = Some(offset + run.len() as u64);
             Ok(())
         });
         written.map_err(|fault| self.dataset.file.error(fault))
     }
 
-    /// Makes block after block with `fill` and hands out its runs: where each starts in the result, in bytes.
+    /// Fills the blocks with `fill` and visits their runs: byte offset in the result, and bytes.
     pub(crate) fn each_run(
         &self,
         fill: &Fill<'_>,
@@ -152,7 +152,7 @@ impl Export<'_> {
         })
     }
 
-    /// Blocks as they are in the file.
+    /// Fills blocks from the file.
     fn plain<'f>(
         &'f self,
         progress: &'f dyn Progress,
@@ -160,7 +160,7 @@ impl Export<'_> {
         move |selection, _, out| self.dataset.read_into(selection, out, progress).map_err(Error::into_kind)
     }
 
-    /// Makes block after block, one ahead of the one being written.
+    /// Fills the blocks, one ahead of the one being written.
     fn run(
         &self,
         fill: &Fill<'_>,
@@ -232,7 +232,7 @@ impl Export<'_> {
     }
 }
 
-/// Visits the runs of a block that are contiguous in the whole result: where each starts, and its bytes in the
+/// Visits the runs of a block that are contiguous in the result: the position of each, and its byte range in the
 /// block.
 fn for_each_run(
     block: &[(u64, u64)],
@@ -240,7 +240,7 @@ fn for_each_run(
     size: usize,
     mut visit: impl FnMut(&[u64], std::ops::Range<usize>) -> Result<(), ErrorKind>,
 ) -> Result<(), ErrorKind> {
-    // Trailing axes that the block covers whole belong to one run, and one more axis.
+    // A run spans the trailing axes that the block covers completely, and one more axis.
     let whole = block.iter().zip(shape).rev().take_while(|((_, count), extent)| count == *extent).count();
     let outer = block.len().saturating_sub(whole + 1);
     let run: u64 = block[outer..].iter().map(|&(_, count)| count).product();
@@ -270,16 +270,16 @@ mod tests {
     use tercet_core::{ElementType, TensorView};
 
     use super::*;
-    use crate::{File, Layout, WriterOptions};
+    use crate::{File, Layout, Writer, WriterOptions};
 
     fn file(shape: &[u64], chunks: &[u64]) -> File {
         let mut layout = Layout::new();
         let id = layout.dataset("a", ElementType::U16, shape, chunks).unwrap();
         let count = shape.iter().product::<u64>();
         let values: Vec<u16> = (0..count).map(|n| n as u16).collect();
-        let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
         writer.array(id, TensorView::from_slice(shape, &values).unwrap()).unwrap();
-        File::from_bytes("m", writer.seal().unwrap()).unwrap()
+        File::from_bytes("m", writer.finish().unwrap().output).unwrap()
     }
 
     proptest! {

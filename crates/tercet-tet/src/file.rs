@@ -1,10 +1,16 @@
-//! An open file and its datasets.
+//! [`File`] and [`Dataset`]: opening, catalogue, chunk lookup.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use tercet_core::source::Access;
-use tercet_core::{ByteSource, DType, ElementType, Limits, Selection, Span};
+pub use tercet_core::ReadOptions;
+use tercet_core::source::Memory;
+#[cfg(all(any(unix, windows), not(feature = "remote")))]
+use tercet_core::source::open_location;
+use tercet_core::{ByteSource, DType, ElementType, Location, Selection, Span};
+
+#[cfg(all(any(unix, windows), feature = "remote"))]
+use tercet_remote::open_location;
 
 use crate::catalog::Catalog;
 use crate::error::{DatasetError, Error, ErrorKind};
@@ -17,72 +23,10 @@ use crate::wire::ids::Codec;
 use crate::wire::index::{MemoryBudget, Row};
 use crate::wire::superblock::Superblock;
 
-/// How to open a file.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// Positional reads or a memory map.
-    pub access: Access,
-    /// Read without checking checksums; statistics are not used either.
-    pub ignore_checksums: bool,
-    /// The largest sizes accepted.
-    pub limits: Limits,
-    /// For repairs: read what can be read, and check chunks by whatever is left of the block.
-    pub(crate) recovery: bool,
-}
-
-impl ReadOptions {
-    /// Positional reads, verified, with default limits.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets how bytes are fetched.
-    pub fn with_access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// Sets whether checksums are ignored.
-    pub fn with_ignore_checksums(mut self, ignore: bool) -> Self {
-        self.ignore_checksums = ignore;
-        self
-    }
-
-    /// For repairs: read what can be read.
-    #[cfg(any(unix, windows))]
-    pub(crate) fn recovery() -> Self {
-        Self { ignore_checksums: true, recovery: true, ..Self::default() }
-    }
-
-    /// Sets the limits.
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Opens a file on disk.
-    #[cfg(any(unix, windows))]
-    pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
-        let path = path.as_ref();
-        let source = self.access.open(path);
-        let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-        let mut file = self.open_source(source)?;
-        file.path = Some(path.to_owned());
-        Ok(file)
-    }
-
-    /// Opens a file whose bytes come from elsewhere.
-    pub fn open_source(self, source: Arc<dyn ByteSource>) -> Result<File, Error> {
-        let name = source.name().clone();
-        File::read(source, self).map_err(|fault| Error::new(name, fault))
-    }
-}
-
-/// An open `.tet` file: its catalogue, and a way to every chunk.
+/// An open `.tet` file.
 ///
-/// Opening reads the superblock, the directory, the index header and the footer, and checks them. Nothing that grows
-/// with the number of chunks is read. A `File` can be shared between threads.
+/// Opening reads and checks the superblock, the directory, the index header and the footer. Nothing that grows with
+/// the number of chunks is read. A `File` can be shared between threads.
 #[derive(Debug)]
 pub struct File {
     pub(crate) source: Arc<dyn ByteSource>,
@@ -92,12 +36,12 @@ pub struct File {
     pub(crate) rows: Rows,
     pub(crate) checker: Option<IntegrityChecker>,
     integrity_status: IntegrityStatus,
-    /// Where it is, if it is a file on disk.
+    /// The path of a file on disk.
     path: Option<PathBuf>,
 }
 
 impl File {
-    /// Opens a file on disk.
+    /// Opens a file: a path, or a URL with the feature `remote`.
     ///
     /// ```no_run
     /// let file = tercet_tet::File::open("era5.tet")?;
@@ -107,51 +51,64 @@ impl File {
     /// # Ok::<(), tercet_tet::Error>(())
     /// ```
     #[cfg(any(unix, windows))]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        ReadOptions::default().open(path)
+    pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
+        Self::open_with(location, ReadOptions::new())
     }
 
-    /// Opens a file that is in memory.
+    /// Opens a file with options.
+    #[cfg(any(unix, windows))]
+    pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
+        Self::open_mode(&location.into(), options, Mode::Read)
+    }
+
+    /// Opens a file from any source of bytes.
+    pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
+        Self::from_source_mode(source, options, Mode::Read)
+    }
+
+    /// Opens a file in memory. Errors show `name`.
     pub fn from_bytes(name: &str, bytes: impl Into<bytes::Bytes>) -> Result<Self, Error> {
-        ReadOptions::default().open_source(Arc::new(tercet_core::source::Memory::new(name, bytes)))
+        Self::from_source(Arc::new(Memory::new(name, bytes)), ReadOptions::new())
     }
 
-    fn read(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, ErrorKind> {
-        let catalog = Catalog::read(&source, &options.limits)?;
-        let (checker, integrity_status) = integrity::open(&catalog, &source, &options)?;
+    #[cfg(any(unix, windows))]
+    pub(crate) fn open_mode(location: &Location, options: ReadOptions, mode: Mode) -> Result<Self, Error> {
+        let source = open_location(location, options.access)
+            .map_err(|error| Error::new(location.to_string().into(), error.into()))?;
+        let mut file = Self::from_source_mode(source, options, mode)?;
+        file.path = location.as_path().map(Path::to_owned);
+        Ok(file)
+    }
+
+    pub(crate) fn from_source_mode(
+        source: Arc<dyn ByteSource>,
+        options: ReadOptions,
+        mode: Mode,
+    ) -> Result<Self, Error> {
+        let name = source.name().clone();
+        Self::read(source, options, mode).map_err(|kind| Error::new(name, kind))
+    }
+
+    fn read(source: Arc<dyn ByteSource>, options: ReadOptions, mode: Mode) -> Result<Self, ErrorKind> {
+        let (catalog, checker, integrity_status);
+        if mode == Mode::WithoutFooter {
+            catalog = Catalog::read_head(&source, &options.limits)?;
+            (checker, integrity_status) = (None, IntegrityStatus::Absent);
+        } else {
+            catalog = Catalog::read(&source, &options.limits)?;
+            (checker, integrity_status) = integrity::open(&catalog, &source, options.verify, mode)?;
+        }
         let grids = catalog.grids();
         let rows = Rows::new(&catalog, &grids);
         Ok(Self { source, options, catalog, grids, rows, checker, integrity_status, path: None })
     }
 
-    /// Opens a file whose footer is damaged, as if it had none.
-    #[cfg(any(unix, windows))]
-    pub(crate) fn open_headless(path: &Path) -> Result<Self, Error> {
-        let error = |fault: ErrorKind| Error::new(path.to_string_lossy().into(), fault);
-        let source = tercet_core::source::File::open(path).map_err(|source| error(source.into()))?;
-        let options = ReadOptions::new();
-        let catalog = Catalog::read_head(&source, &options.limits).map_err(error)?;
-        let grids = catalog.grids();
-        let rows = Rows::new(&catalog, &grids);
-        let source = Arc::new(source);
-        Ok(Self {
-            source,
-            options,
-            catalog,
-            grids,
-            rows,
-            checker: None,
-            integrity_status: IntegrityStatus::Absent,
-            path: None,
-        })
-    }
-
-    /// The name of the file, as it was opened.
+    /// The path or URL of the file.
     pub fn name(&self) -> &str {
         self.source.name()
     }
 
-    /// The path of the file, as it was opened; `None` for bytes from elsewhere.
+    /// The path of the file; `None` if it was not opened by path.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -161,9 +118,9 @@ impl File {
         self.catalog.file_len
     }
 
-    /// Whether the file holds no dataset.
+    /// Whether the file has no bytes: never, for an open file.
     pub fn is_empty(&self) -> bool {
-        self.catalog.records.is_empty()
+        self.len() == 0
     }
 
     /// The fields of the first 32 bytes.
@@ -176,24 +133,24 @@ impl File {
         self.rows.count()
     }
 
-    /// The author's advice on memory.
+    /// The memory budget for queries, as stored in the index header.
     pub fn memory_budget(&self) -> MemoryBudget {
         self.catalog.index.budget
     }
 
-    /// How well the file can tell that it changed.
+    /// Whether bytes are checked against the integrity block.
     pub fn integrity_status(&self) -> &IntegrityStatus {
         &self.integrity_status
     }
 
-    /// What happened to the file, oldest first.
+    /// The history rows, oldest first.
     pub fn history(&self) -> &[HistoryRow] {
         self.catalog.history()
     }
 
     /// Provenance, attributes, axis names and labels; `None` without a footer.
     ///
-    /// Axes with more than 64 labels keep them in the integrity block: [`Dataset::labels`] finds both.
+    /// Labels of axes with more than 64 of them are in the integrity block: [`Dataset::labels`] finds both.
     pub fn metadata(&self) -> Option<&Metadata> {
         self.catalog.footer.as_ref().map(|footer| &footer.metadata)
     }
@@ -203,7 +160,7 @@ impl File {
         self.catalog.footer.as_ref().map(|footer| footer.tail.history_version)
     }
 
-    /// Where payloads end: the end of the file, or the start of the footer.
+    /// The end of the payloads: the end of the file, or the start of the footer.
     pub fn payload_end(&self) -> u64 {
         self.catalog.payload_end
     }
@@ -231,7 +188,7 @@ impl File {
         Ok(Dataset { file: self, id })
     }
 
-    /// Visits every row of the chunk index in order. Rows are as they stand in the file, not yet checked.
+    /// Visits every row of the chunk index in order. The rows are not validated.
     pub fn for_each_row(&self, mut visit: impl FnMut(u64, &Row)) -> Result<(), Error> {
         let each = |number, row: Row| {
             visit(number, &row);
@@ -240,7 +197,7 @@ impl File {
         self.rows.for_each(&self.row_context(), each).map_err(|fault| self.error(fault))
     }
 
-    /// Row number `number` of the chunk index, as it stands in the file.
+    /// Row `number` of the chunk index, not validated.
     pub fn row(&self, number: u64) -> Result<Row, Error> {
         self.rows.get(&self.row_context(), number).map_err(|fault| self.error(fault))
     }
@@ -259,6 +216,16 @@ impl File {
     }
 }
 
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Read,
+    /// For repairs: nothing is checked when opening; chunks are checked by what is left of the integrity block.
+    Recovery,
+    /// For a damaged footer: as if there were none.
+    WithoutFooter,
+}
+
 /// One array of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Dataset<'a> {
@@ -266,36 +233,36 @@ pub struct Dataset<'a> {
     pub(crate) id: usize,
 }
 
-/// Where a chunk is and how it is stored.
+/// The stored bytes of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRef {
-    /// The number of its row in the chunk index.
+    /// The number of the row in the chunk index.
     pub row: u64,
-    /// Its stored bytes.
+    /// The stored bytes.
     pub span: Span,
-    /// How they are stored.
+    /// The codec of the stored bytes.
     pub codec: Codec,
-    /// Its bytes when decoded.
+    /// The number of bytes when decoded.
     pub raw_len: u64,
 }
 
 impl<'a> Dataset<'a> {
-    /// Its name.
+    /// The name of the dataset.
     pub fn name(&self) -> &'a str {
         &self.file.catalog.records[self.id].name
     }
 
-    /// Its position in the directory.
+    /// The position in the directory, from 0.
     pub fn id(&self) -> usize {
         self.id
     }
 
-    /// The tag of its element type, known or not.
+    /// The tag of the element type, known or not.
     pub fn dtype_tag(&self) -> u32 {
         self.file.catalog.records[self.id].dtype_tag
     }
 
-    /// Its element type, if that is known.
+    /// The element type; `None` for an unknown tag.
     pub fn dtype(&self) -> Option<DType> {
         self.element().map(DType::from)
     }
@@ -304,17 +271,17 @@ impl<'a> Dataset<'a> {
         crate::wire::ids::dtype_of(self.dtype_tag())
     }
 
-    /// Its extents.
+    /// The extent of each axis.
     pub fn shape(&self) -> &'a [u64] {
         &self.file.catalog.records[self.id].shape
     }
 
-    /// The extents of its chunks.
+    /// The extent of a chunk on each axis.
     pub fn chunk_shape(&self) -> &'a [u64] {
         &self.file.catalog.records[self.id].chunk_shape
     }
 
-    /// Its tiling, or why it cannot be used.
+    /// The chunk grid. An invalid dataset record is an error.
     pub fn grid(&self) -> Result<&'a Grid, Error> {
         self.checked_grid().map_err(|fault| self.file.error(fault))
     }
@@ -325,18 +292,18 @@ impl<'a> Dataset<'a> {
         self.file.grids[self.id].as_ref().map_err(bad)
     }
 
-    /// Its attributes, axis names and labels.
+    /// Attributes, axis names and labels.
     pub fn info(&self) -> Option<&'a DatasetInfo> {
         self.file.metadata()?.datasets.get(self.name())
     }
 
-    /// The name of an axis, if the axes have names.
+    /// The name of an axis; `None` if the axes have no names.
     pub fn axis_name(&self, axis: usize) -> Option<&'a str> {
         let names = &self.info()?.dim_names;
         if names.len() == self.shape().len() { names.get(axis).map(String::as_str) } else { None }
     }
 
-    /// The labels of an axis, one for each position.
+    /// The labels of an axis, one per position.
     pub fn labels(&self, axis: usize) -> Option<&'a [String]> {
         let extent = *self.shape().get(axis)?;
         let short = self.info().and_then(|info| info.labels(axis, self.shape().len(), extent));
@@ -348,12 +315,12 @@ impl<'a> Dataset<'a> {
         })
     }
 
-    /// A selection in the words of [`Selection::parse`].
+    /// Parses a selection for this dataset, see [`Selection::parse`].
     pub fn select(&self, text: &str) -> Result<Selection, Error> {
         Selection::parse(text, self.shape()).map_err(|error| self.file.error(error.into()))
     }
 
-    /// Where a chunk is and how it is stored.
+    /// Looks a chunk up in the index.
     pub fn chunk_ref(&self, tile: &[u64]) -> Result<ChunkRef, Error> {
         self.find_chunk(tile).map_err(|fault| self.file.error(fault))
     }
@@ -383,7 +350,7 @@ impl<'a> Dataset<'a> {
         Ok(ChunkRef { row: number, span, codec, raw_len: expected })
     }
 
-    /// The statistics of a chunk, if the file has them.
+    /// The statistics of a chunk; `None` if the file has none.
     pub fn chunk_stats(&self, tile: &[u64]) -> Result<Option<Stats>, Error> {
         let stats = || {
             let (Some(checker), grid) = (&self.file.checker, self.checked_grid()?) else { return Ok(None) };

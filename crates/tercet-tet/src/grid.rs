@@ -1,4 +1,4 @@
-//! How an array is cut into tiles.
+//! [`Grid`]: the chunk grid of a dataset.
 
 use tercet_core::{DType, ElementType, Selection};
 
@@ -6,7 +6,7 @@ use crate::error::DatasetError;
 use crate::wire::directory::Record;
 use crate::wire::ids::{MAX_RANK, dtype_of};
 
-/// The tiling of one dataset: extents, tile extents and what follows from them, known not to overflow.
+/// The chunk grid of a dataset: extents and tile extents, checked for overflow. A tile is the region of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     dtype: ElementType,
@@ -18,7 +18,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A tiling. `chunk_shape` need not divide `shape`; tiles at the edge are clipped.
+    /// A grid. `chunk_shape` need not divide `shape`; tiles at the edge are clipped.
     pub fn new(dtype: ElementType, shape: &[u64], chunk_shape: &[u64]) -> Result<Self, DatasetError> {
         if let Some(axis) = shape.iter().position(|&extent| extent == 0) {
             return Err(DatasetError::ZeroShape { axis });
@@ -37,7 +37,7 @@ impl Grid {
         Ok(Self { dtype, shape, chunk_shape, counts, tiles, bytes })
     }
 
-    /// The tiling that a directory record describes.
+    /// The grid of a directory record.
     pub(crate) fn from_record(record: &Record) -> Result<Self, DatasetError> {
         let dtype = dtype_of(record.dtype_tag).ok_or(DatasetError::UnknownDType { tag: record.dtype_tag })?;
         Self::new(dtype, &record.shape, &record.chunk_shape)
@@ -58,7 +58,7 @@ impl Grid {
         &self.shape
     }
 
-    /// The extents of a whole tile.
+    /// The extents of a tile that is not clipped.
     pub fn chunk_shape(&self) -> &[u64] {
         &self.chunk_shape
     }
@@ -83,7 +83,7 @@ impl Grid {
         self.shape.len()
     }
 
-    /// The number of a tile, last axis fastest, or `None` outside the grid.
+    /// The number of a tile, last axis fastest; `None` outside the grid.
     pub fn linear(&self, tile: &[u64]) -> Option<u64> {
         if tile.len() != self.rank() || tile.iter().zip(&self.counts).any(|(c, count)| c >= count) {
             return None;
@@ -118,8 +118,8 @@ impl Grid {
         (low, low.saturating_add(self.chunk_shape[axis]).min(self.shape[axis]))
     }
 
-    /// The extents of tiles of at most `bytes` bytes, or of one element, that follow each other in a whole tile: each
-    /// is some of its rows.
+    /// The extents of consecutive parts of a tile, at most `bytes` bytes (or one element) each: a part
+    /// is a range of rows.
     pub(crate) fn rows_within(&self, bytes: u64) -> Vec<u64> {
         let mut extents = self.chunk_shape.clone();
         for (extent, &most) in extents.iter_mut().zip(&self.shape) {
@@ -137,18 +137,18 @@ impl Grid {
         extents
     }
 
-    /// How many tiles a selection touches, unless it overflows.
+    /// The number of tiles with selected positions; `None` on overflow.
     pub fn touched_count(&self, selection: &Selection) -> Option<u64> {
         let mut per_axis = selection.axes().iter().zip(&self.chunk_shape).map(|(slice, &chunk)| {
-            // Steps larger than a tile hit a new tile each time; smaller ones leave no tile out.
+            // A step larger than a tile hits a new tile each time; a smaller one skips no tile.
             if slice.step > chunk { slice.count() } else { slice.last() / chunk - slice.start / chunk + 1 }
         });
         per_axis.try_fold(1u64, u64::checked_mul)
     }
 
-    /// The tiles that a selection touches, in grid order. Strides that jump over a tile leave it out.
+    /// The tiles with selected positions, in grid order.
     ///
-    /// The list has [`touched_count`](Self::touched_count) entries: check that first for untrusted grids.
+    /// The list has [`touched_count`](Self::touched_count) entries: check that number first for untrusted grids.
     pub fn touched(&self, selection: &Selection) -> Vec<[u64; MAX_RANK]> {
         let mut tiles = vec![[0; MAX_RANK]];
         for (axis, slice) in selection.axes().iter().enumerate() {

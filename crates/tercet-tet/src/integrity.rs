@@ -1,6 +1,7 @@
-//! The integrity block at work: what is checked when, and what a file's integrity_status is.
+//! [`IntegrityChecker`]: checks index rows, chunks and statistics against the integrity block.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use tercet_core::CommonError;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -10,60 +11,61 @@ use tercet_core::{ByteSource, Span};
 use crate::Region;
 use crate::catalog::Catalog;
 use crate::error::ErrorKind;
-use crate::file::ReadOptions;
+use crate::file::Mode;
 use crate::wire::block::{Block, CRC_LEN, Column, LongLabels, STATS_LEN, runs};
 use crate::wire::ids::RUN_ROWS;
 
-/// How well a file can tell that it changed.
+/// Whether the bytes of a file are checked against its integrity block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum IntegrityStatus {
     /// Every byte that is read is checked.
     Checked {
-        /// Whether chunk statistics are there.
+        /// Whether the block has chunk statistics.
         statistics: bool,
     },
-    /// Some columns of the block cannot be used: what they covered is not checked.
+    /// Some columns of the block are unusable: the bytes they cover are not checked.
     Partial {
-        /// What is wrong with them.
+        /// The problems of the columns.
         problems: Vec<String>,
     },
     /// The file has no integrity block.
     Absent,
-    /// The file has a block of a version this reader does not know.
+    /// The block has an unknown version.
     Unknown,
-    /// The caller asked for no checks.
+    /// Verification is off.
     Ignored,
 }
 
-/// A block whose catalogue and footer checksums were right.
+/// An integrity block, and which runs of rows have passed their checksum.
 #[derive(Debug)]
 pub(crate) struct IntegrityChecker {
     block: Block,
     rows: u64,
-    /// One bit for each run of index rows: checked.
+    /// One bit per run of index rows: checked.
     index_runs: Vec<AtomicU64>,
-    /// One bit for each run of statistics: checked.
+    /// One bit per run of statistics: checked.
     stats_runs: Vec<AtomicU64>,
-    /// Set while a damaged file is mended: one bit for each run of index rows that fails its checksum. Rows of such
-    /// a run may still be right, and their chunks prove it.
+    /// In recovery, one bit per run of index rows that fails its checksum. Rows of such a run may still be intact;
+    /// the checksums of their chunks decide.
     suspect_runs: Option<Vec<AtomicU64>>,
 }
 
-/// Reads the block of a freshly opened file and checks footer and catalogue against it.
+/// Parses the integrity block of an opened file and checks footer and catalogue against it.
 pub(crate) fn open(
     catalog: &Catalog,
     source: &dyn ByteSource,
-    options: &ReadOptions,
+    verify: bool,
+    mode: Mode,
 ) -> Result<(Option<IntegrityChecker>, IntegrityStatus), ErrorKind> {
-    let ignore = options.ignore_checksums;
+    let verify = verify && mode == Mode::Read;
     let Some(value) = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref()) else {
-        return Ok((None, if ignore { IntegrityStatus::Ignored } else { IntegrityStatus::Absent }));
+        return Ok((None, if verify { IntegrityStatus::Absent } else { IntegrityStatus::Ignored }));
     };
-    if options.recovery {
+    if mode == Mode::Recovery {
         return Ok((recovery(catalog), IntegrityStatus::Ignored));
     }
-    if ignore {
+    if !verify {
         return Ok((None, IntegrityStatus::Ignored));
     }
     let Some(block) = Block::parse(value, catalog.index.entry_count, catalog.column_space()) else {
@@ -71,17 +73,17 @@ pub(crate) fn open(
     };
     catalog.check_footer(source)?;
     catalog.check_catalog(source, &block)?;
-    let integrity_status = if block.problems.is_empty() {
+    let status = if block.problems.is_empty() {
         IntegrityStatus::Checked { statistics: block.row_stats.is_some() }
     } else {
         IntegrityStatus::Partial { problems: block.problems.clone() }
     };
-    Ok((Some(IntegrityChecker::new(block, catalog.index.entry_count)), integrity_status))
+    Ok((Some(IntegrityChecker::new(block, catalog.index.entry_count)), status))
 }
 
-/// What a damaged file's block can still prove: which chunks are as they were written.
+/// A checker for the chunks of a damaged file.
 ///
-/// The block itself may be damaged; then a good chunk may look bad, but never a bad one good.
+/// The block itself may be damaged: then an intact chunk may fail its checksum, but a damaged chunk never passes.
 fn recovery(catalog: &Catalog) -> Option<IntegrityChecker> {
     let rows = catalog.index.entry_count;
     let mut block = catalog.block().filter(|block| block.rows == Some(rows))?;
@@ -127,7 +129,7 @@ impl IntegrityChecker {
         span: Span,
     ) -> Result<(), ErrorKind> {
         match (self.recheck_index_run(source, run, bytes, span), &self.suspect_runs) {
-            (Err(ErrorKind::Checksum { .. }), Some(suspect)) => {
+            (Err(ErrorKind::Common(CommonError::Checksum { .. })), Some(suspect)) => {
                 set(suspect, run);
                 Ok(())
             }
@@ -135,12 +137,12 @@ impl IntegrityChecker {
         }
     }
 
-    /// Whether a row may say another place than canonical order gives it.
+    /// Whether a row outside canonical order is accepted: its run has passed its checksum.
     pub(crate) fn is_trusted(&self, row: u64) -> bool {
         self.suspect_runs.as_ref().is_none_or(|suspect| !is_set(suspect, row / RUN_ROWS))
     }
 
-    /// Checks the bytes of a run of index rows, whether or not that was done before.
+    /// Checks the bytes of a run of index rows again.
     pub(crate) fn recheck_index_run(
         &self,
         source: &dyn ByteSource,
@@ -151,20 +153,22 @@ impl IntegrityChecker {
         let Some(column) = &self.block.index_crc32c else { return Ok(()) };
         let expected = crc_entry(column, source, run)?;
         let (first, end) = run_rows(run, self.rows);
-        Mismatch::check_crc32c(expected, checksum::crc32c(bytes)).map_err(|mismatch| ErrorKind::Checksum {
-            region: Region::IndexRun { first, end },
-            span,
-            mismatch,
+        Mismatch::check_crc32c(expected, checksum::crc32c(bytes)).map_err(|mismatch| {
+            ErrorKind::Common(CommonError::Checksum {
+                region: Region::IndexRun { first, end },
+                span,
+                mismatch,
+            })
         })
     }
 
-    /// The stored checksum of a chunk, if there is one.
+    /// The stored checksum of a chunk; `None` without one.
     pub(crate) fn row_crc(&self, source: &dyn ByteSource, row: u64) -> Result<Option<u32>, ErrorKind> {
         let column = self.block.row_crc32c.as_ref();
         column.map(|column| crc_entry(column, source, row)).transpose()
     }
 
-    /// The statistics of a chunk, checked, if there are any.
+    /// The checked statistics of a chunk; `None` without them.
     pub(crate) fn row_stats(&self, source: &dyn ByteSource, row: u64) -> Result<Option<[u8; 48]>, ErrorKind> {
         let (Some(stats), Some(crcs)) = (&self.block.row_stats, &self.block.stats_crc32c) else {
             return Ok(None);
@@ -179,7 +183,11 @@ impl IntegrityChecker {
                 Column::Inline(_) => Span::empty(0),
             };
             Mismatch::check_crc32c(expected, checksum::crc32c(&bytes)).map_err(|mismatch| {
-                ErrorKind::Checksum { region: Region::StatsRun { first, end }, span, mismatch }
+                ErrorKind::Common(CommonError::Checksum {
+                    region: Region::StatsRun { first, end },
+                    span,
+                    mismatch,
+                })
             })?;
             set(&self.stats_runs, run);
         }
@@ -196,7 +204,7 @@ pub(crate) fn run_rows(run: u64, rows: u64) -> (u64, u64) {
     (first, first.saturating_add(RUN_ROWS).min(rows))
 }
 
-/// Bytes of a column; the block's parser has checked that the column is long enough.
+/// Bytes of a column. The parser of the block has checked the length of the column.
 pub(crate) fn column_bytes(
     column: &Column,
     source: &dyn ByteSource,

@@ -1,20 +1,16 @@
-//! What a file will hold, decided before any byte is written.
+//! [`Layout`]: datasets, metadata and history of a file, fixed before any byte is written.
 
 use std::collections::BTreeMap;
-#[cfg(any(unix, windows))]
-use std::path::Path;
 
 use tercet_codec::bytes::zstd;
-use tercet_core::{DType, Sink};
+use tercet_core::DType;
 
-use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata};
 use crate::metadata_limits::{self, COORD_LABELS, INLINE_BYTES, LimitViolation, SPILL_BYTES};
 use crate::wire::block::LongLabels;
 use crate::wire::ids::MAX_RANK;
 use crate::wire::index::{MemoryBudget, index_len};
-use crate::writer::Writer;
 
 mod error;
 mod options;
@@ -22,14 +18,14 @@ mod options;
 pub use error::LayoutError;
 pub use options::{Compression, Profile, WriterOptions};
 
-/// The longest dataset name: what a query can ask for.
+/// The length limit of dataset names, in bytes: that of query documents.
 const NAME_BYTES: usize = 1024;
 
-/// The datasets, metadata and history of a file to be written.
+/// The datasets, metadata and history of a new file.
 ///
 /// ```
 /// use tercet_core::{DType, TensorView};
-/// use tercet_tet::{File, Layout, WriterOptions};
+/// use tercet_tet::{File, Layout, Writer, WriterOptions};
 ///
 /// let mut layout = Layout::new();
 /// let grid = layout.dataset("grid", DType::F32, [4, 6], [2, 6])?;
@@ -37,9 +33,9 @@ const NAME_BYTES: usize = 1024;
 /// layout.attr(grid, "units", "K")?;
 ///
 /// let values: Vec<f32> = (0..24).map(|i| i as f32).collect();
-/// let mut writer = layout.write_to("in memory", std::io::Cursor::new(Vec::new()), WriterOptions::new())?;
+/// let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), layout, WriterOptions::new())?;
 /// writer.array(grid, TensorView::from_slice(&[4, 6], &values)?)?;
-/// let bytes = writer.seal()?;
+/// let bytes = writer.finish()?.output;
 ///
 /// let file = File::from_bytes("in memory", bytes)?;
 /// assert_eq!(file.dataset("grid")?.read_all()?.as_slice::<f32>(), Some(&values[..]));
@@ -51,11 +47,11 @@ pub struct Layout {
     pub(crate) metadata: Metadata,
     pub(crate) history: Vec<HistoryRow>,
     pub(crate) budget: MemoryBudget,
-    /// Members of the footer that this version does not know, kept from an older file.
+    /// Unknown members of the footer of an older file.
     pub(crate) unknown: serde_json::Map<String, serde_json::Value>,
 }
 
-/// A dataset of a [`Layout`] and of the [`Writer`] made from it.
+/// The ID of a dataset in a [`Layout`] and in the [`Writer`](crate::Writer) made from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DatasetId(pub(crate) usize);
 
@@ -67,7 +63,7 @@ pub(crate) struct Planned {
 }
 
 impl Layout {
-    /// A file without datasets.
+    /// A layout without datasets.
     pub fn new() -> Self {
         Self::default()
     }
@@ -107,13 +103,13 @@ impl Layout {
         Ok(self.push(name, grid))
     }
 
-    /// Adds a dataset that an older file holds already, whatever its name.
+    /// Adds a dataset of an older file; its name is not checked.
     pub(crate) fn push(&mut self, name: &str, grid: Grid) -> DatasetId {
         self.datasets.push(Planned { name: name.to_owned(), grid, compression: Compression::Raw });
         DatasetId(self.datasets.len() - 1)
     }
 
-    /// Sets how the chunks of a dataset are stored.
+    /// Sets the compression of a dataset.
     pub fn compress(&mut self, dataset: DatasetId, compression: Compression) -> Result<(), LayoutError> {
         if let Compression::Zstd { level } = compression {
             if !zstd::LEVELS.contains(&level) {
@@ -133,7 +129,7 @@ impl Layout {
         self.check_metadata()
     }
 
-    /// Names the axes of a dataset.
+    /// Sets the axis names of a dataset.
     pub fn dims<'n>(
         &mut self,
         dataset: DatasetId,
@@ -149,9 +145,9 @@ impl Layout {
         self.check_metadata()
     }
 
-    /// Labels every position of an axis, which is given by its name or its number.
+    /// Sets the labels of an axis, one per position. `axis` is a name or a number.
     ///
-    /// More than 64 labels are kept in the integrity block, because older readers allow no more elsewhere.
+    /// More than 64 labels are stored in the integrity block: other readers allow no more elsewhere.
     pub fn labels(&mut self, dataset: DatasetId, axis: &str, labels: Vec<String>) -> Result<(), LayoutError> {
         let planned = &self.datasets[dataset.0];
         let names = self.metadata.datasets.get(&planned.name).map_or(&[][..], |info| &info.dim_names);
@@ -175,7 +171,7 @@ impl Layout {
         refuse(metadata_limits::check_history(&self.history))
     }
 
-    /// Tells who makes the file.
+    /// Sets the program, its version and the creation time (Unix seconds).
     pub fn file_info(&mut self, tool: &str, library_version: &str, created_at: u64) {
         let file = &mut self.metadata.file;
         tool.clone_into(&mut file.tool);
@@ -183,13 +179,13 @@ impl Layout {
         file.created_at = created_at.to_string();
     }
 
-    /// Sets everything the footer tells besides history: as another file tells it, say.
+    /// Sets all metadata, for example that of another file.
     pub fn metadata(&mut self, metadata: Metadata) -> Result<(), LayoutError> {
         self.metadata = metadata;
         self.check_metadata()
     }
 
-    /// Advises readers how much memory to use.
+    /// Sets the memory budget for queries.
     pub fn memory_budget(&mut self, budget: MemoryBudget) -> Result<(), LayoutError> {
         if budget.percent_bps > 10_000 {
             return Err(LayoutError::BudgetPercent { bps: budget.percent_bps });
@@ -203,50 +199,9 @@ impl Layout {
         self.datasets.iter().map(|planned| planned.grid.tiles()).sum()
     }
 
-    /// The tiling of a dataset.
+    /// The chunk grid of a dataset.
     pub fn grid(&self, dataset: DatasetId) -> &Grid {
         &self.datasets[dataset.0].grid
-    }
-
-    /// Starts to write a file on disk. It appears, whole, when the writer is sealed.
-    #[cfg(any(unix, windows))]
-    pub fn create(
-        self,
-        path: impl AsRef<Path>,
-        options: WriterOptions,
-    ) -> Result<Writer<tercet_core::publish::AtomicFile>, Error> {
-        let path = path.as_ref();
-        self.create_on(std::sync::Arc::new(tercet_core::publish::RealDisk), path, options)
-    }
-
-    /// Starts to write a file through a file layer of the caller's.
-    #[cfg(any(unix, windows))]
-    pub fn create_on(
-        self,
-        disk: std::sync::Arc<dyn tercet_core::publish::Disk>,
-        path: &Path,
-        options: WriterOptions,
-    ) -> Result<Writer<tercet_core::publish::AtomicFile>, Error> {
-        let name = path.to_string_lossy();
-        self.check(options).map_err(|error| Error::new(name.as_ref().into(), error.into()))?;
-        let atomic_file = tercet_core::publish::AtomicFile::create_on(disk, path)
-            .map_err(|error| Error::new(name.as_ref().into(), error.into()))?;
-        self.write_to(&name, atomic_file, options)
-    }
-
-    /// Starts to write to a sink. `name` appears in errors.
-    pub fn write_to<S: Sink>(
-        mut self,
-        name: &str,
-        sink: S,
-        options: WriterOptions,
-    ) -> Result<Writer<S>, Error> {
-        if options.record_history && options.profile == Profile::Tercet && self.history.is_empty() {
-            self.history.push(HistoryRow::now("create", concat!("tercet ", env!("CARGO_PKG_VERSION"))));
-        }
-        let ready = self.check(options).map_err(ErrorKind::from);
-        let writer = ready.and_then(|()| Writer::new(self, name, sink, options, &[]));
-        writer.map_err(|fault| Error::new(name.into(), fault))
     }
 
     fn info(&mut self, dataset: DatasetId) -> &mut DatasetInfo {
@@ -257,7 +212,7 @@ impl Layout {
         refuse(metadata_limits::check_metadata(&self.metadata, false))
     }
 
-    /// Refuses what the format cannot hold, before any byte is written.
+    /// Checks all limits of the format.
     pub(crate) fn check(&self, options: WriterOptions) -> Result<(), LayoutError> {
         refuse(metadata_limits::check_history(&self.history))?;
         refuse(metadata_limits::check_metadata(&self.metadata, !options.has_block()))?;
@@ -282,7 +237,7 @@ impl Layout {
         if history > INLINE_BYTES {
             return Err(LayoutError::HistorySize { found: history, allowed: INLINE_BYTES });
         }
-        // Four columns in base64 and their names at the most.
+        // At most four columns in base64 and their names.
         let columns =
             usize::try_from(options.inline_column_bytes).unwrap_or(usize::MAX / 16) * 4 * 4 / 3 + 512;
         let block = if options.has_block() { columns } else { 0 };
@@ -293,7 +248,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Puts labels of an older file's integrity block where the others are.
+    /// Moves labels of an older integrity block into the metadata.
     #[cfg(any(unix, windows))]
     pub(crate) fn put_long_labels(&mut self, long: &LongLabels) {
         for (name, axes) in long {
@@ -304,7 +259,7 @@ impl Layout {
         }
     }
 
-    /// Takes labels that the metadata cannot hold out of it.
+    /// Takes axes with more than 64 labels out of the metadata.
     pub(crate) fn take_long_labels(&mut self) -> LongLabels {
         let mut long = LongLabels::new();
         for (name, info) in &mut self.metadata.datasets {
@@ -324,9 +279,9 @@ impl Layout {
     }
 }
 
-/// The length of something as JSON.
+/// The length of a value as JSON.
 fn json_len(value: &impl serde::Serialize) -> usize {
-    // These types have text keys and finite numbers: they always serialize.
+    // These types have string keys and finite numbers: serialization cannot fail.
     serde_json::to_vec(value).map_or(usize::MAX / 4, |text| text.len())
 }
 

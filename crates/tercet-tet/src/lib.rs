@@ -1,7 +1,7 @@
-//! `.tet` files: chunked arrays at rest.
+//! Read, write, query, verify and repair `.tet` files: chunked n-dimensional arrays.
 //!
-//! A file holds named arrays of numbers, cut into chunks that are stored raw or compressed, and finds any chunk
-//! without reading the others:
+//! A file contains named datasets. Each dataset is an array cut into chunks, stored raw or compressed with Zstandard;
+//! any chunk is found without reading the others:
 //!
 //! ```text
 //! 0            32              align8(40+B)                                payload_end
@@ -13,16 +13,16 @@
 //!
 //! ```
 //! use tercet_core::{DType, TensorView};
-//! use tercet_tet::{File, Layout, WriterOptions};
+//! use tercet_tet::{File, Layout, Writer, WriterOptions};
 //!
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("t2m.tet");
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("t2m.tet");
 //! let mut layout = Layout::new();
 //! let t2m = layout.dataset("t2m", DType::F32, [2, 3], [1, 3])?;
-//! let mut writer = layout.create(&path, WriterOptions::new())?;
+//! let mut writer = Writer::create(&path, layout, WriterOptions::new())?;
 //! writer.chunk(t2m, &[0, 0], TensorView::from_slice(&[1, 3], &[1.0f32, 2.0, 3.0])?)?;
 //! writer.chunk(t2m, &[1, 0], TensorView::from_slice(&[1, 3], &[4.0f32, 5.0, 6.0])?)?;
-//! writer.seal()?;
+//! writer.finish()?;
 //!
 //! let file = File::open(&path)?;
 //! let t2m = file.dataset("t2m")?;
@@ -31,18 +31,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every byte that is read is checked against the integrity block, if the file has one; files of other
-//! implementations have none and are read unchecked ([`File::integrity_status`] tells).
+//! All bytes are checked against the integrity block. Files of other implementations have none and are read unchecked;
+//! see [`File::integrity_status`]. `examples/arrays.rs` shows more of the API.
 //!
-//! | module | the road |
+//! | module | contents |
 //! |---|---|
-//! | `wire` | bytes ↔ tables, no I/O |
-//! | `catalog`, `integrity`, `rows` | open: catalogue, integrity block, row lookup |
-//! | `file`, `chunk`, `read`, `export` | chunks and selections → values |
-//! | `layout`, `writer`, `zones` | values → file |
-//! | `query`, `plan`, `exec` | a question → chunks to read → an answer |
-//! | `rewrite` | append, drop |
-//! | `verify`, `repair`, `outline`, `summary` | what a file is, whether it is well, and what to do |
+//! | `wire` | byte layout of every table, no I/O |
+//! | `catalog`, `integrity`, `rows` | opening: catalogue, integrity block, row lookup |
+//! | `file`, `chunk`, `read`, `export` | reading chunks and selections |
+//! | `layout`, `writer`, `zones` | writing files |
+//! | `query`, `plan`, `exec` | queries: documents, read plans, execution |
+//! | `rewrite` | appending and dropping datasets |
+//! | `verify`, `repair`, `outline`, `summary` | verification, repair, salvage, byte layout, contents |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
     test,
@@ -52,18 +52,15 @@
 mod catalog;
 mod chunk;
 mod error;
-#[expect(
-    clippy::inline_always,
-    reason = "kernels are compiled for each instruction set only where they are inlined"
-)]
+#[expect(clippy::inline_always, reason = "kernels must be inlined to be compiled for each instruction set")]
 #[expect(
     clippy::explicit_counter_loop,
     clippy::needless_bitwise_bool,
     clippy::needless_pass_by_value,
     clippy::needless_range_loop,
-    reason = "loops over lanes and tests without branches become vector code"
+    reason = "loops over lanes and branch-free tests are vectorized"
 )]
-#[expect(clippy::float_cmp, reason = "equal is what is meant")]
+#[expect(clippy::float_cmp, reason = "exact comparison is intended")]
 mod exec;
 mod export;
 mod file;
@@ -92,7 +89,7 @@ mod zones;
 pub use chunk::Chunk;
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;
-pub use file::{Access, ChunkRef, Dataset, File, ReadOptions};
+pub use file::{ChunkRef, Dataset, File, ReadOptions};
 pub use grid::Grid;
 pub use integrity::IntegrityStatus;
 pub use layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
@@ -101,7 +98,6 @@ pub use metadata_limits::LimitViolation;
 pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
 pub use query::answer::{Answer, Catalog, Execution, Explain, Found, Preview, Value};
-pub use query::document::{Device, Gpus, UnknownDevice};
 pub use query::error::{QueryError, QueryErrorKind};
 pub use query::operation::{Kind, Method, Scalar};
 pub use query::run::RunOptions;
@@ -111,16 +107,17 @@ pub use region::Region;
 #[cfg(any(unix, windows))]
 pub use repair::{
     Action, ActionState, MissingChunk, REPAIRABLE, RepairMode, RepairOptions, RepairReport, SalvageOptions,
-    SalvageReport, repair, repair_on, salvage, salvage_on,
+    SalvageReport, repair, repair_on, salvage, salvage_file, salvage_file_on,
 };
 #[cfg(any(unix, windows))]
 pub use rewrite::Rewrite;
 pub use stats::{Range, Stats};
 pub use summary::{DatasetSummary, Summary, read_tet_summary_v1};
-#[cfg(any(unix, windows))]
-pub use verify::verify;
-pub use verify::{Fix, Recommendation, Report, ReportSummary, VerifyOptions, verify_source};
+pub use tercet_core::source::Access;
+pub use verify::{
+    Fix, FixAction, Recommendation, Report, ReportDetails, ReportSummary, VerifyOptions, verify,
+};
 pub use wire::ids::{Codec, MAX_RANK};
 pub use wire::index::{MemoryBudget, Row};
 pub use wire::superblock::Superblock;
-pub use writer::Writer;
+pub use writer::{Writer, Written};

@@ -1,4 +1,4 @@
-//! What a file tells about itself: provenance, attributes, axis names, labels.
+//! [`Metadata`] and [`HistoryRow`]: provenance, attributes, axis names, labels, history.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,21 +7,21 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeser
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// Everything the footer holds besides history.
+/// The metadata of a file: everything in the footer but history.
 ///
-/// Members this version does not know are kept and written again.
+/// Unknown members are kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// Who made the file.
+    /// The program that created the file.
     #[serde(default, skip_serializing_if = "FileInfo::is_empty")]
     pub file: FileInfo,
-    /// By dataset name.
+    /// Metadata of datasets, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub datasets: BTreeMap<String, DatasetInfo>,
     #[serde(flatten)]
     pub(crate) unknown: Map<String, Value>,
-    /// The integrity block as it stands in the file. `null` is a value here: it means "there, but not ours".
+    /// The integrity block as JSON. `null` counts as present, with an unknown version.
     #[serde(
         rename = "tercet",
         default,
@@ -31,31 +31,31 @@ pub struct Metadata {
     pub(crate) block: Option<Value>,
 }
 
-/// Who made the file, with what and when.
+/// The program that created a file, and the time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileInfo {
-    /// The program.
+    /// The name of the program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool: String,
-    /// The version of its library.
+    /// The version of the library.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub library_version: String,
-    /// When, in decimal Unix seconds.
+    /// The time in decimal Unix seconds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub created_at: String,
     #[serde(flatten)]
     pub(crate) unknown: Map<String, Value>,
 }
 
-/// What is known of one dataset beyond its shape.
+/// The metadata of one dataset.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DatasetInfo {
-    /// Attributes such as `units`; values are always text.
+    /// Attributes such as `units`; values are strings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attrs: BTreeMap<String, String>,
-    /// One name for each axis; means nothing if their number is not the rank.
+    /// Axis names; ignored unless there is one per axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dim_names: Vec<String>,
     /// Labels by axis name or decimal axis number.
@@ -65,7 +65,7 @@ pub struct DatasetInfo {
     pub(crate) unknown: Map<String, Value>,
 }
 
-/// One label for each position of an axis.
+/// The labels of an axis, one per position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Coord {
@@ -76,7 +76,7 @@ pub struct Coord {
 }
 
 impl Coord {
-    /// These labels.
+    /// A coordinate with these labels.
     pub fn new(labels: Vec<String>) -> Self {
         Self { labels, unknown: Map::new() }
     }
@@ -89,15 +89,15 @@ impl FileInfo {
 }
 
 impl Metadata {
-    /// Whether nothing is to be written.
+    /// Whether there is no metadata.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl DatasetInfo {
-    /// The labels of an axis of extent `extent`, if it has one for each position: by axis name, by axis number, or
-    /// the only coordinate of the right length.
+    /// The labels of an axis, if there are `extent` of them: by axis name, by axis number, or
+    /// the only coordinate of that length.
     pub fn labels(&self, axis: usize, rank: usize, extent: u64) -> Option<&[String]> {
         let fits = |coord: &&Coord| coord.labels.len() as u64 == extent;
         let name = if self.dim_names.len() == rank { self.dim_names.get(axis) } else { None };
@@ -113,52 +113,52 @@ impl DatasetInfo {
     }
 }
 
-/// One thing that happened to the file.
+/// One row of the history of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HistoryRow {
-    /// What was done: `create`, `append`, `convert`, …
+    /// The operation: `create`, `append`, `convert`, …
     pub op: String,
-    /// By what or from what.
+    /// The program or the input.
     pub source: String,
-    /// When, in decimal Unix seconds.
+    /// The time in decimal Unix seconds.
     pub at: String,
-    /// Files it was made from.
+    /// Input files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
-    /// How it was done.
+    /// Parameters of the operation.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// Who did it.
+    /// The agent of the operation (W3C PROV).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// In the course of what.
+    /// The activity (W3C PROV).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
-    /// To what.
+    /// The entity (W3C PROV).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
 }
 
 impl HistoryRow {
-    /// Something that happens now. `SOURCE_DATE_EPOCH` replaces the clock for reproducible files.
+    /// A row with the current time. `SOURCE_DATE_EPOCH` replaces the clock for reproducible files.
     pub fn now(op: &str, source: &str) -> Self {
         Self::at(op, source, unix_seconds())
     }
 
-    /// Something that happened at a time in Unix seconds.
+    /// A row with a time in Unix seconds.
     pub fn at(op: &str, source: &str, seconds: u64) -> Self {
         Self { op: op.to_owned(), source: source.to_owned(), at: seconds.to_string(), ..Self::default() }
     }
 
-    /// Adds how it was done.
+    /// Adds a parameter.
     pub fn with_param(mut self, key: &str, value: impl Into<String>) -> Self {
         self.params.insert(key.to_owned(), value.into());
         self
     }
 }
 
-/// The time in Unix seconds, or `SOURCE_DATE_EPOCH` where that is set to a number.
+/// The current time in Unix seconds, or `SOURCE_DATE_EPOCH` if that is a number.
 pub fn unix_seconds() -> u64 {
     let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.trim().parse().ok());
     fixed.unwrap_or_else(clock)
@@ -171,7 +171,7 @@ fn clock() -> u64 {
 
 #[cfg(target_arch = "wasm32")]
 fn clock() -> u64 {
-    0 // there is no clock without a host
+    0 // no clock without a host
 }
 
 impl<'de> Deserialize<'de> for HistoryRow {
@@ -224,7 +224,7 @@ impl<'de> Deserialize<'de> for HistoryRow {
     }
 }
 
-/// A member that is there, even as `null`.
+/// A present member, even `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -1,14 +1,14 @@
-//! How much a footer may hold.
+//! Limits of history and metadata in a footer.
 
 use std::fmt;
 
 use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
 
-/// The JSON text of a footer, in bytes.
+/// Bytes of the footer JSON.
 pub(crate) const INLINE_BYTES: usize = 65_536;
-/// Metadata behind the payloads, in bytes.
+/// Bytes of a metadata spill.
 pub(crate) const SPILL_BYTES: usize = 16 << 20;
-/// Labels of one axis in `coords`.
+/// Labels per axis in `coords`.
 pub(crate) const COORD_LABELS: usize = 64;
 const HISTORY_ROWS: usize = 4096;
 const PARENTS: usize = 16;
@@ -19,16 +19,16 @@ const DIM_NAMES: usize = 8;
 const COORD_AXES: usize = 8;
 pub(crate) const STRING_BYTES: usize = 1024;
 
-/// Metadata beyond what the format allows.
+/// Metadata that exceeds a limit of the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitViolation {
-    /// What there is too much of.
+    /// The limited quantity.
     pub what: &'static str,
-    /// Whose: a dataset, an axis, a history row.
+    /// The object with the limit: a dataset, an axis, a history row.
     pub of: String,
-    /// How much there is.
+    /// The found number.
     pub found: u64,
-    /// How much there may be.
+    /// The allowed number.
     pub allowed: u64,
 }
 
@@ -57,7 +57,7 @@ impl Check {
     }
 
     fn violation(&mut self, what: &'static str, of: &str, found: usize, allowed: usize) {
-        // A hostile file can breach a million times; a report needs the first few.
+        // A hostile file can have millions of violations; a report needs the first few.
         if self.0.len() < 100 {
             let (found, allowed) = (found as u64, allowed as u64);
             self.0.push(LimitViolation { what, of: of.to_owned(), found, allowed });
@@ -65,7 +65,7 @@ impl Check {
     }
 }
 
-/// Every limit that history breaks.
+/// The limit violations of a history.
 pub(crate) fn check_history(history: &[HistoryRow]) -> Vec<LimitViolation> {
     let mut check = Check(Vec::new());
     check.most("rows", "the history", history.len(), HISTORY_ROWS);
@@ -79,19 +79,19 @@ pub(crate) fn check_history(history: &[HistoryRow]) -> Vec<LimitViolation> {
         let params = row.params.iter().flat_map(|(key, value)| [key, value]);
         let optional = [&row.agent, &row.activity, &row.entity].into_iter().flatten();
         for text in row.parents.iter().chain(params).chain(optional) {
-            check.text("bytes of a text", &of, text);
+            check.text("bytes of a string", &of, text);
         }
     }
     check.0
 }
 
-/// Every limit that metadata breaks. `label_limit` is off for axes whose labels go into the integrity block.
+/// The limit violations of metadata. Without `label_limit` the labels per axis are not limited.
 pub(crate) fn check_metadata(metadata: &Metadata, label_limit: bool) -> Vec<LimitViolation> {
     let mut check = Check(Vec::new());
     let file = &metadata.file;
     for text in [&file.tool, &file.library_version, &file.created_at] {
         if !text.is_empty() {
-            check.text("bytes of a text", "the file", text);
+            check.text("bytes of a string", "the file", text);
         }
     }
     check.most("dataset entries", "the metadata", metadata.datasets.len(), DATASETS);
@@ -109,7 +109,7 @@ fn dataset(check: &mut Check, name: &str, info: &DatasetInfo, label_limit: bool)
     check.most("coordinate axes", &of, info.coords.len(), COORD_AXES);
     let attrs = info.attrs.iter().flat_map(|(key, value)| [key, value]);
     for text in attrs.chain(&info.dim_names).chain(info.coords.keys()) {
-        check.text("bytes of a text", &of, text);
+        check.text("bytes of a string", &of, text);
     }
     for (axis, coord) in &info.coords {
         let of = format!("axis `{axis}` of dataset `{name}`");

@@ -1,6 +1,6 @@
-//! A file drawn as a tree of named byte spans.
+//! [`File::outline`]: the byte layout as a tree of named spans.
 
-use tercet_core::{ByteSource as _, Outline, Span, escape};
+use tercet_core::{ByteSource as _, Outline, OutlineOptions, Span, escape};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
@@ -9,24 +9,24 @@ use crate::wire::directory::Record;
 use crate::wire::ids::{Codec, INDEX_HEADER_LEN, RECORDS_AT, ROW_LEN, SUPERBLOCK_LEN, TAIL_LEN, dtype_of};
 use crate::wire::index::Row;
 
-/// Text longer than this is shown by its beginning.
+/// Characters shown of a longer text.
 const SHOWN_TEXT: usize = 120;
-/// The value of a field that means nothing, until its bytes are looked at.
+/// The value of a reserved field, until its bytes are read.
 const IGNORED: &str = "ignored";
 
 impl File {
-    /// The file as a tree: every field of every table with its bytes and its value.
+    /// The byte layout of the file as a tree: every field of every table with its span and value.
     ///
-    /// At most `max_rows` rows of the chunk index and as many payloads are drawn; `None` draws all.
-    pub fn outline(&self, max_rows: Option<u64>) -> Result<Outline, Error> {
-        let drawn = self.draw(max_rows.unwrap_or(u64::MAX)).and_then(|mut root| {
+    /// [`OutlineOptions::max_rows`] limits the rows of the chunk index and the payloads.
+    pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
+        let drawn = self.draw(options.max_rows.unwrap_or(u64::MAX)).and_then(|mut root| {
             self.show_ignored(&mut root)?;
             Ok(root)
         });
         drawn.map_err(|fault| self.error(fault))
     }
 
-    /// Puts the bytes of fields that mean nothing into their leaves: other writers may have left something there.
+    /// Shows the bytes of reserved fields: other writers may use them.
     fn show_ignored(&self, node: &mut Outline) -> Result<(), ErrorKind> {
         if node.value.as_deref() == Some(IGNORED) {
             let bytes = self.source.read_at(node.span)?;
@@ -166,7 +166,7 @@ impl File {
         Ok(out)
     }
 
-    /// The beginning of a text in the file.
+    /// The start of a text in the file.
     fn text(&self, span: Span) -> Result<String, ErrorKind> {
         let bytes = self.source.read_at(span)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -200,7 +200,7 @@ fn draw_record(number: usize, record: &Record, start: u64) -> Outline {
     out
 }
 
-/// The columns of the integrity block that lie outside its text.
+/// The columns of the integrity block that are stored outside its JSON.
 fn draw_columns(block: &Block) -> Vec<Outline> {
     let columns = [
         ("index_crc32c", &block.index_crc32c),

@@ -1,4 +1,4 @@
-//! Which chunks a query reads: a value, made without reading a byte.
+//! [`ReadPlan`]: the chunks that a query reads, computed without reading payloads.
 
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
@@ -8,16 +8,16 @@ use crate::file::ChunkRef;
 use crate::grid::Grid;
 use crate::wire::ids::MAX_RANK;
 
-/// The chunks that a query reads, and why those.
+/// The chunks that a query reads.
 #[derive(Clone, Debug)]
 pub struct ReadPlan {
     pub(crate) grid: Grid,
     pub(crate) selection: Selection,
-    /// In grid order, last axis fastest; without those that were skipped.
+    /// In grid order, last axis fastest; without pruned chunks.
     pub(crate) chunks: Vec<PlannedChunk>,
     pub(crate) zone_filter_skipped: u64,
     pub(crate) index_filter_skipped: u64,
-    /// One span of raw bytes that is the whole dataset.
+    /// The span of a dataset that is stored contiguously as raw bytes.
     pub(crate) contiguous: Option<tercet_core::Span>,
 }
 
@@ -26,9 +26,9 @@ pub struct ReadPlan {
 pub struct PlannedChunk {
     /// Grid coordinates; those past the rank are zero.
     pub tile: [u64; MAX_RANK],
-    /// Where it is and how it is stored.
+    /// The stored bytes of the chunk.
     pub stored: ChunkRef,
-    /// What a version-2 footer says of it; shown where a filter was applied to it.
+    /// The zone map entry of the chunk, if a filter used it.
     pub zone: Option<serde_json::Value>,
 }
 
@@ -36,7 +36,7 @@ const DENSE: &str = "dense_half_open_intervals_per_axis_json_step_ignored_for_ch
 const STRIDED: &str = "strided_half_open_per_axis_json_step_applied_to_chunk_touch_list";
 
 impl ReadPlan {
-    /// A plan out of the chunks that were found for the touched tiles.
+    /// A plan of the chunks with selected positions.
     pub(crate) fn new(grid: &Grid, selection: &Selection, chunks: Vec<PlannedChunk>) -> Self {
         let (zone_filter_skipped, index_filter_skipped) = (0, 0);
         let (grid, selection) = (grid.clone(), selection.clone());
@@ -46,12 +46,12 @@ impl ReadPlan {
         plan
     }
 
-    /// The chunks, in the order they are visited.
+    /// The chunks, in grid order.
     pub fn chunks(&self) -> &[PlannedChunk] {
         &self.chunks
     }
 
-    /// The selected positions.
+    /// The selection.
     pub fn selection(&self) -> &Selection {
         &self.selection
     }
@@ -61,32 +61,32 @@ impl ReadPlan {
         self.chunks.iter().map(|chunk| chunk.stored.span.len()).sum()
     }
 
-    /// The number of selected cells.
+    /// The number of selected elements.
     pub fn element_count(&self) -> u64 {
         self.selection.axes().iter().map(|slice| slice.count()).product()
     }
 
-    /// The bytes of the selected cells.
+    /// The bytes of the selected elements.
     pub fn selection_bytes(&self) -> u64 {
         self.element_count() * self.grid.element().size() as u64
     }
 
-    /// How steps of the selection decide which chunks are touched, in the words of the answer.
+    /// How the steps of the selection prune chunks, as the answer names it.
     pub fn touch_policy(&self) -> &'static str {
         if self.selection.axes().iter().any(|slice| slice.step != 1) { STRIDED } else { DENSE }
     }
 
-    /// Chunks left out because zone maps or statistics say that no cell passes the filter.
+    /// Chunks pruned by zone maps or statistics: no element passes the filter.
     pub fn zone_filter_skipped(&self) -> u64 {
         self.zone_filter_skipped
     }
 
-    /// Chunks left out because of labels.
+    /// Chunks pruned by labels.
     pub fn index_filter_skipped(&self) -> u64 {
         self.index_filter_skipped
     }
 
-    /// The one span of raw bytes that is the whole dataset, if it lies in one piece and is read whole.
+    /// The span of the dataset, if it is stored contiguously as raw bytes and read completely.
     pub fn contiguous(&self) -> Option<tercet_core::Span> {
         self.contiguous
     }
@@ -137,7 +137,7 @@ impl Serialize for ReadPlan {
     }
 }
 
-/// The bytes of a dataset that lies in one piece.
+/// The span of a contiguous dataset.
 #[derive(Serialize)]
 struct ContiguousScan {
     offset: u64,

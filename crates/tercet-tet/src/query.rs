@@ -1,11 +1,11 @@
-//! Queries: a document says what is asked, a file gives the answer.
+//! [`Query`]: query documents, bound to a file and executed.
 //!
-//! | module | the road |
+//! | module | contents |
 //! |---|---|
-//! | `tree`, `source` | text → a tree that remembers where everything stands |
-//! | `de`, `document`, `schema` | the tree → typed values; the types are the JSON Schema as well |
-//! | `flat`, `check` | pipelines → the flat form; rules between keys |
-//! | `resolve`, `alignment`, `echo` | a query and a dataset → what to compute |
+//! | `tree`, `source` | text → syntax tree with byte positions |
+//! | `de`, `document`, `schema` | syntax tree → typed document; JSON Schema of the same types |
+//! | `flat`, `check` | pipelines → flat form; rules between keys |
+//! | `resolve`, `alignment`, `echo` | query and dataset → resolved operation |
 
 pub(crate) mod alignment;
 pub(crate) mod answer;
@@ -31,14 +31,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use document::{Document, ExecutionOptions};
-use error::QueryError;
+use document::{Device, Document, ExecutionOptions, UnknownDevice};
+use error::{QueryError, QueryErrorKind};
 use flat::Flat;
 use operation::Kind;
 use source::Source;
 use tree::Syntax;
 
-/// A question to one dataset: a document that was read and checked as far as that is possible without a file.
+/// A query on one dataset: a parsed document, checked as far as possible without a file.
 ///
 /// ```
 /// use tercet_tet::{Query, Syntax};
@@ -61,7 +61,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Reads a query.
+    /// Parses a query document.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, QueryError> {
         let source = Source::parse(text, syntax)?;
         let document: Document = de::from_node(&source.tree, &source.text)?;
@@ -82,43 +82,51 @@ impl Query {
         &self.dataset
     }
 
-    /// The layout version, which is echoed and means nothing.
+    /// The key `layout_version`, which is echoed.
     pub fn layout_version(&self) -> Option<u32> {
         self.layout_version
     }
 
-    /// The number of slices of the selection, if there is one.
+    /// The number of axes of the selection; `None` without one.
     pub fn selection_axes(&self) -> Option<usize> {
         self.flat.selection.as_ref().map(|selection| selection.value.len())
     }
 
-    /// The document as JSON, as it was written.
+    /// The document as JSON.
     pub fn to_json(&self) -> &serde_json::Value {
         &self.json
     }
 
-    /// Whether something is computed.
+    /// Sets the key `execution.device`, which the answer echoes: everything is computed on the CPU.
+    pub fn with_device(mut self, device: &str) -> Result<Self, QueryErrorKind> {
+        let device: Device =
+            device.parse().map_err(|unknown: UnknownDevice| QueryErrorKind::invalid(unknown.to_string()))?;
+        self.execution.device = device;
+        Ok(self)
+    }
+
+    /// Whether the query has an operation.
     pub fn has_operation(&self) -> bool {
         self.flat.operation.is_some()
     }
 
-    /// What is computed.
+    /// The kind of the operation.
     pub fn operation_kind(&self) -> Option<Kind> {
         self.flat.operation.as_ref().map(|operation| operation.value.kind)
     }
 
-    /// The file that the selection goes to.
+    /// The key `spill`: the path for the selection.
     pub fn spill(&self) -> Option<&str> {
         self.flat.spill.as_ref().map(|spill| spill.value.as_str())
     }
 
-    /// How to execute.
+    /// The key `execution`.
     pub(crate) fn execution(&self) -> &ExecutionOptions {
         &self.execution
     }
 }
 
-/// Equal queries ask the same in the same form, whatever the syntax.
+/// Queries are equal if their documents are equal as JSON.
 impl PartialEq for Query {
     fn eq(&self, other: &Self) -> bool {
         self.json == other.json
@@ -131,18 +139,18 @@ impl Serialize for Query {
     }
 }
 
-/// Where the result of a transform goes.
+/// The output of a transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Write {
-    /// Which way.
+    /// The kind of output.
     pub(crate) target: Target,
-    /// The file, for ways that write one.
+    /// The path of the file.
     pub(crate) path: Option<String>,
-    /// Whether the name of a sidecar tells the time; the default is yes.
+    /// Whether the name of a sidecar contains the time; true by default.
     pub(crate) timestamp: Option<bool>,
 }
 
-/// The ways a transform's result can go.
+/// The output of a transform.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
@@ -150,7 +158,7 @@ pub enum Target {
     Ram,
     /// A raw file.
     Spill,
-    /// Memory, or a temporary file where the budget is too small.
+    /// Memory, or a temporary file if the memory budget is too small.
     #[default]
     Switch,
     /// A new `.tet` file.

@@ -1,7 +1,7 @@
 //! Dense reads: a selection of a dataset into one array.
 //!
-//! A read is planned as *bands*: tiles whose part of the result is one contiguous piece of it. Bands are handed to
-//! threads as disjoint slices; inside a band tiles follow each other. A single band (a wide array with one row of
+//! A read is split into *bands*: tiles whose part of the result is contiguous. Bands are assigned to
+//! threads as disjoint slices; inside a band tiles are decoded in order. A single band (a wide array with one row of
 //! tiles) is decoded by all threads together instead.
 
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ use crate::wire::ids::{Codec, MAX_RANK};
 type Coordinates = [u64; MAX_RANK];
 
 impl Dataset<'_> {
-    /// Reads a selection into new memory.
+    /// Reads a selection.
     ///
     /// ```no_run
     /// let file = tercet_tet::File::open("era5.tet")?;
@@ -43,7 +43,7 @@ impl Dataset<'_> {
         read().map_err(|fault| self.file.error(fault))
     }
 
-    /// Reads the whole array into new memory.
+    /// Reads the whole array.
     pub fn read_all(&self) -> Result<Tensor, Error> {
         let grid = self.grid()?;
         self.read(&Selection::full(grid.shape()))
@@ -51,7 +51,7 @@ impl Dataset<'_> {
 
     /// Reads a selection into a buffer of exactly its size: row-major, little-endian.
     ///
-    /// When this fails, the contents of the buffer mean nothing.
+    /// After an error the contents of the buffer are undefined.
     pub fn read_into(
         &self,
         selection: &Selection,
@@ -70,7 +70,7 @@ impl Dataset<'_> {
         read().map_err(|fault| self.file.error(fault))
     }
 
-    /// The bytes of a selection, which must be one of this dataset.
+    /// The bytes of a selection of this dataset.
     pub(crate) fn selection_bytes(&self, grid: &Grid, selection: &Selection) -> Result<u64, ErrorKind> {
         // A selection may have been made for another array.
         let checked = Selection::new(selection.axes().to_vec(), grid.shape())?;
@@ -80,10 +80,10 @@ impl Dataset<'_> {
         })
     }
 
-    /// A file with far fewer chunks than the selection touches cannot answer it; found out before listing them.
+    /// Fails if the file has far fewer chunks than the selection touches, before they are listed.
     pub(crate) fn check_touched(&self, grid: &Grid, selection: &Selection) -> Result<(), ErrorKind> {
         let rows = self.file.rows.count();
-        // A few chunks that are not there are told by name when they are met.
+        // A few missing chunks are reported by name when they are read.
         let most = rows.saturating_mul(2).saturating_add(1 << 10);
         if grid.touched_count(selection).is_none_or(|touched| touched > most) {
             let span = self.file.catalog.superblock.index_span();
@@ -107,7 +107,7 @@ impl Dataset<'_> {
         if bands.len() == 1 && tiles.len() > 1 {
             return self.fill_together(grid, selection, &tiles, out, progress);
         }
-        // Cut the result into one slice for each band; they follow each other without gaps.
+        // Split the result into one slice per band; bands are consecutive.
         let mut work = Vec::with_capacity(bands.len());
         let mut rest = out;
         for band in bands {
@@ -129,7 +129,7 @@ impl Dataset<'_> {
         })
     }
 
-    /// One band: tiles are decoded by all threads, a few at a time, and put in place one after the other.
+    /// Reads one band: all threads decode tiles, a few at a time; copies into the result are sequential.
     fn fill_together(
         &self,
         grid: &Grid,
@@ -178,7 +178,7 @@ impl Dataset<'_> {
         let chunk_ref = self.find_chunk(coords)?;
         let copy = scatter(grid, selection, tile, target);
         if out.len() as u64 == chunk_ref.raw_len && copy.contiguous_len() == Some(out.len()) {
-            // The band is this tile and nothing else: decode in place.
+            // The band is this tile: decode in place.
             return self.load(coords, &chunk_ref, out);
         }
         if chunk_ref.codec == Codec::Raw && self.file.source.is_zero_copy() {
@@ -187,7 +187,7 @@ impl Dataset<'_> {
                 let stored = self.fetch(coords, &chunk_ref)?;
                 return Ok(copy.run(&stored, out)?);
             };
-            // One way through memory for checksum and copy.
+            // One pass over memory for checksum and copy.
             let stored = self.file.source.read_at(chunk_ref.span)?;
             let mut crc = 0;
             let look = |piece: &[u8]| crc = checksum::crc32c_append(crc, piece);
@@ -208,7 +208,7 @@ pub(crate) struct Band {
 }
 
 impl Band {
-    /// Where the band starts in the result, and its extents there.
+    /// The origin of the band in the result, and its extents.
     pub(crate) fn origin_and_counts(
         &self,
         grid: &Grid,
@@ -229,7 +229,7 @@ impl Band {
     }
 }
 
-/// Splits the touched tiles into bands.
+/// Splits tiles into bands.
 ///
 /// Tiles with equal coordinates on the leading axes are contiguous in the result as long as all but the last of
 /// those axes have one selected position in each tile.
@@ -252,7 +252,7 @@ pub(crate) fn bands(grid: &Grid, selection: &Selection, tiles: &[Coordinates]) -
     bands
 }
 
-/// The copy of a tile's selected elements to their position in a result that starts at `origin`.
+/// The copy of the selected elements of a tile into a result that starts at `origin`.
 fn scatter(
     grid: &Grid,
     selection: &Selection,

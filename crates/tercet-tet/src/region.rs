@@ -1,4 +1,4 @@
-//! The parts of a file, as errors name them.
+//! [`Region`]: the parts of a file, as errors name them.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ pub enum Region {
     Directory,
     /// One record of the directory.
     Dataset {
-        /// Its position in the directory.
+        /// The position in the directory.
         index: u32,
     },
     /// The first 32 bytes of the chunk index.
     IndexHeader,
     /// One row of the chunk index.
     IndexRow {
-        /// Its number.
+        /// The number of the row.
         row: u64,
     },
     /// A run of rows of the chunk index that share a checksum.
@@ -31,16 +31,16 @@ pub enum Region {
     },
     /// The stored bytes of one chunk.
     Payload {
-        /// The number of its index row.
+        /// The number of the index row.
         row: u64,
     },
     /// The 16 bytes at the end of a file with a footer.
     FooterTail,
-    /// The JSON text of the footer.
+    /// The JSON of the footer.
     FooterJson,
-    /// The metadata behind the payloads, when it is too large for the JSON text.
+    /// Metadata that is too large for the footer JSON.
     MetadataSpill,
-    /// Spills, JSON text and tail together.
+    /// Spills, JSON and tail together.
     Footer,
     /// Superblock, directory and index header together.
     Catalog,

@@ -1,7 +1,7 @@
-//! Mending files: what can be mended, how, and what is lost by it.
+//! [`repair()`]: in-place repairs of damaged files.
 //!
-//! Repairs work on a copy that takes the place of the file when it is complete; a crash leaves the file as it was.
-//! Nothing is repaired that verification does not recommend, so a healthy part is never destroyed.
+//! A repair writes a copy that replaces the file when it is complete; a crash leaves the file unchanged. Only repairs
+//! that verification recommends are applied, so no intact part is destroyed.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,26 +13,27 @@ use tercet_core::{ByteSource, Class, Diagnose as _, Limits, Progress, Span};
 
 use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind};
-use crate::file::ReadOptions;
+use crate::file::{Mode, ReadOptions};
 use crate::layout::WriterOptions;
 use crate::metadata::HistoryRow;
 use crate::rewrite::Rewrite;
 use crate::verify::{
-    FOOTER_INVALID, RESEAL, Report, VerifyOptions, footer_cut_offset, is_about_footer, verify_source,
+    FOOTER_INVALID, RESEAL, Report, VerifyOptions, footer_cut_offset, is_about_footer, verify,
 };
 use crate::wire::ids::FLAG_FOOTER;
+use crate::writer::PRODUCER;
 
 mod salvage;
 
-pub use salvage::{MissingChunk, SalvageOptions, SalvageReport, salvage, salvage_on};
+pub use salvage::{MissingChunk, SalvageOptions, SalvageReport, salvage, salvage_file, salvage_file_on};
 
-/// What to repair.
+/// The repairs to apply.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RepairOptions {
-    /// The codes to apply; none of them: only tell what could be done.
+    /// The codes of the repairs. Without one, the report lists what can be done.
     pub apply: Vec<String>,
-    /// Tell what would be done, and do nothing.
+    /// Report what would be done and change nothing.
     pub dry_run: bool,
 }
 
@@ -43,77 +44,78 @@ impl RepairOptions {
         self
     }
 
-    /// Sets whether nothing is done.
+    /// Sets whether nothing is changed.
     pub fn with_dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 }
 
-/// What was repaired.
+/// The result of a repair.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// The file.
-    pub path: String,
-    /// Whether anything was to be done.
+    /// The path of the file.
+    #[serde(rename = "path")]
+    pub location: String,
+    /// Whether repairs were requested.
     pub mode: RepairMode,
-    /// What each code came to.
+    /// The result of each code.
     pub actions: Vec<Action>,
-    /// The file before.
+    /// The verification before the repairs.
     pub before: Report,
-    /// The file after, if anything was done.
+    /// The verification after the repairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Report>,
 }
 
-/// Whether anything was to be done.
+/// Whether repairs were requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairMode {
-    /// Only told what could be done.
+    /// No: the report lists what can be done.
     Plan,
-    /// Told what would be done.
+    /// Yes, without changing the file.
     DryRun,
-    /// Done.
+    /// Yes.
     Apply,
 }
 
-/// What one code came to.
+/// The result of one repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Action {
-    /// The code.
+    /// The code of the repair.
     pub code: String,
-    /// How it went.
+    /// The state of the repair.
     pub state: ActionState,
-    /// In words.
+    /// The result in words.
     pub detail: String,
 }
 
-/// How a repair went.
+/// The state of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionState {
-    /// Can be applied.
+    /// It can be applied.
     Repairable,
-    /// Needs a person.
+    /// It needs manual work.
     Manual,
-    /// Would be applied.
+    /// It would be applied.
     WouldApply,
-    /// Was applied.
+    /// It was applied.
     Applied,
-    /// Was not applied: not recommended, or not something a command can do.
+    /// It was not applied: not recommended, or manual work.
     Skipped,
 }
 
 impl RepairReport {
-    /// Whether the file is well now.
+    /// Whether the file is valid now.
     pub fn ok(&self) -> bool {
         self.after.as_ref().unwrap_or(&self.before).ok
     }
 }
 
-/// The repairs that a command can do on the file itself.
+/// The codes of the repairs that can be applied in place.
 pub const REPAIRABLE: [&str; 2] = [FOOTER_INVALID, RESEAL];
 
 /// Verifies a file and applies repairs to it.
@@ -121,36 +123,36 @@ pub fn repair(path: &Path, options: &RepairOptions, progress: &dyn Progress) -> 
     repair_on(&(Arc::new(RealDisk) as Arc<dyn Disk>), path, options, progress)
 }
 
-/// Repairs a file through a file layer of the caller's.
+/// Repairs a file on another [`Disk`], for tests.
 pub fn repair_on(
     disk: &Arc<dyn Disk>,
     path: &Path,
     options: &RepairOptions,
     progress: &dyn Progress,
 ) -> Result<RepairReport, Error> {
-    let before = look(path, progress)?;
+    let before = verify_path(path, progress)?;
     let mut report = RepairReport {
-        path: before.path.clone(),
+        location: before.location.clone(),
         mode: if options.apply.is_empty() { RepairMode::Plan } else { RepairMode::Apply },
         actions: Vec::new(),
         before,
         after: None,
     };
     if options.apply.is_empty() {
-        report.actions = report.before.recommendations.iter().map(planned).collect();
+        report.actions = report.before.details.recommendations.iter().map(planned).collect();
         return Ok(report);
     }
     if options.dry_run {
         report.mode = RepairMode::DryRun;
     }
     for code in &options.apply {
-        // One repair may make the next one needless, or needed.
+        // A repair can make the next one unnecessary, or necessary.
         let current = report.after.as_ref().unwrap_or(&report.before);
         let action = apply(disk, path, code, current, options.dry_run, progress)?;
         let applied = action.state == ActionState::Applied;
         report.actions.push(action);
         if applied {
-            report.after = Some(look(path, progress)?);
+            report.after = Some(verify_path(path, progress)?);
         }
     }
     if report.after.is_none() && !options.dry_run {
@@ -159,19 +161,21 @@ pub fn repair_on(
     Ok(report)
 }
 
-fn look(path: &Path, progress: &dyn Progress) -> Result<Report, Error> {
-    let source = tercet_core::source::File::open(path)
-        .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-    verify_source(Arc::new(source), VerifyOptions::default().with_deep(true), progress)
+fn verify_path(path: &Path, progress: &dyn Progress) -> Result<Report, Error> {
+    verify(open(path)?, VerifyOptions::new().with_deep(true), progress)
+}
+
+fn open(path: &Path) -> Result<Arc<dyn ByteSource>, Error> {
+    let source = ReadOptions::new().access.open(path);
+    source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))
 }
 
 fn planned(recommendation: &crate::Recommendation) -> Action {
     let repairable = REPAIRABLE.contains(&recommendation.code);
-    let fix = recommendation.fix.as_ref().map_or("", |fix| &fix.summary);
     Action {
         code: recommendation.code.to_owned(),
         state: if repairable { ActionState::Repairable } else { ActionState::Manual },
-        detail: if fix.is_empty() { recommendation.message.clone() } else { fix.to_owned() },
+        detail: recommendation.fix.summary.to_owned(),
     }
 }
 
@@ -185,15 +189,14 @@ fn apply(
 ) -> Result<Action, Error> {
     let action = |state, detail: String| Ok(Action { code: code.to_owned(), state, detail });
     if !REPAIRABLE.contains(&code) {
-        let known = report.recommends(code);
-        let reason =
-            if known { "needs a person: no command can do it" } else { "is not the code of a repair" };
+        let known = report.details.recommends(code);
+        let reason = if known { "needs manual work: no repair does it" } else { "is not a repair code" };
         return action(ActionState::Skipped, reason.to_owned());
     }
-    if !report.recommends(code) {
+    if !report.details.recommends(code) {
         return action(
             ActionState::Skipped,
-            "verification does not recommend it: nothing was changed".to_owned(),
+            "verification does not recommend it; nothing was changed".to_owned(),
         );
     }
     let done = if dry_run { ActionState::WouldApply } else { ActionState::Applied };
@@ -202,7 +205,7 @@ fn apply(
             Some(detail) => action(done, detail),
             None => action(
                 ActionState::Skipped,
-                "the file was changed meanwhile, and its footer is sound: nothing was done".to_owned(),
+                "the file was changed meanwhile and its footer is intact; nothing was changed".to_owned(),
             ),
         };
     }
@@ -210,47 +213,50 @@ fn apply(
         return action(ActionState::Skipped, reason);
     }
     if dry_run {
-        return action(done, "would decode every chunk and compute the checksums anew".to_owned());
+        return action(done, "would decode every chunk and recompute the checksums".to_owned());
     }
     let rows = match reseal(disk.clone(), path, progress) {
         Ok(rows) => rows,
-        // What is left of the old checksums, or the order of the index, speaks against it.
+        // The remaining checksums, or the order of the index, contradict the bytes.
         Err(error) if matches!(error.class(), Class::Corrupt | Class::Malformed) => {
             let reason = error.kind().to_string().replace("\n ", ":");
-            let detail = format!("refused: {reason}; damage is not sealed in, salvage the good chunks first");
+            let detail =
+                format!("refused: {reason}; damage is not sealed in, salvage the intact chunks first");
             return action(ActionState::Skipped, detail);
         }
         Err(error) => return Err(error),
     };
     action(
         done,
-        format!("decoded {rows} chunk(s) and computed their checksums anew; present bytes count as right"),
+        format!(
+            "decoded {rows} chunk(s) and recomputed their checksums; the present bytes are taken as correct"
+        ),
     )
 }
 
-/// Damage that a checksum proves must not be sealed in.
+/// Reason the checksums must not be recomputed: damage that the old checksums prove would be accepted.
 fn cannot_reseal(report: &Report) -> Option<String> {
     let bad =
         ["tercet_payloads", "chunk_decode", "chunk_dataset_ids", "dataset_tensor_bytes", "chunk_coords"];
     let failed = report.failures().find(|finding| bad.contains(&&*finding.code))?;
     Some(format!(
-        "refused: `{}` fails, and damage is not sealed in; salvage the good chunks first",
+        "refused: `{}` fails, and damage is not sealed in; salvage the intact chunks first",
         failed.code
     ))
 }
 
-/// Cuts a footer off: everything behind the payloads goes, and the flag is cleared. `None` if the footer is sound.
+/// Cuts off the footer: removes everything after the payloads and clears the flag. `None` if the footer is intact.
 fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option<String>, Error> {
     let name: Arc<str> = path.to_string_lossy().into();
     let error = |fault: ErrorKind| Error::new(name.clone(), fault);
-    // Locked before it is read, so that nobody changes it in between.
+    // Locked before it is read, so that no other process changes it in between.
     let lock = if dry_run {
         None
     } else {
         Some(FileLock::acquire_on(disk.clone(), path).map_err(|publish| error(publish.into()))?)
     };
-    let source = tercet_core::source::File::open(path).map_err(|source| error(source.into()))?;
-    // Another file may have taken the place of the one that was verified, before this one was locked.
+    let source = open(path)?;
+    // The file may have been replaced after it was verified and before it was locked.
     match Catalog::read(&source, &Limits::default()) {
         Err(fault) if is_about_footer(&fault) => {}
         Err(fault) => return Err(error(fault)),
@@ -265,14 +271,13 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
     };
     let copy = || -> Result<(), ErrorKind> {
         let mut atomic_file = lock.replace()?;
-        let write = crate::writer::write_fault;
         let mut flags = [0; 4];
         source.read_into(12, &mut flags)?;
         let flags = (u32::from_le_bytes(flags) & !FLAG_FOOTER).to_le_bytes();
-        atomic_file.write_all(&source.read_at(Span::first(12))?).map_err(write)?;
-        atomic_file.write_all(&flags).map_err(write)?;
+        atomic_file.write_all(&source.read_at(Span::first(12))?)?;
+        atomic_file.write_all(&flags)?;
         let rest = Span::between(16, cut).unwrap_or(Span::empty(16));
-        atomic_file.write_all(&source.read_at(rest)?).map_err(write)?;
+        atomic_file.write_all(&source.read_at(rest)?)?;
         atomic_file.publish()?;
         Ok(())
     };
@@ -282,12 +287,12 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
     )))
 }
 
-/// Writes the file again with a new block.
+/// Rewrites the file with a new integrity block.
 fn reseal(disk: Arc<dyn Disk>, path: &Path, progress: &dyn Progress) -> Result<u64, Error> {
-    // Chunks are still checked by what is left of the old block: damage that it proves is not sealed in.
-    let rewrite = Rewrite::open_with(disk, path, ReadOptions::recovery())?;
+    // Chunks are still checked against the old block: damage that it proves is not accepted.
+    let rewrite = Rewrite::open_mode(disk, path, Mode::Recovery)?;
     let rows = rewrite.file().chunk_count();
-    let row = HistoryRow::now("reseal", "tet repair");
-    rewrite.start(row, WriterOptions::new(), progress)?.seal()?;
+    let row = HistoryRow::now("reseal", PRODUCER);
+    rewrite.start(row, WriterOptions::new(), progress)?.finish()?;
     Ok(rows)
 }

@@ -1,8 +1,8 @@
-//! Changing a file: append and drop.
+//! [`Rewrite`]: appends and drops datasets.
 //!
-//! The index of a file lies before its payloads, so adding or removing a dataset moves everything. A change is
-//! therefore a new file that replaces the old one at once; a crash leaves the old one. Chunks are copied as
-//! they are stored, each checked on the way: damage is reported, never sealed in.
+//! The index of a file is stored before its payloads, so adding or removing a dataset moves everything. A change is
+//! therefore a new file that replaces the old one atomically; a crash leaves the old one. Chunks are copied as
+//! they are stored and checked: damage is reported, never copied under a new checksum.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tercet_core::publish::{AtomicFile, Disk, FileLock, RealDisk};
 use tercet_core::{ByteSource as _, ElementType, Progress};
 
 use crate::error::{DatasetError, Error, ErrorKind};
-use crate::file::{Dataset, File, ReadOptions};
+use crate::file::{Dataset, File, Mode, ReadOptions};
 use crate::grid::Grid;
 use crate::integrity::IntegrityStatus;
 use crate::layout::{Layout, WriterOptions};
@@ -20,7 +20,7 @@ use crate::stats::Stats;
 use crate::wire::ids::Codec;
 use crate::writer::{Encoded, Encoder, Writer};
 
-/// A change of a file in progress: the file is locked until the change is sealed or given up.
+/// A change of a file. The file is locked until the writer is finished or dropped.
 #[derive(Debug)]
 pub struct Rewrite {
     lock: FileLock,
@@ -31,28 +31,28 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// Locks and opens a file. Somebody else changing it is an error, and so is a damaged catalogue.
+    /// Locks and opens a file. A file that another process is changing is an error, and so is a damaged catalogue.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_on(Arc::new(RealDisk), path.as_ref())
     }
 
-    /// Locks and opens a file through a file layer of the caller's.
+    /// Locks and opens a file on another [`Disk`], for tests.
     pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, Error> {
-        Self::open_with(disk, path, ReadOptions::new())
+        Self::open_mode(disk, path, Mode::Read)
     }
 
-    /// Locks a file and opens it with options.
-    pub(crate) fn open_with(disk: Arc<dyn Disk>, path: &Path, options: ReadOptions) -> Result<Self, Error> {
+    /// Locks a file and opens it for reading or for recovery.
+    pub(crate) fn open_mode(disk: Arc<dyn Disk>, path: &Path, mode: Mode) -> Result<Self, Error> {
         let lock = FileLock::acquire_on(disk, path)
             .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-        let old = options.open(path)?;
+        let old = File::open_mode(&path.into(), ReadOptions::new(), mode)?;
         if let IntegrityStatus::Partial { problems } = old.integrity_status() {
             let problems = problems.join("; ").into();
             return Err(old.error(ErrorKind::PartialIntegrityBlock { problems }));
         }
         let mut layout = Layout::new();
         for dataset in old.datasets() {
-            // A dataset that cannot be used can still be dropped; `start` refuses to keep it.
+            // An invalid dataset can be dropped; `start` fails if it is kept.
             let unusable =
                 || Grid::new(ElementType::U8, &[1], &[1]).map_err(|reason| old.error(bad(&dataset, reason)));
             let grid = dataset.grid().cloned().or_else(|_| unusable())?;
@@ -70,17 +70,17 @@ impl Rewrite {
         Ok(Self { lock, old, kept, layout })
     }
 
-    /// The file as it is.
+    /// The current file.
     pub fn file(&self) -> &File {
         &self.old
     }
 
-    /// Leaves a dataset out of the new file. Comes before anything is added.
+    /// Drops a dataset. Call this before datasets are added.
     pub fn drop_dataset(&mut self, name: &str) -> Result<(), Error> {
         let found = self.kept.iter().position(|&id| self.old.catalog.records[id].name == name);
         let Some(position) = found else {
             return Err(self.old.dataset(name).err().unwrap_or_else(|| {
-                // It was there and is dropped already.
+                // It is dropped already.
                 self.old.error(ErrorKind::NoSuchDataset { name: name.into(), available: "".into() })
             }));
         };
@@ -93,13 +93,13 @@ impl Rewrite {
         Ok(())
     }
 
-    /// What the new file will hold: add datasets here.
+    /// The layout of the new file, to add datasets.
     pub fn layout(&mut self) -> &mut Layout {
         &mut self.layout
     }
 
-    /// Starts the new file with the kept chunks, checked. The datasets that were added are then written, and the
-    /// file is sealed. It has no zone maps: those of the old file do not tell of the new datasets.
+    /// Starts the new file and copies the kept chunks, checked. The caller then writes the added datasets and
+    /// finishes the writer. The new file has no zone maps.
     pub fn start(
         self,
         history: HistoryRow,
@@ -110,7 +110,7 @@ impl Rewrite {
         for &id in &kept {
             Dataset { file: &old, id }.grid()?;
         }
-        // They would have to tell of the kept chunks as well, whose values are not looked at.
+        // Zone maps need the values of the kept chunks, which are copied without decoding.
         let options = options.with_zone_maps(false);
         if options.record_history {
             layout.history.push(history);
@@ -123,7 +123,7 @@ impl Rewrite {
             let missing = missing(&old, &kept)?;
             mark_compressed(&old, &kept, &mut layout);
             let atomic_file = lock.replace()?;
-            Writer::new(layout, &name, atomic_file, options, &missing)
+            Writer::with_missing(layout, &name, atomic_file, options, &missing)
         });
         let mut writer = prepared.map_err(|fault| old.error(fault))?;
         copy(&old, &kept, &mut writer, progress)?;
@@ -131,7 +131,7 @@ impl Rewrite {
     }
 }
 
-/// Refuses a dataset with so few of its chunks that looking at each tile is out of proportion to the file. Damaged
+/// Fails for a dataset with far more tiles than the index has rows: visiting each tile would take too long. Damaged
 /// extents make such grids.
 pub(crate) fn check_rows(dataset: &Dataset<'_>) -> Result<(), ErrorKind> {
     let tiles = dataset.checked_grid()?.tiles();
@@ -147,10 +147,10 @@ fn bad(dataset: &Dataset<'_>, reason: DatasetError) -> ErrorKind {
     ErrorKind::BadDataset { dataset: dataset.name().into(), reason }
 }
 
-/// Chunks that the old file does not have, as rows of the new one.
+/// The missing chunks of the old file, as row numbers of the new one.
 fn missing(old: &File, kept: &[usize]) -> Result<Vec<u64>, ErrorKind> {
     let tiles = kept.iter().map(|&id| old.grids[id].as_ref().map_or(0, Grid::tiles));
-    // Only a file whose rows are all there can be trusted to need no look.
+    // A complete file has no missing chunks.
     if old.rows.is_complete() && kept.len() == old.grids.len() {
         return Ok(Vec::new());
     }
@@ -160,7 +160,7 @@ fn missing(old: &File, kept: &[usize]) -> Result<Vec<u64>, ErrorKind> {
         let dataset = Dataset { file: old, id };
         let grid = dataset.checked_grid()?;
         for linear in 0..tiles {
-            // Every other fault is told when the chunk is copied.
+            // Every other error is reported when the chunk is copied.
             if let Err(ErrorKind::MissingChunk { .. }) =
                 dataset.find_chunk(&grid.coords(linear)[..grid.rank()])
             {
@@ -172,7 +172,7 @@ fn missing(old: &File, kept: &[usize]) -> Result<Vec<u64>, ErrorKind> {
     Ok(missing)
 }
 
-/// Marks kept datasets with compressed chunks, so that the writer does not give their chunks raw places.
+/// Marks kept datasets with compressed chunks, so that the writer does not compute offsets of raw chunks.
 fn mark_compressed(old: &File, kept: &[usize], layout: &mut Layout) {
     for (&id, planned) in kept.iter().zip(&mut layout.datasets) {
         let dataset = Dataset { file: old, id };
@@ -213,7 +213,7 @@ fn copy(
     Ok(())
 }
 
-/// A stored chunk with its statistics: from the old block where there is one, else computed from the decoded chunk.
+/// A stored chunk with its statistics: from the old block if there is one, else computed from the decoded chunk.
 pub(crate) fn copy_chunk(
     dataset: &Dataset<'_>,
     tile: &[u64],
@@ -230,7 +230,7 @@ pub(crate) fn copy_chunk(
     let crc = dataset.expected_crc(&chunk_ref)?;
     let stats = match known {
         Some(stats) => stats,
-        // Without a checksum only decoding can tell that the chunk is whole.
+        // Without a checksum only decoding can show that the chunk is intact.
         None if encoder.wants_statistics() || crc.is_none() => {
             let mut raw = dataset.room(&chunk_ref)?;
             dataset.decode(tile, &chunk_ref, &stored, &mut raw)?;

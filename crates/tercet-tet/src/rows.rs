@@ -1,8 +1,8 @@
-//! From a tile to its row of the chunk index.
+//! Lookup of chunk index rows.
 //!
-//! Rows are nearly always in canonical order: datasets one after the other, tiles with the last axis fastest. Then
-//! the place of a row is arithmetic, and only that row is read and compared with what it should be. A file in
-//! another order gets one sorted table, built when the first row is not where it should be.
+//! Rows are nearly always in canonical order: by dataset, then by tile with the last axis fastest. Then
+//! the number of a row is arithmetic, and only that row is read and compared with the requested tile. A file in
+//! another order gets a sorted table, built at the first mismatch.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -19,7 +19,7 @@ use crate::wire::block::runs;
 use crate::wire::ids::{INDEX_HEADER_LEN, ROW_LEN, RUN_ROWS};
 use crate::wire::index::Row;
 
-/// Runs kept for sources that copy on every read.
+/// Runs cached for sources that copy on every read.
 const KEPT_RUNS: usize = 8;
 
 /// The rows of the chunk index.
@@ -28,8 +28,8 @@ pub(crate) struct Rows {
     /// The bytes of all rows.
     span: Span,
     count: u64,
-    /// The first row of each dataset in canonical order; `None` from the first dataset without a tiling on, or if
-    /// the number of rows is not that of a complete file.
+    /// The first row of each dataset in canonical order; `None` after the first dataset without a grid, or if
+    /// chunks are missing.
     bases: Vec<Option<u64>>,
     table: OnceLock<Vec<Entry>>,
     kept: Mutex<Vec<(u64, Bytes)>>,
@@ -40,7 +40,7 @@ pub(crate) struct Rows {
 struct Entry {
     dataset: u32,
     tile: u64,
-    /// Of several rows of one tile the one in its canonical place comes first, so that the answer is the same before
+    /// Of duplicate rows the one at its canonical number sorts first, so that the result is the same before
     /// and after the table is built.
     displaced: bool,
     row: u64,
@@ -69,18 +69,18 @@ impl Rows {
         self.count
     }
 
-    /// Whether the number of rows is that of a file with all its chunks.
+    /// Whether the file has one row per chunk.
     #[cfg(any(unix, windows))]
     pub(crate) fn is_complete(&self) -> bool {
         self.bases.iter().all(Option::is_some)
     }
 
-    /// Where row number `row` lies in the file.
+    /// The offset of row `row` in the file.
     pub(crate) fn row_start(&self, row: u64) -> u64 {
         self.span.start().saturating_add(row.saturating_mul(ROW_LEN))
     }
 
-    /// The row of a tile: its number and its contents, which belong to that tile.
+    /// Finds the row of a tile: its number and contents.
     pub(crate) fn find(
         &self,
         ctx: &RowContext<'_>,
@@ -107,13 +107,13 @@ impl Rows {
         }
     }
 
-    /// Whether a row stands where canonical order puts a tile.
+    /// Whether a row has the canonical number of a tile.
     pub(crate) fn is_canonical(&self, dataset: u32, grid: &Grid, tile: &[u64], row: u64) -> bool {
         let base = self.bases.get(dataset as usize).copied().flatten();
         base.zip(grid.linear(tile)).is_some_and(|(base, linear)| base + linear == row)
     }
 
-    /// Row number `row`, after its run was checked.
+    /// Row `row`; its run is checked.
     pub(crate) fn get(&self, ctx: &RowContext<'_>, row: u64) -> Result<Row, ErrorKind> {
         if row >= self.count {
             let site = Site { region: Region::IndexRow { row }, field: "row", span: self.span };
@@ -121,7 +121,7 @@ impl Rows {
             return Err(Malformed { site, reason }.into());
         }
         let bytes = self.run(ctx, row / RUN_ROWS)?;
-        // A run holds at most 1024 rows, so this fits every platform.
+        // A run has at most 1024 rows, so this fits.
         let at = usize::try_from((row % RUN_ROWS) * ROW_LEN).unwrap_or(usize::MAX);
         let bytes = bytes.get(at..).and_then(|rest| rest.get(..104)).unwrap_or_default();
         Ok(Row::parse(bytes, row, self.row_start(row))?)
@@ -143,7 +143,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The bytes of a run of rows and where they lie; nothing is checked.
+    /// The span of a run of rows.
     pub(crate) fn run_span(&self, run: u64) -> Span {
         let (first, end) = run_rows(run, self.count);
         self.span.slice(first * ROW_LEN, (end - first) * ROW_LEN).unwrap_or(Span::empty(self.span.end()))
@@ -158,7 +158,7 @@ impl Rows {
             }
             return Ok(bytes);
         }
-        // Use the very bytes that were checked: a second read might see others.
+        // Use the bytes that were checked: a second read might return others.
         let kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((_, bytes)) = kept.iter().find(|(number, _)| *number == run) {
             return Ok(bytes.clone());
@@ -186,7 +186,7 @@ impl Rows {
         self.for_each(ctx, |number, row| {
             let dataset = u32::try_from(row.dataset_id).ok().filter(|&id| (id as usize) < ctx.grids.len());
             let grid = dataset.and_then(|id| ctx.grids[id as usize].as_ref().ok());
-            // Rows of no tile are for `verify` to report; no read can ask for them.
+            // Rows outside the grid are reported by `verify`; no read needs them.
             if let (Some(dataset), Some(grid)) = (dataset, grid)
                 && let Some(tile) = grid.linear(&row.chunk_index[..grid.rank()])
             {
@@ -201,7 +201,7 @@ impl Rows {
     }
 }
 
-/// What looking rows up needs from the file.
+/// The parts of a file that a row lookup needs.
 pub(crate) struct RowContext<'a> {
     pub(crate) source: &'a dyn ByteSource,
     pub(crate) checker: Option<&'a IntegrityChecker>,

@@ -1,20 +1,20 @@
-//! Statistics of a tile, as the integrity block stores them.
+//! [`Stats`]: count, NaN count, min, max and sum of a chunk, as the integrity block stores them.
 
 use tercet_core::tensor::f16;
 use tercet_core::{Element, ElementType, Scalar as _, with_element};
 
-/// What is known of a tile without reading it.
+/// The statistics of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// Elements of the tile.
+    /// The number of elements.
     pub count: u64,
-    /// Elements that are NaN.
+    /// The number of NaN elements.
     pub nan_count: u64,
-    /// The least element that is not NaN, the greatest, and the sum of those that are not NaN.
+    /// Min, max and sum of the elements that are not NaN.
     pub range: Range,
 }
 
-/// The numbers whose type depends on that of the elements.
+/// Min, max and sum, by kind of element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Range {
@@ -23,16 +23,16 @@ pub enum Range {
     Float { min: f64, max: f64, sum: f64 },
 }
 
-/// What a NaN is written as.
+/// The bits of a NaN.
 const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
 
 impl Stats {
-    /// The statistics of a tile's little-endian bytes.
+    /// Computes the statistics of the little-endian bytes of a chunk.
     pub fn compute(dtype: ElementType, tile: &[u8]) -> Self {
         with_element!(dtype, |T| of_bytes::<T>(tile))
     }
 
-    /// The 48 bytes.
+    /// Encodes the 48 bytes of a statistics row.
     pub fn encode(&self) -> [u8; 48] {
         let mut out = [0; 48];
         out[0..8].copy_from_slice(&self.count.to_le_bytes());
@@ -56,7 +56,7 @@ impl Stats {
         out
     }
 
-    /// Reads 48 bytes.
+    /// Decodes a statistics row.
     pub fn decode(dtype: ElementType, bytes: &[u8; 48]) -> Self {
         let word = |at: usize| {
             let mut word = [0; 8];
@@ -85,13 +85,13 @@ impl Stats {
         Self { count: u64::from_le_bytes(word(0)), nan_count: u64::from_le_bytes(word(8)), range }
     }
 
-    /// The statistics of two parts of a tile, taken together.
+    /// The statistics of two parts of a chunk together.
     #[cfg(any(unix, windows))]
     pub(crate) fn join(&self, other: &Self) -> Self {
         let range = match (self.range, other.range) {
             (Range::Float { min, max, sum }, Range::Float { min: min2, max: max2, sum: sum2 }) => {
                 let known = |number: f64| if number.is_nan() { NAN } else { number };
-                // A range is NaN only where there is no other number.
+                // Min and max are NaN only if every element is.
                 Range::Float { min: known(min.min(min2)), max: known(max.max(max2)), sum: known(sum + sum2) }
             }
             (Range::Signed { min, max, sum }, Range::Signed { min: min2, max: max2, sum: sum2 }) => {
@@ -100,14 +100,14 @@ impl Stats {
             (Range::Unsigned { min, max, sum }, Range::Unsigned { min: min2, max: max2, sum: sum2 }) => {
                 Range::Unsigned { min: min.min(min2), max: max.max(max2), sum: sum + sum2 }
             }
-            // Parts of a tile are of one type.
+            // Parts of a chunk have one type.
             (range, _) => range,
         };
         Self { count: self.count + other.count, nan_count: self.nan_count + other.nan_count, range }
     }
 
-    /// Whether two statistics of the same tile are the same; float sums may differ by the order of addition, which
-    /// `magnitude`, the sum of absolute values, bounds.
+    /// Whether two statistics of the same chunk agree. Float sums may differ by the order of addition, within a
+    /// tolerance relative to `magnitude`, the sum of absolute values.
     pub(crate) fn agrees(&self, other: &Self, magnitude: f64) -> bool {
         let (Range::Float { min, max, sum }, Range::Float { min: min2, max: max2, sum: sum2 }) =
             (self.range, other.range)
@@ -138,7 +138,7 @@ fn of_bytes<T: Measured>(tile: &[u8]) -> Stats {
     let mut total = T::Accumulator::default();
     match bytemuck::try_cast_slice::<u8, T>(tile) {
         Ok(values) if cfg!(target_endian = "little") => total.add(values),
-        // Unaligned, or of the other byte order: copied a piece at a time.
+        // Unaligned, or big-endian host: copied block by block.
         _ => {
             let mut piece = [T::zeroed(); BLOCK];
             for bytes in tile.chunks(size_of_val(&piece)) {
@@ -152,7 +152,7 @@ fn of_bytes<T: Measured>(tile: &[u8]) -> Stats {
     total.finish()
 }
 
-/// An element type and the way its statistics are taken.
+/// An element type with its accumulator.
 trait Measured: Element {
     type Accumulator: Accumulate<Self>;
     fn to_f64(self) -> f64;
@@ -163,10 +163,10 @@ trait Accumulate<T>: Default {
     fn finish(self) -> Stats;
 }
 
-/// Independent partial results, so that the loop has no chain of dependent additions and the compiler can put
-/// several in one register.
+/// Independent partial sums: without a chain of dependent additions the compiler can use
+/// SIMD registers.
 const LANES: usize = 16;
-/// Elements summed without compensation: short enough that rounding stays far below the tolerance.
+/// Elements summed without compensation: few enough that rounding stays far below the tolerance.
 const BLOCK: usize = 4096;
 
 /// Count, NaN count, range and compensated sum of floats.
@@ -199,7 +199,7 @@ impl FloatTotal {
             for lane in 0..LANES {
                 let x = lanes[lane];
                 let is_number = !x.is_nan();
-                // `if` without a branch: NaN changes nothing.
+                // Branch-free: NaN changes nothing.
                 min[lane] = if x < min[lane] { x } else { min[lane] };
                 max[lane] = if x > max[lane] { x } else { max[lane] };
                 sum[lane] += if is_number { x } else { 0.0 };
@@ -223,7 +223,7 @@ impl FloatTotal {
         }
     }
 
-    /// Neumaier's compensated addition; infinities are kept apart because they would poison the compensation.
+    /// Neumaier's compensated addition. Infinities are summed separately: they would make the compensation NaN.
     fn add_sum(&mut self, x: f64) {
         let next = self.sum + x;
         if next.is_finite() {
@@ -231,7 +231,7 @@ impl FloatTotal {
                 if self.sum.abs() >= x.abs() { (self.sum - next) + x } else { (x - next) + self.sum };
             self.sum = next;
         } else if x.is_finite() {
-            // Finite values that overflow together.
+            // The sum of finite values overflows.
             self.infinities += next;
         } else {
             self.infinities += x;
@@ -290,7 +290,7 @@ impl Accumulate<f16> for FloatTotal {
         let mut wide = [0f32; BLOCK];
         for block in values.chunks(BLOCK) {
             let wide = &mut wide[..block.len()];
-            block.convert_to_f32_slice(wide); // by hardware where there is some
+            block.convert_to_f32_slice(wide); // in hardware where available
             Accumulate::<f32>::add(self, wide);
         }
     }

@@ -1,4 +1,4 @@
-//! Everything `info` tells, as one value.
+//! [`Summary`]: the contents of a file without values, as `info --json` prints it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::metadata::{HistoryRow, Metadata};
 use crate::wire::index::{MemoryBudget, Row};
 use crate::wire::superblock::Superblock;
 
-/// What a file holds, without its values.
+/// The contents of a file without values.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -23,18 +23,18 @@ pub struct Summary {
     pub datasets: Vec<DatasetSummary>,
     /// The rows of the chunk index, in order.
     pub chunks: Vec<Row>,
-    /// The author's advice on memory.
+    /// The memory budget for queries.
     pub file_execution: MemoryBudget,
-    /// What happened to the file, oldest first.
+    /// The history rows, oldest first.
     pub history: Vec<HistoryRow>,
     /// Provenance, attributes, axis names and labels.
     pub metadata: Option<Metadata>,
     /// Labels of axes with more than 64 of them: dataset, axis, labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub long_labels: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// The version of the footer, if there is one.
+    /// The version of the footer; `None` without a footer.
     pub footer_version: Option<u32>,
-    /// How well the file can tell that it changed.
+    /// Whether bytes are checked against the integrity block.
     #[serde(rename = "protection")]
     pub integrity_status: IntegrityStatus,
 }
@@ -43,29 +43,29 @@ pub struct Summary {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DatasetSummary {
-    /// Its name.
+    /// The name of the dataset.
     pub name: String,
-    /// The tag of its element type.
+    /// The tag of the element type.
     pub dtype: u32,
-    /// The name of its element type, if that is known.
+    /// The element type; `None` for an unknown tag.
     pub dtype_name: Option<ElementType>,
     /// The number of axes.
     pub ndim: usize,
-    /// Its extents.
+    /// The extent of each axis.
     pub shape: Vec<u64>,
-    /// The extents of its chunks.
+    /// The extent of a chunk on each axis.
     pub chunk_shape: Vec<u64>,
-    /// Its chunks, if it can be used.
+    /// The number of chunks; `None` for an invalid dataset.
     pub chunks: Option<u64>,
-    /// Its bytes when decoded, if it can be used.
+    /// The bytes of the array; `None` for an invalid dataset.
     pub raw_bytes: Option<u64>,
-    /// Reason it cannot be used.
+    /// The error of an invalid dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 impl File {
-    /// Everything but the values. Reads the whole chunk index.
+    /// The contents of the file without values. Reads the whole chunk index.
     pub fn summary(&self) -> Result<Summary, Error> {
         let bytes = self.chunk_count().saturating_mul(size_of::<Row>() as u64);
         check_limit("the rows of the chunk index", bytes, self.options.limits.table_bytes)
@@ -85,7 +85,7 @@ impl File {
         })
     }
 
-    /// The datasets of a [`Summary`]: reads nothing more.
+    /// The datasets of a [`Summary`], without reading the chunk index.
     pub fn dataset_summaries(&self) -> Vec<DatasetSummary> {
         let of = |dataset: crate::Dataset<'_>| {
             let grid = self.grids[dataset.id()].as_ref();
@@ -105,13 +105,13 @@ impl File {
     }
 }
 
-/// The summary of a file that is in memory, for example a mapped one: short for opening it and calling
+/// The summary of a file in memory. Short for [`File::from_bytes`] and
 /// [`File::summary`].
 ///
 /// ```
-/// # use tercet_tet::{Layout, WriterOptions, read_tet_summary_v1};
+/// # use tercet_tet::{Layout, Writer, WriterOptions, read_tet_summary_v1};
 /// # let sink = std::io::Cursor::new(Vec::new());
-/// # let bytes = Layout::new().write_to("x", sink, WriterOptions::interop())?.seal()?;
+/// # let bytes = Writer::new(sink, Layout::new(), WriterOptions::interop())?.finish()?.output;
 /// assert_eq!(read_tet_summary_v1(&bytes)?.superblock.layout_version, 1);
 /// # Ok::<(), tercet_tet::Error>(())
 /// ```

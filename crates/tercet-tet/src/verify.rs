@@ -1,10 +1,11 @@
-//! Whether a file is well: every rule of the format, every checksum.
+//! [`verify`]: checks every rule of the format and every checksum.
 
 use std::sync::Arc;
 
 use serde::Serialize;
+use tercet_core::CommonError;
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, Finding, Limits, Progress};
+use tercet_core::{ByteSource, Finding, Progress};
 
 use crate::catalog::Catalog;
 use crate::error::{Coords, DatasetError, Error, ErrorKind};
@@ -23,50 +24,22 @@ pub(crate) use footer_cut::footer_cut_offset;
 pub(crate) use recommendation::is_about_footer;
 #[cfg(any(unix, windows))]
 pub(crate) use recommendation::{FOOTER_INVALID, RESEAL};
-pub use recommendation::{Fix, Recommendation};
+pub use recommendation::{Fix, FixAction, Recommendation};
+pub use tercet_core::VerifyOptions;
 
-/// Chunks that are decoded without `deep`.
+/// Chunks decoded by a verification that is not deep.
 const QUICK_ROWS: usize = 128;
 
-/// How thoroughly to look.
-#[derive(Clone, Copy, Debug, Default)]
+/// The result of a verification.
+pub type Report = tercet_core::Report<ReportDetails>;
+
+/// The details of a [`Report`] on a `.tet` file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct VerifyOptions {
-    /// Decode every chunk and recompute statistics; without it 128 chunks are decoded. Checksums are always checked.
-    pub deep: bool,
-    /// The largest sizes accepted.
-    pub limits: Limits,
-}
-
-impl VerifyOptions {
-    /// Sets whether every chunk is decoded.
-    pub fn with_deep(mut self, deep: bool) -> Self {
-        self.deep = deep;
-        self
-    }
-
-    /// Sets the limits.
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-}
-
-/// What was checked and found.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Report {
-    /// Whether no check failed.
-    pub ok: bool,
-    /// The name of the file.
-    pub path: String,
-    /// Its length in bytes.
-    pub file_len: u64,
-    /// The checks, in order.
-    pub findings: Vec<Finding>,
-    /// What to do about them.
+pub struct ReportDetails {
+    /// What to do about the findings.
     pub recommendations: Vec<Recommendation>,
-    /// Numbers, if all stages ran.
+    /// Numbers of the file; `None` if it cannot be parsed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<ReportSummary>,
 }
@@ -84,34 +57,19 @@ pub struct ReportSummary {
     pub deep_chunk_decode: bool,
 }
 
-impl Report {
-    /// The findings that make the file bad.
-    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.is_failure())
-    }
-
+impl ReportDetails {
     /// Whether a repair of this code is recommended.
     pub fn recommends(&self, code: &str) -> bool {
         self.recommendations.iter().any(|recommendation| recommendation.code == code)
     }
 }
 
-/// Verifies a file on disk. An error means that its bytes could not be had; everything else is in the report.
-#[cfg(any(unix, windows))]
+/// Verifies a file: every rule of the format and every checksum.
+///
+/// The first 128 chunks are decoded; a deep verification decodes all of them and recomputes statistics. An error means
+/// that the bytes cannot be read; everything else is in the report.
+#[expect(clippy::needless_pass_by_value, reason = "takes the same source as `File::from_source`")]
 pub fn verify(
-    path: &std::path::Path,
-    options: VerifyOptions,
-    progress: &dyn Progress,
-) -> Result<Report, Error> {
-    match tercet_core::source::File::open(path) {
-        Ok(source) => verify_source(Arc::new(source), options, progress),
-        Err(error) => Err(Error::new(path.to_string_lossy().into(), error.into())),
-    }
-}
-
-/// Verifies a file whose bytes come from elsewhere.
-#[expect(clippy::needless_pass_by_value, reason = "takes what `ReadOptions::open_source` takes")]
-pub fn verify_source(
     source: Arc<dyn ByteSource>,
     options: VerifyOptions,
     progress: &dyn Progress,
@@ -119,18 +77,12 @@ pub fn verify_source(
     let mut check = Check { source: &source, options, progress, findings: Vec::new(), cause: None };
     let outcome = check.run();
     let Check { findings, cause, .. } = check;
-    let summary = outcome.map_err(|fault| Error::new(source.name().clone(), fault))?;
-    // A footer can be cut off only where the payloads before it are all there.
+    let summary = outcome.map_err(|kind| Error::new(source.name().clone(), kind))?;
+    // A footer can be cut off only if all payloads before it are present.
     let can_cut = cause.as_ref().is_some_and(is_about_footer) && footer_cut_offset(&source).is_ok();
-    let recommendations = recommendation::recommend(&findings, cause.as_ref(), can_cut, source.name());
-    Ok(Report {
-        ok: !findings.iter().any(Finding::is_failure),
-        path: source.name().to_string(),
-        file_len: source.len(),
-        findings,
-        recommendations,
-        summary,
-    })
+    let recommendations = recommendation::recommend(&findings, cause.as_ref(), can_cut);
+    let details = ReportDetails { recommendations, summary };
+    Ok(Report::new(&**source.name(), source.len(), findings, details))
 }
 
 /// A verification in progress.
@@ -139,11 +91,11 @@ struct Check<'a> {
     options: VerifyOptions,
     progress: &'a dyn Progress,
     findings: Vec<Finding>,
-    /// Reason the file could not be parsed.
+    /// The error of a file that cannot be parsed.
     cause: Option<ErrorKind>,
 }
 
-/// What the checks of chunks need.
+/// The parsed parts of the file.
 struct Context<'a> {
     catalog: &'a Catalog,
     grids: &'a [Result<Grid, DatasetError>],
@@ -197,9 +149,12 @@ impl Check<'_> {
         }))
     }
 
-    /// Notes that the file cannot be parsed; bytes that cannot be had are an error instead.
+    /// Reports that the file cannot be parsed. A failed read is an error instead.
     fn unparsable(&mut self, fault: ErrorKind) -> Result<Option<ReportSummary>, ErrorKind> {
-        if matches!(fault, ErrorKind::Source(_) | ErrorKind::Cancelled(_)) {
+        if matches!(
+            fault,
+            ErrorKind::Common(CommonError::Source(_)) | ErrorKind::Common(CommonError::Cancelled(_))
+        ) {
             return Err(fault);
         }
         self.note(Finding::fail("parse", fault.to_string()));
@@ -213,7 +168,7 @@ impl Check<'_> {
         grids: &[Result<Grid, DatasetError>],
         rows: &Rows,
     ) -> Result<Vec<Row>, ErrorKind> {
-        // The rows themselves, and the keys by which they are sorted.
+        // The rows, and the keys by which they are sorted.
         let each = (3 * size_of::<Row>()) as u64;
         let bytes = catalog.index.entry_count.saturating_mul(each);
         check_limit("the rows of the chunk index", bytes, self.options.limits.table_bytes)?;
@@ -243,7 +198,7 @@ impl Check<'_> {
     fn check_tensors(&mut self, context: &Context<'_>) -> bool {
         let mut sums = vec![(0u64, 0u64, None); context.grids.len()];
         for (number, row) in context.table.iter().enumerate() {
-            // Dataset ids were checked before.
+            // Dataset IDs were checked before.
             let id = usize::try_from(row.dataset_id).unwrap_or(usize::MAX);
             let Some((count, bytes, wrong)) = sums.get_mut(id) else { continue };
             *count += 1;
@@ -274,7 +229,7 @@ impl Check<'_> {
                     ))
                 }
                 (Ok(grid), None) if grid.bytes() != bytes => {
-                    Some(format!("its chunks have {bytes} bytes together instead of {}", grid.bytes()))
+                    Some(format!("its chunks have {bytes} bytes in total instead of {}", grid.bytes()))
                 }
                 (Ok(_), None) => None,
             };
@@ -321,7 +276,7 @@ impl Check<'_> {
         let follows = |[a, b]: &[Row; 2]| {
             let end = a.payload_offset.saturating_add(a.stored_byte_len);
             let gap = b.payload_offset.checked_sub(end);
-            // The padding before a dataset that starts at a multiple of 8 is as it should be.
+            // A dataset may start at the next multiple of 8, after padding.
             let aligned = a.dataset_id != b.dataset_id && b.payload_offset.is_multiple_of(8);
             gap.is_some_and(|gap| gap == 0 || (aligned && gap < 8))
         };
@@ -335,7 +290,7 @@ impl Check<'_> {
         let rows = context.table.len();
         let decoded = if self.options.deep { rows } else { rows.min(QUICK_ROWS) };
         if decoded < rows {
-            let detail = format!("decoded {decoded} of {rows} chunk(s); use --deep for all");
+            let detail = format!("decoded {decoded} of {rows} chunk(s)");
             self.note(Finding::warn("chunk_decode_skipped", detail));
         }
         let bad = payloads::undecodable(self, context, decoded)?;
@@ -360,13 +315,15 @@ impl Check<'_> {
             .map(ToString::to_string)
             .collect();
         if footer.json_span.len() > INLINE_BYTES as u64 {
-            violations
-                .push(format!("JSON text: {} bytes, at most {INLINE_BYTES} allowed", footer.json_span.len()));
+            violations.push(format!(
+                "footer JSON: {} bytes, at most {INLINE_BYTES} allowed",
+                footer.json_span.len()
+            ));
         }
         let ends = context.table.iter().map(|row| row.payload_offset.saturating_add(row.stored_byte_len));
         let rows_end = ends.max().unwrap_or(0);
         if footer.spill.is_some_and(|spill| spill.start() < rows_end) {
-            violations.push(format!("metadata spill: lies over payloads, which end at {rows_end}"));
+            violations.push(format!("metadata spill overlaps payloads, which end at {rows_end}"));
         }
         self.note(match violations.first() {
             None => Finding::pass("footer_metadata"),
@@ -377,16 +334,16 @@ impl Check<'_> {
         });
         if footer.tail.history_version == 2 {
             let index_end = context.catalog.head_end();
-            for (name, place) in footer.json.zone_spills(index_end, footer.json_span) {
-                if place.is_none() {
-                    self.note(Finding::warn(name, "its place lies outside the file; ignored"));
+            for (name, span) in footer.json.zone_spills(index_end, footer.json_span) {
+                if span.is_none() {
+                    self.note(Finding::warn(name, "its span is outside the file; ignored"));
                 }
             }
         }
     }
 }
 
-/// The first row that breaks a rule every row must fulfil.
+/// The error of the first invalid row.
 fn first_bad_row(context: &Context<'_>) -> Option<ErrorKind> {
     let payload_end = context.catalog.payload_end;
     (0..).zip(context.table).find_map(|(number, row)| {
@@ -395,7 +352,7 @@ fn first_bad_row(context: &Context<'_>) -> Option<ErrorKind> {
     })
 }
 
-/// The runs of rows whose index is in `runs`, as text: `0..1024`.
+/// The rows of some runs, as `0..1024`.
 fn run_list(runs: &[u64], rows: u64) -> String {
     let text = |run: &u64| {
         let first = run * RUN_ROWS;

@@ -1,7 +1,7 @@
-//! The bytes of the format: one file for each table of `docs/spec/tet.md`, fields in the same order.
+//! The byte layout: one module per table of `docs/spec/tet.md`, fields in the same order.
 //!
-//! Nothing here reads a file. Parsers take the bytes of one region and its place; they return values or say which
-//! field is wrong.
+//! No I/O. Parsers take the bytes and the span of one region; they return values or name the
+//! invalid field.
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub(crate) mod block;

@@ -1,16 +1,21 @@
-//! Writing a file: chunks in any order, then the seal.
+//! [`Writer`]: chunks in any order, then index and footer.
 
 use std::io::SeekFrom;
+#[cfg(any(unix, windows))]
+use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use tercet_core::progress::NoProgress;
+#[cfg(any(unix, windows))]
+use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::tensor::BoxCopy;
 use tercet_core::{Progress, Shape, Sink, TensorView};
 
 use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
+use crate::metadata::HistoryRow;
 use crate::read::dense_strides;
 use crate::wire::directory::{self, Record};
 use crate::wire::ids::{FLAG_FOOTER, MAX_RANK, RECORDS_AT, align8, dtype_tag};
@@ -28,9 +33,9 @@ pub(crate) use encode::{Encoded, Encoder, MISSING, RowStates};
 
 /// Writes the chunks of a [`Layout`] to a sink.
 ///
-/// Raw chunks go to the place that canonical order gives them, in whatever order they come; as soon as one dataset is
-/// compressed, chunks follow each other as they come. Memory does not grow with the data: about 70 bytes are kept
-/// for each chunk (40 more with zone maps), and two chunks for each thread.
+/// Chunks may be written in any order. Raw chunks are stored in canonical order; if any dataset is compressed, all
+/// chunks are stored in the order of writing. Memory does not grow with the data: about 70 bytes are kept
+/// per chunk (40 more with zone maps), and two chunks per thread.
 #[derive(Debug)]
 pub struct Writer<S> {
     pub(crate) name: Arc<str>,
@@ -41,36 +46,100 @@ pub struct Writer<S> {
     pub(crate) directory: Vec<u8>,
     pub(crate) index_offset: u64,
     pub(crate) rows: RowStates,
-    /// Absent as well when the values of a chunk were not seen.
+    /// `None` also if a chunk was copied without its values.
     pub(crate) zones: Option<ZoneMaps>,
-    /// Rows that the file will not have.
+    /// The number of rows without a chunk.
     missing: usize,
     /// The first row of each dataset.
     bases: Vec<u64>,
-    /// Where the next byte of the sink goes.
+    /// The position of the sink.
     at: u64,
     /// The end of the last payload so far.
     pub(crate) end: u64,
-    /// The dataset of the chunk that ends there.
+    /// The dataset of the last payload.
     last: Option<DatasetId>,
     placement: Placement,
 }
 
-/// Where payloads go.
+/// The offsets of payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placement {
-    /// Each has its place from the start: all chunks are raw.
+    /// Known from the start: all chunks are raw.
     Fixed,
-    /// One behind the other as they come.
+    /// In the order of writing.
     Append,
 }
 
-/// Chunks smaller than this are made several at a time, for each thread.
+/// The source of history rows that this crate adds.
+pub(crate) const PRODUCER: &str = concat!("tercet ", env!("CARGO_PKG_VERSION"));
+
+/// Smaller chunks are encoded in batches per thread.
 const BATCH_BYTES: u64 = 1 << 20;
 
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written<D> {
+    /// The output of the sink: the path of a file, or its bytes.
+    pub output: D,
+    /// The number of chunks.
+    pub chunks: u64,
+    /// The length of the file in bytes.
+    pub bytes: u64,
+}
+
+#[cfg(any(unix, windows))]
+impl Writer<AtomicFile> {
+    /// Starts a file at `path`. The file appears, complete, when the writer is finished.
+    ///
+    /// An existing file is an error unless [`WriterOptions::overwrite`] is set. That holds for a file that appears
+    /// before this one is finished, too.
+    pub fn create(path: impl AsRef<Path>, layout: Layout, options: WriterOptions) -> Result<Self, Error> {
+        Self::create_on(Arc::new(RealDisk), path.as_ref(), layout, options)
+    }
+
+    /// Starts a file at `path` on another [`Disk`], for tests.
+    pub fn create_on(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        layout: Layout,
+        options: WriterOptions,
+    ) -> Result<Self, Error> {
+        let name = path.to_string_lossy();
+        let error = |kind: ErrorKind| Error::new(name.as_ref().into(), kind);
+        layout.check(options).map_err(|layout| error(layout.into()))?;
+        let file = if options.overwrite {
+            AtomicFile::create_on(disk, path)
+        } else {
+            AtomicFile::create_new_on(disk, path)
+        };
+        Self::start(file.map_err(|publish| error(publish.into()))?, &name, layout, options)
+    }
+}
+
 impl<S: Sink> Writer<S> {
-    /// A writer for a layout that was checked. `missing` are canonical row numbers that stay without a chunk.
-    pub(crate) fn new(
+    /// Starts a file in a sink.
+    pub fn new(sink: S, layout: Layout, options: WriterOptions) -> Result<Self, Error> {
+        Self::start(sink, "output", layout, options)
+    }
+
+    /// Sets the name of the output in errors.
+    pub fn with_name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    fn start(sink: S, name: &str, mut layout: Layout, options: WriterOptions) -> Result<Self, Error> {
+        if options.record_history && options.profile == Profile::Tercet && layout.history.is_empty() {
+            layout.history.push(HistoryRow::now("create", PRODUCER));
+        }
+        let checked = layout.check(options).map_err(ErrorKind::from);
+        let writer = checked.and_then(|()| Self::with_missing(layout, name, sink, options, &[]));
+        writer.map_err(|kind| Error::new(name.into(), kind))
+    }
+
+    /// A writer for a checked layout. `missing` lists the canonical numbers of rows that stay without a chunk.
+    pub(crate) fn with_missing(
         layout: Layout,
         name: &str,
         sink: S,
@@ -132,7 +201,7 @@ impl<S: Sink> Writer<S> {
         Ok(writer)
     }
 
-    /// Gives every chunk of a raw file its place.
+    /// Computes the offsets of all chunks of a raw file.
     fn fix_places(&mut self) {
         let mut offset = self.end;
         let mut row = 0;
@@ -148,7 +217,7 @@ impl<S: Sink> Writer<S> {
         self.end = offset;
     }
 
-    /// The tiling of a dataset.
+    /// The chunk grid of a dataset.
     pub fn grid(&self, dataset: DatasetId) -> &Grid {
         &self.layout.datasets[dataset.0].grid
     }
@@ -216,8 +285,8 @@ impl<S: Sink> Writer<S> {
         self.pump(dataset, 0..grid.tiles(), make, progress)
     }
 
-    /// Makes chunks on all threads and writes them in order, one batch being made while the one before is written.
-    /// Progress is told in decoded bytes.
+    /// Encodes chunks on all threads and writes them in order; a batch is encoded while the previous one is written.
+    /// Progress counts decoded bytes.
     pub(crate) fn pump<E: From<Error> + Send>(
         &mut self,
         dataset: DatasetId,
@@ -241,7 +310,7 @@ impl<S: Sink> Writer<S> {
             let writing = std::mem::take(&mut ready);
             let produce =
                 || batch.par_iter().map(|&linear| make(&encoder, linear)).collect::<Result<Vec<_>, E>>();
-            // The sink stays on this thread: it need not be `Send`.
+            // The sink stays on this thread: it is not necessarily `Send`.
             let (made, written) = in_place_join(produce, || {
                 for encoded in writing {
                     self.put(dataset, &encoded)?;
@@ -256,7 +325,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Chunks made at a time: one for each thread, or so many small ones that handing them out costs nothing.
+    /// Chunks in a batch: one per thread, or enough small ones that scheduling costs little.
     fn batch_len(&self, dataset: DatasetId) -> usize {
         let grid = self.grid(dataset);
         // The first tile is the largest: tiles are clipped at the far edges.
@@ -280,7 +349,7 @@ impl<S: Sink> Writer<S> {
         self.encoder(dataset).encode(row, raw)
     }
 
-    /// Writes a chunk that is ready and remembers its row.
+    /// Writes an encoded chunk and records its row.
     pub(crate) fn put(&mut self, dataset: DatasetId, encoded: &Encoded) -> Result<(), ErrorKind> {
         let row = usize::try_from(encoded.row).unwrap_or(usize::MAX);
         if self.rows.codecs[row] != UNWRITTEN {
@@ -313,7 +382,7 @@ impl<S: Sink> Writer<S> {
         }
         match (&mut self.zones, &encoded.zone) {
             (Some(zones), Some(zone)) => zones.note(dataset.0, encoded.row - self.bases[dataset.0], zone),
-            // Zone maps that know nothing of a chunk would make readers skip it.
+            // Readers would skip a chunk that is missing from the zone maps.
             _ => self.zones = None,
         }
         Ok(())
@@ -324,19 +393,22 @@ impl<S: Sink> Writer<S> {
             return Ok(());
         }
         if self.at != offset {
-            self.sink.seek(SeekFrom::Start(offset)).map_err(write_fault)?;
+            self.sink.seek(SeekFrom::Start(offset))?;
         }
-        self.sink.write_all(bytes).map_err(write_fault)?;
+        self.sink.write_all(bytes)?;
         self.at = offset + bytes.len() as u64;
         Ok(())
     }
 
-    /// Completes the file: index, columns, footer. A file on disk appears now, whole.
-    pub fn seal(mut self) -> Result<S::Done, Error> {
-        let name = self.name.clone();
-        let sealed = self.check_complete().and_then(|()| footer::write(&mut self));
-        let done = sealed.and_then(|()| self.sink.finish().map_err(write_fault));
-        done.map_err(|fault| Error::new(name, fault))
+    /// Writes the index, the columns and the footer. A file on disk appears now, complete.
+    pub fn finish(mut self) -> Result<Written<S::Done>, Error> {
+        let written = self.check_complete().and_then(|()| footer::write(&mut self));
+        let bytes = written.map_err(|kind| self.error(kind))?;
+        let chunks = self.row_count();
+        match self.sink.finish() {
+            Ok(output) => Ok(Written { output, chunks, bytes }),
+            Err(error) => Err(Error::new(self.name, error.into())),
+        }
     }
 
     fn check_complete(&self) -> Result<(), ErrorKind> {
@@ -373,12 +445,12 @@ impl<S: Sink> Writer<S> {
             || !self.layout.unknown.is_empty()
     }
 
-    /// Rows the file will have.
+    /// The number of rows of the index.
     pub(crate) fn row_count(&self) -> u64 {
         (self.rows.codecs.len() - self.missing) as u64
     }
 
-    /// The row with a canonical number, unless the file will not have it.
+    /// The row with a canonical number; `None` if it has no chunk.
     pub(crate) fn row_at(&self, number: usize) -> Option<Row> {
         let codec = *self.rows.codecs.get(number)?;
         if codec == MISSING {
@@ -401,7 +473,7 @@ impl<S: Sink> Writer<S> {
         Error::new(self.name.clone(), fault)
     }
 
-    /// Whether the file will not have the row with this canonical number.
+    /// Whether the row with this canonical number has no chunk.
     #[cfg(any(unix, windows))]
     pub(crate) fn is_missing(&self, row: u64) -> bool {
         usize::try_from(row).is_ok_and(|row| self.rows.codecs.get(row) == Some(&MISSING))
@@ -444,7 +516,7 @@ pub(crate) fn cut_tile(
 
 fn aligned(offset: u64, options: WriterOptions) -> u64 {
     match options.profile {
-        // The layout was checked: sizes do not come near the end of 64 bits.
+        // The layout was checked: sizes do not overflow.
         Profile::Tercet => align8(offset).unwrap_or(offset),
         Profile::Interop => offset,
     }
@@ -456,19 +528,4 @@ pub(crate) fn room(bytes: u64) -> Result<Vec<u8>, ErrorKind> {
     room.try_reserve_exact(len).map_err(|_| tercet_core::tensor::OutOfMemory { bytes: len })?;
     room.resize(len, 0);
     Ok(room)
-}
-
-/// An error of a sink, which may carry what went wrong with its file.
-#[cfg(any(unix, windows))]
-pub(crate) fn write_fault(error: std::io::Error) -> ErrorKind {
-    match tercet_core::publish::PublishError::recover(error) {
-        Ok(error) => error.into(),
-        Err(error) => error.into(),
-    }
-}
-
-/// An error of a sink.
-#[cfg(not(any(unix, windows)))]
-pub(crate) fn write_fault(error: std::io::Error) -> ErrorKind {
-    error.into()
 }

@@ -1,7 +1,7 @@
-//! Zone maps and secondary indexes: what lets a planner skip tiles (`docs/spec/tet.md`, footer version 2).
+//! Zone maps and secondary indexes, by which a planner skips tiles (`docs/spec/tet.md`, footer version 2).
 //!
-//! Each tile is looked at once, while it is encoded; what is kept of it does not grow with its size. The texts are
-//! made while they are written, because those of a large file are larger than what should be held in memory.
+//! Each tile is scanned once, while it is encoded; its entry does not grow with its size. The JSON is
+//! serialized while it is written, because that of a large file does not fit in memory.
 
 pub(crate) mod read;
 mod text;
@@ -20,27 +20,27 @@ pub(crate) use tile::{Scan, TileZone};
 use tile::{Zone, fill_bits};
 use values::Values;
 
-/// What is known of the tiles of all datasets.
+/// The zone maps of all datasets.
 #[derive(Debug)]
 pub(crate) struct ZoneMaps {
     datasets: Vec<DatasetZones>,
 }
 
-/// What is known of the tiles of one dataset.
+/// The zone maps of one dataset.
 #[derive(Debug)]
 struct DatasetZones {
     name: String,
     grid: Grid,
     /// The bits of the fill value.
     fill: Option<u64>,
-    /// In grid order.
+    /// One entry per tile, in grid order.
     zones: Vec<Zone>,
-    /// `None` once there are too many.
+    /// The distinct values; `None` if there are too many.
     values: Option<Values>,
 }
 
 impl ZoneMaps {
-    /// Room for every tile of the datasets.
+    /// Empty entries for every tile of the datasets.
     pub(crate) fn new(datasets: &[Planned], metadata: &Metadata) -> Result<Self, OutOfMemory> {
         let zones = |planned: &Planned| {
             let grid = planned.grid.clone();
@@ -54,13 +54,13 @@ impl ZoneMaps {
         Ok(Self { datasets: datasets.iter().map(zones).collect::<Result<_, _>>()? })
     }
 
-    /// How to look at the tiles of a dataset.
+    /// The scanner for the tiles of a dataset.
     pub(crate) fn scan(&self, dataset: usize) -> Scan {
         let zones = &self.datasets[dataset];
         Scan { dtype: zones.grid.element(), fill: zones.fill, values: zones.values.is_some() }
     }
 
-    /// Remembers what was seen of a tile.
+    /// Records the entry of a tile.
     pub(crate) fn note(&mut self, dataset: usize, linear: u64, tile: &TileZone) {
         let zones = &mut self.datasets[dataset];
         let number = usize::try_from(linear).unwrap_or(usize::MAX);
@@ -79,13 +79,13 @@ impl ZoneMaps {
         text::write_zones(&self.datasets, out)
     }
 
-    /// Writes the secondary indexes, if there are any.
+    /// Writes the secondary indexes; nothing without any.
     pub(crate) fn write_indexes(&self, metadata: &Metadata, out: impl Write) -> serde_json::Result<()> {
         text::write_indexes(&self.datasets, metadata, out)
     }
 }
 
-/// Values for so many tiles.
+/// Default values for all tiles.
 fn room<T: Clone + Default>(tiles: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut room = Vec::new();
     let bytes = tiles.saturating_mul(size_of::<T>());

@@ -69,12 +69,7 @@ impl Container {
     /// Opens a source of bytes.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
         match detect_source(&source)? {
-            Format::Tet => {
-                let options = tet::ReadOptions::new()
-                    .with_ignore_checksums(!options.verify)
-                    .with_limits(options.limits);
-                Ok(Self::Tet(options.open_source(source)?))
-            }
+            Format::Tet => Ok(Self::Tet(tet::File::from_source(source, options)?)),
             Format::Tgm => {
                 let options = tgm::ReadOptions::new().with_verify(options.verify).with_limits(options.limits);
                 Ok(Self::Tgm(tgm::File::from_source(source, options)))
@@ -101,7 +96,7 @@ impl Container {
     /// without a maximum number of rows.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         match self {
-            Self::Tet(file) => Ok(file.outline(options.max_rows)?),
+            Self::Tet(file) => Ok(file.outline(options)?),
             Self::Tgm(file) => Ok(file.outline(options.max_rows)?),
             Self::Tatami(file) => Ok(file.outline(options.max_rows.is_none())?),
         }
@@ -149,10 +144,7 @@ pub fn verify_source(
     progress: &dyn Progress,
 ) -> Result<Report, Error> {
     match detect_source(&source)? {
-        Format::Tet => {
-            let options = tet::VerifyOptions::default().with_deep(options.deep).with_limits(options.limits);
-            Ok(Report::Tet(tet::verify_source(source, options, progress)?))
-        }
+        Format::Tet => Ok(Report::Tet(tet::verify(source, options, progress)?)),
         Format::Tgm => {
             let depth = if options.deep { tgm::Depth::Full } else { tgm::Depth::Default };
             let options = tgm::ValidateOptions::new().with_depth(depth).with_limits(options.limits);
@@ -175,7 +167,11 @@ mod tests {
 
     fn empty_tet() -> Vec<u8> {
         let sink = std::io::Cursor::new(Vec::new());
-        tet::Layout::new().write_to("t", sink, tet::WriterOptions::new()).unwrap().seal().unwrap()
+        tet::Writer::new(sink, tet::Layout::new(), tet::WriterOptions::new())
+            .unwrap()
+            .finish()
+            .unwrap()
+            .output
     }
 
     fn small_tgm() -> Vec<u8> {
@@ -196,7 +192,7 @@ mod tests {
     fn files_are_opened_by_their_magic_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data.bin");
-        tet::Layout::new().create(&path, tet::WriterOptions::new()).unwrap().seal().unwrap();
+        tet::Writer::create(&path, tet::Layout::new(), tet::WriterOptions::new()).unwrap().finish().unwrap();
         let container = Container::open(&path).unwrap();
         assert_eq!(container.format(), Format::Tet);
         assert!(!container.outline(OutlineOptions::new()).unwrap().parts.is_empty());

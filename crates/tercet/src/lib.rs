@@ -10,11 +10,11 @@
 //!
 //! ```
 //! use tercet::Format;
-//! use tercet::tet::{Layout, WriterOptions};
+//! use tercet::tet::{Layout, Writer, WriterOptions};
 //!
 //! # let directory = tempfile::tempdir().unwrap();
 //! # let path = directory.path().join("empty.tet");
-//! Layout::new().create(&path, WriterOptions::new())?.seal()?;
+//! Writer::create(&path, Layout::new(), WriterOptions::new())?.finish()?;
 //!
 //! let container = tercet::open(&path)?;
 //! assert_eq!(container.format(), Format::Tet);

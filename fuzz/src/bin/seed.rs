@@ -12,7 +12,7 @@ use tercet_core::checksum::crc32c;
 use tercet_core::{ElementType, Shape, TensorView};
 use tercet_fuzz::TARGETS;
 use tercet_tet::{
-    Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, MemoryBudget, WriterOptions,
+    Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, MemoryBudget, Writer, WriterOptions,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -45,13 +45,13 @@ fn file(
         ids.push(layout.dataset(name, *dtype, shape, chunk_shape)?);
     }
     describe(&mut layout, &ids)?;
-    let mut writer = layout.write_to("seed", Cursor::new(Vec::new()), options)?;
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options)?;
     for (&id, Array(_, dtype, shape, _)) in ids.iter().zip(arrays) {
         let bytes = Shape::from(*shape).bytes(dtype.size()).unwrap_or(0);
         let values: Vec<u8> = (0..bytes).map(|n| (n * 37 / 5 % 64).to_le_bytes()[0]).collect();
         writer.array(id, TensorView::new(*dtype, shape, &values)?)?;
     }
-    Ok(writer.seal()?)
+    Ok(writer.finish()?.output)
 }
 
 const NOTHING: fn(&mut Layout, &[DatasetId]) -> Outcome<()> = |_, _| Ok(());

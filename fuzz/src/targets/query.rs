@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::{Diagnose as _, ElementType, TensorView};
-use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, WriterOptions};
+use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, Writer, WriterOptions};
 
 /// Elements of a preview.
 const PREVIEW: u64 = 3;
@@ -26,12 +26,12 @@ fn file() -> Result<File, Box<dyn std::error::Error>> {
     }
     let table: &[u64] = &[6, 3];
     arrays.push((layout.dataset("table", ElementType::F64, table, [4, 2])?, ElementType::F64, table));
-    let mut writer = layout.write_to("memory", Cursor::new(Vec::new()), WriterOptions::new())?;
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new())?;
     for (id, dtype, shape) in arrays {
         let bytes = cells(dtype, shape.iter().product());
         writer.array(id, TensorView::new(dtype, shape, &bytes)?)?;
     }
-    Ok(File::from_bytes("memory", writer.seal()?)?)
+    Ok(File::from_bytes("memory", writer.finish()?.output)?)
 }
 
 /// Elements with one non-zero byte: numbers with few digits, so that every order of summation is exact.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Diagnose as _, Limits, Outline, Selection};
-use tercet_tet::{Dataset, Error, File, ReadOptions, VerifyOptions, verify_source};
+use tercet_core::{ByteSource, Diagnose as _, Limits, Outline, OutlineOptions, Selection};
+use tercet_tet::{Dataset, Error, File, ReadOptions, VerifyOptions};
 
 pub(super) mod reseal;
 
@@ -30,9 +30,9 @@ fn source(input: &[u8]) -> Arc<dyn ByteSource> {
 
 /// Opens a file and reads everything, with and without checksums: both must give the same.
 pub(super) fn open(input: &[u8]) {
-    let [checked, unchecked] = [false, true].map(|ignore| {
-        let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
-        let file = options.open_source(source(input)).map_err(|error| explain(&error)).ok()?;
+    let [checked, unchecked] = [true, false].map(|verify| {
+        let options = ReadOptions::new().with_limits(limits()).with_verify(verify);
+        let file = File::from_source(source(input), options).map_err(|error| explain(&error)).ok()?;
         Some(everything(&file))
     });
     let Some(checked) = checked else { return };
@@ -47,7 +47,7 @@ pub(super) fn open(input: &[u8]) {
 pub(super) fn verify(input: &[u8]) {
     for deep in [false, true] {
         let options = VerifyOptions::default().with_limits(limits()).with_deep(deep);
-        match verify_source(source(input), options, &NoProgress) {
+        match tercet_tet::verify(source(input), options, &NoProgress) {
             Err(error) => explain(&error),
             Ok(report) => {
                 assert_eq!(report.ok, report.failures().next().is_none(), "ok means that nothing failed");
@@ -62,7 +62,7 @@ pub(super) fn verify(input: &[u8]) {
 
 /// A valid file can be read.
 fn all_arrays_are_readable(input: &[u8]) {
-    let file = ReadOptions::new().with_limits(limits()).open_source(source(input));
+    let file = File::from_source(source(input), ReadOptions::new().with_limits(limits()));
     let file = file.expect("a file that verifies opens");
     for dataset in file.datasets() {
         if let Err(error) = dataset.read_all() {
@@ -88,7 +88,7 @@ fn everything(file: &File) -> Vec<Option<Vec<u8>>> {
         assert_eq!(seen, rows, "every row is visited");
     }
     let _ = file.summary().map_err(|error| explain(&error));
-    if let Ok(outline) = file.outline(Some(ROWS)) {
+    if let Ok(outline) = file.outline(OutlineOptions::new().with_max_rows(Some(ROWS))) {
         check_outline(&outline, file.len());
     }
     file.datasets().map(|dataset| array(&dataset)).collect()

@@ -1,6 +1,7 @@
 //! Prints what our reader finds in `.tet` files: paths come from stdin, one JSON object for each goes to stdout.
 
 use std::io::{BufRead, Write};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -21,10 +22,11 @@ fn main() -> Result<(), Failure> {
 }
 
 fn describe(path: &str) -> Result<Value, Error> {
-    let report = tercet_tet::verify(path.as_ref(), VerifyOptions::default().with_deep(true), &NoProgress)?;
+    let file = File::open(path)?;
+    let source = Arc::new(tercet_core::source::File::open(path).expect("the file was opened before"));
+    let report = tercet_tet::verify(source, VerifyOptions::new().with_deep(true), &NoProgress)?;
     let complaints: Vec<_> =
         report.findings.iter().filter(|finding| !finding.ok).map(|finding| json!(finding)).collect();
-    let file = File::open(path)?;
     let datasets = file.datasets().map(|dataset| array(&dataset)).collect::<Result<Vec<_>, _>>()?;
     let budget = file.memory_budget();
     Ok(json!({

@@ -81,7 +81,7 @@ pub(crate) struct Run<'a, T: Number, F: Fold> {
     pub(crate) fold: &'a F,
     pub(crate) geometry: Geometry<'a>,
     predicate: Option<Predicate<T>>,
-    /// Whether statistics may stand for chunks.
+    /// Whether statistics may replace chunks.
     statistics: bool,
     /// For each chunk of the plan: whether its checksum was right.
     verified: Vec<AtomicU64>,
@@ -281,7 +281,7 @@ impl<'a, T: Number, F: Fold> Run<'a, T, F> {
         Ok(())
     }
 
-    /// The statistics of a chunk and the cell that all of it goes into, if they can stand for its values.
+    /// The statistics of a chunk and the cell that all of it goes into, if they can replace its values.
     fn stats(&self, task: &Task, block: &Block, chunk: usize) -> Result<Option<(usize, Stats)>, ErrorKind> {
         if !self.statistics {
             return Ok(None);

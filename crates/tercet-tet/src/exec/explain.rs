@@ -8,7 +8,7 @@ use crate::query::answer::{Execution, Explain};
 use crate::query::operation::Kind;
 use crate::wire::ids::Codec;
 
-/// Tells how a job was done.
+/// Explains how a job is done.
 pub(crate) fn explain(job: &Job<'_>, execution: &Execution) -> Explain {
     let plan = job.plan;
     let skipped = plan.zone_filter_skipped + plan.index_filter_skipped;
@@ -24,15 +24,12 @@ pub(crate) fn explain(job: &Job<'_>, execution: &Execution) -> Explain {
     ));
     if plan.zone_filter_skipped > 0 {
         steps.push(format!(
-            "{} chunks left out: their statistics rule the filter out",
+            "{} chunks skipped: by their statistics no element passes the filter",
             plan.zone_filter_skipped
         ));
     }
     if plan.index_filter_skipped > 0 {
-        steps.push(format!(
-            "{} chunks left out: no position or value of theirs counts",
-            plan.index_filter_skipped
-        ));
+        steps.push(format!("{} chunks skipped: no selected position or value", plan.index_filter_skipped));
     }
     if by_statistics > 0 {
         steps.push(format!("{by_statistics} chunks answered by their statistics, payloads not read"));

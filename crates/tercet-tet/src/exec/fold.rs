@@ -54,7 +54,7 @@ pub(crate) trait Fold: Sync {
     /// Merges `count` cells from `from` on into those from `at` on, which do not overlap.
     fn merge_within<T: Number>(&self, cells: &mut Self::Cells<T>, at: usize, from: usize, count: usize);
 
-    /// Whether the statistics of a chunk can stand for its values.
+    /// Whether the statistics of a chunk can replace its values.
     fn takes_stats(&self) -> bool {
         false
     }

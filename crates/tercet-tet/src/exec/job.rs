@@ -24,7 +24,7 @@ pub(crate) struct Job<'a> {
     pub(crate) parallel: bool,
     /// Whether the selection is larger than most of the memory of this machine.
     pub(crate) out_of_core: bool,
-    /// Whether statistics of chunks may stand for their values.
+    /// Whether statistics of chunks may replace their values.
     pub(crate) statistics: bool,
     pub(crate) progress: &'a dyn Progress,
     /// Chunks whose statistics stood for their values.

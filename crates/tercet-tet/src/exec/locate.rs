@@ -1,4 +1,4 @@
-//! From a resolved query to its plan: which chunks are touched, where they are, and which can be left out.
+//! From a resolved query to its plan: which chunks are touched, where they are, and which can be pruned.
 
 use tercet_core::{Scalar as _, with_element};
 
@@ -10,7 +10,7 @@ use crate::query::resolved::{Filter, Positions, Resolved};
 use crate::stats::Stats;
 use crate::zones::read::Hints;
 
-/// Plans the reads of a query. Statistics and zone maps leave chunks out only if they may be used.
+/// Plans the reads of a query. Statistics and zone maps prune chunks only if they may be used.
 pub(crate) fn locate(
     dataset: &Dataset<'_>,
     resolved: &Resolved,
@@ -56,7 +56,7 @@ fn touches(positions: &Positions, resolved: &Resolved, dataset: &Dataset<'_>, ti
     range.is_ok_and(|range| positions.counts[range].iter().any(|&counts| counts))
 }
 
-/// Leaves out the chunks in which no cell can pass the filter.
+/// Prunes the chunks in which no cell can pass the filter.
 fn leave_out(
     dataset: &Dataset<'_>,
     resolved: &Resolved,

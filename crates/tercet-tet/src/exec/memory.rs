@@ -5,9 +5,9 @@ use tercet_core::limits::LimitExceeded;
 use crate::query::document::ExecutionOptions;
 use crate::wire::index::MemoryBudget;
 
-/// The budget where the machine does not tell its memory.
+/// The budget if the available memory is unknown.
 const UNKNOWN_HOST: u64 = 256 << 20;
-/// Hundredths of a percent of the available memory, where nobody says.
+/// Hundredths of a percent of the available memory by default.
 const DEFAULT_BPS: u64 = 2500;
 /// Selections larger than this part of the available memory are out of core, in percent.
 const IN_CORE_PERCENT: u64 = 85;
@@ -16,7 +16,7 @@ const IN_CORE_PERCENT: u64 = 85;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) budget: u64,
-    /// Bytes that are free for use, if the machine tells.
+    /// Bytes that are free for use, if known.
     pub(crate) available: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn must_be_there(bytes: u64) -> Result<(), LimitExceeded> {
     }
 }
 
-/// The memory that is free for use, if the machine tells: what the kernel calls available, or what is left of the
+/// The memory that is free for use, if known: what the kernel calls available, or what is left of the
 /// control group's limit.
 #[cfg(target_os = "linux")]
 pub(crate) fn available() -> Option<u64> {

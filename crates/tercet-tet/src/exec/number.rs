@@ -62,9 +62,9 @@ pub(crate) trait Number: Element + Default {
     const IRREGULAR: u16 = u16::MAX;
     /// `self − pivot`, rounded once.
     fn minus(self, pivot: Self) -> f64;
-    /// The nearest value to a float; 0 for whole-number types.
+    /// The nearest value to a float; 0 for integer types.
     fn nearest_f64(value: f64) -> Self;
-    /// The nearest float to a whole number, which may be infinite; whole-number types must have the very number.
+    /// The nearest float to an integer, possibly infinite; integer types need the exact number.
     fn nearest_i128(value: i128) -> Option<Self>;
 }
 
@@ -74,9 +74,9 @@ pub(crate) trait Rank: Number<Rank = Self> {
     const LOWEST: Self;
     /// Not below any value.
     const HIGHEST: Self;
-    /// The next value of a float type; whole numbers stay.
+    /// The next value of a float type; integers stay.
     fn up(self) -> Self;
-    /// The value before of a float type; whole numbers stay.
+    /// The value before of a float type; integers stay.
     fn down(self) -> Self;
 }
 

@@ -16,7 +16,7 @@ use super::number::Number;
 use super::predicate::{Predicate, fill_value};
 use crate::query::operation::{Kind, Scalar};
 use crate::query::resolved::{Filter, Groups, Operation, Padding, Positions, Resolved, Role, Rolling};
-use crate::{Compression, File, Layout, WriterOptions};
+use crate::{Compression, File, Layout, Writer, WriterOptions};
 
 /// An array, a selection of it and what becomes of its axes.
 #[derive(Clone, Debug)]
@@ -53,9 +53,9 @@ impl Sample {
             layout.compress(id, Compression::Zstd { level: 1 }).unwrap();
         }
         let sink = std::io::Cursor::new(Vec::new());
-        let mut writer = layout.write_to("memory", sink, WriterOptions::new()).unwrap();
+        let mut writer = Writer::new(sink, layout, WriterOptions::new()).unwrap();
         writer.array(id, TensorView::new(self.dtype, &self.shape, &self.bytes).unwrap()).unwrap();
-        File::from_bytes("memory", writer.seal().unwrap()).unwrap()
+        File::from_bytes("memory", writer.finish().unwrap().output).unwrap()
     }
 
     /// Runs something on the array.

@@ -1,13 +1,13 @@
-//! Where results may be written: paths are checked first, then walked by folder handles that follow no link.
+//! Where results may be written: paths are checked first, then walked by directory handles that follow no link.
 //!
 //! ```text
 //! "sub/x.bin" ──canonical──▶ /data/sub/x.bin ──inside a root?──▶ Spot       nothing was written so far
-//! Spot ──from the root's handle, folder by folder, no links──▶ Output       missing folders are made
-//! Output ──temporary name, sync, rename──▶ the file                         or nothing, and no new folder either
+//! Spot ──from the root's handle, directory by directory, no links──▶ Output       missing directories are made
+//! Output ──temporary name, sync, rename──▶ the file                         or nothing, and no new directory either
 //! ```
 //!
-//! What is checked and what is used can differ only if somebody changes folders in between; then the walk meets a
-//! link, or another folder of the same root, but never leaves the root.
+//! What is checked and what is used can differ only if another process changes directories in between; then the walk meets a
+//! link, or another directory of the same root, but never leaves the root.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -26,19 +26,19 @@ mod tests;
 pub(crate) struct Outputs {
     /// The file that is read, as it was opened; `None` for bytes in memory.
     file: Option<PathBuf>,
-    /// Its folder.
+    /// Its directory.
     folder: Option<Directory>,
     source: Option<FileId>,
-    /// Folders that the user allows.
+    /// Directories that the user allows.
     allowed: Vec<PathBuf>,
-    /// Folders for files that nobody named, best first; they need not exist.
+    /// Directories for files without a given name, best first; they need not exist.
     cache: Vec<PathBuf>,
     /// How many cells of the result are shown.
     pub(crate) preview: u64,
 }
 
 impl Outputs {
-    /// The results of queries on a file go to its folder, to the cache, or to the folders `allowed`.
+    /// The results of queries on a file go to its directory, to the cache, or to the directories `allowed`.
     pub(crate) fn new(file: Option<&Path>, allowed: &[PathBuf], preview: u64) -> Result<Self, ErrorKind> {
         let refuse = |path: &Path, error: io::Error| fault(path, TargetError::Io(error));
         let (mut folder, mut source) = (None, None);
@@ -82,7 +82,7 @@ impl Outputs {
         Ok(spot)
     }
 
-    /// The allowed folder that a path lies in: the folder to start from, and whether new folders are private.
+    /// The allowed directory that a path lies in: the directory to start from, and whether new directories are private.
     fn root_of(&self, parent: &Resolved, shown: &Path) -> Result<Option<Root>, ErrorKind> {
         if let Some(folder) = self.folder.as_ref().filter(|folder| parent.is_in(folder.path())) {
             return Ok(Some(Root { folder: folder.clone(), private: false }));
@@ -94,7 +94,7 @@ impl Outputs {
             }
         }
         for cache in &self.cache {
-            // A cache folder that cannot be had is none.
+            // A cache directory that cannot be had is none.
             let Ok(root) = Resolved::of(cache) else { continue };
             if parent.is_in(&root.full()) {
                 let open =
@@ -105,7 +105,7 @@ impl Outputs {
         Ok(None)
     }
 
-    /// A place in the cache for a file that is kept, under a name that nobody else has.
+    /// A place in the cache for a file that is kept, under a unique name.
     pub(crate) fn automatic(&self) -> Result<Output, ErrorKind> {
         let name = format!("spill-{}-{:016x}.bin", std::process::id(), random());
         let mut last = fault(Path::new(&name), TargetError::NoCache);
@@ -118,12 +118,12 @@ impl Outputs {
         Err(last)
     }
 
-    /// A place in the cache, for the owner alone even if the cache lies below the folder of the file that is read.
+    /// A place in the cache, for the owner alone even if the cache lies below the directory of the file that is read.
     fn open_private(&self, path: &Path) -> Result<Output, ErrorKind> {
         self.spot(path).and_then(|spot| self.open(Spot { private: true, ..spot }))
     }
 
-    /// A file without a name in the cache, which is gone when it is closed; and the folder that it takes room in.
+    /// A file without a name in the cache, which is gone when it is closed; and the directory that it takes room in.
     pub(crate) fn temporary(&self) -> Result<(std::fs::File, PathBuf), ErrorKind> {
         let in_cache = self.cache.iter().find_map(|cache| {
             let output = self.open_private(&cache.join("spill")).ok()?;
@@ -140,7 +140,7 @@ impl Outputs {
         in_cache.map_or_else(anywhere, Ok)
     }
 
-    /// Opens a place that was checked, and makes the folders it lacks.
+    /// Opens a place that was checked, and makes the directories it lacks.
     pub(crate) fn open(&self, spot: Spot) -> Result<Output, ErrorKind> {
         let Spot { root, folder, missing, name, shown, private } = spot;
         let refuse = |error: io::Error| fault(&shown, TargetError::Io(error));
@@ -169,9 +169,9 @@ struct Root {
 #[derive(Debug)]
 pub(crate) struct Spot {
     root: Directory,
-    /// The deepest folder that exists; `None` is the root itself.
+    /// The deepest directory that exists; `None` is the root itself.
     folder: Option<Directory>,
-    /// Folders that are not there yet.
+    /// Directories that are not there yet.
     missing: Vec<OsString>,
     name: OsString,
     shown: PathBuf,
@@ -179,12 +179,12 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// Walks from the root to the folder of the file, without following links.
+    /// Walks from the root to the directory of the file, without following links.
     fn walk(root: Root, parent: &Resolved, name: &OsStr, shown: &Path) -> Result<Self, ErrorKind> {
         let refuse = |error: io::Error| fault(shown, TargetError::Io(error));
         let mut folder = root.folder.clone();
         let below = parent.existing.strip_prefix(root.folder.path());
-        // Without folders below, what is missing starts inside the root.
+        // Without directories below, what is missing starts inside the root.
         for part in below.unwrap_or(Path::new("")).components() {
             folder = folder.enter(part.as_os_str()).map_err(refuse)?;
         }
@@ -210,10 +210,10 @@ impl Spot {
 pub(crate) struct Output {
     folder: Directory,
     name: OsString,
-    /// Whether the file is for its owner alone, as every file in the cache is: nobody chose a folder for it that
+    /// Whether the file is for its owner alone, as every file in the cache is: nobody chose a directory for it that
     /// says who may read it.
     private: bool,
-    /// Folders that were made for it.
+    /// Directories that were made for it.
     made: Vec<(Directory, OsString)>,
 }
 
@@ -225,12 +225,12 @@ impl Output {
         Ok(atomic_file?)
     }
 
-    /// The path of the file, behind all links.
+    /// The path of the file, with links resolved.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }
 
-    /// The file was published: its folders stay.
+    /// The file was published: its directories stay.
     pub(crate) fn keep(mut self) {
         self.made.clear();
     }
@@ -245,7 +245,7 @@ impl Drop for Output {
     }
 }
 
-/// A path behind all links, as far as it exists.
+/// A path with links resolved, as far as it exists.
 #[derive(Debug)]
 struct Resolved {
     existing: PathBuf,
@@ -265,7 +265,7 @@ impl Resolved {
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => match parts.pop() {
                     Some(Component::Normal(name)) => missing.push(name.to_owned()),
-                    // What is above a folder that does not exist cannot be known.
+                    // What is above a directory that does not exist cannot be known.
                     Some(Component::ParentDir) => return Err(TargetError::Dots),
                     _ => return Err(TargetError::Io(error)),
                 },
@@ -283,7 +283,7 @@ impl Resolved {
     }
 }
 
-/// The folder of a path; that of a bare name is the working directory.
+/// The directory of a path; that of a bare name is the working directory.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -292,13 +292,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The last name of a path, unless the path insists on a folder: `Path` drops the end of `a/` and `a/.`.
+/// The last name of a path, unless the path insists on a directory: `Path` drops the end of `a/` and `a/.`.
 fn own_name(path: &Path) -> Option<&OsStr> {
     let name = path.file_name()?;
     path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()).then_some(name)
 }
 
-/// The folders for files that nobody named, best first.
+/// The directories for files without a given name, best first.
 fn cache_folders() -> Vec<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = absolute("HOME").or_else(|| absolute("USERPROFILE"));

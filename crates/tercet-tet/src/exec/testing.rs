@@ -9,7 +9,7 @@ use super::job::Job;
 use crate::plan::{PlannedChunk, ReadPlan};
 use crate::query::operation::{Kind, Method};
 use crate::query::resolved::{Operation, Resolved, Role};
-use crate::{Compression, Dataset, Layout, WriterOptions};
+use crate::{Compression, Dataset, Layout, Writer, WriterOptions};
 
 /// A file with one dataset `a` of these values.
 pub(super) fn layout<T: Element>(shape: &[u64], chunks: &[u64], values: &[T], zstd: bool) -> Vec<u8> {
@@ -24,9 +24,9 @@ pub(super) fn layout<T: Element>(shape: &[u64], chunks: &[u64], values: &[T], zs
     for (name, &extent) in names.iter().zip(shape) {
         layout.labels(id, name, (0..extent).map(|n| format!("{name}-{n}")).collect()).unwrap();
     }
-    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
     writer.array(id, TensorView::from_slice(shape, values).unwrap()).unwrap();
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 pub(super) fn plan(dataset: &Dataset<'_>, selection: &Selection) -> ReadPlan {

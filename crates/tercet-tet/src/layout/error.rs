@@ -1,4 +1,4 @@
-//! What the format cannot hold.
+//! [`LayoutError`].
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::error::DatasetError;
 use crate::metadata_limits::LimitViolation;
 use crate::wire::ids::MAX_RANK;
 
-/// What the format cannot hold, or a writer was not given.
+/// An error of a [`Layout`](crate::Layout), or of the chunks given to a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
@@ -43,11 +43,11 @@ impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let q = |name: &str| format!("`{}`", escape::name(name));
         match self {
-            Self::NameLength { len: 0, .. } => write!(f, "a dataset needs a name"),
+            Self::NameLength { len: 0, .. } => write!(f, "a dataset name must not be empty"),
             Self::NameLength { name, len } => {
                 write!(f, "dataset name {}… has {len} bytes, at most {NAME_BYTES} are allowed", q(name))
             }
-            Self::DuplicateName { name } => write!(f, "there is a dataset {} already", q(name)),
+            Self::DuplicateName { name } => write!(f, "duplicate dataset {}", q(name)),
             Self::Rank { dataset, rank } => {
                 write!(f, "dataset {} has {rank} axes, but 1 to {MAX_RANK} are allowed", q(dataset))
             }
@@ -79,18 +79,18 @@ impl fmt::Display for LayoutError {
                 )
             }
             Self::BudgetPercent { bps } => {
-                write!(f, "a memory budget of {bps} hundredths of a percent is more than everything")
+                write!(f, "a memory budget of {bps} hundredths of a percent is more than 100 %")
             }
             Self::Metadata(violation) => violation.fmt(f),
-            Self::TooManyDatasets { found } => write!(f, "{found} datasets are more than a file can hold"),
-            Self::TooLarge => write!(f, "the file would be larger than 64 bits can tell"),
+            Self::TooManyDatasets { found } => write!(f, "{found} datasets are too many for one file"),
+            Self::TooLarge => write!(f, "the size of the file overflows 64 bits"),
             Self::HistorySize { found, allowed } => {
                 write!(f, "the history needs {found} bytes, at most {allowed} are allowed")
             }
             Self::MetadataSize { found, allowed } => {
                 write!(f, "the metadata needs {found} bytes, at most {allowed} are allowed")
             }
-            Self::Marker => write!(f, "the metadata holds text that only the integrity block may hold"),
+            Self::Marker => write!(f, "the metadata contains the marker of the integrity block"),
             Self::NoSuchChunk { dataset, tile } => write!(f, "dataset {} has no chunk {tile:?}", q(dataset)),
             Self::ChunkShape { dataset, expected, found } => write!(
                 f,

@@ -1,17 +1,17 @@
-//! How a file is written.
+//! [`WriterOptions`] and [`Compression`].
 
 use crate::wire::block::INLINE_COLUMN_BYTES;
 use crate::wire::ids::Codec;
 
-/// How the chunks of a dataset are stored.
+/// The compression of a dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// As they are: read without decoding, and without a copy.
+    /// None: chunks are read without decoding and without a copy.
     #[default]
     Raw,
-    /// As zstd frames.
+    /// Zstandard.
     Zstd {
-        /// From fast (negative) to small (22).
+        /// The level, from fast (negative) to small (22).
         level: i32,
     },
 }
@@ -25,33 +25,35 @@ impl Compression {
     }
 }
 
-/// How a file is written.
+/// Options for writing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each says whether one independent part is written")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct WriterOptions {
-    /// What the file may use.
+    /// The features that the file may use.
     pub profile: Profile,
     /// Write the integrity block.
     pub checksums: bool,
     /// Write chunk statistics into the integrity block.
     pub statistics: bool,
-    /// Add a history row that tells how the file came to be.
+    /// Add a history row for the creation of the file.
     pub record_history: bool,
-    /// Columns of the integrity block up to this many bytes stand in the footer's text, longer ones behind the
-    /// payloads. Readers take both at any size.
+    /// Columns of the integrity block up to this length in bytes are stored in the footer JSON, longer ones after the
+    /// payloads. Readers accept both at any size.
     pub inline_column_bytes: u64,
     /// Write zone maps and secondary indexes: footer version 2.
     pub zone_maps: bool,
+    /// Replace an existing file.
+    pub overwrite: bool,
 }
 
-/// What a file may use beyond the common format.
+/// The features that a file may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Everything; other implementations still read the file.
+    /// All features; other implementations still read the file.
     #[default]
     Tercet,
-    /// Byte for byte what the reference implementation writes: no integrity block, no alignment, no own history.
+    /// Byte for byte the output of the reference implementation: no integrity block, no alignment, no history row.
     Interop,
 }
 
@@ -64,17 +66,18 @@ impl Default for WriterOptions {
             record_history: true,
             inline_column_bytes: INLINE_COLUMN_BYTES,
             zone_maps: false,
+            overwrite: false,
         }
     }
 }
 
 impl WriterOptions {
-    /// Integrity block, statistics, history.
+    /// The defaults: integrity block, statistics, history row.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Byte for byte what the reference implementation writes.
+    /// Byte for byte the output of the reference implementation.
     pub fn interop() -> Self {
         Self {
             profile: Profile::Interop,
@@ -103,22 +106,28 @@ impl WriterOptions {
         self
     }
 
-    /// Sets how long a column of the integrity block may be to stand in the footer's text: at most 12288 bytes.
+    /// Sets the length limit of columns in the footer JSON, at most 12288 bytes.
     pub fn with_inline_column_bytes(mut self, bytes: u64) -> Self {
         self.inline_column_bytes = bytes.min(INLINE_COLUMN_BYTES);
         self
     }
 
-    /// Sets whether zone maps and secondary indexes are written, by which the reference implementation skips chunks
-    /// in filtered queries. They make the footer one of version 2 and, being text, take about 200 bytes for each
-    /// chunk, and more where the same few values or labels lead to many chunks.
+    /// Sets whether zone maps and secondary indexes are written. The reference implementation skips chunks with them
+    /// in filtered queries. They require footer version 2 and take about 200 bytes per
+    /// chunk, more if few distinct values or labels occur in many chunks.
     ///
-    /// Next to an integrity block they are read, and checked, whenever the file is opened.
+    /// With an integrity block they are read and checked whenever the file is opened.
     ///
-    /// They go with either profile; the reference's own writers for whole arrays always write them. A
-    /// [`Rewrite`](crate::Rewrite) copies chunks without looking at their values and leaves them out.
+    /// Both profiles allow them; the reference implementation always writes them for whole arrays. A
+    /// [`Rewrite`](crate::Rewrite) copies chunks without their values and drops zone maps.
     pub fn with_zone_maps(mut self, zone_maps: bool) -> Self {
         self.zone_maps = zone_maps;
+        self
+    }
+
+    /// Sets whether an existing file is replaced.
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
         self
     }
 

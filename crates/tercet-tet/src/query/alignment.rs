@@ -1,4 +1,4 @@
-//! Whether the axes of two datasets are the same.
+//! [`Alignment`]: compares the axes of two datasets.
 
 #[cfg(test)]
 mod tests;
@@ -9,45 +9,45 @@ use super::Query;
 use super::error::{QueryError, QueryErrorKind};
 use crate::file::{Dataset, File};
 
-/// How the axes of two datasets compare.
+/// The comparison of the axes of two datasets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alignment {
-    /// Whether all compared axes are the same.
+    /// Whether all compared axes are equal.
     pub aligned: bool,
     /// The name of the dataset.
     pub left: String,
-    /// The name of the other one.
+    /// The name of the other dataset.
     pub with: String,
     /// The axes, in the order of the query.
     pub axes: Vec<AxisAlignment>,
 }
 
-/// How one axis compares.
+/// The comparison of one axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AxisAlignment {
     /// The axis as the query names it.
     pub axis: String,
-    /// Whether extents, names and labels are the same.
+    /// Whether extents, names and labels are equal.
     pub ok: bool,
-    /// Positions of the axis of the dataset.
+    /// The extent of the axis in the dataset.
     pub extent_left: u64,
-    /// Positions of the axis of the other one.
+    /// The extent of the axis in the other dataset.
     pub extent_right: u64,
-    /// The name of the axis of the dataset.
+    /// The name of the axis in the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dim_name_left: Option<String>,
-    /// The name of the axis of the other one.
+    /// The name of the axis in the other dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dim_name_right: Option<String>,
-    /// Whether the labels are the same, or both axes have none.
+    /// Whether the labels are equal, or both axes have none.
     pub labels_ok: bool,
-    /// What is not the same.
+    /// The differences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Query {
-    /// Compares the axes of two datasets, if the query asks for that.
+    /// Compares the axes of two datasets, if the query has `align`.
     pub(crate) fn alignment(
         &self,
         file: &File,

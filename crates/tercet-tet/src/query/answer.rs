@@ -1,4 +1,4 @@
-//! What a query answers.
+//! [`Answer`]: the result of a query.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -7,52 +7,75 @@ use tercet_core::{ElementType, Tensor};
 use crate::plan::ReadPlan;
 use crate::wire::index::MemoryBudget;
 
-/// The answer to a query, as it is printed.
-#[derive(Debug, Serialize)]
+/// The answer to a query.
+///
+/// Serializes to the JSON of the reference implementation, which starts with the constants `"status": "planned"` and
+/// `"accepted": true`.
+#[derive(Debug)]
 pub struct Answer {
-    /// Always `planned`.
-    pub status: &'static str,
-    /// Always true: what is not accepted is an error.
-    pub accepted: bool,
-    /// As in the query.
+    /// The value in the query.
     pub layout_version: Option<u32>,
-    /// As in the query.
+    /// The value in the query.
     pub dataset: String,
-    /// The number of slices of the query.
+    /// The number of axes of the selection.
     pub selection_axes: Option<usize>,
-    /// The operation with its axes as numbers, where they are known.
+    /// The operation; axes are numbers if the dataset is known.
     pub operation: Option<serde_json::Value>,
-    /// What happened, in words. Not for programs.
+    /// A message for people.
     pub message: String,
-    /// The file, as it was opened.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The path or URL of the file.
     pub tet_file: Option<String>,
-    /// What the file says of the dataset.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The catalogue entry of the dataset.
     pub catalog: Option<Catalog>,
     /// The chunks that are read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_plan: Option<ReadPlan>,
     /// The results.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<Execution>,
-    /// How the results are computed, if that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// How the results are computed, if requested.
     pub explain: Option<Explain>,
 }
 
-/// Where the dataset is.
+impl Serialize for Answer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("status", "planned")?;
+        map.serialize_entry("accepted", &true)?;
+        map.serialize_entry("layout_version", &self.layout_version)?;
+        map.serialize_entry("dataset", &self.dataset)?;
+        map.serialize_entry("selection_axes", &self.selection_axes)?;
+        map.serialize_entry("operation", &self.operation)?;
+        map.serialize_entry("message", &self.message)?;
+        if let Some(tet_file) = &self.tet_file {
+            map.serialize_entry("tet_file", tet_file)?;
+        }
+        if let Some(catalog) = &self.catalog {
+            map.serialize_entry("catalog", catalog)?;
+        }
+        if let Some(read_plan) = &self.read_plan {
+            map.serialize_entry("read_plan", read_plan)?;
+        }
+        if let Some(execution) = &self.execution {
+            map.serialize_entry("execution", execution)?;
+        }
+        if let Some(explain) = &self.explain {
+            map.serialize_entry("explain", explain)?;
+        }
+        map.end()
+    }
+}
+
+/// The catalogue entry of the dataset of a query.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// `None` if the file has no dataset of this name.
     pub found: Option<Found>,
-    /// The author's advice on memory.
+    /// The memory budget in the index header.
     pub file_execution: MemoryBudget,
-    /// The names there are, if the dataset was not found.
+    /// The dataset names, if the dataset is not found.
     pub available_datasets: Vec<String>,
 }
 
-/// A dataset that was found.
+/// A dataset in the catalogue.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are those of the answer")]
 pub struct Found {
@@ -65,20 +88,20 @@ pub struct Found {
     pub bytes: u64,
 }
 
-/// What was computed.
+/// The results of a query.
 #[derive(Debug, Default)]
 pub struct Execution {
-    /// Stored bytes of chunks that were read, every pass counted.
+    /// Stored bytes of the chunks read, every pass counted.
     pub total_bytes_read_from_disk: u64,
-    /// The first cells of the selection, or of the result of a transform.
+    /// The first elements of the selection, or of the result of a transform.
     pub preview: Option<Preview>,
     /// Results and further members, in order: `operation_mean`, `operation_reduced_shape`, …
     pub results: Vec<(&'static str, Value)>,
-    /// How memory was used.
+    /// The memory strategy.
     pub memory_strategy: &'static str,
-    /// Members that not every answer has, in order.
+    /// Optional members, in order.
     pub details: Vec<(&'static str, Value)>,
-    /// The result of a transform that was kept in memory.
+    /// The result of a transform in memory.
     pub tensor: Option<Tensor>,
 }
 
@@ -95,35 +118,35 @@ pub enum Value {
     Text(String),
     Shape(Vec<u64>),
     Numbers(Vec<f64>),
-    /// `None` where a window has too few positions.
+    /// `None` if a window has too few positions.
     Flags(Vec<Option<bool>>),
     Indices(Vec<Option<u64>>),
     Json(serde_json::Value),
 }
 
-/// The first cells.
+/// The first elements of a result.
 #[derive(Debug)]
 pub struct Preview {
-    /// The cells, in one dimension.
+    /// The elements, in one dimension.
     pub cells: Option<Tensor>,
-    /// The type of the dataset.
+    /// The element type of the dataset.
     pub dtype: ElementType,
-    /// Whether there are more.
+    /// Whether there are more elements.
     pub truncated: bool,
 }
 
 /// How an answer is computed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Explain {
-    /// What is done, one step after the other.
+    /// The steps, in order.
     pub steps: Vec<String>,
-    /// Chunks whose statistics stand for their values.
+    /// Chunks answered from statistics.
     pub chunks_by_statistics: u64,
-    /// Chunks whose payload is read.
+    /// Chunks that are read.
     pub chunks_by_payload: u64,
-    /// Chunks that a filter leaves out.
+    /// Chunks pruned by a filter.
     pub chunks_skipped: u64,
-    /// Threads that may work.
+    /// The number of threads.
     pub threads: usize,
 }
 
@@ -145,7 +168,7 @@ impl Serialize for Catalog {
             map.serialize_entry("shape", &found.shape)?;
             map.serialize_entry("chunk_shape", &found.chunk_shape)?;
             map.serialize_entry("chunk_index_rows", &found.chunk_index_rows)?;
-            // Programs know the member for these types only.
+            // The reference implementation has this member for these types only.
             if !matches!(found.dtype, ElementType::U32 | ElementType::U64 | ElementType::F16) {
                 map.serialize_entry(&format!("dataset_{}_bytes", found.dtype), &found.bytes)?;
             }
@@ -158,7 +181,7 @@ impl Serialize for Catalog {
     }
 }
 
-/// The order in which the previews of the element types are written.
+/// The order of the preview members.
 const PREVIEWS: [ElementType; 10] = [
     ElementType::F32,
     ElementType::F64,
@@ -189,6 +212,12 @@ impl Serialize for Execution {
         map.serialize_entry("memory_strategy", self.memory_strategy)?;
         for (name, value) in &self.details {
             map.serialize_entry(name, value)?;
+        }
+        // Constants of the reference implementation, whose readers expect them after the device.
+        if self.get("device_used").is_some() {
+            for name in ["device_gpu_reduce", "device_gpu_pipeline", "device_gpu_multi"] {
+                map.serialize_entry(name, &false)?;
+            }
         }
         map.end()
     }

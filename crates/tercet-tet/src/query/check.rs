@@ -12,10 +12,10 @@ use super::operation::Kind;
 use super::source::Source;
 use super::{Target, Write};
 
-/// The most bins of a histogram.
+/// The limit of histogram bins.
 const MAX_BINS: u32 = 4096;
 
-/// Checks everything that can be checked without a file.
+/// Checks all rules that need no file.
 pub(crate) fn check(document: &Document, flat: &Flat, source: &Source) -> Result<(), QueryError> {
     check_dataset(&document.dataset, source)?;
     features::check_align(&document.dataset, flat, source)?;
@@ -71,7 +71,7 @@ fn check_selection(selection: &At<Vec<Slice>>, source: &Source) -> Result<(), Qu
     Ok(())
 }
 
-/// `start` must lie before `stop`.
+/// `start` must be less than `stop`.
 pub(crate) fn check_order(
     start: Option<u64>,
     stop: Option<u64>,

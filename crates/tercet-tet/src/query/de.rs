@@ -1,4 +1,4 @@
-//! From a tree with places to typed values: serde does the typing, errors keep the place.
+//! A serde deserializer for syntax trees; errors keep the position.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use serde::{Deserialize, forward_to_deserialize_any};
 use super::error::{QueryError, QueryErrorKind, nearest, shown};
 use super::tree::{Entry, Node, Tree};
 
-/// Reads a typed value out of a tree.
+/// Deserializes a value from a tree.
 pub(crate) fn from_node<'de, T: Deserialize<'de>>(node: &'de Node, text: &str) -> Result<T, QueryError> {
     T::deserialize(node).map_err(|error| error.finish(node.at.clone(), text))
 }
 
-/// An error on its way up: it learns its place and its key on the way.
+/// An error that collects its position and key while it is propagated.
 #[derive(Debug)]
 pub(crate) struct DeError {
     reason: QueryErrorKind,
-    /// The way to the value, innermost part first.
+    /// The path of the value, innermost part first.
     path: Vec<Part>,
     at: Option<Range<usize>>,
 }
@@ -75,7 +75,7 @@ impl de::Error for DeError {
             Unexpected::Bool(value) => format!("`{value}`"),
             Unexpected::Unsigned(value) => format!("`{value}`"),
             Unexpected::Signed(value) => format!("`{value}`"),
-            // With its fraction, so that `3.0` does not look like a whole number.
+            // With its fraction, so that `3.0` does not look like an integer.
             Unexpected::Float(value) => format!("`{value:?}`"),
             Unexpected::Str(value) => format!("`\"{}\"`", shown(value)),
             Unexpected::Seq => "a list".to_owned(),
@@ -99,14 +99,13 @@ impl de::Error for DeError {
     }
 }
 
-/// What serde calls a type, in words for people.
+/// The name of a value's type, for messages.
 fn in_words(expected: &str) -> String {
     match expected {
-        "u64" | "usize" => "a whole number from 0 up".to_owned(),
-        "u32" => format!("a whole number from 0 to {}", u32::MAX),
-        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u64" | "usize" => "an integer from 0 up".to_owned(),
+        "u32" => format!("an integer from 0 to {}", u32::MAX),
+        "u16" => format!("an integer from 0 to {}", u16::MAX),
         "f64" => "a number".to_owned(),
-        "a string" => "a text".to_owned(),
         "a boolean" => "`true` or `false`".to_owned(),
         "a sequence" => "a list".to_owned(),
         other if other.starts_with("struct ") => "an object".to_owned(),
@@ -131,7 +130,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
         value.map_err(|error| error.at(&self.at))
     }
 
-    /// A key is there or not: null is not a way to leave it out. Where it is one, the type says so
+    /// null does not mean absent, except for types that allow it
     /// ([`Nullable`](super::document::Nullable)).
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match self.value {
@@ -140,7 +139,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
         }
     }
 
-    /// Whole numbers of any size, for those who ask for them: the nearest float may be another number.
+    /// Integers of any size, for types that request them: the nearest float may be another number.
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match self.value {
             Tree::Wide(value, _) => visitor.visit_i128(value).map_err(|error: DeError| error.at(&self.at)),
@@ -163,14 +162,14 @@ impl<'de> de::Deserializer<'de> for &'de Node {
             other => {
                 let reason = QueryErrorKind::WrongType {
                     found: other.kind().to_owned(),
-                    expected: "a text".to_owned(),
+                    expected: "a string".to_owned(),
                 };
                 Err(DeError::new(reason).at(&self.at))
             }
         }
     }
 
-    /// A list is not a structure, although serde would take one.
+    /// A list is not an object, although serde would accept one.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -223,7 +222,7 @@ impl<'de> MapAccess<'de> for Table<'de> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DeError> {
         self.current = self.rest.next();
         let Some(entry) = self.current else { return Ok(None) };
-        // An unknown key is pointed at itself, not at the object that holds it.
+        // The position of an unknown key is the key, not the object around it.
         let key = seed.deserialize(entry.key.as_str().into_deserializer());
         key.map(Some).map_err(|error: DeError| error.at(&entry.key_at).inside(Part::Key(shown(&entry.key))))
     }

@@ -1,6 +1,6 @@
-//! The query document: what may be written.
+//! The query document: its keys and their types.
 //!
-//! These types are the one definition of the document: the parser and the JSON Schema both come from them. They know
+//! These types define the document: the parser and the JSON Schema are derived from them. They define
 //! types and closed sets of keys; rules between keys are in [`check`](super::check).
 
 mod axes;
@@ -17,7 +17,9 @@ use serde::Deserialize;
 
 pub(crate) use axes::{Axes, AxisToken};
 pub(crate) use execution::ExecutionOptions;
-pub use execution::{Device, Gpus, UnknownDevice};
+#[cfg(test)]
+pub(crate) use execution::Gpus;
+pub(crate) use execution::{Device, UnknownDevice};
 pub(crate) use features::{Align, BinAlign, Filter, GroupBy, LabelFilter, Mode, Pad, Window};
 pub(crate) use nullable::Nullable;
 use nullable::without_null;
@@ -26,14 +28,14 @@ pub(crate) use operations::{Histogram, NullCount, Quantile, Specified, Transform
 use super::Write;
 use super::operation::Kind;
 
-/// The most axes of a selection, of an operation, of `group_by` and of `align`.
+/// The limit of axes of a selection, an operation, `group_by` and `align`.
 pub(crate) const MAX_AXES: usize = 8;
-/// The most steps of a pipeline.
+/// The limit of pipeline steps.
 pub(crate) const MAX_STEPS: usize = 8;
-/// The longest name of a dataset, in bytes.
+/// The length limit of dataset names, in bytes.
 pub(crate) const NAME_BYTES: usize = 1024;
 
-/// A closed object that may hold operations.
+/// A closed object that may contain operations.
 macro_rules! with_operations {
     (
         $(#[$attribute:meta])*
@@ -53,7 +55,7 @@ macro_rules! with_operations {
             /// The keys of the operations.
             pub(crate) const OPERATIONS: &'static [&'static str] = &[$(stringify!($operation)),*];
 
-            /// The operations that are written.
+            /// The operations in the document.
             pub(crate) fn operations(&self) -> Vec<Specified> {
                 let mut written = Vec::new();
                 $(written.extend(self.$operation.as_ref().map(|value| value.specify(stringify!($operation))));)*
@@ -63,7 +65,7 @@ macro_rules! with_operations {
     };
 }
 
-/// The operations, of the document and of a step of a pipeline.
+/// The operations of a document or of a pipeline step.
 macro_rules! operations {
     ($($rest:tt)*) => {
         with_operations! {
@@ -99,7 +101,7 @@ macro_rules! operations {
 }
 
 operations! {
-    /// A question to one dataset of a `.tet` file.
+    /// A query on one dataset of a `.tet` file.
     #[schemars(title = "tet query")]
     struct Document {
         /// The name of the dataset.
@@ -108,27 +110,27 @@ operations! {
         /// Echoed in the answer.
         #[schemars(range(max = u32::MAX))]
         layout_version: Option<u32>,
-        /// One slice for each axis; without it the whole array.
+        /// One slice per axis; by default the whole array.
         #[schemars(length(max = MAX_AXES))]
         selection: Option<Vec<Slice>>,
-        /// A file for the selection: row-major, little-endian, no header.
+        /// Writes the selection to this file: row-major, little-endian, no header.
         #[schemars(regex(pattern = r"\S"))]
         spill: Option<String>,
-        /// Where the result of a transform goes.
+        /// The output of a transform.
         write: Option<Write>,
-        /// How to execute.
+        /// Execution options.
         execution: Option<ExecutionOptions>,
-        /// Which cells count.
+        /// Elements to include, by value.
         filter: Option<Filter>,
-        /// Which positions of an axis count, by label.
+        /// Positions of an axis to include, by label.
         label_filter: Option<LabelFilter>,
-        /// One result for each position, or for each label.
+        /// One result per position, or per label.
         group_by: Option<GroupBy>,
-        /// One result for each window of positions.
+        /// One result per window.
         window: Option<Window>,
         /// Compare the axes of two datasets.
         align: Option<Align>,
-        /// The same as steps in order: `select`, `filter`, an operation, `spill` or `write`.
+        /// The same as ordered steps: `select`, `filter`, an operation, `spill` or `write`.
         #[schemars(length(min = 1, max = MAX_STEPS))]
         pipeline: Option<Vec<Step>>,
     }
@@ -137,19 +139,19 @@ operations! {
 operations! {
     /// One step of a pipeline: one key, or an operation with `group_by` or `window`.
     struct Step {
-        /// One slice for each axis.
+        /// One slice per axis.
         #[schemars(length(max = MAX_AXES))]
         select: Option<Vec<Slice>>,
-        /// Which cells count.
+        /// Elements to include, by value.
         filter: Option<Filter>,
-        /// One result for each position, or for each label.
+        /// One result per position, or per label.
         group_by: Option<GroupBy>,
-        /// One result for each window of positions.
+        /// One result per window.
         window: Option<Window>,
-        /// A file for the selection.
+        /// Writes the selection to this file.
         #[schemars(regex(pattern = r"\S"))]
         spill: Option<String>,
-        /// Where the result of a transform goes.
+        /// The output of a transform.
         write: Option<Write>,
     }
 }
@@ -158,13 +160,13 @@ operations! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Slice {
-    /// The first position; without it 0.
+    /// The first position; 0 by default.
     #[serde(default)]
     pub(crate) start: Nullable<u64>,
-    /// The end, exclusive; without it the end of the axis.
+    /// The end, exclusive; by default the end of the axis.
     #[serde(default)]
     pub(crate) stop: Nullable<u64>,
-    /// The distance between positions, at least 1; without it 1.
+    /// The step, at least 1; 1 by default.
     #[serde(default)]
     #[schemars(extend("minimum" = 1))]
     pub(crate) step: Nullable<u64>,
@@ -176,7 +178,7 @@ pub(crate) struct Slice {
     pub(crate) stop_label: Nullable<String>,
 }
 
-/// The kind that a key without parameters means.
+/// The operation of a key without parameters.
 fn plain_kind(key: &str) -> Option<Kind> {
     use Kind::{
         AllFinite, AnyInf, AnyNan, ArgMax, ArgMin, Correlation, Count, Covariance, InfCount, Max, Mean,

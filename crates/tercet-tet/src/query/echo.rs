@@ -1,4 +1,4 @@
-//! The operation as answers repeat it.
+//! The echo of the operation in answers.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use super::operation::Kind;
 use super::resolved::Resolved;
 
 impl Query {
-    /// The operation with its axes as decimal texts; as they are written if the dataset is not there.
+    /// The operation with axes as decimal strings; as written if the dataset is not found.
     pub(crate) fn echo(&self, resolved: Option<&Resolved>) -> Option<Value> {
         let written = &self.flat.operation.as_ref()?.value;
         let (kind, axes): (Kind, Vec<String>) =

@@ -1,4 +1,4 @@
-//! What is wrong with a query, and where in its text.
+//! [`QueryError`]: the error of a query and its position in the document.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::ops::Range;
 
 use tercet_core::{Class, Diagnose, Hint, escape};
 
-/// A query that cannot be answered as it is written.
+/// The error of a query document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryError(Box<Inner>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Inner {
     reason: QueryErrorKind,
-    /// The way to the key: `selection[0].step`; empty for the document.
+    /// The path of the key, such as `selection[0].step`; empty for the document.
     key: String,
     at: Range<usize>,
     line: usize,
     column: usize,
 }
 
-/// What is wrong with a query.
+/// The kind of a [`QueryError`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
@@ -55,21 +55,21 @@ pub enum QueryErrorKind {
     Invalid {
         detail: String,
     },
-    /// Not allowed, and what to do instead.
+    /// Not allowed, with the alternative.
     Refused {
         detail: String,
         hint: String,
     },
 }
 
-/// The most characters of somebody else's text that a message repeats.
+/// Characters of the document that a message quotes.
 const SHOWN: usize = 64;
-/// The most names a hint lists.
+/// Names that a hint lists.
 const LISTED: usize = 8;
-/// The most names that are compared with a wrong one.
+/// Names compared with an unknown one.
 const COMPARED: usize = 10_000;
 
-/// A text for a message: not longer than a line.
+/// A string of the document for a message, shortened to one line.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -86,7 +86,7 @@ impl QueryErrorKind {
         Self::Refused { detail: detail.into(), hint: hint.into() }
     }
 
-    /// A name that is not there; `known` are those that are.
+    /// An unknown name; `known` lists the known ones.
     pub(crate) fn not_there<'k>(
         what: impl Into<Cow<'static, str>>,
         name: &str,
@@ -115,27 +115,27 @@ impl QueryError {
         Self(Box::new(Inner { reason, key, at, line, column }))
     }
 
-    /// What is wrong.
+    /// The kind of the error.
     pub fn reason(&self) -> &QueryErrorKind {
         &self.0.reason
     }
 
-    /// The way to the key: `selection[0].step`; empty for the document itself.
+    /// The path of the key, such as `selection[0].step`; empty for the document.
     pub fn key(&self) -> &str {
         &self.0.key
     }
 
-    /// The bytes of the text it is about.
+    /// The byte range in the document.
     pub fn at(&self) -> Range<usize> {
         self.0.at.clone()
     }
 
-    /// The line, counted from 1.
+    /// The line, from 1.
     pub fn line(&self) -> usize {
         self.0.line
     }
 
-    /// The column in characters, counted from 1.
+    /// The column in characters, from 1.
     pub fn column(&self) -> usize {
         self.0.column
     }
@@ -201,10 +201,10 @@ impl Diagnose for QueryError {
     }
 }
 
-/// The known word nearest to a wrong one, if one is near.
+/// The known word nearest to an unknown one; `None` if none is near.
 pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
     let length = word.chars().count();
-    // Words are short; the time this takes grows with the square of the length.
+    // Quadratic in the length; words are short.
     if length > SHOWN {
         return None;
     }
@@ -214,7 +214,7 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
     distances.filter(|(distance, _)| *distance <= most).min().map(|(_, word)| word.to_owned())
 }
 
-/// How many letters must be put in, taken out, changed or swapped with their neighbour.
+/// The Damerau-Levenshtein distance: insertions, deletions, substitutions and transpositions.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];

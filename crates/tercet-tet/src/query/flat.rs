@@ -1,4 +1,4 @@
-//! The flat form of a query: a pipeline is another way to write it.
+//! The flat form of a query: pipelines are converted to it.
 
 use super::Write;
 use super::document::{
@@ -7,7 +7,7 @@ use super::document::{
 use super::error::{QueryError, QueryErrorKind};
 use super::source::Source;
 
-/// What a query asks for, and where it says so.
+/// The parts of a query with their positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Flat {
     pub(crate) selection: Option<At<Vec<Slice>>>,
@@ -21,7 +21,7 @@ pub(crate) struct Flat {
     pub(crate) align: Option<At<Align>>,
 }
 
-/// A part of a query, and the way to its key.
+/// A part of a query and the path of its key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct At<T> {
     /// `filter`, or `pipeline[1].filter`.
@@ -30,21 +30,21 @@ pub(crate) struct At<T> {
 }
 
 impl<T> At<T> {
-    /// The way to a member.
+    /// The path of a member.
     pub(crate) fn member(&self, name: &str) -> String {
         format!("{}.{name}", self.key)
     }
 
-    /// The way to an element.
+    /// The path of an element.
     pub(crate) fn element(&self, number: usize) -> String {
         format!("{}[{number}]", self.key)
     }
 }
 
-/// Keys that may stand beside a pipeline.
+/// Keys allowed beside a pipeline.
 const BESIDE_PIPELINE: [&str; 4] = ["dataset", "layout_version", "execution", "pipeline"];
 
-/// Brings a document into the flat form.
+/// Converts a document to the flat form.
 pub(crate) fn flatten(document: &Document, source: &Source) -> Result<Flat, QueryError> {
     if let Some(steps) = &document.pipeline {
         if let Some(key) = source.keys().find(|key| !BESIDE_PIPELINE.contains(key)) {
@@ -71,7 +71,7 @@ fn at_key<T: Clone>(key: String, value: Option<&T>) -> Option<At<T>> {
     value.cloned().map(|value| At { key, value })
 }
 
-/// At most one operation. `inside` is the way to the object, with a point at its end.
+/// At most one operation. `inside` is the path of the object, with a dot at its end.
 fn one_operation(
     mut written: Vec<Specified>,
     inside: &str,
@@ -86,7 +86,7 @@ fn one_operation(
     Ok(written.pop().map(|value| At { key: format!("{inside}{}", value.key), value }))
 }
 
-/// What a step is for, in the order that steps must have.
+/// The kinds of steps, in the required order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Select,

@@ -1,9 +1,9 @@
-//! What a query can compute.
+//! [`Kind`]: the operations of queries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is computed of the selected cells.
+/// An operation on the selected elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are those of the query document")]
 pub enum Kind {
@@ -24,7 +24,7 @@ pub enum Kind {
     InfCount,
     NanMean,
     NanStd,
-    /// `fill`: what the query says; without it the dataset's own.
+    /// `fill`: the value in the query; by default the fill value of the dataset.
     NullCount {
         fill: Option<Scalar>,
     },
@@ -34,7 +34,7 @@ pub enum Kind {
     Quantile {
         q: f64,
     },
-    /// `range`: lower and upper end; without it that of the data.
+    /// `range`: min and max; by default those of the data.
     Histogram {
         bins: u32,
         range: Option<(f64, f64)>,
@@ -105,7 +105,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The word of the query document.
+    /// The name in the query document.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Center => "center",
@@ -121,10 +121,10 @@ impl Method {
     }
 }
 
-/// A number of a query or an attribute: whole numbers are exact, so that 64-bit cells can be compared with them.
+/// A number in a query or an attribute. Integers are exact, so that 64-bit elements can be compared with them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// A whole number.
+    /// An integer.
     Whole(i128),
     /// Any other number, NaN and infinities included.
     Float(f64),
@@ -142,7 +142,7 @@ impl Scalar {
 }
 
 impl Serialize for Scalar {
-    /// As an f64, the way answers show every number.
+    /// Serializes as f64, as all numbers of an answer.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.to_f64())
     }

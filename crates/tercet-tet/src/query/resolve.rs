@@ -1,4 +1,4 @@
-//! From a query to a dataset: names become numbers, labels become positions, and everything must fit.
+//! Binds a query to a dataset: axis names become numbers, labels become positions, shapes are checked.
 
 mod fill;
 mod roles;
@@ -20,7 +20,7 @@ use super::resolved::{Filter, Operation, Positions, Resolved};
 use crate::file::Dataset;
 use fill::Fill;
 
-/// The most variables of a covariance.
+/// The limit of columns of a covariance.
 const MAX_VARIABLES: u64 = 1024;
 
 impl Query {
@@ -49,7 +49,7 @@ impl Query {
         })
     }
 
-    /// The fill value of the dataset. What cannot be read as a number is an error only where it matters.
+    /// The fill value of the dataset. An invalid attribute is an error only if the query needs it.
     fn needed_fill(&self, fill: &Fill<'_>, dataset: &Dataset<'_>) -> Result<Option<Scalar>, QueryError> {
         let dense = self.operation_kind().is_none_or(|kind| matches!(kind, Kind::Transform { .. }));
         let masks_whole_numbers = dense && dataset.element().is_some_and(|dtype| !is_float(dtype));
@@ -123,7 +123,7 @@ impl Query {
         position.map(|position| position as u64).ok_or_else(|| self.no_such_label(dataset, axis, label, way))
     }
 
-    /// The labels of an axis, which must be there.
+    /// The labels of an axis; an error without labels.
     fn labels<'d>(&self, dataset: &Dataset<'d>, axis: usize, way: &str) -> Result<&'d [String], QueryError> {
         dataset.labels(axis).ok_or_else(|| {
             let detail = format!("needs labels, but {} has none", axis_words(dataset, axis));
@@ -163,7 +163,7 @@ impl Query {
         let number = match token {
             AxisToken::Number(number) => Some(*number),
             AxisToken::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
-                // More digits than a number holds are beyond every rank.
+                // A number that overflows is beyond every rank.
                 Some(text.parse().unwrap_or(u64::MAX))
             }
             AxisToken::Text(_) => None,
@@ -198,7 +198,7 @@ impl Query {
         }
     }
 
-    /// The numbers of several axes, each of which may be listed once. `way` is that of the list.
+    /// The numbers of several distinct axes. `way` is the path of the list.
     pub(super) fn resolve_axes(
         &self,
         dataset: &Dataset<'_>,
@@ -250,7 +250,7 @@ impl Query {
         Ok(Some(Operation { kind, axes, roles }))
     }
 
-    /// Covariances are those of a table of observations.
+    /// Covariances need a table of observations.
     fn check_table(&self, selection: &Selection, listed: &[usize], way: &str) -> Result<(), QueryError> {
         let shape = selection.shape();
         if shape.len() != 2 {
@@ -273,7 +273,7 @@ fn selected(labels: &[String], slice: AxisSlice) -> impl Iterator<Item = &String
     labels.iter().step_by(position(slice.step))
 }
 
-/// An axis in words.
+/// An axis for messages.
 fn axis_words(dataset: &Dataset<'_>, axis: usize) -> String {
     match dataset.axis_name(axis) {
         Some(name) => format!("axis {axis}, `{name}`,"),

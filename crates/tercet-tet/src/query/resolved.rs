@@ -1,4 +1,4 @@
-//! A query bound to a dataset: names became numbers, labels became positions, and everything fits the array.
+//! A query bound to a dataset: axes are numbers, labels are positions, shapes are checked.
 
 use std::sync::Arc;
 
@@ -7,50 +7,50 @@ use tercet_core::Selection;
 use super::operation::{Kind, Scalar};
 use super::{Target, Write};
 
-/// A query that is known to fit its dataset.
+/// A query bound to its dataset.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
-    /// The selected positions of the array.
+    /// The selection.
     pub(crate) selection: Selection,
     pub(crate) operation: Option<Operation>,
-    /// Which cells count; the others are skipped by folds.
+    /// Elements to include; folds skip the others.
     pub(crate) filter: Option<Filter>,
-    /// Which positions of one axis count.
+    /// Positions of one axis to include.
     pub(crate) positions: Option<Positions>,
-    /// The fill value of the dataset: that of its attributes.
+    /// The fill value of the dataset, from its attributes.
     pub(crate) fill: Option<Scalar>,
-    /// Where the selection goes, without an operation.
+    /// The file for the selection, without an operation.
     pub(crate) spill: Option<String>,
-    /// Where the result of a transform goes.
+    /// The output of a transform.
     pub(crate) write: Option<Write>,
     /// `group_by`: the number of groups.
     pub(crate) group_count: Option<u64>,
-    /// Whether there is a `window`, for the answer's `window_count`.
+    /// Whether there is a `window`, for `window_count`.
     pub(crate) window_count: Option<u64>,
 }
 
-/// An operation and its geometry.
+/// An operation and the roles of the axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// `NullCount` has its fill by now.
+    /// The fill value of `NullCount` is resolved.
     pub(crate) kind: Kind,
-    /// The reduced axes in the order given (for the echo); empty means all.
+    /// The reduced axes in the given order (for the echo); empty means all.
     pub(crate) axes: Vec<usize>,
-    /// One role for each axis of the selection.
+    /// One role per axis of the selection.
     pub(crate) roles: Vec<Role>,
 }
 
-/// What happens to the positions of one axis of the selection.
+/// The role of one axis of the selection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// All positions go into one cell.
+    /// Reduced: all positions contribute to one result.
     Reduced,
-    /// Each position is a cell of its own.
+    /// Kept: one result per position.
     Kept,
-    /// A position goes into the cell of its group: repeated labels, bins. `cells` has one entry for each selected
+    /// Grouped by labels or bins: a position contributes to its group. `cells` has one entry per selected
     /// position.
     Grouped(Groups),
-    /// A position goes into every window that covers it.
+    /// Rolling: a position contributes to every window that covers it.
     Rolling(Rolling),
 }
 
@@ -60,14 +60,14 @@ pub(crate) struct Groups {
     /// The group of each selected position.
     pub(crate) cells: Arc<[u32]>,
     pub(crate) count: u32,
-    /// For bins: what fills short ones, and how many positions a bin must have.
+    /// For bins: padding of short ones, and the minimum of positions.
     pub(crate) padding: Option<Padding>,
     /// The size of a full bin; 0 for labels.
     pub(crate) size: u64,
 }
 
 /// Rolling windows along an axis of `extent` selected positions: window `w` covers the positions
-/// `first + w·step .. first + w·step + size`, some of which may lie outside the axis.
+/// `first + w·step .. first + w·step + size`, some of which may be outside the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rolling {
     pub(crate) size: u64,
@@ -78,26 +78,26 @@ pub(crate) struct Rolling {
     pub(crate) padding: Padding,
 }
 
-/// What stands for positions outside the axis.
+/// Padding of positions outside the axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Padding {
-    /// The value of a padding cell; without one there is no padding.
+    /// The value of padding elements; `None` without padding.
     pub(crate) value: Option<Scalar>,
-    /// A window with fewer real cells that pass the filter than this answers NaN; 1 by default.
+    /// A window with fewer real elements that pass the filter is NaN; 1 by default.
     pub(crate) min_count: u64,
 }
 
-/// Which positions of an axis count.
+/// The positions of an axis to include.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Positions {
     pub(crate) axis: usize,
-    /// For each selected position whether it counts.
+    /// For each selected position, whether it is included.
     pub(crate) counts: Arc<[bool]>,
 }
 
-/// A filter by value: all of it must hold. Null means NaN or equal to the fill value of the dataset.
+/// A filter by value: all conditions must hold. Null means NaN or the fill value of the dataset.
 ///
-/// A null cell fails every comparison but `ne`.
+/// A null element fails every comparison but `ne`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Filter {
     pub(crate) eq: Option<Scalar>,
@@ -111,7 +111,7 @@ pub(crate) struct Filter {
 }
 
 impl Role {
-    /// The number of output cells of an axis of `extent` selected positions; `None` where the axis disappears.
+    /// The output extent of an axis with `extent` selected positions; `None` if the axis is reduced.
     pub(crate) fn cells(&self, extent: u64) -> Option<u64> {
         match self {
             Self::Reduced => None,
@@ -123,12 +123,12 @@ impl Role {
 }
 
 impl Operation {
-    /// Whether the result is one cell without axes.
+    /// Whether the result is a scalar.
     pub(crate) fn is_scalar(&self) -> bool {
         self.roles.iter().all(|role| matches!(role, Role::Reduced))
     }
 
-    /// The extents of the result, for the extents of the selection.
+    /// The shape of the result, for the shape of the selection.
     pub(crate) fn output_shape(&self, selection: &[u64]) -> Vec<u64> {
         self.roles.iter().zip(selection).filter_map(|(role, &extent)| role.cells(extent)).collect()
     }

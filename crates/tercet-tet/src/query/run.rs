@@ -1,4 +1,4 @@
-//! From a query and a file to an answer.
+//! Planning and execution of queries.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,6 @@ use tercet_core::Progress;
 
 use super::Query;
 use super::answer::{Answer, Catalog, Execution, Found, Value};
-use super::document::Device;
 use super::error::QueryError;
 use super::error::QueryErrorKind;
 use super::operation::Kind;
@@ -19,85 +18,76 @@ use crate::exec::{explain, locate, reduce};
 use crate::file::{Dataset, File};
 use crate::plan::ReadPlan;
 
-/// How to answer.
+/// Options for running a query.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// How many cells the preview shows.
+    /// The number of elements of the preview.
     pub preview: u64,
-    /// Whether statistics of chunks may stand for their values and leave chunks out. Answers are the same.
+    /// Use chunk statistics to answer without reading and to prune chunks. Answers are the same.
     pub statistics: bool,
-    /// Whether the answer tells how it was computed.
+    /// Include how the answer is computed.
     pub explain: bool,
-    /// Folders, beside those that are allowed anyway, that files may be written to.
+    /// Additional directories in which files may be written.
     pub spill_allow: Vec<PathBuf>,
-    /// The device to compute on, in the place of the query's.
-    pub device: Option<Device>,
-    /// Whether chunks are worked on by several threads, in the place of the query's `fold_parallel`.
+    /// Whether to use several threads; overrides `fold_parallel` of the query.
     pub parallel: Option<bool>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self {
-            preview: 64,
-            statistics: true,
-            explain: false,
-            spill_allow: Vec::new(),
-            device: None,
-            parallel: None,
-        }
+        Self { preview: 64, statistics: true, explain: false, spill_allow: Vec::new(), parallel: None }
     }
 }
 
 impl RunOptions {
-    /// Previews of 64 cells, with statistics.
+    /// Previews of 64 elements, with statistics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many cells the preview shows.
+    /// Sets the number of elements of the preview.
     pub fn with_preview(mut self, cells: u64) -> Self {
         self.preview = cells;
         self
     }
 
-    /// Sets whether statistics may be used.
+    /// Sets whether statistics are used.
     pub fn with_statistics(mut self, statistics: bool) -> Self {
         self.statistics = statistics;
         self
     }
 
-    /// Sets whether the answer tells how it was computed.
+    /// Sets whether the answer includes how it is computed.
     pub fn with_explain(mut self, explain: bool) -> Self {
         self.explain = explain;
         self
     }
 
-    /// Sets whether chunks are worked on by several threads.
+    /// Sets whether several threads are used.
     pub fn with_parallel(mut self, parallel: Option<bool>) -> Self {
         self.parallel = parallel;
         self
     }
 }
 
-/// Selections smaller than this are worked on by one thread, unless the query says otherwise.
+/// Smaller selections use one thread by default.
 const PARALLEL_BYTES: u64 = 1 << 20;
 
 impl Query {
-    /// The answer without a file: the query is well formed.
+    /// The answer without a file.
     pub fn check(&self) -> Answer {
         self.answer("query accepted".to_owned())
     }
 
     /// Looks the dataset up and plans the reads. Nothing is computed.
     ///
-    /// A dataset that is not in the file is not an error: the answer says which ones there are.
+    /// An unknown dataset is not an error: the answer lists the names.
     pub fn plan(&self, file: &File, options: &RunOptions) -> Result<Answer, Error> {
         self.prepare(file, options).map(|(answer, _)| answer).map_err(|fault| file.error(fault))
     }
 
-    /// Answers the query.
+    /// Executes the query.
     ///
     /// ```no_run
     /// use tercet_core::progress::NoProgress;
@@ -115,8 +105,6 @@ impl Query {
 
     fn answer(&self, message: String) -> Answer {
         Answer {
-            status: "planned",
-            accepted: true,
             layout_version: self.layout_version(),
             dataset: self.dataset().to_owned(),
             selection_axes: self.selection_axes(),
@@ -130,7 +118,7 @@ impl Query {
         }
     }
 
-    /// The answer as far as it goes without execution, and the query bound to its dataset.
+    /// The answer without execution, and the query bound to its dataset.
     fn prepare<'f>(
         &self,
         file: &'f File,
@@ -215,7 +203,7 @@ impl Query {
         };
         let mut execution = reduce::execute(&job, options)?;
         execution.total_bytes_read_from_disk = job.bytes_read.load(Ordering::Relaxed);
-        self.details(&job, &memory, options, &mut execution);
+        self.details(&job, &memory, &mut execution);
         let explained = options.explain.then(|| explain::explain(&job, &execution));
         answer.message += match resolved.operation {
             Some(_) => "; operation executed (see execution.memory_strategy and operation_*)",
@@ -237,8 +225,8 @@ impl Query {
         self.source.error("", reason)
     }
 
-    /// The members that tell how it was computed.
-    fn details(&self, job: &Job<'_>, memory: &Memory, options: &RunOptions, execution: &mut Execution) {
+    /// Adds the members about memory and execution.
+    fn details(&self, job: &Job<'_>, memory: &Memory, execution: &mut Execution) {
         let plan: &ReadPlan = job.plan;
         let mut put = |name, value| execution.details.push((name, value));
         put("memory_budget_bytes", Value::Count(memory.budget));
@@ -256,7 +244,7 @@ impl Query {
             put("io_regime", Value::Text(regime.to_owned()));
             put("fold_linear_scan", Value::Flag(reduce::is_linear_scan(job)));
         }
-        let device = options.device.as_ref().unwrap_or(&self.execution().device);
+        let device = self.execution().device;
         if let Some(reason) = device.fallback_reason() {
             put("device_requested", Value::Text(device.to_string()));
             put("device_used", Value::Text("cpu".to_owned()));
@@ -264,13 +252,10 @@ impl Query {
         } else {
             put("device_used", Value::Text("cpu".to_owned()));
         }
-        for name in ["device_gpu_reduce", "device_gpu_pipeline", "device_gpu_multi"] {
-            put(name, Value::Flag(false));
-        }
     }
 }
 
-/// Whether an operation streams: everything but what sorts or needs several values at once.
+/// Whether an operation is a streaming fold.
 fn is_fold(kind: Kind) -> bool {
     !matches!(
         kind,

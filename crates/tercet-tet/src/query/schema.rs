@@ -10,9 +10,9 @@ use super::Query;
 use super::document::{Document, Step};
 
 impl Query {
-    /// The JSON Schema of the query document, made from the types that parse it.
+    /// The JSON Schema of the query document, derived from the types of the parser.
     ///
-    /// It holds what one key can say by itself; rules between keys, apart from "at most one operation", are checked
+    /// It describes each key; rules between keys, apart from "at most one operation", are checked
     /// by [`Query::parse`].
     ///
     /// ```
@@ -32,7 +32,7 @@ impl Query {
     }
 }
 
-/// Either one of these keys, or none of them.
+/// At most one of these keys.
 fn at_most_one(keys: &[&str]) -> Value {
     let one = keys.iter().map(|key| json!({"required": [key]}));
     let none = json!({"not": {"anyOf": one.clone().collect::<Vec<_>>()}});

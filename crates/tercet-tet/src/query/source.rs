@@ -1,9 +1,9 @@
-//! The text of a query, for errors that are found after it was read.
+//! The text of a query, for errors found after parsing.
 
 use super::error::{QueryError, QueryErrorKind};
 use super::tree::{self, Node, Syntax, Tree};
 
-/// A query text and where everything stands in it.
+/// A query text and its syntax tree.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) text: String,
@@ -16,22 +16,22 @@ impl Source {
         Ok(Self { text: text.to_owned(), tree })
     }
 
-    /// An error about the value of a key, or about the object around it where the key is not written.
+    /// An error about the value of a key, or about the object around it if the key is absent.
     pub(crate) fn error(&self, way: &str, reason: QueryErrorKind) -> QueryError {
         QueryError::new(reason, way.to_owned(), self.tree.find(way).1.at.clone(), &self.text)
     }
 
-    /// An error about a key that should not be there.
+    /// An error about a key that is not allowed.
     pub(crate) fn key_error(&self, way: &str, reason: QueryErrorKind) -> QueryError {
         QueryError::new(reason, way.to_owned(), self.tree.find(way).0, &self.text)
     }
 
-    /// Where a key starts.
+    /// The offset of a key.
     pub(crate) fn key_start(&self, way: &str) -> usize {
         self.tree.find(way).0.start
     }
 
-    /// Whether a key is written and not null.
+    /// Whether a key is present and not null.
     pub(crate) fn is_written(&self, way: &str) -> bool {
         let Some((around, name)) = way.rsplit_once('.') else { return self.keys().any(|key| key == way) };
         match &self.tree.find(around).1.value {
@@ -51,7 +51,7 @@ impl Source {
         entries.iter().map(|entry| entry.key.as_str())
     }
 
-    /// The way to axis number `number` of axes in any of their forms.
+    /// The path of axis `number` in any form of an axis list.
     pub(crate) fn axis_way(&self, way: &str, number: usize) -> String {
         match &self.tree.find(way).1.value {
             Tree::List(_) => format!("{way}[{number}]"),

@@ -73,7 +73,7 @@ fn errors_point_into_the_text() {
     let text = "dataset = 'q'\nhistogram = { bins = 3.0 }\n";
     let error = Query::parse(text, Syntax::Toml).unwrap_err();
     assert_eq!((error.line(), error.column(), &text[error.at()]), (2, 22, "3.0"));
-    assert!(error.to_string().contains("is `3.0`, but must be a whole number"), "{error}");
+    assert!(error.to_string().contains("is `3.0`, but must be an integer"), "{error}");
 }
 
 #[test]

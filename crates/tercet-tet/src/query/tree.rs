@@ -1,4 +1,4 @@
-//! A query text as a tree that remembers where everything stands.
+//! JSON and TOML parsers for a syntax tree with byte positions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use super::error::{QueryError, QueryErrorKind};
 
-/// The longest query text, in bytes.
+/// The length limit of a query, in bytes.
 pub(crate) const TEXT_BYTES: usize = 1 << 20;
-/// The deepest nesting; the document itself counts 1.
+/// The nesting limit; the document is level 1.
 pub(crate) const NESTING: usize = 64;
 
-/// The two ways a query can be written.
+/// The syntax of a query document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// JSON.
@@ -27,7 +27,7 @@ impl Syntax {
     }
 }
 
-/// A value and its place in the text.
+/// A value and its position in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Tree,
@@ -40,7 +40,7 @@ pub(crate) enum Tree {
     Bool(bool),
     Unsigned(u64),
     Signed(i64),
-    /// A whole number beyond both, for those who compare with it; for all others it is the nearest float.
+    /// An integer beyond both, for exact comparisons; otherwise the nearest float.
     Wide(i128, f64),
     Float(f64),
     Text(String),
@@ -61,9 +61,9 @@ impl Tree {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
-            Self::Unsigned(_) | Self::Signed(_) | Self::Wide(..) => "a whole number",
+            Self::Unsigned(_) | Self::Signed(_) | Self::Wide(..) => "an integer",
             Self::Float(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::List(_) => "a list",
             Self::Table(_) => "an object",
         }
@@ -76,7 +76,7 @@ impl fmt::Display for Tree {
     }
 }
 
-/// Reads a text. Repeated keys of JSON: the last one counts.
+/// Parses a text. Of duplicate JSON keys the last one counts.
 pub(crate) fn parse(text: &str, syntax: Syntax) -> Result<Node, QueryError> {
     if text.len() > TEXT_BYTES {
         let reason = QueryErrorKind::TooLong { found: text.len(), allowed: TEXT_BYTES };
@@ -89,8 +89,8 @@ pub(crate) fn parse(text: &str, syntax: Syntax) -> Result<Node, QueryError> {
     }
 }
 
-/// Refuses deep nesting before a recursive parser sees it. Brackets in TOML comments or multi-line texts are counted
-/// as well; no sensible text has 64 of them open.
+/// Checks the nesting before a recursive parser runs. Brackets in TOML comments or multi-line strings are counted
+/// as well; no sensible document has 64 of them open.
 fn check_nesting(text: &str, syntax: Syntax) -> Result<(), QueryError> {
     // A TOML document is a table itself, without brackets.
     let mut depth = usize::from(syntax == Syntax::Toml);
@@ -125,11 +125,11 @@ fn check_nesting(text: &str, syntax: Syntax) -> Result<(), QueryError> {
 }
 
 fn parse_json(text: &str) -> Result<Node, QueryError> {
-    // The strict parser decides what is JSON; the other one knows where things stand.
+    // The strict parser decides what is JSON; the other one gives positions.
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         let at = offset_of(text, error.line(), error.column());
         let message = error.to_string();
-        // The place is told anyway.
+        // The position is reported separately.
         let detail =
             message.rsplit_once(" at line ").map_or(message.as_str(), |(detail, _)| detail).to_owned();
         return Err(QueryError::new(QueryErrorKind::Syntax { detail }, String::new(), at..at, text));
@@ -183,7 +183,7 @@ fn from_json(value: &jsonc_parser::ast::Value<'_>, text: &str) -> Result<Node, Q
                 let (name, range) = (property.name.as_str(), property.name.range());
                 let node = from_json(&property.value, text)?;
                 let entry = Entry { key: name.to_owned(), key_at: range.start..range.end, node };
-                // The last of repeated keys counts.
+                // The last of duplicate keys counts.
                 match places.insert(name, entries.len()) {
                     Some(earlier) => {
                         entries[earlier] = entry;
@@ -203,12 +203,12 @@ fn out_of_range(at: &Range<usize>, text: &str) -> QueryError {
     QueryError::new(reason, String::new(), at.clone(), text)
 }
 
-/// A number of JSON; `None` if no f64 is near it.
+/// A JSON number; `None` if it overflows f64.
 fn number(text: &str) -> Option<Tree> {
     if let Ok(number) = text.parse() {
         return Some(Tree::Unsigned(number));
     }
-    // `-0` is a float: there is no such whole number.
+    // `-0` is a float: no integer is negative zero.
     if let Some(number) = text.parse().ok().filter(|number: &i64| *number != 0) {
         return Some(Tree::Signed(number));
     }
@@ -231,7 +231,7 @@ fn parse_toml(text: &str) -> Result<Node, QueryError> {
     }
 }
 
-/// `depth` is that of the table; dotted keys nest without brackets.
+/// `depth` is the level of the table; dotted keys nest without brackets.
 fn from_table(table: &toml::de::DeTable<'_>, text: &str, depth: usize) -> Result<Vec<Entry>, QueryError> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
@@ -278,15 +278,15 @@ fn from_toml(
     Ok(Node { value: tree, at })
 }
 
-/// The byte offset of a line and column, both counted from 1.
+/// The byte offset of a line and column, both from 1.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     text.floor_char_boundary(start + column.saturating_sub(1))
 }
 
 impl Node {
-    /// The member of a path such as `selection[0].start`: where its key stands (the value itself in lists) and the
-    /// value. Without such a member the nearest one around it.
+    /// The member at a path such as `selection[0].start`: the position of its key (of the value in lists) and the
+    /// value. Without such a member, the innermost one around it.
     pub(crate) fn find(&self, path: &str) -> (Range<usize>, &Node) {
         let (mut key_at, mut node) = (self.at.clone(), self);
         for part in path.split(['.', '[']).filter(|part| !part.is_empty()) {
@@ -306,7 +306,7 @@ impl Node {
         (key_at, node)
     }
 
-    /// The tree as JSON. Numbers JSON does not have become texts, which are understood in the same places.
+    /// The tree as JSON. Numbers that JSON does not have become strings, which the parser accepts, too.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Tree::Null => serde_json::Value::Null,

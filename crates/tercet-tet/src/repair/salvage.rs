@@ -1,139 +1,213 @@
-//! The good chunks of a damaged file, in a new one.
+//! Salvage: copies the intact chunks of a damaged file into a new file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tercet_core::CommonError;
 
 use rayon::prelude::*;
 use serde::Serialize;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
-use tercet_core::{Class, Diagnose as _, ElementType, Progress, Scalar as _, with_element};
+use tercet_core::{
+    ByteSource, Class, Diagnose as _, ElementType, Limits, Progress, Scalar as _, Sink, with_element,
+};
 
 use crate::error::{Error, ErrorKind};
-use crate::file::{Dataset, File, ReadOptions};
+use crate::file::{Dataset, File, Mode, ReadOptions};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, WriterOptions};
 use crate::metadata::HistoryRow;
 use crate::rewrite::{check_rows, copy_chunk};
 use crate::wire::ids::Codec;
-use crate::writer::{Encoder, Writer, room};
+use crate::writer::{Encoder, PRODUCER, Writer, room};
 
-/// How to treat chunks that cannot be saved.
+/// How to salvage a file.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SalvageOptions {
-    /// The value their elements get. Without it they are left out: reading them from the new file is an error.
+    /// The value of elements in missing chunks. Without it those chunks stay missing, and reading them is an error.
     pub fill: Option<f64>,
+    /// Replace an existing output file.
+    pub overwrite: bool,
+    /// The largest sizes accepted.
+    pub limits: Limits,
 }
 
 impl SalvageOptions {
-    /// Sets the value for elements that cannot be saved.
+    /// No fill value, no overwriting, default limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the value of elements in missing chunks.
     pub fn with_fill(mut self, fill: f64) -> Self {
         self.fill = Some(fill);
         self
     }
+
+    /// Sets whether an existing output file is replaced.
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
 }
 
-/// What was saved and what was not.
+/// The result of a salvage.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct SalvageReport {
-    /// The damaged file.
-    pub path: String,
-    /// The new file.
-    pub output: String,
-    /// Chunks saved.
+pub struct SalvageReport<D> {
+    /// The path or URL of the damaged file.
+    #[serde(rename = "path")]
+    pub location: String,
+    /// The output of the sink: the path of the new file, or its bytes.
+    #[serde(skip)]
+    pub output: D,
+    /// The number of chunks copied.
     pub kept: u64,
-    /// Chunks lost.
+    /// Chunks that could not be copied.
     #[serde(rename = "holes")]
     pub missing: Vec<MissingChunk>,
-    /// Datasets lost as a whole.
+    /// Datasets lost as a whole, each with the reason.
     pub lost_datasets: Vec<String>,
-    /// Other things lost: the footer, the integrity_status of the old file.
+    /// Other losses: the footer, the integrity block.
     pub notes: Vec<String>,
-    /// What the elements of lost chunks are now; absent if those chunks are missing.
+    /// The value of elements in missing chunks; `None` if those chunks stay missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill: Option<f64>,
 }
 
-/// A chunk that could not be saved.
+/// A chunk that could not be copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingChunk {
-    /// Its dataset.
+    /// The name of the dataset.
     pub dataset: String,
-    /// Its grid coordinates.
+    /// The grid coordinates of the chunk.
     pub chunk: Vec<u64>,
-    /// Reason.
+    /// The error.
     pub reason: String,
 }
 
-/// Writes the good chunks of a damaged file to a new file `out`.
-pub fn salvage(
+/// Copies the intact chunks of a damaged file into a new file.
+///
+/// An error means that the copy is not complete: the output cannot be written, memory or a limit is too small.
+pub fn salvage<S: Sink>(
+    source: Arc<dyn ByteSource>,
+    sink: S,
+    options: SalvageOptions,
+    progress: &dyn Progress,
+) -> Result<SalvageReport<S::Done>, Error> {
+    Salvage::open(source, options)?.write("output", || Ok(sink), progress)
+}
+
+/// Salvages the file at `path` into a new file at `out`.
+///
+/// An existing file is an error unless [`SalvageOptions::overwrite`] is set. The damaged file is never replaced.
+pub fn salvage_file(
     path: &Path,
     out: &Path,
     options: SalvageOptions,
     progress: &dyn Progress,
-) -> Result<SalvageReport, Error> {
-    salvage_on(Arc::new(RealDisk), path, out, options, progress)
+) -> Result<SalvageReport<PathBuf>, Error> {
+    salvage_file_on(Arc::new(RealDisk), path, out, options, progress)
 }
 
-/// Salvages through a file layer of the caller's.
-pub fn salvage_on(
+/// Salvages a file on another [`Disk`], for tests.
+pub fn salvage_file_on(
     disk: Arc<dyn Disk>,
     path: &Path,
     out: &Path,
     options: SalvageOptions,
     progress: &dyn Progress,
-) -> Result<SalvageReport, Error> {
-    // What is lost now may be had back by better means later.
+) -> Result<SalvageReport<PathBuf>, Error> {
+    // The damaged file is kept: what is lost now may be recovered later by other means.
     if let (Ok(from), Ok(to)) = (path.canonicalize(), out.canonicalize())
         && from == to
     {
         return Err(Error::new(out.to_string_lossy().into(), ErrorKind::OutputIsInput));
     }
-    let mut notes = Vec::new();
-    let file = open_damaged(path, &mut notes)?;
-    let mut report = SalvageReport {
-        path: path.to_string_lossy().into(),
-        output: out.to_string_lossy().into(),
-        kept: 0,
-        missing: Vec::new(),
-        lost_datasets: Vec::new(),
-        notes,
-        fill: options.fill,
+    let source = ReadOptions::new().access.open(path);
+    let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
+    let create = || {
+        let file = if options.overwrite {
+            AtomicFile::create_on(disk, out)
+        } else {
+            AtomicFile::create_new_on(disk, out)
+        };
+        Ok(file?)
     };
-    let (mut layout, kept) = plan_layout(&file, &mut report);
-    let lost = find_missing(&file, &kept, &mut report, progress)?;
-    layout.history.push(
-        HistoryRow::now("salvage", "tet repair")
-            .with_param("kept_chunks", report.kept.to_string())
-            .with_param("lost_chunks", report.missing.len().to_string()),
-    );
-    let name = out.to_string_lossy().into_owned();
-    let start = || -> Result<Writer<AtomicFile>, ErrorKind> {
-        layout.check(WriterOptions::new())?;
-        let atomic_file = AtomicFile::create_on(disk, out)?;
-        let missing = if options.fill.is_some() { &[][..] } else { &lost };
-        Writer::new(layout, &name, atomic_file, WriterOptions::new(), missing)
-    };
-    let mut writer = start().map_err(|fault| Error::new(name.as_str().into(), fault))?;
-    write_chunks(&file, &kept, &lost, options, &mut writer, progress)?;
-    writer.seal()?;
-    Ok(report)
+    Salvage::open(source, options)?.write(&out.to_string_lossy(), create, progress)
 }
 
-/// Opens a file as well as it can be: with all checks, with those of its chunks, without its footer.
-fn open_damaged(path: &Path, notes: &mut Vec<String>) -> Result<File, Error> {
-    let Err(error) = ReadOptions::new().open(path) else {
-        // A sound catalogue may stand before a damaged index, whose rows have to be looked at one by one.
-        return ReadOptions::recovery().open(path);
+/// A damaged file and what is known to be lost.
+struct Salvage {
+    file: File,
+    options: SalvageOptions,
+    report: SalvageReport<()>,
+}
+
+impl Salvage {
+    fn open(source: Arc<dyn ByteSource>, options: SalvageOptions) -> Result<Self, Error> {
+        let mut notes = Vec::new();
+        let file = open_damaged(source, options.limits, &mut notes)?;
+        let report = SalvageReport {
+            location: file.name().to_owned(),
+            output: (),
+            kept: 0,
+            missing: Vec::new(),
+            lost_datasets: Vec::new(),
+            notes,
+            fill: options.fill,
+        };
+        Ok(Self { file, options, report })
+    }
+
+    /// Reads every chunk, then creates the sink and copies the intact ones.
+    fn write<S: Sink>(
+        self,
+        name: &str,
+        sink: impl FnOnce() -> Result<S, ErrorKind>,
+        progress: &dyn Progress,
+    ) -> Result<SalvageReport<S::Done>, Error> {
+        let Self { file, options, mut report } = self;
+        let (mut layout, kept) = plan_layout(&file, &mut report);
+        let lost = find_missing(&file, &kept, &mut report, progress)?;
+        layout.history.push(
+            HistoryRow::now("salvage", PRODUCER)
+                .with_param("kept_chunks", report.kept.to_string())
+                .with_param("lost_chunks", report.missing.len().to_string()),
+        );
+        let start = || -> Result<Writer<S>, ErrorKind> {
+            layout.check(WriterOptions::new())?;
+            let missing = if options.fill.is_some() { &[][..] } else { &lost };
+            Writer::with_missing(layout, name, sink()?, WriterOptions::new(), missing)
+        };
+        let mut writer = start().map_err(|kind| Error::new(name.into(), kind))?;
+        write_chunks(&file, &kept, &lost, options, &mut writer, progress)?;
+        let SalvageReport { location, kept, missing, lost_datasets, notes, fill, .. } = report;
+        let output = writer.finish()?.output;
+        Ok(SalvageReport { location, output, kept, missing, lost_datasets, notes, fill })
+    }
+}
+
+/// Opens a damaged file: without checksums of the catalogue, and without its footer if that cannot be parsed.
+fn open_damaged(source: Arc<dyn ByteSource>, limits: Limits, notes: &mut Vec<String>) -> Result<File, Error> {
+    let options = ReadOptions::new().with_limits(limits);
+    let Err(error) = File::from_source(source.clone(), options) else {
+        // The catalogue is intact, but rows of the index may be damaged: each is checked on its own.
+        return File::from_source_mode(source, options, Mode::Recovery);
     };
     if error.class() == Class::Corrupt {
         notes.push(format!("damaged beyond its chunks: {}", one_line(error.kind())));
-        return ReadOptions::recovery().open(path);
+        return File::from_source_mode(source, options, Mode::Recovery);
     }
     if crate::verify::is_about_footer(error.kind()) {
         notes.push(format!("footer lost: {}", one_line(error.kind())));
-        return File::open_headless(path);
+        return File::from_source_mode(source, options, Mode::WithoutFooter);
     }
     Err(error)
 }
@@ -143,14 +217,14 @@ fn one_line(fault: &ErrorKind) -> String {
 }
 
 /// The layout of the new file and, for each of its datasets, the position in the old one.
-fn plan_layout(file: &File, report: &mut SalvageReport) -> (Layout, Vec<usize>) {
+fn plan_layout(file: &File, report: &mut SalvageReport<()>) -> (Layout, Vec<usize>) {
     let mut layout = Layout::new();
     let mut kept = Vec::new();
     for dataset in file.datasets() {
         match check_rows(&dataset).and_then(|()| dataset.checked_grid()) {
             Ok(grid) => {
                 let id = layout.push(dataset.name(), grid.clone());
-                // Chunks are copied as they are stored, raw or not: none has a place from the start.
+                // Chunks are copied as they are stored, raw or not: offsets are not known from the start.
                 layout.datasets[id.0].compression =
                     Compression::Zstd { level: tercet_codec::bytes::zstd::DEFAULT_LEVEL };
                 kept.push(dataset.id());
@@ -167,12 +241,12 @@ fn plan_layout(file: &File, report: &mut SalvageReport) -> (Layout, Vec<usize>) 
     (layout, kept)
 }
 
-/// Tries every chunk; gives the rows of the new file that cannot be had. The fill value must suit the datasets with
-/// missing, and no others.
+/// Reads every chunk; returns the rows of the new file that are missing. The fill value must be a value of the
+/// datasets with missing chunks, and of no others.
 fn find_missing(
     file: &File,
     kept: &[usize],
-    report: &mut SalvageReport,
+    report: &mut SalvageReport<()>,
     progress: &dyn Progress,
 ) -> Result<Vec<u64>, Error> {
     let mut lost = Vec::new();
@@ -183,8 +257,11 @@ fn find_missing(
         let tiles: Vec<u64> = (0..grid.tiles()).collect();
         for batch in tiles.chunks(256) {
             progress.check().map_err(|cancelled| file.error(cancelled.into()))?;
-            let bad: Vec<(u64, String)> =
-                batch.par_iter().filter_map(|&linear| try_chunk(&dataset, grid, linear)).collect();
+            let bad: Result<Vec<(u64, String)>, Error> = batch
+                .par_iter()
+                .filter_map(|&linear| try_chunk(&dataset, grid, linear).transpose())
+                .collect();
+            let bad = bad?;
             report.kept += (batch.len() - bad.len()) as u64;
             for (linear, reason) in bad {
                 let chunk = grid.coords(linear)[..grid.rank()].to_vec();
@@ -201,18 +278,34 @@ fn find_missing(
     Ok(lost)
 }
 
-fn try_chunk(dataset: &Dataset<'_>, grid: &Grid, linear: u64) -> Option<(u64, String)> {
+/// Reads a chunk; returns its number and the error if it is damaged.
+fn try_chunk(dataset: &Dataset<'_>, grid: &Grid, linear: u64) -> Result<Option<(u64, String)>, Error> {
     let tile = grid.coords(linear);
-    let chunk = dataset.chunk(&tile[..grid.rank()]);
-    chunk.err().map(|error| (linear, one_line(error.kind())))
+    let tile = &tile[..grid.rank()];
+    match dataset.chunk(tile) {
+        Ok(_) => Ok(None),
+        // The chunk may be intact: a copy without it would lose data.
+        Err(error) if is_out_of_resources(&error, grid.tile_bytes(tile), dataset) => Err(error),
+        Err(error) => Ok(Some((linear, one_line(error.kind())))),
+    }
 }
 
-fn write_chunks(
+/// Whether a chunk cannot be read for want of memory, or because chunks of its size exceed the limit. A stored length
+/// beyond the limit is damage where the decoded length is within it.
+fn is_out_of_resources(error: &Error, tile_bytes: u64, dataset: &Dataset<'_>) -> bool {
+    match error.kind() {
+        ErrorKind::Common(CommonError::OutOfMemory(_)) => true,
+        ErrorKind::Common(CommonError::Limit(_)) => tile_bytes > dataset.file.options.limits.chunk_bytes,
+        _ => false,
+    }
+}
+
+fn write_chunks<S: Sink>(
     file: &File,
     kept: &[usize],
     lost: &[u64],
     options: SalvageOptions,
-    writer: &mut Writer<AtomicFile>,
+    writer: &mut Writer<S>,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     for (position, &id) in kept.iter().enumerate() {
@@ -240,7 +333,7 @@ fn write_chunks(
     Ok(())
 }
 
-/// Whether a value can be an element of this type.
+/// Checks that a value is representable in this type.
 fn check_fill(dtype: ElementType, fill: f64) -> Result<(), ()> {
     let mut element = [0; 8];
     fill_with(dtype, fill, &mut element[..dtype.size()]);
@@ -249,7 +342,7 @@ fn check_fill(dtype: ElementType, fill: f64) -> Result<(), ()> {
     let back = match stats.range {
         crate::Range::Signed { min, .. } => min as f64,
         crate::Range::Unsigned { min, .. } => min as f64,
-        // A float type holds every float, rounded.
+        // A float is rounded to the element type.
         crate::Range::Float { .. } => return Ok(()),
     };
     // Adding zero makes -0.0 equal to 0.
@@ -286,7 +379,7 @@ from_f64!(f32, f64, i16, i32, i64, u8, u16, u32, u64);
 
 impl FromF64 for tercet_core::tensor::f16 {
     fn from_f64(value: f64) -> Self {
-        // The conversion of the library rounds twice, over an f32.
+        // `f16::from_f64` rounds twice, through f32.
         crate::exec::to_half(value)
     }
 }

@@ -1,5 +1,6 @@
-//! Checks of the integrity block and of everything against it.
+//! Checks of the integrity block, and of everything it covers.
 
+use tercet_core::CommonError;
 use tercet_core::{Finding, Span, checksum};
 
 use super::payloads::{Bad, decode, for_rows, list, stored};
@@ -11,9 +12,9 @@ use crate::stats::{Stats, magnitude};
 use crate::wire::block::{Block, CRC_LEN, Column, STATS_LEN, runs};
 use crate::wire::ids::TAIL_LEN;
 
-/// What is left in a footer whose block lost its name.
+/// A member name that shows that a footer had an integrity block.
 const TRACE: &[u8] = br#""footer_crc32c":""#;
-/// The longest footer that a writer makes: spill, text, tail.
+/// The length limit of a footer: spill, JSON, tail.
 const FOOTER_BYTES: u64 = (SPILL_BYTES + INLINE_BYTES) as u64 + TAIL_LEN;
 
 impl Check<'_> {
@@ -51,7 +52,7 @@ impl Check<'_> {
             return Ok(());
         }
         self.check_index_runs(context, &block)?;
-        // Rows that break the rules have no payload to compare.
+        // Invalid rows have no payload to check.
         if super::first_bad_row(context).is_none() {
             self.check_payload_crcs(context, &block)?;
             if self.options.deep {
@@ -61,7 +62,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether the bytes after the last payload hold what only a block holds. All of them are searched, because a
+    /// Whether the bytes after the last payload contain a member name of the block. All are searched, because a
     /// lost footer flag or a lost reference to the metadata hides the footer itself.
     fn has_trace(&self, context: &Context<'_>) -> Result<bool, ErrorKind> {
         let file_len = context.catalog.file_len;
@@ -77,7 +78,10 @@ impl Check<'_> {
     fn note_result(&mut self, check: &'static str, result: Result<(), ErrorKind>) -> Result<bool, ErrorKind> {
         match result {
             Ok(()) => self.note(Finding::pass(check)),
-            Err(fault @ (ErrorKind::Source(_) | ErrorKind::Cancelled(_))) => return Err(fault),
+            Err(
+                fault @ (ErrorKind::Common(CommonError::Source(_))
+                | ErrorKind::Common(CommonError::Cancelled(_))),
+            ) => return Err(fault),
             Err(fault) => {
                 self.note(Finding::fail(check, fault.to_string().replace("\n ", ":")));
                 return Ok(false);
@@ -177,7 +181,7 @@ impl Check<'_> {
                 usize::try_from(row.dataset_id).ok().and_then(|id| context.grids.get(id)?.as_ref().ok());
             let known = all.get(number * 48..).and_then(|rest| rest.first_chunk());
             let (Some(grid), Some(known)) = (grid, known) else { return Ok(None) };
-            // A row that tells another length than its tile's is reported by another check, and so is what does not
+            // A wrong length is reported by another check, and so is a chunk that does not
             // decode.
             let tile = &row.chunk_index[..grid.rank()];
             if grid.linear(tile).map(|_| grid.tile_bytes(tile)) != Some(row.raw_byte_len) {

@@ -1,4 +1,4 @@
-//! Where a damaged footer can be cut off.
+//! The offset at which a damaged footer can be cut off.
 
 use tercet_core::{ByteSource, Limits};
 
@@ -7,7 +7,7 @@ use crate::error::ErrorKind;
 use crate::rows::{RowContext, Rows};
 use crate::wire::footer::Json;
 
-/// Where the payloads of a file with a damaged footer end: before the text if that can be found, but never before
+/// The end of the payloads of a file with a damaged footer: the start of the footer if it is found, but never before
 /// the end of a payload.
 pub(crate) fn footer_cut_offset(source: &dyn ByteSource) -> Result<u64, ErrorKind> {
     let limits = Limits::default();
@@ -26,7 +26,7 @@ pub(crate) fn footer_cut_offset(source: &dyn ByteSource) -> Result<u64, ErrorKin
             let parsed = Json::parse(&text, json).ok()?;
             parsed.spilled(tail.history_version, catalog.head_end(), json)
         });
-        // Text that does not parse tells of no spills.
+        // JSON that does not parse has no known spills.
         json.start().saturating_sub(spilled.unwrap_or(0))
     });
     Ok(text_start.map_or(payloads_end, |start| start.max(payloads_end)))

@@ -11,16 +11,16 @@ use crate::error::{Coords, ErrorKind};
 use crate::wire::ids::Codec;
 use crate::wire::index::Row;
 
-/// Chunks looked at between two looks at the cancel flag.
+/// Chunks checked between two checks for cancellation.
 const BATCH: usize = 1024;
 
-/// A chunk and what is wrong with it.
+/// A damaged chunk and its error.
 pub(super) struct Bad {
     pub(super) row: usize,
     pub(super) text: String,
 }
 
-/// The first few bad chunks as text.
+/// The first few damaged chunks as text.
 pub(super) fn list(bad: &[Bad]) -> String {
     let text = bad.iter().take(8).map(|bad| bad.text.clone()).collect::<Vec<_>>().join("; ");
     if bad.len() <= 8 {
@@ -31,7 +31,7 @@ pub(super) fn list(bad: &[Bad]) -> String {
     format!("{text}; and {} more (rows {}{more})", bad.len() - 8, rows.join(", "))
 }
 
-/// Looks at the first `count` chunks on all threads; gives those of which `look` says that they are bad, in order.
+/// Checks the first `count` chunks on all threads; returns the damaged ones, in order.
 pub(super) fn for_rows(
     check: &Check<'_>,
     context: &Context<'_>,
@@ -76,7 +76,7 @@ pub(super) fn undecodable(
     })
 }
 
-/// The stored bytes of a row that was checked.
+/// The stored bytes of a valid row.
 pub(super) fn stored(source: &dyn ByteSource, row: &Row, limits: &Limits) -> Result<Bytes, ErrorKind> {
     check_limit("a stored chunk", row.stored_byte_len, limits.chunk_bytes)?;
     let span = tercet_core::Span::at(row.payload_offset, row.stored_byte_len);
@@ -84,7 +84,7 @@ pub(super) fn stored(source: &dyn ByteSource, row: &Row, limits: &Limits) -> Res
     Ok(source.read_at(span)?)
 }
 
-/// The decoded bytes of a row, or why they cannot be had.
+/// The decoded bytes of a row, or the error.
 pub(super) fn decode(
     source: &dyn ByteSource,
     row: &Row,

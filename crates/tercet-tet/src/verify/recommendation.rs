@@ -1,73 +1,77 @@
-//! What to do about findings.
+//! Recommendations: what to do about findings.
 
 use serde::Serialize;
-use tercet_core::{Finding, Severity};
+use tercet_core::{CommonError, Finding, Severity};
 
 use crate::Region;
 use crate::error::ErrorKind;
 
-/// Something to do about a finding.
+/// A recommendation of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recommendation {
-    /// The code, as `tet repair --apply` takes it.
+    /// The code of the problem. [`RepairOptions::apply`](crate::RepairOptions::apply) takes the codes in
+    /// [`REPAIRABLE`](crate::REPAIRABLE).
     pub code: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// How it can be mended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<Fix>,
+    /// How to fix the problem.
+    pub fix: Fix,
 }
 
-/// How something can be mended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// How to fix a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// What the repair does.
-    pub summary: String,
-    /// The command that does it.
+    /// The fix in words.
+    pub summary: &'static str,
+    /// The operation that does it; `None` if no operation of this crate does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
+    pub action: Option<FixAction>,
 }
 
-/// Cut a damaged footer off.
+/// An operation that fixes a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FixAction {
+    /// A deep verification.
+    VerifyDeep,
+    /// The in-place repair of the same code: [`repair`](crate::repair()).
+    Repair,
+    /// A copy of the intact chunks: [`salvage`](crate::salvage()).
+    Salvage,
+}
+
+/// Cut off a damaged footer.
 pub(crate) const FOOTER_INVALID: &str = "footer_invalid";
-/// Compute the integrity block anew.
+/// Recompute the integrity block.
 pub(crate) const RESEAL: &str = "reseal_checksums";
-/// Keep the good chunks.
+/// Copy the intact chunks.
 pub(crate) const DAMAGED_CHUNKS: &str = "damaged_chunks";
 
-/// The recommendations for findings, each code once. `cause` is why the file could not be parsed.
-/// `can_cut` tells whether its footer can be cut off.
+/// The recommendations for findings, each code once. `cause` is the error of a file that cannot be parsed, `can_cut`
+/// whether its footer can be cut off.
 pub(super) fn recommend(
     findings: &[Finding],
     cause: Option<&ErrorKind>,
     can_cut: bool,
-    file: &str,
 ) -> Vec<Recommendation> {
     let mut list: Vec<Recommendation> = Vec::new();
-    // Statistics of a damaged chunk are wrong because it is damaged: that is what has to be mended.
+    // Statistics of a damaged chunk differ because the chunk is damaged: only the chunk needs a repair.
     let damage = ["tercet_payloads", "tercet_index", "chunk_decode"];
     let damaged = findings.iter().any(|finding| finding.is_failure() && damage.contains(&&*finding.code));
     for finding in findings.iter().filter(|finding| !(damaged && finding.code == "tercet_stats")) {
-        let Some((code, fix)) = advise(finding, cause, can_cut, file) else { continue };
+        let Some((code, fix)) = find_fix(finding, cause, can_cut) else { continue };
         if list.iter().any(|known| known.code == code) {
             continue;
         }
-        let detail = finding.message.clone().unwrap_or_default();
-        list.push(Recommendation { code, message: format!("{}: {detail}", finding.code), fix });
+        let message = finding.message.as_deref().unwrap_or_default();
+        list.push(Recommendation { code, message: format!("{}: {message}", finding.code), fix });
     }
     list
 }
 
-fn advise(
-    finding: &Finding,
-    cause: Option<&ErrorKind>,
-    can_cut: bool,
-    file: &str,
-) -> Option<(&'static str, Option<Fix>)> {
-    let quoted = shell_quoted(file);
-    let fix =
-        |summary: &str, command: String| Some(Fix { summary: summary.to_owned(), command: Some(command) });
-    let manual = |summary: &str| Some(Fix { summary: summary.to_owned(), command: None });
+fn find_fix(finding: &Finding, cause: Option<&ErrorKind>, can_cut: bool) -> Option<(&'static str, Fix)> {
+    let manual = |summary| Fix { summary, action: None };
     if finding.ok {
         let warned = finding.severity == Severity::Warning;
         return match (&*finding.code, warned) {
@@ -76,71 +80,51 @@ fn advise(
                 manual("harmless; rewriting the file puts payloads in order"),
             )),
             ("chunk_decode_skipped", true) => {
-                Some(("run_deep_verify", fix("decode every chunk", format!("tet verify --deep {quoted}"))))
+                let fix = Fix { summary: "decode every chunk", action: Some(FixAction::VerifyDeep) };
+                Some(("run_deep_verify", fix))
             }
             _ => None,
         };
     }
-    let salvage =
-        || fix("write the good chunks to a new file", format!("tet repair {quoted} --salvage OUT.tet"));
-    let apply = |code: &str, summary: &str| fix(summary, format!("tet repair {quoted} --apply {code}"));
-    let again = "make the file again from its source";
+    let salvage = Fix { summary: "copy the intact chunks into a new file", action: Some(FixAction::Salvage) };
+    let repair = |summary| Fix { summary, action: Some(FixAction::Repair) };
+    let recreate = manual("create the file again from its source");
     match &*finding.code {
         "parse" if can_cut => {
-            Some((FOOTER_INVALID, apply(FOOTER_INVALID, "cut the footer off: history and metadata are lost")))
+            Some((FOOTER_INVALID, repair("cut the footer off: history and metadata are lost")))
         }
-        "footer" => Some((FOOTER_INVALID, apply(FOOTER_INVALID, "cut the footer off"))),
-        // The catalogue is sound: what is there of the chunks can be had.
+        "footer" => Some((FOOTER_INVALID, repair("cut the footer off"))),
+        // The catalogue is intact, so intact chunks can be found.
         "parse" if cause.is_some_and(|cause| is_about_footer(cause) || is_about_row(cause)) => {
-            Some(("invalid_layout", salvage()))
+            Some(("invalid_layout", salvage))
         }
-        "parse" => Some(("invalid_layout", manual(again))),
-        "chunk_dataset_ids" => Some(("bad_dataset_id", manual(again))),
-        "chunk_decode" => Some(("chunk_decode_failed", salvage())),
-        "tercet_payloads" | "tercet_index" => Some((DAMAGED_CHUNKS, salvage())),
-        "dataset_tensor_bytes" => Some(("incomplete_dataset", salvage())),
-        "payload_offsets" => Some(("shared_payloads", manual(again))),
+        "parse" => Some(("invalid_layout", recreate)),
+        "chunk_dataset_ids" => Some(("bad_dataset_id", recreate)),
+        "chunk_decode" => Some(("chunk_decode_failed", salvage)),
+        "tercet_payloads" | "tercet_index" => Some((DAMAGED_CHUNKS, salvage)),
+        "dataset_tensor_bytes" => Some(("incomplete_dataset", salvage)),
+        "payload_offsets" => Some(("shared_payloads", recreate)),
         "footer_metadata" => Some(("metadata_limits", manual("write the file again with less metadata"))),
-        "dataset_count" => Some(("dataset_count_mismatch", manual(again))),
-        "chunk_coords" => Some(("duplicate_chunk_coords", salvage())),
+        "dataset_count" => Some(("dataset_count_mismatch", recreate)),
+        "chunk_coords" => Some(("duplicate_chunk_coords", salvage)),
         "tercet_catalog" | "tercet_footer" | "tercet_block" | "tercet_stats" => {
-            Some((RESEAL, apply(RESEAL, "decode every chunk, then compute the checksums anew")))
+            Some((RESEAL, repair("decode every chunk, then recompute the checksums")))
         }
         _ => None,
     }
 }
 
-/// Whether a fault is of the footer, so that cutting it off mends the file.
+/// Whether an error is about the footer, so that cutting it off repairs the file.
 pub(crate) fn is_about_footer(fault: &ErrorKind) -> bool {
-    let ErrorKind::Malformed(malformed) = fault else { return false };
+    let ErrorKind::Common(CommonError::Malformed(malformed)) = fault else { return false };
     matches!(
         malformed.site.region,
         Region::FooterTail | Region::FooterJson | Region::MetadataSpill | Region::Footer
     )
 }
 
-/// Whether a fault is of one row of the index, so that the others can be had.
+/// Whether an error is about one index row, so that the others can be used.
 fn is_about_row(fault: &ErrorKind) -> bool {
-    let ErrorKind::Malformed(malformed) = fault else { return false };
+    let ErrorKind::Common(CommonError::Malformed(malformed)) = fault else { return false };
     matches!(malformed.site.region, Region::IndexRow { .. })
-}
-
-/// A file name as a shell takes it.
-fn shell_quoted(file: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
-    if !file.is_empty() && file.chars().all(plain) {
-        return file.to_owned();
-    }
-    format!("'{}'", file.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn odd_file_names_are_quoted() {
-        assert_eq!(shell_quoted("a/b.tet"), "a/b.tet");
-        assert_eq!(shell_quoted("my file's.tet"), r"'my file'\''s.tet'");
-    }
 }

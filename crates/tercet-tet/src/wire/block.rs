@@ -13,14 +13,14 @@ use super::ids::RUN_ROWS;
 pub(crate) const MARKER: &[u8] = br#""tercet":{"version":1,"footer_crc32c":""#;
 /// The digits while the checksum is computed.
 pub(crate) const ZERO_DIGITS: &[u8; 8] = b"00000000";
-/// Columns longer than this lie outside the JSON text.
+/// Longer columns are stored outside the JSON.
 pub(crate) const INLINE_COLUMN_BYTES: u64 = 12_288;
 /// Bytes of a statistics row.
 pub(crate) const STATS_LEN: u64 = 48;
 /// Bytes of a checksum.
 pub(crate) const CRC_LEN: u64 = 4;
 
-/// Bytes that belong to the rows of the index: in the JSON text or elsewhere in the file.
+/// One entry per index row or run: in the JSON, or at a span of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Inline(Vec<u8>),
@@ -30,7 +30,7 @@ pub(crate) enum Column {
 /// Labels of axes with more than 64 of them: dataset → axis → labels.
 pub(crate) type LongLabels = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// The members of the block. Columns that cannot be used are absent and named in `problems`.
+/// The members of the block. Unusable columns are `None` and listed in `problems`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) catalog_crc32c: Option<u32>,
@@ -43,15 +43,15 @@ pub(crate) struct Block {
     pub(crate) problems: Vec<String>,
 }
 
-/// Runs of rows that share a checksum.
+/// The number of runs. The rows of a run share a checksum.
 pub(crate) const fn runs(rows: u64) -> u64 {
     rows.div_ceil(RUN_ROWS)
 }
 
 impl Block {
-    /// Reads a block; `None` if it is not one of this version.
+    /// Parses a block; `None` for an unknown version.
     ///
-    /// Referenced columns must lie in `space`, between the end of the index and the end of the payloads.
+    /// Referenced columns must be inside `space`, between the end of the index and the end of the payloads.
     pub(crate) fn parse(value: &Value, rows: u64, space: Span) -> Option<Self> {
         let members = value.as_object()?;
         if members.get("version").and_then(Value::as_u64) != Some(1) {
@@ -88,7 +88,7 @@ impl Block {
             block.problems.push("row_stats and stats_crc32c: one is there without the other".to_owned());
         }
         (block.index_crc32c, block.row_crc32c) = (index_crc32c, row_crc32c);
-        // Statistics are used only when nothing is wrong with the block.
+        // Statistics are used only if the block has no problem.
         if block.problems.is_empty() {
             (block.row_stats, block.stats_crc32c) = (row_stats, stats_crc32c);
         }
@@ -100,7 +100,7 @@ impl Block {
         Some(block)
     }
 
-    /// The member of the metadata, with the digits of `footer_crc32c` still zero.
+    /// The JSON of the block, with the digits of `footer_crc32c` still zero.
     pub(crate) fn to_value(&self) -> Value {
         let hex = |crc: u32| Value::String(format!("{crc:08x}"));
         let mut members = Map::new();
@@ -154,11 +154,11 @@ fn parse_column(value: &Value, len: u64, space: Span) -> Result<Column, String> 
                 _ => Err(format!("bytes {offset} + {len} lie outside {space}")),
             }
         }
-        _ => Err("is neither text nor a place in the file".to_owned()),
+        _ => Err("is neither a string nor a span of the file".to_owned()),
     }
 }
 
-/// Where the digits of `footer_crc32c` stand in the footer: present exactly once, or the footer is damaged.
+/// The position of the digits of `footer_crc32c`; `None` unless the marker occurs exactly once.
 pub(crate) fn find_digits(footer: &[u8]) -> Option<std::ops::Range<usize>> {
     let mut hits = memchr::memmem::find_iter(footer, MARKER);
     let at = hits.next()?;

@@ -5,7 +5,7 @@ use tercet_core::{Fields, Malformed, Reason, Site, Span};
 use super::ids::{MAX_RANK, RECORD_MIN_LEN, RECORDS_AT};
 use crate::Region;
 
-/// One dataset as the directory tells it. Nothing is promised about its numbers but the rank.
+/// A dataset record. Only the rank is validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) name: String,
@@ -14,7 +14,7 @@ pub(crate) struct Record {
     pub(crate) chunk_shape: Vec<u64>,
 }
 
-/// Reads `count` records that fill `blob` exactly.
+/// Parses `count` records that fill `blob` exactly.
 pub(crate) fn parse(blob: &[u8], count: u32) -> Result<Vec<Record>, Malformed<Region>> {
     let len = u64::try_from(blob.len()).unwrap_or(u64::MAX);
     if u64::from(count) > len.checked_div(RECORD_MIN_LEN).unwrap_or(0) {
@@ -61,7 +61,7 @@ fn parse_record(fields: &mut Fields<'_, Region>) -> Result<Record, Malformed<Reg
     Ok(Record { name, dtype_tag, shape, chunk_shape })
 }
 
-/// The bytes of all records, or `None` where a name is too long for its field.
+/// Encodes all records; `None` if a name is too long for its field.
 pub(crate) fn encode(records: &[Record]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for record in records {

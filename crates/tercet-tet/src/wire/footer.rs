@@ -1,4 +1,4 @@
-//! The end of the file: spills, JSON text and a 16-byte tail (`docs/spec/tet.md`, footer).
+//! The footer: spills, JSON and a 16-byte tail (`docs/spec/tet.md`, footer).
 
 use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -18,7 +18,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Reads the tail of a file of `file_len` bytes; gives the place of the JSON text too.
+    /// Parses the tail of a file of `file_len` bytes; returns the span of the JSON, too.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<(Self, Span), Malformed<Region>> {
         let start = file_len.saturating_sub(TAIL_LEN);
         let mut fields = Fields::new(Region::FooterTail, start, bytes);
@@ -46,7 +46,7 @@ impl Tail {
         Ok((Self { history_json_len, history_version }, json))
     }
 
-    /// The 16 bytes.
+    /// Encodes the 16 bytes.
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16);
         out.extend(self.history_json_len.to_le_bytes());
@@ -60,7 +60,7 @@ fn limit() -> u64 {
     u64::try_from(SPILL_BYTES).unwrap_or(u64::MAX)
 }
 
-/// The JSON text of the footer, in the order it is written.
+/// The JSON of the footer, in writing order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Json {
     #[serde(default)]
@@ -69,17 +69,17 @@ pub(crate) struct Json {
     pub(crate) metadata: Option<Metadata>,
     #[serde(default, deserialize_with = "span_ref", skip_serializing_if = "Option::is_none")]
     pub(crate) metadata_ref: Option<SpanRef>,
-    /// Version 2. Whatever stands here: these spills only help planning, so a broken one is ignored.
+    /// Version 2, any value: these spills only prune chunks, so a broken one is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) zone_maps_ref: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) secondary_index_ref: Option<Value>,
-    /// Members this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub(crate) unknown: Map<String, Value>,
 }
 
-/// A span of the file as JSON tells it: not checked.
+/// A span of the file in JSON, not validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SpanRef {
@@ -94,12 +94,12 @@ impl SpanRef {
 }
 
 impl Json {
-    /// Reads the JSON text that lies at `span`.
+    /// Parses the JSON at `span`.
     pub(crate) fn parse(text: &[u8], span: Span) -> Result<Self, Malformed<Region>> {
         parse_json(text, Region::FooterJson, "history_json", span)
     }
 
-    /// The spills of version 2, by name: where they lie, if they can lie between `index_end` and the text.
+    /// The spills of version 2 by name; `None` unless the span is between `index_end` and the JSON.
     pub(crate) fn zone_spills(&self, index_end: u64, json: Span) -> Vec<(&'static str, Option<Span>)> {
         let refs = [("zone_maps", &self.zone_maps_ref), ("secondary_indexes", &self.secondary_index_ref)];
         let mut places: Vec<(&'static str, Option<Span>)> = Vec::with_capacity(refs.len());
@@ -109,7 +109,7 @@ impl Json {
             let inside = |span: &Span| index_end <= span.start() && span.end() <= json.start();
             places.push((name, place.filter(inside)));
         }
-        // Lengths that do not fit together belong to no spills that were ever written.
+        // Spills that do not fit together are ignored.
         let lens = places.iter().filter_map(|(_, span)| *span).map(Span::len);
         let total = lens.chain(self.metadata_ref.map(|span| span.len)).try_fold(0u64, u64::checked_add);
         if total.is_none_or(|total| total > json.start().saturating_sub(index_end)) {
@@ -120,7 +120,7 @@ impl Json {
         places
     }
 
-    /// The lengths of all spills: what lies between the payloads and this text.
+    /// The total length of all spills, between the payloads and the JSON.
     pub(crate) fn spilled(&self, version: u32, index_end: u64, json: Span) -> Option<u64> {
         let zones = if version == 2 { self.zone_spills(index_end, json) } else { Vec::new() };
         let zones = zones.into_iter().filter_map(|(_, span)| span).map(Span::len);
@@ -128,15 +128,15 @@ impl Json {
     }
 }
 
-/// Reads the metadata spill that lies at `span`.
+/// Parses the metadata spill at `span`.
 pub(crate) fn parse_spill(text: &[u8], span: Span) -> Result<Metadata, Malformed<Region>> {
     parse_json(text, Region::MetadataSpill, "metadata", span)
 }
 
-/// The place of the metadata spill: between the end of the index and the JSON text.
+/// The span of the metadata spill: between the end of the index and the JSON.
 ///
-/// Not the end of the payloads: unused bytes between spill and text are legal, and the end of the payloads is counted
-/// back from the text.
+/// Not bounded by the end of the payloads: unused bytes between spill and JSON are legal, and that end is computed
+/// from the lengths.
 pub(crate) fn spill_span(spill: SpanRef, index_end: u64, json: Span) -> Result<Span, Malformed<Region>> {
     let inside =
         |span: &Span| index_end <= span.start() && span.end() <= json.start() && span.len() <= limit();
@@ -161,7 +161,7 @@ fn parse_json<T: for<'de> Deserialize<'de>>(
     })
 }
 
-/// `{"offset":…,"len":…}`, or `null` for nothing. Without this an array of two numbers would pass.
+/// `{"offset":…,"len":…}` or `null`. The derived deserializer would accept an array of two numbers.
 fn span_ref<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SpanRef>, D::Error> {
     struct Optional;
     impl<'de> Visitor<'de> for Optional {

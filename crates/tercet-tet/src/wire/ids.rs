@@ -16,7 +16,7 @@ pub(crate) const LAYOUT_VERSION: u32 = 1;
 pub(crate) const INDEX_VERSION: u32 = 1;
 
 pub(crate) const SUPERBLOCK_LEN: u64 = 32;
-/// Where the first dataset record starts: behind the superblock and the length of the directory.
+/// The offset of the first dataset record, after the superblock and the length of the directory.
 pub(crate) const RECORDS_AT: u64 = 40;
 /// The shortest dataset record: an empty name and one axis.
 pub(crate) const RECORD_MIN_LEN: u64 = 32;
@@ -27,7 +27,7 @@ pub(crate) const TAIL_LEN: u64 = 16;
 /// `flags` bit: the file ends with a footer.
 pub(crate) const FLAG_FOOTER: u32 = 1;
 
-/// The most axes a dataset can have.
+/// The largest rank of a dataset.
 pub const MAX_RANK: usize = 8;
 
 /// Index rows covered by one checksum of the integrity block.
@@ -57,18 +57,18 @@ pub(crate) const fn dtype_tag(dtype: ElementType) -> u32 {
     }
 }
 
-/// The element type of a tag, if the tag is known.
+/// The element type of a tag; `None` for an unknown tag.
 pub(crate) fn dtype_of(tag: u32) -> Option<ElementType> {
     ElementType::ALL.into_iter().find(|&dtype| dtype_tag(dtype) == tag)
 }
 
-/// How a chunk is stored.
+/// The codec of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
-    /// The elements as they are.
+    /// Not compressed.
     Raw,
-    /// A zstd stream.
+    /// Zstandard.
     Zstd,
 }
 
@@ -81,7 +81,7 @@ impl Codec {
         }
     }
 
-    /// The codec of a number, if it is known.
+    /// The codec of a number; `None` for an unknown number.
     pub const fn from_id(id: u32) -> Option<Self> {
         match id {
             0 => Some(Self::Raw),

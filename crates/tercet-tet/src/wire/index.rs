@@ -1,4 +1,4 @@
-//! The chunk index: a header and one row for each chunk (`docs/spec/tet.md`, chunk index).
+//! The chunk index: a header and one row per chunk (`docs/spec/tet.md`, chunk index).
 
 use serde::Serialize;
 use tercet_core::{Fields, Malformed, Reason, Span};
@@ -6,13 +6,13 @@ use tercet_core::{Fields, Malformed, Reason, Span};
 use super::ids::{Codec, INDEX_HEADER_LEN, INDEX_MAGIC, INDEX_VERSION, MAX_RANK, ROW_LEN};
 use crate::Region;
 
-/// How much memory a query engine may use: as the file's author advised.
+/// The memory budget for queries, as stored in the index header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryBudget {
     /// Hundredths of a percent of the host's memory; 0 means the engine's default of 2500.
     #[serde(rename = "memory_budget_percent_bps")]
     pub percent_bps: u16,
-    /// A fixed number of bytes; 0 means that the percentage decides.
+    /// A fixed number of bytes; 0 means that the percentage applies.
     #[serde(rename = "memory_budget_bytes")]
     pub bytes: u32,
 }
@@ -25,7 +25,7 @@ pub(crate) struct IndexHeader {
 }
 
 impl IndexHeader {
-    /// Reads the header of an index that lies at `span`.
+    /// Parses the header of an index at `span`.
     pub(crate) fn parse(bytes: &[u8], span: Span) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region::IndexHeader, span.start(), bytes);
         fields.magic("magic", INDEX_MAGIC)?;
@@ -52,7 +52,7 @@ impl IndexHeader {
         Ok(Self { entry_count, budget: MemoryBudget { percent_bps, bytes } })
     }
 
-    /// The 32 bytes.
+    /// Encodes the 32 bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         out.extend(INDEX_MAGIC);
@@ -66,30 +66,30 @@ impl IndexHeader {
     }
 }
 
-/// The length of an index with this many rows, unless it overflows.
+/// The length of an index with this many rows; `None` on overflow.
 pub(crate) fn index_len(rows: u64) -> Option<u64> {
     rows.checked_mul(ROW_LEN)?.checked_add(INDEX_HEADER_LEN)
 }
 
-/// One chunk: which tile of which dataset, where its bytes are and how they are stored.
+/// One row of the chunk index: tile, offset, lengths and codec of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The position of the dataset in the directory.
     pub dataset_id: u64,
-    /// Grid coordinates; those past the rank mean nothing.
+    /// Grid coordinates; those past the rank are ignored.
     pub chunk_index: [u64; MAX_RANK],
-    /// Where the stored bytes start.
+    /// The offset of the stored bytes.
     pub payload_offset: u64,
-    /// Bytes of the decoded tile.
+    /// The number of decoded bytes.
     pub raw_byte_len: u64,
-    /// Bytes stored.
+    /// The number of stored bytes.
     pub stored_byte_len: u64,
-    /// How they are stored: the number as it is, known or not.
+    /// The number of the codec, known or not.
     pub codec: u32,
 }
 
 impl Row {
-    /// Reads row number `row`, whose 104 bytes lie at `start`. Only the shape of the bytes is checked.
+    /// Parses row `row`, whose 104 bytes are at `start`. The values are not validated.
     pub(crate) fn parse(bytes: &[u8], row: u64, start: u64) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region::IndexRow { row }, start, bytes);
         let dataset_id = fields.u64_le("dataset_id")?;
@@ -106,7 +106,7 @@ impl Row {
         Ok(Self { dataset_id, chunk_index, payload_offset, raw_byte_len, stored_byte_len, codec })
     }
 
-    /// Appends the 104 bytes.
+    /// Encodes the 104 bytes.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.dataset_id.to_le_bytes());
         for coordinate in self.chunk_index {
@@ -119,7 +119,7 @@ impl Row {
         out.extend([0; 4]);
     }
 
-    /// Checks what every row of a file must fulfil; gives the codec and the place of the stored bytes.
+    /// Validates a row; returns the codec and the span of the stored bytes.
     pub(crate) fn check(
         &self,
         row: u64,

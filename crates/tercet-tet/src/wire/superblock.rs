@@ -15,14 +15,14 @@ pub struct Superblock {
     pub dataset_count: u32,
     /// Bit 0: the file ends with a footer.
     pub flags: u32,
-    /// Where the chunk index starts.
+    /// The offset of the chunk index.
     pub chunk_index_offset: u64,
     /// The length of the chunk index.
     pub chunk_index_length: u64,
 }
 
 impl Superblock {
-    /// Reads the superblock of a file of `file_len` bytes.
+    /// Parses the superblock of a file of `file_len` bytes.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region::Superblock, 0, bytes);
         fields.magic("magic", MAGIC)?;
@@ -48,7 +48,7 @@ impl Superblock {
         Ok(Self { layout_version, dataset_count, flags, chunk_index_offset, chunk_index_length })
     }
 
-    /// The 32 bytes.
+    /// Encodes the 32 bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         out.extend(MAGIC);
@@ -76,7 +76,7 @@ impl Superblock {
         self.flags & FLAG_FOOTER != 0
     }
 
-    /// The bytes of the chunk index.
+    /// The span of the chunk index.
     pub(crate) fn index_span(&self) -> Span {
         Span::at(self.chunk_index_offset, self.chunk_index_length)
             .unwrap_or(Span::empty(self.chunk_index_offset))

@@ -1,4 +1,4 @@
-//! A dataset that comes as bytes of the whole array, in any order: larger than memory, with chunks of any size.
+//! Writes a dataset from byte ranges of the whole array, in any order, in bounded memory.
 
 use rayon::prelude::*;
 use tercet_core::checksum::{crc32c, crc32c_combine};
@@ -10,12 +10,12 @@ use crate::layout::{Compression, DatasetId, LayoutError};
 use crate::stats::Stats;
 use crate::wire::ids::Codec;
 
-/// Bytes that are looked at together. Sums are made in this order, whatever the number of threads.
+/// Bytes per unit of statistics. Sums are computed in this order for any number of threads.
 const PIECE: usize = 1 << 20;
 
-/// What is known so far of a raw dataset whose chunks, one behind the other, are the array itself.
+/// The state of a raw dataset whose chunks are consecutive row ranges of the array.
 ///
-/// Checksums are made out of those of the pieces, whatever order they come in; nothing is read back.
+/// Checksums of chunks are combined from those of the ranges, in any order; nothing is read back.
 #[derive(Debug)]
 pub(crate) struct Dense {
     dataset: DatasetId,
@@ -25,10 +25,10 @@ pub(crate) struct Dense {
     written: u64,
 }
 
-/// A chunk in the making.
+/// A chunk that is not complete.
 #[derive(Debug)]
 struct Part {
-    /// Where it starts in the array.
+    /// The offset in the array.
     start: u64,
     end: u64,
     crc: u32,
@@ -36,7 +36,7 @@ struct Part {
 }
 
 impl<S: Sink> Writer<S> {
-    /// Starts a raw dataset whose chunks are whole rows of it, so that they lie in the file as the array does.
+    /// Starts a raw dataset whose chunks are row ranges, so that file order is array order.
     pub(crate) fn dense(&self, dataset: DatasetId) -> Dense {
         let planned = &self.layout.datasets[dataset.0];
         debug_assert_eq!(planned.compression, Compression::Raw);
@@ -51,7 +51,7 @@ impl<S: Sink> Writer<S> {
         Dense { dataset, dtype: grid.element(), chunks: chunks.collect(), total: grid.bytes(), written: 0 }
     }
 
-    /// Writes bytes of the array, which nobody wrote before.
+    /// Writes a byte range of the array. Each byte is written once.
     pub(crate) fn put_dense(
         &mut self,
         dense: &mut Dense,
@@ -92,7 +92,7 @@ impl<S: Sink> Writer<S> {
                 *slot = stats.encode();
             }
         }
-        // Zone maps that know nothing of a chunk would make readers skip it.
+        // Readers would skip a chunk that is missing from the zone maps.
         self.zones = None;
         Ok(())
     }
@@ -106,7 +106,7 @@ impl<S: Sink> Writer<S> {
 }
 
 impl Part {
-    /// Takes note of bytes of the chunk that have `after` bytes behind them.
+    /// Adds a byte range of the chunk that is followed by `after` bytes.
     fn look(&mut self, dtype: ElementType, bytes: &[u8], after: u64, statistics: bool) {
         let one =
             |piece: &[u8]| (crc32c(piece), piece.len(), statistics.then(|| Stats::compute(dtype, piece)));
@@ -133,7 +133,7 @@ mod tests {
     use tercet_core::TensorView;
 
     use crate::grid::Grid;
-    use crate::{Layout, WriterOptions};
+    use crate::{Layout, Writer, WriterOptions};
 
     use super::*;
 
@@ -153,7 +153,7 @@ mod tests {
                 let mut layout = Layout::new();
                 let id = layout.dataset("a", ElementType::F32, &shape, &rows).unwrap();
                 layout.history(crate::HistoryRow::at("a", "b", 1)).unwrap();
-                (layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap(), id)
+                (Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap(), id)
             };
             let (mut whole, id) = start();
             whole.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
@@ -170,7 +170,7 @@ mod tests {
                 pieced.put_dense(&mut dense, from as u64, &bytes[from..to]).unwrap();
             }
             pieced.end_dense(&dense).unwrap();
-            prop_assert_eq!(pieced.seal().unwrap(), whole.seal().unwrap());
+            prop_assert_eq!(pieced.finish().unwrap().output, whole.finish().unwrap().output);
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
     fn what_is_missing_is_noticed() {
         let mut layout = Layout::new();
         let id = layout.dataset("a", ElementType::U8, [4], [4]).unwrap();
-        let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
         let mut dense = writer.dense(id);
         writer.put_dense(&mut dense, 1, &[1, 2, 3]).unwrap();
         assert!(writer.end_dense(&dense).is_err());

@@ -1,6 +1,7 @@
-//! Chunks on their way into a file: encoded, and what is remembered of them.
+//! Encoding of chunks, and the state of their rows.
 
 use tercet_codec::bytes::zstd;
+use tercet_core::CommonError;
 use tercet_core::checksum;
 
 use crate::error::ErrorKind;
@@ -9,12 +10,12 @@ use crate::stats::Stats;
 use crate::wire::ids::Codec;
 use crate::zones::{Scan, TileZone};
 
-/// What is known of each row so far, in canonical order.
+/// The state of each row, in canonical order.
 #[derive(Debug, Default)]
 pub(crate) struct RowStates {
     pub(crate) offsets: Vec<u64>,
     pub(crate) stored: Vec<u64>,
-    /// The codec's number, or one of the marks below.
+    /// The number of the codec, [`UNWRITTEN`] or [`MISSING`].
     pub(crate) codecs: Vec<u8>,
     pub(crate) crcs: Vec<u32>,
     pub(crate) stats: Vec<[u8; 48]>,
@@ -43,12 +44,12 @@ impl RowStates {
     }
 }
 
-/// A row whose chunk was not written yet.
+/// The codec of a row whose chunk is not written yet.
 pub(super) const UNWRITTEN: u8 = 0xff;
-/// A row that the file will not have.
+/// The codec of a row without a chunk.
 pub(crate) const MISSING: u8 = 0xfe;
 
-/// A chunk ready to be written.
+/// An encoded chunk.
 pub(crate) struct Encoded {
     pub(crate) row: u64,
     pub(crate) codec: Codec,
@@ -58,7 +59,7 @@ pub(crate) struct Encoded {
     pub(super) zone: Option<TileZone>,
 }
 
-/// What encoding a chunk needs to know: shared by threads while the writer writes.
+/// Encodes chunks; shared by threads.
 pub(crate) struct Encoder {
     pub(crate) dtype: tercet_core::ElementType,
     pub(super) compression: Compression,
@@ -76,7 +77,7 @@ impl Encoder {
             Compression::Zstd { level } => {
                 let mut out = Vec::new();
                 zstd::encode(&raw, level, &mut out)
-                    .map_err(|error| ErrorKind::Write(std::io::Error::other(error)))?;
+                    .map_err(|error| ErrorKind::Common(CommonError::Write(std::io::Error::other(error))))?;
                 out
             }
         };
@@ -84,8 +85,8 @@ impl Encoder {
         Ok(Encoded { row, codec: self.compression.codec(), stored, crc, stats, zone })
     }
 
-    /// A chunk that is stored already, with what is known of it. A checksum it has is kept, never computed anew:
-    /// that would bless damage.
+    /// A stored chunk of another file with its statistics. An existing checksum is kept: recomputing it
+    /// would accept damage.
     #[cfg(any(unix, windows))]
     pub(crate) fn keep(
         &self,

@@ -1,6 +1,7 @@
-//! The end of writing: index, columns of the integrity block, zone maps, footer, superblock.
+//! Writes superblock, directory, index, columns of the integrity block, zone maps and footer.
 
 use std::io::{BufWriter, Write};
+use tercet_core::CommonError;
 
 use serde_json::json;
 use tercet_core::checksum::{crc32c, crc32c_append};
@@ -17,11 +18,11 @@ use crate::wire::index::IndexHeader;
 use crate::writer::{MISSING, Writer};
 use crate::zones::ZoneMaps;
 
-/// Writes everything but payloads.
-pub(super) fn write<S: Sink>(writer: &mut Writer<S>) -> Result<(), ErrorKind> {
+/// Writes everything but payloads and returns the length of the file.
+pub(super) fn write<S: Sink>(writer: &mut Writer<S>) -> Result<u64, ErrorKind> {
     let (catalog_crc, index_crcs) = write_head(writer)?;
     if !writer.has_footer() {
-        return Ok(());
+        return Ok(writer.end);
     }
     let mut end = writer.end;
     let mut metadata = writer.layout.metadata.clone();
@@ -47,10 +48,11 @@ pub(super) fn write<S: Sink>(writer: &mut Writer<S>) -> Result<(), ErrorKind> {
     let end = zones.as_ref().map_or(end, |zones| zones.end);
     let footer =
         encode_footer(&writer.layout.history, metadata, &writer.layout.unknown, zones.as_ref(), end)?;
-    writer.write_at(end, &footer)
+    writer.write_at(end, &footer)?;
+    Ok(end + footer.len() as u64)
 }
 
-/// Writes superblock, directory and index; gives the checksums the block needs of them.
+/// Writes superblock, directory and index; returns their checksums for the integrity block.
 fn write_head<S: Sink>(writer: &mut Writer<S>) -> Result<(u32, Vec<u32>), ErrorKind> {
     let mut head = writer.superblock().encode();
     if writer.layout.datasets.is_empty() {
@@ -66,7 +68,7 @@ fn write_head<S: Sink>(writer: &mut Writer<S>) -> Result<(u32, Vec<u32>), ErrorK
     let catalog_crc = crc32c(&head);
     writer.write_at(0, &head)?;
 
-    // A run at a time: the index of a large file is larger than what should be held in memory.
+    // One run at a time: the index of a large file does not fit in memory.
     let mut offset = head.len() as u64;
     let mut index_crcs = Vec::new();
     let mut run = Vec::new();
@@ -90,13 +92,13 @@ fn write_head<S: Sink>(writer: &mut Writer<S>) -> Result<(u32, Vec<u32>), ErrorK
     Ok((catalog_crc, index_crcs))
 }
 
-/// The columns of the integrity block, before it is decided where they go.
+/// The columns of the integrity block, not yet placed.
 pub(crate) struct Columns {
     index_crc32c: Vec<u8>,
     row_crc32c: Vec<u8>,
     row_stats: Option<Vec<u8>>,
     stats_crc32c: Option<Vec<u8>>,
-    /// Longer ones do not go into the text.
+    /// The length limit of inline columns.
     inline_bytes: u64,
 }
 
@@ -108,7 +110,7 @@ impl Columns {
         let crcs = numbers().map(|row| rows.crcs[row]).collect();
         let stats: Option<Vec<u8>> =
             writer.options.statistics.then(|| numbers().flat_map(|row| rows.stats[row]).collect());
-        // The size of the text was checked with the usual length at the most.
+        // The size check of the footer allows at most the default length.
         let inline_bytes = writer.options.inline_column_bytes.min(INLINE_COLUMN_BYTES);
         Self { inline_bytes, ..Self::new(index_crcs, crcs, stats) }
     }
@@ -126,8 +128,8 @@ impl Columns {
         }
     }
 
-    /// Decides where each column goes: into the text, or behind the payloads that end at `end`. Gives the block, the
-    /// bytes to be written, and where they end.
+    /// Places each column inline, or after the payloads, which end at `end`. Returns the block, the
+    /// bytes to write, and their end.
     pub(crate) fn layout(self, rows: u64, end: u64) -> (Block, Vec<(u64, Vec<u8>)>, u64) {
         debug_assert_eq!(self.index_crc32c.len() as u64, 4 * runs(rows));
         let mut pieces = Vec::new();
@@ -136,7 +138,7 @@ impl Columns {
             if bytes.len() as u64 <= self.inline_bytes {
                 return Column::Inline(bytes);
             }
-            // The layout was checked: sizes do not come near the end of 64 bits.
+            // The layout was checked: sizes do not overflow.
             let offset = align8(end).unwrap_or(end);
             let padding = usize::try_from(offset - end).unwrap_or(0);
             let span = Span::at(offset, bytes.len() as u64).unwrap_or(Span::empty(offset));
@@ -157,17 +159,17 @@ impl Columns {
     }
 }
 
-/// The spills of footer version 2, which are written already.
+/// The written spills of footer version 2.
 struct ZoneSpills {
     zone_maps: SpanRef,
     secondary_index: Option<SpanRef>,
-    /// Where they end.
+    /// The end of the spills.
     end: u64,
-    /// Of their bytes.
+    /// The checksum of the spills.
     crc32c: u32,
 }
 
-/// Writes zone maps and secondary indexes from `start` on.
+/// Writes zone maps and secondary indexes at `start`.
 fn write_zones<S: Sink>(
     writer: &mut Writer<S>,
     zones: &ZoneMaps,
@@ -187,12 +189,12 @@ fn write_zones<S: Sink>(
     })
 }
 
-/// Text that goes to the file while it is made.
+/// A spill that is written while it is serialized.
 struct Spill<'w, S> {
     writer: &'w mut Writer<S>,
     at: u64,
     crc32c: u32,
-    /// What went wrong, which an I/O error cannot tell.
+    /// The error, which an I/O error cannot carry.
     fault: Option<ErrorKind>,
 }
 
@@ -203,9 +205,9 @@ impl<S: Sink> Spill<'_, S> {
     ) -> Result<(), ErrorKind> {
         let mut out = BufWriter::with_capacity(1 << 16, &mut *self);
         let made = make(&mut out).map_err(std::io::Error::from).and_then(|()| out.flush());
-        // What is left in it after a failure is not to be written.
+        // The rest of the buffer must not be written after a failure.
         let _ = out.into_parts();
-        made.map_err(|error| self.fault.take().unwrap_or(ErrorKind::Write(error)))
+        made.map_err(|error| self.fault.take().unwrap_or(ErrorKind::Common(CommonError::Write(error))))
     }
 }
 
@@ -213,7 +215,7 @@ impl<S: Sink> Write for Spill<'_, S> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if let Err(fault) = self.writer.write_at(self.at, bytes) {
             self.fault = Some(fault);
-            return Err(std::io::Error::other("the text cannot be written"));
+            return Err(std::io::Error::other("the spill cannot be written"));
         }
         self.at += bytes.len() as u64;
         self.crc32c = crc32c_append(self.crc32c, bytes);
@@ -225,8 +227,8 @@ impl<S: Sink> Write for Spill<'_, S> {
     }
 }
 
-/// The bytes of a footer from `start` on, behind the spills of version 2: the metadata spill if one is needed, JSON
-/// text, tail. The integrity block, if the metadata holds one, is sealed.
+/// The bytes of a footer at `start`, after the spills of version 2: the metadata spill if one is needed, JSON,
+/// tail. The checksum of the footer is set if the metadata has an integrity block.
 fn encode_footer(
     history: &[HistoryRow],
     metadata: Metadata,
@@ -235,7 +237,9 @@ fn encode_footer(
     start: u64,
 ) -> Result<Vec<u8>, ErrorKind> {
     let has_block = metadata.block.is_some();
-    let text_of = |value: &Json| serde_json::to_vec(value).map_err(|error| ErrorKind::Write(error.into()));
+    let text_of = |value: &Json| {
+        serde_json::to_vec(value).map_err(|error| ErrorKind::Common(CommonError::Write(error.into())))
+    };
     let metadata = Some(metadata).filter(|metadata| !metadata.is_empty());
     let span_json = |span: Option<SpanRef>| span.map(|span| json!({"offset": span.offset, "len": span.len}));
     let mut parts = Json {
@@ -251,7 +255,8 @@ fn encode_footer(
     if text.len() > INLINE_BYTES
         && let Some(metadata) = parts.metadata.take()
     {
-        footer = serde_json::to_vec(&metadata).map_err(|error| ErrorKind::Write(error.into()))?;
+        footer = serde_json::to_vec(&metadata)
+            .map_err(|error| ErrorKind::Common(CommonError::Write(error.into())))?;
         if footer.len() > SPILL_BYTES {
             return Err(LayoutError::MetadataSize { found: footer.len(), allowed: SPILL_BYTES }.into());
         }

@@ -1,7 +1,7 @@
-//! Zone maps and value postings of a file, for a planner.
+//! Reads zone maps and value postings for a planner.
 //!
-//! They only ever leave chunks out, and only where every reader agrees on what they say; whatever does not parse or
-//! does not fit the catalogue is as if it were not there.
+//! They only prune chunks, and only where their meaning is unambiguous; entries that do not parse or contradict
+//! the catalogue are ignored.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use tercet_core::ByteSource as _;
 use crate::file::{Dataset, File};
 use crate::stats::Stats;
 
-/// Texts longer than this are not worth their parsing.
+/// Longer spills are not parsed.
 const LONGEST: u64 = 64 << 20;
 
-/// What a footer of version 2 tells of the chunks of one dataset.
+/// The zone map entries and value postings of one dataset.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     /// By tile number.
@@ -27,9 +27,9 @@ pub(crate) struct Hints {
 /// What is told of one chunk.
 #[derive(Debug)]
 pub(crate) struct ZoneHint {
-    /// As it stands in the file.
+    /// The entry as JSON.
     pub(crate) entry: Value,
-    /// Count and range of the cells that are not null; `None` if all are.
+    /// Count and range of the elements that are not null; `None` if all are null.
     pub(crate) stats: Option<Stats>,
 }
 
@@ -71,7 +71,7 @@ struct Posting {
 }
 
 impl Hints {
-    /// Reads what the footer tells of a dataset.
+    /// Reads the entries of a dataset.
     pub(crate) fn read(dataset: &Dataset<'_>) -> Self {
         let mut hints = Self::default();
         let file = dataset.file;
@@ -83,12 +83,12 @@ impl Hints {
         hints
     }
 
-    /// What is told of a chunk.
+    /// The entry of a chunk.
     pub(crate) fn zone(&self, tile: u64) -> Option<&ZoneHint> {
         self.zones.get(&tile)
     }
 
-    /// Whether a chunk may hold one of some values, told by their hexadecimal bytes.
+    /// Whether a chunk may contain one of some values, given as hexadecimal bytes.
     pub(crate) fn may_hold(&self, tile: u64, values: &[String]) -> bool {
         let Some(postings) = &self.postings else { return true };
         values.iter().any(|value| postings.get(value).is_some_and(|tiles| tiles.contains(&tile)))
@@ -144,7 +144,7 @@ impl Hints {
     }
 }
 
-/// The text of a spill of a footer of version 2.
+/// The bytes of a version 2 spill.
 fn spill(file: &File, name: &str) -> Option<bytes::Bytes> {
     let footer = file.catalog.footer.as_ref()?;
     if footer.tail.history_version != 2 {
@@ -156,7 +156,7 @@ fn spill(file: &File, name: &str) -> Option<bytes::Bytes> {
     file.source.read_at(span).ok()
 }
 
-/// The bytes of lowercase hexadecimal text.
+/// Parses lowercase hexadecimal bytes.
 fn unhex(text: &str, size: usize) -> Option<Vec<u8>> {
     if text.len() != 2 * size {
         return None;

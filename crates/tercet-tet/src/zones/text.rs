@@ -1,4 +1,4 @@
-//! The two texts, exactly as the reference implementation writes them.
+//! JSON of zone maps and secondary indexes, byte for byte as the reference implementation writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::grid::Grid;
 use crate::metadata::Metadata;
 use crate::wire::ids::dtype_tag;
 
-/// A file that stands alone has no generation and no digest.
+/// The digest of a standalone file.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The zone maps.
@@ -89,7 +89,7 @@ struct LabelPosting<'a, C> {
     chunks: C,
 }
 
-/// An array whose elements are made while they are written.
+/// An array whose elements are computed while it is serialized.
 struct Each<F>(F);
 
 impl<I: IntoIterator<Item: Serialize>, F: Fn() -> I> Serialize for Each<F> {
@@ -120,14 +120,14 @@ fn chunk_zones(dataset_id: usize, dataset: &DatasetZones) -> impl Iterator<Item 
     })
 }
 
-/// A secondary index to be written.
+/// A secondary index.
 enum Index<'a> {
     Values(usize, &'a Grid, &'a Values),
     Sorted(usize, &'a Grid, usize, Vec<f64>),
     Labels(usize, &'a Grid, usize, &'a [String]),
 }
 
-/// Writes nothing if there is no index.
+/// Writes the secondary indexes; nothing without any.
 pub(super) fn write_indexes(
     datasets: &[DatasetZones],
     metadata: &Metadata,
@@ -158,7 +158,7 @@ fn indexes_of<'a>(
     values.chain(sorted).chain(labels)
 }
 
-/// The labels as finite numbers, if they are such and strictly rising or falling.
+/// The labels as numbers, if all are finite and strictly increasing or decreasing.
 fn strictly_sorted(labels: &[String]) -> Option<Vec<f64>> {
     let numbers: Vec<f64> = labels
         .iter()
@@ -195,7 +195,7 @@ impl Serialize for Index<'_> {
                     kind: "sorted_axis_range",
                     dataset_id: *dataset_id,
                     axis: *axis,
-                    // A single label counts as rising.
+                    // A single label counts as increasing.
                     ascending: numbers.first() <= numbers.last(),
                     segments: Each(|| segments.iter().map(segment)),
                 }
@@ -223,7 +223,7 @@ impl Serialize for Index<'_> {
     }
 }
 
-/// The bounds of each tile step along an axis, in the order of the text of the lower one.
+/// The label range of each tile along an axis, sorted by the hex of the lower bound.
 fn segments(grid: &Grid, axis: usize, numbers: &[f64]) -> Vec<(String, String, u64)> {
     let step = usize::try_from(grid.chunk_shape()[axis]).unwrap_or(usize::MAX);
     let bounds = |(number, part): (u64, &[f64])| {
@@ -236,7 +236,7 @@ fn segments(grid: &Grid, axis: usize, numbers: &[f64]) -> Vec<(String, String, u
     segments
 }
 
-/// The tiles with these steps (ascending) along an axis, in grid order.
+/// The tiles with these coordinates (ascending) on an axis, in grid order.
 pub(super) fn slab<I: IntoIterator<Item = u64> + Clone>(
     grid: &Grid,
     axis: usize,

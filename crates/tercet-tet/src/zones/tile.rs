@@ -1,4 +1,4 @@
-//! What is seen of one tile.
+//! The zone map entry of one tile.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use tercet_core::{Element, ElementType, with_element};
 
 use super::values::Distinct;
 
-/// How to look at the tiles of a dataset.
+/// Scans the tiles of a dataset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scan {
     pub(super) dtype: ElementType,
     /// The bits of the fill value.
     pub(super) fill: Option<u64>,
-    /// Whether distinct values are wanted.
+    /// Whether distinct values are collected.
     pub(super) values: bool,
 }
 
-/// What was seen of a tile.
+/// The zone map entry of a tile.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TileZone {
     pub(super) zone: Zone,
-    /// The distinct elements that are not null, as bits, unless they are too many or not wanted.
+    /// The distinct elements that are not null, as bits; `None` if too many or not collected.
     pub(super) values: Option<Vec<u64>>,
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct TileZone {
 pub(super) struct Zone {
     /// Elements that are NaN or the fill value.
     pub(super) nulls: u64,
-    /// The least and the greatest other element, as bits.
+    /// Min and max of the other elements, as bits.
     pub(super) range: Option<(u64, u64)>,
 }
 
 impl Scan {
-    /// Looks at a tile's little-endian bytes.
+    /// Scans the little-endian bytes of a tile.
     pub(crate) fn tile(&self, bytes: &[u8]) -> TileZone {
         with_element!(self.dtype, |T| scan::<T>(*self, bytes))
     }
@@ -43,7 +43,7 @@ impl Scan {
 
 fn scan<T: Zoned>(how: Scan, bytes: &[u8]) -> TileZone {
     let mut nulls = 0;
-    // Place in the order, then bits.
+    // Sort key, then bits.
     let (mut least, mut greatest) = ((u64::MAX, None), (0, None));
     let mut distinct = how.values.then(Distinct::default);
     for element in bytes.chunks_exact(size_of::<T>()) {
@@ -70,7 +70,7 @@ fn scan<T: Zoned>(how: Scan, bytes: &[u8]) -> TileZone {
     TileZone { zone, values: distinct.map(Distinct::into_vec) }
 }
 
-/// The bits of a dataset's fill value: the first of three attributes, if it is text of the element type.
+/// The bits of the fill value: the first of three attributes, if it parses as the element type.
 pub(super) fn fill_bits(dtype: ElementType, attrs: &BTreeMap<String, String>) -> Option<u64> {
     let text = ["_FillValue", "missing_value", "fill_value"].into_iter().find_map(|key| attrs.get(key))?;
     with_element!(dtype, |T| <T as Zoned>::parse(text.trim()).map(Zoned::bits))
@@ -78,11 +78,11 @@ pub(super) fn fill_bits(dtype: ElementType, attrs: &BTreeMap<String, String>) ->
 
 /// An element type with the order of zone maps.
 trait Zoned: Element {
-    /// The element as it is stored, in the low bits.
+    /// The stored bytes of the element, in the low bits.
     fn bits(self) -> u64;
-    /// A number with the order of the elements; floats have IEEE total order.
+    /// The sort key of the element; floats have IEEE total order.
     fn rank(self) -> u64;
-    /// Reads an element from text.
+    /// Parses an element.
     fn parse(text: &str) -> Option<Self>;
     /// Whether the element is NaN.
     fn is_missing(self) -> bool {
@@ -130,7 +130,7 @@ macro_rules! zoned_float {
             }
             fn rank(self) -> u64 {
                 let (bits, sign) = (self.to_bits(), 1 << (<$bits>::BITS - 1));
-                // Negative numbers come first, those far from zero foremost.
+                // Negative numbers sort first, large magnitudes before small ones.
                 if bits & sign == 0 { (bits | sign).into() } else { (!bits).into() }
             }
             fn parse(text: &str) -> Option<Self> {

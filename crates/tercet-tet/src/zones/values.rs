@@ -1,15 +1,15 @@
-//! The distinct values of a dataset, as long as they are few.
+//! The distinct values of a dataset, up to a limit.
 
 use tercet_core::tensor::OutOfMemory;
 
-/// The most distinct values of a dataset that are indexed.
+/// The limit of distinct values of an indexed dataset.
 pub(super) const MOST: usize = 64;
 
 /// The distinct values of a tile, as bits, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
     sorted: Vec<u64>,
-    /// Neighbours are often equal.
+    /// The last value: neighbours are often equal.
     last: Option<u64>,
 }
 
@@ -36,9 +36,9 @@ impl Distinct {
 /// The distinct values of a dataset and the tiles they occur in.
 #[derive(Debug)]
 pub(super) struct Values {
-    /// As bits, in the order they were met.
+    /// The values as bits, in order of first occurrence.
     found: Vec<u64>,
-    /// For each tile, in grid order, one bit for each value.
+    /// One bit per value for each tile, in grid order.
     tiles: Vec<u64>,
 }
 
@@ -67,14 +67,14 @@ impl Values {
         true
     }
 
-    /// Each value with its number, in the order of their little-endian bytes.
+    /// Each value with its number, sorted by little-endian bytes.
     pub(super) fn by_bytes(&self) -> Vec<(usize, u64)> {
         let mut values: Vec<(usize, u64)> = self.found.iter().copied().enumerate().collect();
         values.sort_unstable_by_key(|(_, bits)| bits.swap_bytes());
         values
     }
 
-    /// The tiles that hold the value with this number, in grid order.
+    /// The tiles that contain the value with this number, in grid order.
     pub(super) fn tiles_with(&self, number: usize) -> impl Iterator<Item = u64> {
         (0..).zip(&self.tiles).filter(move |(_, mask)| *mask >> number & 1 == 1).map(|(tile, _)| tile)
     }

@@ -11,7 +11,7 @@ use tercet_core::{Class, Diagnose as _, Limits, Selection, Severity};
 use tercet_testkit::alloc::measure;
 use tercet_testkit::counting::Counting;
 use tercet_testkit::damage;
-use tercet_tet::{Access, File, IntegrityStatus, ReadOptions, Report, VerifyOptions, verify_source};
+use tercet_tet::{Access, File, IntegrityStatus, ReadOptions, Report, VerifyOptions};
 
 use crate::samples::Sample;
 
@@ -42,13 +42,13 @@ fn measured(name: &str, check: impl FnOnce() + Send) {
 fn open(bytes: &[u8], copies: bool) -> Result<File, tercet_tet::Error> {
     let source = Counting::new(Memory::new("damaged", bytes.to_vec()));
     let source = if copies { source.with_copies() } else { source };
-    ReadOptions::new().with_limits(limits_for(bytes)).open_source(source.shared())
+    File::from_source(source.shared(), ReadOptions::new().with_limits(limits_for(bytes)))
 }
 
 fn verify(bytes: &[u8], deep: bool) -> Report {
     let source = Arc::new(Memory::new("damaged", bytes.to_vec()));
     let options = VerifyOptions::default().with_deep(deep).with_limits(limits_for(bytes));
-    match verify_source(source, options, &NoProgress) {
+    match tercet_tet::verify(source, options, &NoProgress) {
         Ok(report) => report,
         Err(error) => panic!("all bytes are there: {error}"),
     }
@@ -289,9 +289,9 @@ fn flips_of_a_spill() {
 
 #[test]
 fn flips_of_a_version_2_footer() {
-    let Some(folder) = tercet_testkit::golden("tet") else { return };
+    let Some(directory) = tercet_testkit::golden("tet") else { return };
     #[expect(clippy::disallowed_methods, reason = "a golden file as it is")]
-    let bytes = std::fs::read(folder.join("embed_v2.tet")).unwrap();
+    let bytes = std::fs::read(directory.join("embed_v2.tet")).unwrap();
     let values = open(&bytes, false).unwrap().dataset("e").unwrap().read_all().unwrap();
     let sample = Sample { name: "embed_v2", bytes, arrays: vec![("e", values.bytes().to_vec())] };
     cut_everywhere(&sample);
@@ -325,13 +325,13 @@ fn a_huge_footer_is_not_read_into_memory() {
     for access in [Access::Pread, Access::Mmap] {
         measured("a huge footer", || {
             let options = ReadOptions::new().with_limits(limits()).with_access(access);
-            let error = options.open(file.path()).unwrap_err();
+            let error = File::open_with(file.path(), options).unwrap_err();
             assert_eq!(error.class(), Class::Limit, "{error}");
         });
     }
     let source = Arc::new(tercet_core::source::File::open(file.path()).unwrap());
     measured("a huge footer, verified", || {
-        // Told or refused, but not read.
-        let _ = verify_source(source, VerifyOptions::default().with_limits(limits()), &NoProgress);
+        // Reported or rejected, but not read.
+        let _ = tercet_tet::verify(source, VerifyOptions::default().with_limits(limits()), &NoProgress);
     });
 }

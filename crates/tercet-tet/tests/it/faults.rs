@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use tercet_core::CommonError;
 
 use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, PublishError, RealDisk};
@@ -13,14 +14,14 @@ use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tet::{
     ActionState, Compression, Error, ErrorKind, File, HistoryRow, Layout, RepairOptions, Rewrite,
-    SalvageOptions, VerifyOptions, WriterOptions, repair_on, salvage_on, verify_source,
+    SalvageOptions, VerifyOptions, Writer, WriterOptions, repair_on, salvage_file_on, verify,
 };
 
 use crate::samples;
 
 const NAME: &str = "a.tet";
 
-/// A change of the file in a folder, through a disk.
+/// A change of the file in a directory, through a disk.
 type Change = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
 
 /// The values of the dataset that `create` and `append` write.
@@ -30,61 +31,75 @@ fn real_disk() -> Arc<dyn Disk> {
     Arc::new(RealDisk)
 }
 
-fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+fn create(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
+    write(disk, directory, WriterOptions::new())
+}
+
+fn overwrite(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
+    write(disk, directory, WriterOptions::new().with_overwrite(true))
+}
+
+fn write(disk: &Arc<dyn Disk>, directory: &Path, options: WriterOptions) -> Result<(), Error> {
     let mut layout = Layout::new();
     let id = layout.dataset("added", ElementType::F32, [2, 3], [1, 2]).unwrap();
     layout.compress(id, Compression::Zstd { level: 3 }).unwrap();
     layout.history(HistoryRow::at("create", "test", 1)).unwrap();
-    let mut writer = layout.create_on(Arc::clone(disk), &folder.join(NAME), WriterOptions::new())?;
+    let mut writer = Writer::create_on(Arc::clone(disk), &directory.join(NAME), layout, options)?;
     writer.array(id, TensorView::from_slice(&[2, 3], &ADDED).unwrap())?;
-    writer.seal().map(drop)
+    writer.finish().map(drop)
 }
 
-fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let mut rewrite = Rewrite::open_on(Arc::clone(disk), &folder.join(NAME))?;
+fn append(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
+    let mut rewrite = Rewrite::open_on(Arc::clone(disk), &directory.join(NAME))?;
     let id = rewrite.layout().dataset("added", ElementType::F32, [2, 3], [1, 2]).unwrap();
     let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), WriterOptions::new(), &NoProgress)?;
     writer.array(id, TensorView::from_slice(&[2, 3], &ADDED).unwrap())?;
-    writer.seal().map(drop)
+    writer.finish().map(drop)
 }
 
-fn drop_dataset(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let mut rewrite = Rewrite::open_on(Arc::clone(disk), &folder.join(NAME))?;
+fn drop_dataset(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
+    let mut rewrite = Rewrite::open_on(Arc::clone(disk), &directory.join(NAME))?;
     rewrite.drop_dataset("a")?;
-    rewrite.start(HistoryRow::at("drop", "test", 2), WriterOptions::new(), &NoProgress)?.seal().map(drop)
+    rewrite.start(HistoryRow::at("drop", "test", 2), WriterOptions::new(), &NoProgress)?.finish().map(drop)
 }
 
-fn cut_footer(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+fn cut_footer(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
     let options = RepairOptions::default().with_apply("footer_invalid");
-    let report = repair_on(disk, &folder.join(NAME), &options, &NoProgress)?;
+    let report = repair_on(disk, &directory.join(NAME), &options, &NoProgress)?;
     assert_eq!(report.actions[0].state, ActionState::Applied, "{report:?}");
     assert!(report.ok());
     Ok(())
 }
 
-fn reseal(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+fn reseal(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
     let options = RepairOptions::default().with_apply("reseal_checksums");
-    let report = repair_on(disk, &folder.join(NAME), &options, &NoProgress)?;
+    let report = repair_on(disk, &directory.join(NAME), &options, &NoProgress)?;
     assert_eq!(report.actions[0].state, ActionState::Applied, "{report:?}");
     Ok(())
 }
 
-fn salvage(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let (from, to) = (folder.join("damaged.tet"), folder.join(NAME));
-    let report = salvage_on(Arc::clone(disk), &from, &to, SalvageOptions::default(), &NoProgress)?;
+fn salvage(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
+    let (from, to) = (directory.join("damaged.tet"), directory.join(NAME));
+    let report = salvage_file_on(
+        Arc::clone(disk),
+        &from,
+        &to,
+        SalvageOptions::new().with_overwrite(true),
+        &NoProgress,
+    )?;
     assert_eq!((report.kept, report.missing.len()), (3, 1), "{report:?}");
     Ok(())
 }
 
 /// What the change makes of the files, without any fault.
 fn sound(prepare: &dyn Fn(&Path), change: Change) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    prepare(folder.path());
-    change(&real_disk(), folder.path()).unwrap();
-    fs::read(folder.path().join(NAME)).unwrap()
+    let directory = tempfile::tempdir().unwrap();
+    prepare(directory.path());
+    change(&real_disk(), directory.path()).unwrap();
+    fs::read(directory.path().join(NAME)).unwrap()
 }
 
-/// A new file that differs from `new` at the most in the time that it tells.
+/// A new file that differs from `new` at most in the time of its history.
 fn is_same_but_for_the_time(found: &[u8], new: &[u8]) -> bool {
     let (Ok(found), Ok(new)) =
         (File::from_bytes("found", found.to_vec()), File::from_bytes("new", new.to_vec()))
@@ -106,24 +121,24 @@ fn is_same_but_for_the_time(found: &[u8], new: &[u8]) -> bool {
 
 /// Runs a change with every fault and every power cut.
 fn never_between(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
-    let prepare = |folder: &Path| {
+    let prepare = |directory: &Path| {
         if let Some(old) = old {
-            fs::write(folder.join(NAME), old).unwrap();
+            fs::write(directory.join(NAME), old).unwrap();
         }
         if let Some(damaged) = damaged {
-            fs::write(folder.join("damaged.tet"), damaged).unwrap();
+            fs::write(directory.join("damaged.tet"), damaged).unwrap();
         }
     };
     let new = sound(&prepare, change);
     assert_ne!(Some(&new[..]), old);
-    // A file whose history tells the time is new if everything else is.
+    // Files may differ in the time of their history.
     let is_new = |found: Option<&[u8]>| match found {
         Some(found) if found != new && Some(found) != old && is_same_but_for_the_time(found, &new) => true,
         found => old_or_new(found, old, &new),
     };
     let runs = for_each_fault(
         prepare,
-        |disk, folder| change(&disk, folder),
+        |disk, directory| change(&disk, directory),
         |trial| {
             let found = fs::read(trial.directory.join(NAME)).ok();
             assert!(is_new(found.as_deref()) || trial.result.is_err(), "done, but the file is the old one");
@@ -138,7 +153,7 @@ fn never_between(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
     assert!(runs > 50, "{runs} faults");
     let cuts = for_each_cut(
         prepare,
-        |disk, folder| change(&disk, folder).unwrap(),
+        |disk, directory| change(&disk, directory).unwrap(),
         |cut| assert!(is_new(cut.file(NAME)) || !cut.complete, "done, but the power cut undoes it"),
     );
     assert!(cuts > 5, "{cuts} cuts");
@@ -147,11 +162,30 @@ fn never_between(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
 #[test]
 fn create_where_nothing_is() {
     never_between(None, None, create);
+    never_between(None, None, overwrite);
+}
+
+#[test]
+fn a_file_that_appears_meanwhile_is_not_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(NAME);
+    for options in [WriterOptions::new(), WriterOptions::new().with_overwrite(true)] {
+        let mut layout = Layout::new();
+        let id = layout.dataset("a", ElementType::U8, [1], [1]).unwrap();
+        let mut writer = Writer::create(&path, layout.clone(), options).unwrap();
+        writer.array(id, TensorView::from_slice(&[1], &[7u8]).unwrap()).unwrap();
+        fs::write(&path, b"precious").unwrap();
+        let written = writer.finish();
+        assert_eq!(written.is_ok(), options.overwrite, "{written:?}");
+        assert_eq!(fs::read(&path).unwrap() == b"precious", !options.overwrite);
+        assert_eq!(Writer::create(&path, layout, options).is_ok(), options.overwrite);
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]
 fn create_over_another_file() {
-    never_between(Some(&samples::raw_inline().bytes), None, create);
+    never_between(Some(&samples::raw_inline().bytes), None, overwrite);
 }
 
 #[test]
@@ -195,13 +229,13 @@ fn salvage_the_good_chunks() {
 }
 
 fn is_busy(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Publish(PublishError::Busy { .. }))
+    matches!(error.kind(), ErrorKind::Common(CommonError::Publish(PublishError::Busy { .. })))
 }
 
 #[test]
 fn a_second_change_is_refused_while_the_first_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(NAME);
     let old = samples::by_reference().bytes;
     fs::write(&path, &old).unwrap();
 
@@ -213,19 +247,19 @@ fn a_second_change_is_refused_while_the_first_goes_on() {
         first.start(HistoryRow::at("append", "first", 1), WriterOptions::new(), &NoProgress).unwrap();
     // Still locked while chunks are written; readers are not kept out.
     assert!(is_busy(&Rewrite::open(&path).unwrap_err()));
-    assert!(is_busy(&create(&real_disk(), folder.path()).unwrap_err()));
+    assert!(is_busy(&overwrite(&real_disk(), directory.path()).unwrap_err()));
     assert!(File::open(&path).is_ok());
-    writer.seal().unwrap();
+    writer.finish().unwrap();
 
     assert_eq!(File::open(&path).unwrap().history().last().unwrap().source, "first");
-    append(&real_disk(), folder.path()).unwrap();
+    append(&real_disk(), directory.path()).unwrap();
     assert_eq!(File::open(&path).unwrap().datasets().len(), 3);
 }
 
 #[test]
 fn a_change_given_up_leaves_everything_as_it_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(NAME);
     let old = samples::by_reference().bytes;
     fs::write(&path, &old).unwrap();
 
@@ -234,7 +268,7 @@ fn a_change_given_up_leaves_everything_as_it_was() {
     let writer =
         rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &NoProgress).unwrap();
     // The chunks of the new dataset are missing.
-    assert_eq!(writer.seal().unwrap_err().class(), Class::Request);
+    assert_eq!(writer.finish().unwrap_err().class(), Class::Request);
     assert!(fs::read(&path).unwrap() == old);
 
     let cancelled = Counter::default();
@@ -242,7 +276,7 @@ fn a_change_given_up_leaves_everything_as_it_was() {
     let rewrite = Rewrite::open(&path).unwrap();
     let error =
         rewrite.start(HistoryRow::at("append", "test", 1), WriterOptions::new(), &cancelled).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Cancelled(_)), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Common(CommonError::Cancelled(_))), "{error}");
     drop(
         Rewrite::open(&path)
             .unwrap()
@@ -250,56 +284,56 @@ fn a_change_given_up_leaves_everything_as_it_was() {
             .unwrap(),
     );
     assert!(fs::read(&path).unwrap() == old);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no leftovers");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no leftovers");
 }
 
 #[test]
 fn damage_is_not_copied_into_a_new_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(NAME);
     for sample in [samples::by_reference(), samples::zstd_inline(), samples::raw_inline()] {
         let row = File::from_bytes("good", sample.bytes.clone()).unwrap().row(1).unwrap();
         let mut bytes = sample.bytes;
         bytes[row.payload_offset as usize] ^= 0x10;
         fs::write(&path, &bytes).unwrap();
-        let error = append(&real_disk(), folder.path()).unwrap_err();
+        let error = append(&real_disk(), directory.path()).unwrap_err();
         assert_eq!(error.class(), Class::Corrupt, "{error}");
         assert!(fs::read(&path).unwrap() == bytes, "the damaged file is as it was");
     }
 }
 
 #[test]
-fn a_file_mended_meanwhile_is_not_repaired_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+fn a_file_repaired_meanwhile_is_not_repaired_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(NAME);
     let good = samples::interop().bytes;
     let mut bad = good.clone();
     let footer = File::from_bytes("good", good.clone()).unwrap().payload_end() as usize;
     bad[footer] = b'X';
     fs::write(&path, &bad).unwrap();
-    // Somebody puts a good file in its place after it was looked at and before it is locked.
-    let (aside, target, bytes) = (folder.path().join("aside"), path.clone(), good.clone());
+    // The file is replaced by a valid one after it was verified and before it is locked.
+    let (aside, target, bytes) = (directory.path().join("aside"), path.clone(), good.clone());
     let disk = FaultyDisk::real().meanwhile(Op::Entry, move || {
         fs::write(&aside, &bytes).unwrap();
         fs::rename(&aside, &target).unwrap();
     });
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let options = RepairOptions::default().with_apply("footer_invalid");
-    // Whether that is an error or an action not taken: the good footer stays.
+    // An error or a skipped action: the valid footer stays.
     let _ = repair_on(&disk, &path, &options, &NoProgress);
     assert!(fs::read(&path).unwrap() == good);
 }
 
 #[test]
-fn what_is_made_is_well() {
+fn written_files_pass_verification() {
     for (old, change) in [
         (samples::by_reference(), append as Change),
         (samples::interop(), append),
         (samples::by_reference(), drop_dataset),
     ] {
-        let new = sound(&|folder| fs::write(folder.join(NAME), &old.bytes).unwrap(), change);
+        let new = sound(&|directory| fs::write(directory.join(NAME), &old.bytes).unwrap(), change);
         let source = Arc::new(tercet_core::source::Memory::new(NAME, new));
-        let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
-        assert!(report.ok && report.recommendations.is_empty(), "{report:?}");
+        let report = verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+        assert!(report.ok && report.details.recommendations.is_empty(), "{report:?}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::PathBuf;
 
+use crate::verify_path;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -11,7 +12,7 @@ use tercet_core::Selection;
 use tercet_core::progress::NoProgress;
 use tercet_tet::{
     Access, Codec, Compression, File, HistoryRow, IntegrityStatus, Layout, MemoryBudget, ReadOptions,
-    VerifyOptions, WriterOptions, verify,
+    VerifyOptions, Writer, WriterOptions,
 };
 
 /// Files whose footer has version 2, which Tercet writes only when asked for.
@@ -35,7 +36,7 @@ struct Manifest {
     files: BTreeMap<String, Expected>,
 }
 
-/// What the manifest tells of a file.
+/// A file in the manifest.
 #[derive(Deserialize)]
 struct Expected {
     size: u64,
@@ -80,14 +81,14 @@ struct Golden {
     expected: Expected,
 }
 
-/// Every file of the manifest; none where there is no golden folder.
+/// Every file of the manifest; none without the golden directory.
 fn golden() -> Vec<Golden> {
-    let Some(folder) = tercet_testkit::golden("tet") else { return Vec::new() };
-    let manifest = std::fs::read(folder.join("manifest.json")).expect("a manifest");
+    let Some(directory) = tercet_testkit::golden("tet") else { return Vec::new() };
+    let manifest = std::fs::read(directory.join("manifest.json")).expect("a manifest");
     let manifest: Manifest = serde_json::from_slice(&manifest).expect("a manifest that parses");
     assert_eq!((manifest.file_count, manifest.files.len()), (65, 65));
     let golden = |(name, expected): (String, Expected)| {
-        let path = folder.join(&name);
+        let path = directory.join(&name);
         let bytes = std::fs::read(&path).expect("every file of the manifest is there");
         Golden { name, path, bytes, expected }
     };
@@ -105,8 +106,8 @@ impl Golden {
 
     /// The same file by every way there is to it.
     fn open_every_way(&self) -> Vec<(&'static str, File)> {
-        let open = |access| ReadOptions::new().with_access(access).open(&self.path).unwrap();
-        let unchecked = ReadOptions::new().with_ignore_checksums(true).open(&self.path).unwrap();
+        let open = |access| File::open_with(&self.path, ReadOptions::new().with_access(access)).unwrap();
+        let unchecked = File::open_with(&self.path, ReadOptions::new().with_verify(false)).unwrap();
         vec![
             ("memory", self.open()),
             ("mmap", open(Access::Mmap)),
@@ -205,7 +206,7 @@ fn footers_are_read() {
                 let text = serde_json::to_vec(file.metadata().unwrap()).unwrap();
                 assert_eq!(large["sha256_compact_json_of_file_spill"], sha256(&text), "{name}");
             }
-            // The manifest does not tell members that readers skip.
+            // The manifest does not list members that readers skip.
             Some(expected) => assert_part_of(expected, &metadata, name),
         }
     }
@@ -253,7 +254,8 @@ fn labels_are_found() {
 fn the_reference_and_verify_agree() {
     for golden in golden() {
         let (name, expected) = (&golden.name, &golden.expected);
-        let report = verify(&golden.path, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+        let report =
+            verify_path(&golden.path, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
         assert_eq!(report.ok, expected.reference_verify_ok, "{name}: {:?}", report.findings);
         assert_eq!(report.file_len, expected.size, "{name}");
         let warnings: Vec<&str> = report
@@ -264,19 +266,19 @@ fn the_reference_and_verify_agree() {
             .collect();
         let notes: Vec<&str> = expected.reference_verify_notes.iter().map(|(check, _)| &**check).collect();
         assert_eq!(warnings, notes, "{name}");
-        let summary = report.summary.expect("all stages ran");
+        let summary = report.details.summary.expect("all stages ran");
         assert_eq!(summary.dataset_count as usize, expected.datasets.len(), "{name}");
         assert_eq!(summary.chunk_count, golden.open().chunk_count(), "{name}");
         assert!(summary.deep_chunk_decode, "{name}");
 
-        let quick = verify(&golden.path, VerifyOptions::default(), &NoProgress).unwrap();
+        let quick = verify_path(&golden.path, VerifyOptions::default(), &NoProgress).unwrap();
         let skipped = quick.findings.iter().any(|finding| finding.code == "chunk_decode_skipped");
         assert_eq!((quick.ok, skipped), (expected.reference_verify_ok, name == "many_chunks.tet"), "{name}");
     }
 }
 
 /// Writes a file again as the reference would.
-fn rewrite(golden: &Golden, file: &File) -> Vec<u8> {
+fn rewrite(file: &File) -> Vec<u8> {
     let mut layout = Layout::new();
     let mut ids = Vec::new();
     for dataset in file.datasets() {
@@ -294,11 +296,11 @@ fn rewrite(golden: &Golden, file: &File) -> Vec<u8> {
         layout.history(row.clone()).unwrap();
     }
     let sink = Cursor::new(Vec::new());
-    let mut writer = layout.write_to(&golden.name, sink, WriterOptions::interop()).unwrap();
+    let mut writer = Writer::new(sink, layout, WriterOptions::interop()).unwrap();
     for (id, dataset) in ids.into_iter().zip(file.datasets()) {
         writer.array(id, dataset.read_all().unwrap().view()).unwrap();
     }
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 #[test]
@@ -307,7 +309,7 @@ fn files_are_written_again_byte_for_byte() {
     let original: BTreeMap<&str, &Golden> = all.iter().map(|golden| (&*golden.name, golden)).collect();
     let mut identical = 0;
     for golden in &all {
-        let written = rewrite(golden, &golden.open());
+        let written = rewrite(&golden.open());
         let before = PATCHED.iter().find(|(patched, _)| *patched == golden.name);
         if golden.name == "footer_unknown_keys.tet" {
             // Members that only later versions know are kept where they are metadata.

@@ -12,24 +12,29 @@
 #![allow(clippy::float_cmp, reason = "values must be equal to the last bit")]
 #![allow(clippy::manual_is_multiple_of, reason = "the plain model states the rule")]
 
+#[cfg(target_endian = "little")]
+mod error_locations;
 #[cfg(all(any(unix, windows), target_endian = "little"))]
 mod faults;
-mod footers;
+mod footer_repair;
 mod golden;
+mod golden_queries;
+mod integrity;
 #[cfg(target_endian = "little")]
-mod lazy;
-#[cfg(all(any(unix, windows), target_endian = "little"))]
-mod mending;
-mod proofs;
+mod partial_reads;
 #[cfg(target_endian = "little")]
 mod properties;
-mod queries;
 mod query_properties;
+#[cfg(all(any(unix, windows), target_endian = "little"))]
+mod repair;
 #[cfg(target_endian = "little")]
-mod sites;
-#[cfg(target_endian = "little")]
-mod vectors;
-mod zones;
+mod spec_vectors;
+mod zone_maps;
+
+#[cfg(any(unix, windows))]
+#[allow(clippy::print_stdout, reason = "an example prints its result")]
+#[path = "../../examples/arrays.rs"]
+mod example;
 
 #[path = "../support/arrays.rs"]
 mod arrays;
@@ -40,3 +45,13 @@ mod model;
 #[allow(dead_code, reason = "shared with the other test binary")]
 #[path = "../support/samples.rs"]
 mod samples;
+
+/// Verifies a file on disk.
+#[cfg(any(unix, windows))]
+fn verify_path(
+    path: &std::path::Path,
+    options: tercet_tet::VerifyOptions,
+    progress: &dyn tercet_core::Progress,
+) -> Result<tercet_tet::Report, tercet_tet::Error> {
+    tercet_tet::verify(std::sync::Arc::new(tercet_core::source::File::open(path).unwrap()), options, progress)
+}

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::{Selection, TensorView};
 use tercet_tet::{
-    Access, Dataset, DatasetId, File, HistoryRow, IntegrityStatus, Layout, ReadOptions, Rewrite,
+    Access, Dataset, DatasetId, File, HistoryRow, IntegrityStatus, Layout, ReadOptions, Rewrite, Writer,
     WriterOptions,
 };
 
@@ -44,17 +44,17 @@ fn options() -> WriterOptions {
 
 fn write(arrays: &[Array], options: WriterOptions) -> Vec<u8> {
     let (layout, ids) = layout_of(arrays);
-    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     for (id, array) in ids.into_iter().zip(arrays) {
         writer.array(id, array.view()).unwrap();
     }
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 /// Writes chunk by chunk, in an order that `order` decides.
 fn write_chunks(arrays: &[Array], options: WriterOptions, order: u64) -> Vec<u8> {
     let (layout, ids) = layout_of(arrays);
-    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     let tiles = arrays.iter().zip(ids);
     let mut tiles: Vec<_> =
         tiles.flat_map(|(array, id)| array.tiles().into_iter().map(move |tile| (id, array, tile))).collect();
@@ -66,7 +66,7 @@ fn write_chunks(arrays: &[Array], options: WriterOptions, order: u64) -> Vec<u8>
         let bytes = array.naive(&axes);
         writer.chunk(id, &tile, TensorView::new(array.dtype, &shape, &bytes).unwrap()).unwrap();
     }
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 fn open(bytes: &[u8]) -> File {
@@ -126,14 +126,14 @@ proptest! {
 
     #[test]
     fn every_way_to_the_bytes_is_the_same(arrays in any_arrays(), slices in any_slices()) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.tet");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.tet");
         let bytes = write(&arrays, options());
         std::fs::write(&path, &bytes).unwrap();
         for access in [Access::Mmap, Access::Pread] {
             for ignore in [false, true] {
-                let options = ReadOptions::new().with_access(access).with_ignore_checksums(ignore);
-                let file = options.open(&path).unwrap();
+                let options = ReadOptions::new().with_access(access).with_verify(!ignore);
+                let file = File::open_with(&path, options).unwrap();
                 for array in &arrays {
                     let dataset = file.dataset(&array.name).unwrap();
                     check_dataset(&dataset, array, &slices);
@@ -216,8 +216,8 @@ proptest! {
 
     #[test]
     fn append_keeps_every_old_bit(arrays in any_arrays(), interop in any::<bool>(), inline in any::<bool>()) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.tet");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.tet");
         let (old, new) = arrays.split_at(arrays.len() - 1);
         let form = if interop { WriterOptions::interop() } else { options() };
         std::fs::write(&path, write(old, form)).unwrap();
@@ -228,7 +228,7 @@ proptest! {
         let id = add(rewrite.layout(), &new[0]);
         let mut writer = rewrite.start(HistoryRow::at("append", "test", 1), append_options, &NoProgress).unwrap();
         writer.array(id, new[0].view()).unwrap();
-        writer.seal().unwrap();
+        writer.finish().unwrap();
 
         let file = File::open(&path).unwrap();
         prop_assert_eq!(file.integrity_status(), &IntegrityStatus::Checked { statistics: true });
@@ -243,8 +243,8 @@ proptest! {
 
     #[test]
     fn drop_keeps_every_other_bit(arrays in any_arrays(), which in any::<usize>(), interop in any::<bool>()) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.tet");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.tet");
         let form = if interop { WriterOptions::interop() } else { options() };
         std::fs::write(&path, write(&arrays, form)).unwrap();
         let gone = &arrays[which % arrays.len()].name;
@@ -252,7 +252,7 @@ proptest! {
         let mut rewrite = Rewrite::open(&path).unwrap();
         rewrite.drop_dataset(gone).unwrap();
         prop_assert!(rewrite.drop_dataset(gone).is_err());
-        rewrite.start(HistoryRow::at("drop", "test", 1), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
+        rewrite.start(HistoryRow::at("drop", "test", 1), WriterOptions::new(), &NoProgress).unwrap().finish().unwrap();
 
         let file = File::open(&path).unwrap();
         prop_assert!(file.dataset(gone).is_err());

@@ -1,4 +1,4 @@
-//! Random queries on random arrays, against a plain loop over the cells.
+//! Random queries on random arrays, against a plain loop over the elements.
 
 use std::io::Cursor;
 
@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::f16;
 use tercet_core::{ElementType, TensorView};
-use tercet_tet::{Compression, File, Layout, Query, RunOptions, Syntax, WriterOptions};
+use tercet_tet::{Compression, File, Layout, Query, RunOptions, Syntax, Writer, WriterOptions};
 
-/// The operations that give one number for each output cell.
+/// The operations with one number per output element.
 const OPERATIONS: [&str; 22] = [
     "sum",
     "mean",
@@ -193,9 +193,9 @@ impl Asked {
         for (axis, &extent) in shape.iter().enumerate() {
             layout.labels(id, &names[axis], (0..extent).map(label).collect()).unwrap();
         }
-        let mut writer = layout.write_to("memory", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
         writer.array(id, TensorView::new(self.dtype, &shape, bytes).unwrap()).unwrap();
-        File::from_bytes("memory", writer.seal().unwrap()).unwrap()
+        File::from_bytes("memory", writer.finish().unwrap().output).unwrap()
     }
 
     /// The document, and what each axis does; `None` if no such query may be asked.

@@ -105,7 +105,7 @@ pub(crate) fn naive_stats(dtype: ElementType, bytes: &[u8]) -> Stats {
     })
 }
 
-/// An element as a whole number or as a float, whichever it is.
+/// An element as an integer or as a float.
 struct Number {
     whole: i128,
     float: f64,

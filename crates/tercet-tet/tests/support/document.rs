@@ -114,7 +114,7 @@ fn index_row(text: &str) -> Vec<u8> {
     words.extend(&coordinates);
     words.resize(9, 0);
     words.extend(&tail[..3]);
-    // Codec and the reserved word behind it.
+    // Codec and the reserved field after it.
     words.push(tail[3]);
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }

@@ -1,10 +1,10 @@
-//! Queries answered the slow, obvious way: every cell of the selection visited, every output cell a list of values.
+//! A slow reference implementation of queries: every output element collects a list of values.
 
 #![expect(clippy::float_cmp, reason = "equal is what is meant")]
 
 use serde_json::{Value, json};
 
-/// One element: the number itself, and the exact whole number where it is one.
+/// One element: its value, and the exact integer if it is one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) number: f64,
@@ -18,7 +18,7 @@ pub(crate) enum AxisModel {
     Kept,
     /// The group of each position, and how many there are.
     Labels(Vec<u64>, u64),
-    /// Windows by their start, which may lie before the axis, and their size; what stands for missing positions.
+    /// Windows by start (possibly before the axis) and size, and the padding value.
     Windows {
         starts: Vec<i64>,
         size: u64,
@@ -30,10 +30,10 @@ pub(crate) enum AxisModel {
 /// A list of values with the index each has among the reduced positions.
 pub(crate) type Gathered = Vec<(u64, Cell)>;
 
-/// The output: its extents, the values of its cells, and how many of these are real.
+/// The output: its shape, the values of its elements, and how many of these are real.
 pub(crate) type Output = (Vec<u64>, Vec<Gathered>, Vec<u64>);
 
-/// Sorts the cells of a selection into output cells.
+/// Assigns the elements of a selection to output elements.
 pub(crate) fn gather(
     extents: &[u64],
     axes: &[AxisModel],

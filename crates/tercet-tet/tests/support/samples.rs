@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tercet_core::{ElementType, TensorView};
-use tercet_tet::{Compression, HistoryRow, Layout, WriterOptions};
+use tercet_tet::{Compression, HistoryRow, Layout, Writer, WriterOptions};
 
 /// A small file and what it holds.
 pub(crate) struct Sample {
@@ -42,7 +42,7 @@ fn write(
         ids.push(id);
     }
     describe(&mut layout, &ids);
-    let mut writer = layout.write_to(name, Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     let mut arrays = Vec::new();
     for (plan, id) in plans.iter().zip(ids) {
         let len = plan.shape.iter().product::<u64>() as usize * plan.dtype.size();
@@ -50,10 +50,10 @@ fn write(
         writer.array(id, TensorView::new(plan.dtype, plan.shape, &bytes).unwrap()).unwrap();
         arrays.push((plan.name, bytes));
     }
-    Sample { name, bytes: writer.seal().unwrap(), arrays }
+    Sample { name, bytes: writer.finish().unwrap().output, arrays }
 }
 
-/// Raw chunks, ragged at the edge, with the block in the text.
+/// Raw chunks, clipped at the edge, with the block inline.
 pub(crate) fn raw_inline() -> Sample {
     let plan = Plan {
         name: "t",
@@ -68,14 +68,14 @@ pub(crate) fn raw_inline() -> Sample {
     })
 }
 
-/// Compressed chunks with the block in the text.
+/// Compressed chunks with the block inline.
 pub(crate) fn zstd_inline() -> Sample {
     let plan =
         Plan { name: "z", dtype: ElementType::F64, shape: &[40], chunk_shape: &[16], compression: ZSTD };
     write("zstd_inline", &[plan], options(), |_, _| {})
 }
 
-/// Two datasets, raw and compressed, with padding between them and the columns behind the payloads.
+/// Two datasets, raw and compressed, with padding between them and the columns after the payloads.
 pub(crate) fn by_reference() -> Sample {
     let bytes = Plan {
         name: "a",
@@ -122,7 +122,7 @@ pub(crate) fn interop() -> Sample {
     })
 }
 
-/// Metadata too large for the footer's text: it lies before the text, block included.
+/// Metadata too large for the footer JSON: a spill, block included.
 pub(crate) fn spill() -> Sample {
     let plan = Plan {
         name: "s",

@@ -100,7 +100,7 @@ fn spill_len(json: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use tercet_core::{ElementType, TensorView};
-    use tercet_tet::{File, IntegrityStatus, Layout, WriterOptions};
+    use tercet_tet::{File, IntegrityStatus, Layout, Writer, WriterOptions};
 
     use super::*;
 
@@ -108,9 +108,9 @@ mod tests {
         let mut layout = Layout::new();
         let id = layout.dataset("a", ElementType::U8, [4], [2]).unwrap();
         let sink = std::io::Cursor::new(Vec::new());
-        let mut writer = layout.write_to("a", sink, WriterOptions::new()).unwrap();
+        let mut writer = Writer::new(sink, layout, WriterOptions::new()).unwrap();
         writer.array(id, TensorView::from_slice(&[4], &[1_u8, 2, 3, 4]).unwrap()).unwrap();
-        writer.seal().unwrap()
+        writer.finish().unwrap().output
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::f64::consts::{PI, TAU};
 use std::path::Path;
 
 use tercet::core::{DType, TensorView};
-use tercet::tet::{Compression, Layout, WriterOptions};
+use tercet::tet::{Compression, Layout, Writer, WriterOptions};
 
 use crate::failure::Failure;
 
@@ -48,9 +48,9 @@ pub(super) fn write(path: &Path) -> Result<(), Failure> {
         .collect();
     let cells: Vec<u8> = (0..LATS).flat_map(|lat| (0..LONS).map(move |lon| land(lat, lon))).collect();
     let fits = "the shapes above are those of the values";
-    let mut writer = layout.create(path, WriterOptions::new())?;
+    let mut writer = Writer::create(path, layout, WriterOptions::new())?;
     writer.array(t2m, TensorView::from_slice(&shape, &values).expect(fits))?;
     writer.array(mask, TensorView::from_slice(&shape[1..], &cells).expect(fits))?;
-    writer.seal()?;
+    writer.finish()?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! `tet append`.
 
-use std::io;
 use std::path::PathBuf;
 
+use tercet::core::Diagnose as _;
 use tercet::tet::{self, HistoryRow, Rewrite};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("writing", total);
     let mut writer = rewrite.start(history, args.whole.style().options(), &bar)?;
     arrays::store(&opened, &ids, &mut writer, &bar)?;
-    writer.seal()?;
+    writer.finish()?;
     drop(bar);
     let names: Vec<&str> = opened.iter().map(Opened::name).collect();
     Written::read(&args.path, &names)?.show(args.json.json, out)?;
@@ -44,8 +44,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 fn hint_to_create(error: tet::Error) -> Failure {
-    let missing =
-        matches!(error.kind(), tet::ErrorKind::Publish(cause) if cause.kind() == io::ErrorKind::NotFound);
+    let missing = error.is_not_found();
     let failure = Failure::from(error);
     if missing { failure.with_hint("create a new file with `tet create`") } else { failure }
 }

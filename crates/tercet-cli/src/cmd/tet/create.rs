@@ -3,7 +3,7 @@
 use std::io::Seek as _;
 use std::path::PathBuf;
 
-use tercet::tet::{HistoryRow, Layout, unix_seconds};
+use tercet::tet::{HistoryRow, Layout, Writer, unix_seconds};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::Written;
@@ -50,18 +50,18 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("writing", arrays::total_bytes(&opened));
     match output {
         Output::Path(path) => {
-            let mut writer = layout.create(&path, options)?;
+            let mut writer = Writer::create(&path, layout, options.with_overwrite(args.force.force))?;
             arrays::store(&opened, &ids, &mut writer, &bar)?;
-            writer.seal()?;
+            writer.finish()?;
             drop(bar);
             let names: Vec<&str> = opened.iter().map(Opened::name).collect();
             Written::read(&path, &names)?.show(args.json.json, out)?;
         }
         Output::Object(object) => {
             let name = object.name();
-            let mut writer = layout.write_to(&name, Spool::new()?, options)?;
+            let mut writer = Writer::new(Spool::new()?, layout, options)?.with_name(&name);
             arrays::store(&opened, &ids, &mut writer, &bar)?;
-            let mut file = writer.seal()?;
+            let mut file = writer.finish()?.output;
             drop(bar);
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
@@ -69,9 +69,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             Written::read(&args.path, &names)?.show(args.json.json, out)?;
         }
         Output::Stdout => {
-            let mut writer = layout.write_to("standard output", Spool::new()?, options)?;
+            let mut writer = Writer::new(Spool::new()?, layout, options)?.with_name("standard output");
             arrays::store(&opened, &ids, &mut writer, &bar)?;
-            let file = writer.seal()?;
+            let file = writer.finish()?.output;
             drop(bar);
             send(file, out)?;
         }

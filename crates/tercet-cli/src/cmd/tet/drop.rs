@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bytes_before = rewrite.file().len();
     let history = HistoryRow::now("drop", &short_list(args.datasets.iter().cloned()));
     let bar = out.bar("writing", bytes_before);
-    rewrite.start(history, args.style.options(), &bar)?.seal()?;
+    rewrite.start(history, args.style.options(), &bar)?.finish()?;
     drop(bar);
     let file = File::open(&args.path)?;
     let change = Change {

@@ -2,6 +2,7 @@
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
+use tercet::core::CommonError;
 
 use clap::ValueEnum;
 use tercet::convert::npy;
@@ -125,10 +126,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 impl Args {
     fn open(&self) -> Result<tet::File, Failure> {
-        let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
+        let options = ReadOptions::new().with_verify(!self.ignore_checksums);
         match self.access {
             Access::Mmap if self.input.is_on_disk() => {
-                Ok(options.with_access(tet::Access::Mmap).open(&self.input.path)?)
+                let options = options.with_access(tercet::core::source::Access::Mmap);
+                Ok(tet::File::open_with(&self.input.path, options)?)
             }
             _ => self.input.open_tet(options),
         }
@@ -152,14 +154,14 @@ fn write_all(
 /// An error of an upload, not of the input file.
 fn of_upload(error: tet::Error) -> Failure {
     match error.kind() {
-        tet::ErrorKind::Write(cause) => of_object(cause),
+        tet::ErrorKind::Common(CommonError::Write(cause)) => of_object(cause),
         _ => error.into(),
     }
 }
 
 fn of_stdout(error: tet::Error) -> Failure {
     match error.kind() {
-        tet::ErrorKind::Write(cause) => Failure::output(cause),
+        tet::ErrorKind::Common(CommonError::Write(cause)) => Failure::output(cause),
         _ => error.into(),
     }
 }

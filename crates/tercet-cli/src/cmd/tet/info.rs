@@ -103,8 +103,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let options = ReadOptions::new().with_ignore_checksums(args.ignore_checksums);
-    let file = options.open_source(source)?;
+    let options = ReadOptions::new().with_verify(!args.ignore_checksums);
+    let file = File::from_source(source, options)?;
     warn_if_partly_protected(&file, out)?;
     let filter = Filter::new(args.dataset.as_deref(), args.grep.as_deref());
     if args.json.json {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tercet::core::ByteSource;
-use tercet::tet::ReadOptions;
+use tercet::core::{ByteSource, OutlineOptions};
+use tercet::tet::{File, ReadOptions};
 
 use super::report::warn_if_partly_protected;
 use crate::args::{JsonArgs, LimitArgs};
@@ -40,11 +40,12 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let options = ReadOptions::new().with_ignore_checksums(args.ignore_checksums);
-    let file = options.open_source(source)?;
+    let options = ReadOptions::new().with_verify(!args.ignore_checksums);
+    let file = File::from_source(source, options)?;
     warn_if_partly_protected(&file, out)?;
-    let outline =
-        file.outline((args.limit.limit.unwrap_or(LIMIT) > 0).then_some(args.limit.limit.unwrap_or(LIMIT)))?;
+    let limit = args.limit.limit.unwrap_or(LIMIT);
+    let rows = OutlineOptions::new().with_max_rows((limit > 0).then_some(limit));
+    let outline = file.outline(rows)?;
     if args.json.json {
         out.json(&outline)?;
     } else {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tercet::tet::{Answer, Device, ErrorKind, File, Query, ReadOptions, RunOptions};
+use tercet::tet::{Answer, ErrorKind, File, Query, ReadOptions, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
@@ -82,7 +82,7 @@ pub(crate) struct How {
     spill_allow: Vec<PathBuf>,
     /// Compute device: `cpu`, `auto`, `cuda:0` …; overrides the query
     #[arg(long, value_name = "DEVICE")]
-    device: Option<Device>,
+    device: Option<String>,
     /// Ignore chunk statistics; compute from values only
     #[arg(long)]
     no_stats: bool,
@@ -136,7 +136,10 @@ pub(super) fn ask(
     how: &How,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let query = document.parse()?;
+    let mut query = document.parse()?;
+    if let Some(device) = &how.device {
+        query = query.with_device(device).map_err(|unknown| Failure::request(unknown.to_string()))?;
+    }
     how.check(&query, tet.is_some(), execute)?;
     out.hush(how.format() == Format::Quiet);
     let Some(path) = tet else {
@@ -247,15 +250,14 @@ impl How {
         options.statistics = !self.no_stats;
         options.explain = self.explain;
         options.spill_allow.clone_from(&self.spill_allow);
-        options.device = self.device;
         options
     }
 
     fn open(&self, path: &Path) -> Result<File, Failure> {
-        let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
+        let options = ReadOptions::new().with_verify(!self.ignore_checksums);
         if remote::url_of(path).is_some() {
-            return Ok(options.open_source(input::open(path)?)?);
+            return Ok(File::from_source(input::open(path)?, options)?);
         }
-        Ok(options.with_access(self.access.into()).open(path)?)
+        Ok(File::open_with(path, options.with_access(self.access.into()))?)
     }
 }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use tercet::core::escape;
 use tercet::tet::{
-    self, ActionState, RepairMode, RepairOptions, RepairReport, Report, SalvageOptions, SalvageReport,
+    self, Action, ActionState, RepairMode, RepairOptions, RepairReport, Report, SalvageOptions, SalvageReport,
 };
 
-use super::report::{check, in_one_line, status};
+use super::report::{ReportJson, check, in_one_line, status};
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let options = applying(&args.apply).with_dry_run(args.dry_run);
     let done = tet::repair(path, &options, &out.bar("repairing", 0))?;
     if args.json.json {
-        out.json(&done)?;
+        out.json(&RepairJson::new(&done))?;
     } else {
         for line in lines(&done) {
             out.line(line)?;
@@ -123,8 +124,45 @@ fn applying(codes: &[String]) -> RepairOptions {
     codes.iter().fold(RepairOptions::default(), |options, code| options.with_apply(code))
 }
 
+/// A report with the commands for its recommendations, as JSON.
+#[derive(Serialize)]
+struct RepairJson<'a> {
+    path: &'a str,
+    mode: RepairMode,
+    actions: &'a [Action],
+    before: ReportJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<ReportJson<'a>>,
+}
+
+impl<'a> RepairJson<'a> {
+    fn new(report: &'a RepairReport) -> Self {
+        Self {
+            path: &report.location,
+            mode: report.mode,
+            actions: &report.actions,
+            before: ReportJson::new(&report.before),
+            after: report.after.as_ref().map(ReportJson::new),
+        }
+    }
+}
+
+/// The result of a salvage with the path of the new file, as JSON.
+#[derive(Serialize)]
+struct SalvageJson<'a> {
+    output: String,
+    #[serde(flatten)]
+    report: &'a SalvageReport<PathBuf>,
+}
+
+impl<'a> SalvageJson<'a> {
+    fn new(report: &'a SalvageReport<PathBuf>, target: &Path) -> Self {
+        Self { output: target.to_string_lossy().into_owned(), report }
+    }
+}
+
 fn lines(report: &RepairReport) -> Vec<String> {
-    let mut lines = vec![format!("file: {}", escape::name(&report.path))];
+    let mut lines = vec![format!("file: {}", escape::name(&report.location))];
     match report.mode {
         RepairMode::Plan => lines.push("repair plan:".to_owned()),
         RepairMode::DryRun => lines.push("mode: dry-run".to_owned()),
@@ -166,9 +204,9 @@ fn without_actions(before: &Report) -> Vec<String> {
 
 /// The command of a recommended repair.
 fn command_for(report: &RepairReport, code: &str) -> Option<String> {
-    let recommended = report.before.recommendations.iter().find(|other| other.code == code)?;
-    let command = recommended.fix.as_ref()?.command.as_ref()?;
-    Some(escape::name(command).into_owned())
+    let recommended = report.before.details.recommendations.iter().find(|other| other.code == code)?;
+    let command = super::report::command(recommended, &report.location)?;
+    Some(escape::name(&command).into_owned())
 }
 
 fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -178,13 +216,13 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
         let failure = Failure::request("a salvaged file can only be written to a local path");
         return Err(failure.with_hint("give the path of a new file"));
     };
-    let mut options = SalvageOptions::default();
+    let mut options = SalvageOptions::new().with_overwrite(args.force.force);
     options.fill = args.fill;
-    let report = tet::salvage(path, target, options, &out.bar("salvaging", 0))?;
+    let report = tet::salvage_file(path, target, options, &out.bar("salvaging", 0))?;
     if args.json.json {
-        out.json(&report)?;
+        out.json(&SalvageJson::new(&report, target))?;
     } else {
-        print_salvage(&report, out)?;
+        print_salvage(&report, target, out)?;
     }
     if report.kept > 0 {
         return Ok(Outcome::Done);
@@ -193,9 +231,9 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
     Ok(Outcome::CheckFailed)
 }
 
-fn print_salvage(report: &SalvageReport, out: &mut Ui) -> Result<(), Failure> {
-    out.line(format_args!("from: {}", escape::name(&report.path)))?;
-    out.line(format_args!("into: {}", escape::name(&report.output)))?;
+fn print_salvage(report: &SalvageReport<PathBuf>, target: &Path, out: &mut Ui) -> Result<(), Failure> {
+    out.line(format_args!("from: {}", escape::name(&report.location)))?;
+    out.line(format_args!("into: {}", escape::name(&target.to_string_lossy())))?;
     let total = report.kept.saturating_add(report.missing.len() as u64);
     out.line(format_args!("kept: {} of {total} chunks", report.kept))?;
     // Each message names its dataset.

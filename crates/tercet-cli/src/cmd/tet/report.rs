@@ -1,27 +1,28 @@
 //! A verification report as text.
 
+use serde::Serialize;
 use tercet::core::{Finding, Severity, escape};
-use tercet::tet::{File, IntegrityStatus, Recommendation, Report};
+use tercet::tet::{File, FixAction, IntegrityStatus, Recommendation, Report, ReportSummary};
 
 use crate::failure::Failure;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
 /// Prints the report.
 pub(super) fn print(report: &Report, out: &mut Ui) -> Result<(), Failure> {
-    out.line(format_args!("file: {}", escape::name(&report.path)))?;
+    out.line(format_args!("file: {}", escape::name(&report.location)))?;
     out.line(format_args!("size: {} bytes", report.file_len))?;
     out.line(format_args!("status: {}", status(report.ok)))?;
     out.line("checks:")?;
     for finding in &report.findings {
         out.line(check(finding))?;
     }
-    if !report.recommendations.is_empty() {
+    if !report.details.recommendations.is_empty() {
         out.line("recommendations:")?;
-        for recommendation in &report.recommendations {
-            print_recommendation(recommendation, out)?;
+        for recommendation in &report.details.recommendations {
+            print_recommendation(recommendation, &report.location, out)?;
         }
     }
-    let Some(summary) = &report.summary else { return Ok(()) };
+    let Some(summary) = &report.details.summary else { return Ok(()) };
     out.line(format_args!(
         "summary: layout={} datasets={} chunks={} history={} metadata={} footer={} deep_decode={}",
         summary.layout_version,
@@ -37,14 +38,14 @@ pub(super) fn print(report: &Report, out: &mut Ui) -> Result<(), Failure> {
 /// The report as one line.
 pub(super) fn one_line(report: &Report) -> String {
     let unknown = || "?".to_owned();
-    let summary = report.summary.as_ref();
+    let summary = report.details.summary.as_ref();
     format!(
         "path={} status={} datasets={} chunks={} recommendations={}",
-        escape::name(&report.path),
+        escape::name(&report.location),
         if report.ok { "ok" } else { "failed" },
         summary.map_or_else(unknown, |summary| summary.dataset_count.to_string()),
         summary.map_or_else(unknown, |summary| summary.chunk_count.to_string()),
-        report.recommendations.len(),
+        report.details.recommendations.len(),
     )
 }
 
@@ -64,14 +65,81 @@ pub(crate) fn check(finding: &Finding) -> String {
     format!("  {:<22} {state}{}", finding.code, detail.unwrap_or_default())
 }
 
-fn print_recommendation(recommendation: &Recommendation, out: &mut Ui) -> Result<(), Failure> {
+fn print_recommendation(recommendation: &Recommendation, path: &str, out: &mut Ui) -> Result<(), Failure> {
     let code = paint(WARN, format_args!("[{}]", recommendation.code));
     out.line(format_args!("  {code} {}", in_one_line(&recommendation.message)))?;
-    let Some(fix) = &recommendation.fix else { return Ok(()) };
-    out.line(format_args!("       → {}", in_one_line(&fix.summary)))?;
-    match &fix.command {
-        Some(command) => out.line(format_args!("       → {}", escape::name(command))),
+    out.line(format_args!("       → {}", recommendation.fix.summary))?;
+    match command(recommendation, path) {
+        Some(command) => out.line(format_args!("       → {}", escape::name(&command))),
         None => Ok(()),
+    }
+}
+
+/// The command that does what is recommended.
+pub(super) fn command(recommendation: &Recommendation, path: &str) -> Option<String> {
+    let path = shell_quoted(path);
+    Some(match recommendation.fix.action? {
+        FixAction::VerifyDeep => format!("tet verify --deep {path}"),
+        FixAction::Repair => format!("tet repair {path} --apply {}", recommendation.code),
+        FixAction::Salvage => format!("tet repair {path} --salvage OUT.tet"),
+        _ => return None,
+    })
+}
+
+/// A file name as a shell reads it.
+fn shell_quoted(file: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !file.is_empty() && file.chars().all(plain) {
+        return file.to_owned();
+    }
+    format!("'{}'", file.replace('\'', "'\\''"))
+}
+
+/// A report with the commands for its recommendations, as JSON.
+#[derive(Serialize)]
+pub(super) struct ReportJson<'a> {
+    ok: bool,
+    path: &'a str,
+    file_len: u64,
+    findings: &'a [Finding],
+    recommendations: Vec<RecommendationJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a ReportSummary>,
+}
+
+#[derive(Serialize)]
+struct RecommendationJson<'a> {
+    code: &'a str,
+    message: &'a str,
+    fix: FixJson<'a>,
+}
+
+#[derive(Serialize)]
+struct FixJson<'a> {
+    summary: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+}
+
+impl<'a> ReportJson<'a> {
+    pub(super) fn new(report: &'a Report) -> Self {
+        let recommendations =
+            report.details.recommendations.iter().map(|recommendation| RecommendationJson {
+                code: recommendation.code,
+                message: &recommendation.message,
+                fix: FixJson {
+                    summary: recommendation.fix.summary,
+                    command: command(recommendation, &report.location),
+                },
+            });
+        Self {
+            ok: report.ok,
+            path: &report.location,
+            file_len: report.file_len,
+            findings: &report.findings,
+            recommendations: recommendations.collect(),
+            summary: report.details.summary.as_ref(),
+        }
     }
 }
 
@@ -86,4 +154,15 @@ pub(super) fn warn_if_partly_protected(file: &File, out: &mut Ui) -> Result<(), 
 pub(super) fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     escape::name(&lines.join(": ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unusual_file_names_are_quoted() {
+        assert_eq!(shell_quoted("a/b.tet"), "a/b.tet");
+        assert_eq!(shell_quoted("my file's.tet"), r"'my file'\''s.tet'");
+    }
 }

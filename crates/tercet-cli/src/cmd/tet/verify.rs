@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tercet::core::ByteSource;
-use tercet::tet::{Report, VerifyOptions, verify_source};
+use tercet::tet::{self, Report, VerifyOptions};
 
 use super::{repair, report};
 use crate::args::JsonArgs;
@@ -52,7 +52,7 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
         found = verify(args.input.source()?, args.deep, out)?;
     }
     if args.json.json {
-        out.json(&found)?;
+        out.json(&report::ReportJson::new(&found))?;
     } else if args.quiet {
         out.line(report::one_line(&found))?;
     } else {
@@ -68,5 +68,5 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
 fn verify(source: Arc<dyn ByteSource>, deep: bool, out: &Ui) -> Result<Report, Failure> {
     // Chunks are read twice, for checksums and values, so the total is unknown.
     let bar = out.bar("verifying", 0);
-    Ok(verify_source(source, VerifyOptions::default().with_deep(deep), &bar)?)
+    Ok(tet::verify(source, VerifyOptions::default().with_deep(deep), &bar)?)
 }

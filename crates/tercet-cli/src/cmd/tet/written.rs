@@ -38,7 +38,7 @@ struct Added {
 impl Written {
     /// Reads the summary of the datasets `added`.
     pub(crate) fn read(path: &Path, added: &[&str]) -> Result<Self, Failure> {
-        let file = ReadOptions::new().open_source(input::open(path)?)?;
+        let file = File::from_source(input::open(path)?, ReadOptions::new())?;
         let mut sums = vec![Sums::default(); file.datasets().len()];
         file.for_each_row(|_, row| {
             let dataset = usize::try_from(row.dataset_id).unwrap_or(usize::MAX);

@@ -222,15 +222,15 @@ fn previews_need_a_reason() {
 fn halves_are_shown_as_numbers() {
     use tercet::core::tensor::f16;
     use tercet::core::{DType, TensorView};
-    use tercet::tet::{Layout, WriterOptions};
+    use tercet::tet::{Layout, Writer, WriterOptions};
 
     let folder = Folder::new();
     let mut layout = Layout::new();
     let id = layout.dataset("half", DType::F16, [3], [3]).unwrap();
-    let mut writer = layout.create(folder.path("weather.tet"), WriterOptions::new()).unwrap();
+    let mut writer = Writer::create(folder.path("weather.tet"), layout, WriterOptions::new()).unwrap();
     let values = [-7.9375, f32::NAN, f32::INFINITY].map(f16::from_f32);
     writer.array(id, TensorView::from_slice(&[3], &values).unwrap()).unwrap();
-    writer.seal().unwrap();
+    writer.finish().unwrap();
     let query = r#"{"dataset":"half"}"#;
     let line = asked(&folder, query, &["-q", "--preview", "9"]);
     assert!(line.ends_with(" preview=3 f16 truncated=false sample=[-7.9375,NaN,inf]\n"), "{line}");

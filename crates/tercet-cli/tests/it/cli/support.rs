@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tercet::core::{DType, TensorView};
-use tercet::tet::{File, HistoryRow, Layout, WriterOptions};
+use tercet::tet::{File, HistoryRow, Layout, Writer, WriterOptions};
 
 /// The name of the query history in a folder.
 pub(crate) const HISTORY: &str = ".query_history.jsonl";
@@ -155,10 +155,10 @@ pub(crate) fn write_weather(path: &Path, options: WriterOptions) {
     layout.file_info("test", "1", 1_700_000_000);
     layout.history(HistoryRow::at("create", "test", 1_700_000_000)).unwrap();
     let values: Vec<f32> = (0u8..24).map(|i| 280.0 + f32::from(i) / 2.0).collect();
-    let mut writer = layout.create(path, options).unwrap();
+    let mut writer = Writer::create(path, layout, options).unwrap();
     writer.array(t2m, TensorView::from_slice(&[4, 6], &values).unwrap()).unwrap();
     writer.array(mask, TensorView::from_slice(&[6], &[1u8, 0, 0, 1, 1, 0]).unwrap()).unwrap();
-    writer.seal().unwrap();
+    writer.finish().unwrap();
 }
 
 /// One dataset of this name with an attribute of this value.
@@ -168,17 +168,17 @@ pub(crate) fn write_named(path: &Path, name: &str, attr: &str) {
     layout.dims(id, [attr]).unwrap();
     layout.attr(id, "note", attr).unwrap();
     layout.history(HistoryRow::at(attr, attr, 1_700_000_000).with_param(attr, attr)).unwrap();
-    let mut writer = layout.create(path, WriterOptions::new()).unwrap();
+    let mut writer = Writer::create(path, layout, WriterOptions::new()).unwrap();
     writer.array(id, TensorView::from_slice(&[2], &[1u8, 2]).unwrap()).unwrap();
-    writer.seal().unwrap();
+    writer.finish().unwrap();
 }
 
 /// A file of `count` chunks.
 pub(crate) fn write_many_chunks(path: &Path, count: u64) {
     let mut layout = Layout::new();
     let id = layout.dataset("many", DType::U8, [count], [1]).unwrap();
-    let mut writer = layout.create(path, WriterOptions::new()).unwrap();
+    let mut writer = Writer::create(path, layout, WriterOptions::new()).unwrap();
     let values = vec![7u8; usize::try_from(count).unwrap()];
     writer.array(id, TensorView::from_slice(&[count], &values).unwrap()).unwrap();
-    writer.seal().unwrap();
+    writer.finish().unwrap();
 }

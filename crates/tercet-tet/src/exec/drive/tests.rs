@@ -13,7 +13,7 @@ use crate::exec::fold::Rows;
 use crate::exec::locate::locate;
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Filter, Groups, Padding, Positions, Resolved, Rolling};
-use crate::{Compression, File, Layout, WriterOptions};
+use crate::{Compression, File, Layout, Writer, WriterOptions};
 
 /// Tells of each cell how many values it got, their sum, and their sum weighted by index.
 struct Trace<const INDEXED: bool>;
@@ -72,7 +72,7 @@ impl<const INDEXED: bool> Fold for Trace<INDEXED> {
     }
 }
 
-/// An array of whole numbers in a file.
+/// An array of integers in a file.
 fn file(shape: &[u64], chunks: &[u64], zstd: bool) -> File {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::F64, shape, chunks).unwrap();
@@ -81,9 +81,9 @@ fn file(shape: &[u64], chunks: &[u64], zstd: bool) -> File {
     }
     let values: Vec<f64> = (0..shape.iter().product::<u64>()).map(value_at).collect();
     let sink = std::io::Cursor::new(Vec::new());
-    let mut writer = layout.write_to("memory", sink, WriterOptions::new()).unwrap();
+    let mut writer = Writer::new(sink, layout, WriterOptions::new()).unwrap();
     writer.array(id, TensorView::from_slice(shape, &values).unwrap()).unwrap();
-    File::from_bytes("memory", writer.seal().unwrap()).unwrap()
+    File::from_bytes("memory", writer.finish().unwrap().output).unwrap()
 }
 
 fn value_at(position: u64) -> f64 {

@@ -12,7 +12,7 @@ pub(crate) trait Addend: Copy {
     type Lane: Copy + Default + AddAssign;
     /// How many values a lane can add up.
     const STEPS: usize;
-    /// Whether totals are exact whole numbers.
+    /// Whether totals are exact integers.
     const EXACT: bool;
     /// Whether values are added in two parts.
     const SPLIT: bool = false;

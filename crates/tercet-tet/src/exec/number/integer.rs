@@ -4,7 +4,7 @@ use std::convert::identity;
 
 use super::{Number, Rank};
 
-/// What all whole-number types have in common.
+/// What all integer types have in common.
 macro_rules! integers {
     ($($type:ty, unsigned $unsigned:ty = $word:expr, $abs:expr, wide $wide:literal, { $($floats:tt)* })*) => {$(
         impl Number for $type {

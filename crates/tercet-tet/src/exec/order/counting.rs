@@ -4,7 +4,7 @@
 //! A pass over the chunks counts how many keys start with each 16-bit digit. The counts say in which bucket the
 //! wanted value lies, and as soon as the wanted buckets fit in memory one more pass collects them. Types of at most
 //! 16 bits are known after the first pass, 32-bit ones after the second at the latest, 64-bit ones after the fourth.
-//! Counts are whole numbers, so they are the same whichever thread adds them.
+//! Counts are integers, so they are the same whichever thread adds them.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -75,9 +75,9 @@ impl<W: Write + Seek> Placed<W> {
 
     pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), ErrorKind> {
         if self.at != at {
-            self.out.seek(SeekFrom::Start(at)).map_err(crate::writer::write_fault)?;
+            self.out.seek(SeekFrom::Start(at))?;
         }
-        self.out.write_all(bytes).map_err(crate::writer::write_fault)?;
+        self.out.write_all(bytes)?;
         self.at = at + bytes.len() as u64;
         Ok(())
     }

@@ -7,7 +7,7 @@ use tercet_core::{Class, Diagnose as _};
 
 use super::*;
 
-/// A folder with a source file, a sibling outside, and a cache that does not exist.
+/// A directory with a source file, a sibling outside, and a cache that does not exist.
 struct Place {
     _folder: tempfile::TempDir,
     base: PathBuf,
@@ -33,7 +33,7 @@ impl Place {
         outputs
     }
 
-    /// Every name below the base, folders included.
+    /// Every name below the base, directories included.
     fn listing(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.base.clone()];
@@ -54,7 +54,7 @@ impl Place {
 fn write(outputs: &Outputs, path: &Path) -> Result<PathBuf, ErrorKind> {
     let output = outputs.open(outputs.spot(path)?)?;
     let mut atomic_file = output.stage()?;
-    atomic_file.write_all(b"result").map_err(crate::writer::write_fault)?;
+    atomic_file.write_all(b"result")?;
     let path = atomic_file.publish()?;
     output.keep();
     Ok(path)
@@ -233,7 +233,7 @@ mod links {
         assert_eq!(mode(&place.base.join("cache/tetration")), 0o700);
         let named = write(&outputs, &place.base.join("cache/tetration/named.bin")).unwrap();
         assert_eq!(mode(&named), 0o600);
-        // The cache may lie below the folder of the source, as in the home of a user.
+        // The cache may lie below the directory of the source, as in the home of a user.
         let below = Outputs { cache: vec![place.data.join("cache/tetration")], ..place.outputs(&[]) };
         let output = below.automatic().unwrap();
         let path = output.stage().unwrap().publish().unwrap();
@@ -259,7 +259,7 @@ mod links {
         let place = Place::new();
         fs::create_dir_all(place.data.join("sub/deep")).unwrap();
         let outputs = place.outputs(&[]);
-        // Held by handle: the file lands in the folder that was checked, wherever it is now.
+        // Held by handle: the file lands in the directory that was checked, wherever it is now.
         let spot = outputs.spot(Path::new("sub/deep/x.bin")).unwrap();
         fs::rename(place.data.join("sub"), place.data.join("moved")).unwrap();
         symlink(&place.outside, place.data.join("sub")).unwrap();
@@ -271,7 +271,7 @@ mod links {
         output.keep();
         assert_eq!(fs::read_dir(place.outside.join("deep")).unwrap().count(), 0);
         assert_eq!(fs::read(place.data.join("moved/deep/x.bin")).unwrap(), b"result");
-        // A folder that was to be made, but where a link was put.
+        // A directory that was to be made, but where a link was put.
         let spot = outputs.spot(Path::new("new/x.bin")).unwrap();
         symlink(&place.outside, place.data.join("new")).unwrap();
         assert!(matches!(outputs.open(spot), Err(ErrorKind::Target { reason: TargetError::Io(_), .. })));

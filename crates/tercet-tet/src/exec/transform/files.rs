@@ -1,6 +1,7 @@
 //! Results that go to files, block after block.
 
 use std::path::{Path, PathBuf};
+use tercet_core::CommonError;
 
 use tercet_core::Tensor;
 use tercet_core::publish::AtomicFile;
@@ -20,9 +21,9 @@ use crate::writer::Writer;
 
 /// A file that is ready to be written. Dropping it leaves nothing behind.
 pub(super) enum Goal {
-    /// Gone when the answer is told. It has no name, but a folder.
+    /// Gone when the answer is told. It has no name, but a directory.
     Temporary(std::fs::File, PathBuf),
-    // The file first: when both are dropped, the folders made for it must be empty.
+    // The file first: when both are dropped, the directories made for it must be empty.
     Raw(Box<AtomicFile>, Output),
     Sidecar(Box<Writer<AtomicFile>>, DatasetId, Output),
 }
@@ -48,9 +49,9 @@ impl Goal {
                 };
                 let output = outputs.open(outputs.spot(&path)?)?;
                 let atomic_file = output.stage()?;
-                let name = output.path();
-                let writer = layout.write_to(&name.to_string_lossy(), atomic_file, WriterOptions::new());
-                Ok(Self::Sidecar(Box::new(writer.map_err(Error::into_kind)?), id, output))
+                let writer = Writer::new(atomic_file, layout, WriterOptions::new());
+                let writer = writer.map_err(Error::into_kind)?.with_name(&output.path().to_string_lossy());
+                Ok(Self::Sidecar(Box::new(writer), id, output))
             }
             Target::Spill => {
                 let output = match path {
@@ -79,9 +80,9 @@ impl Goal {
         let mut head = Head::new(job, preview)?;
         let (path, strategy) = match self {
             Self::Temporary(file, folder) => {
-                // Nobody knows of this file: what fills up is the disk of its folder.
+                // Nobody knows of this file: what fills up is the disk of its directory.
                 let named = |fault: ErrorKind| match fault {
-                    ErrorKind::Write(error) => ErrorKind::Target {
+                    ErrorKind::Common(CommonError::Write(error)) => ErrorKind::Target {
                         path: folder.to_string_lossy().into(),
                         reason: TargetError::Io(error),
                     },
@@ -112,7 +113,7 @@ impl Goal {
                     writer.put_dense(&mut dense, at, run)
                 })?;
                 writer.end_dense(&dense)?;
-                let path = writer.seal().map_err(Error::into_kind)?;
+                let path = writer.finish().map_err(Error::into_kind)?.output;
                 output.keep();
                 (Some(path), "transform_sidecar")
             }

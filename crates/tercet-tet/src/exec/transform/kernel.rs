@@ -72,9 +72,9 @@ impl Formula for Softmax {
 /// library it is plain arithmetic, which compilers turn into vectors; the same on every machine.
 #[inline(always)]
 fn exp(y: f64) -> f64 {
-    /// Added to a small number it leaves the nearest whole number in the last bits.
+    /// Added to a small number it leaves the nearest integer in the last bits.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
-    /// ln 2 in two parts: products of the first with small whole numbers are exact.
+    /// ln 2 in two parts: products of the first with small integers are exact.
     const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
     /// 1/n!, highest first.
     const TERMS: [f64; 14] = [

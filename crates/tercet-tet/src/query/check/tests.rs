@@ -34,7 +34,7 @@ fn the_dataset_has_a_name() {
         (json!({"dataset": " \t"}), "dataset", "is blank"),
         (json!({"dataset": long}), "dataset", "has 1025 bytes, at most 1024"),
         (json!({"dataset": "é".repeat(513)}), "dataset", "has 1026 bytes"),
-        (json!({"dataset": 5}), "dataset", "must be a text"),
+        (json!({"dataset": 5}), "dataset", "must be a string"),
     ]);
     accepted(&[json!({"dataset": "x".repeat(1024)}), json!({"dataset": " q "})]);
     assert_eq!(query(&json!({"dataset": " q "})).unwrap().dataset(), " q ", "names are not trimmed");

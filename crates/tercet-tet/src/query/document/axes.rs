@@ -1,4 +1,4 @@
-//! Axes: by number, decimal text or name.
+//! Axes: by number, decimal string or name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::MAX_AXES;
 use crate::query::error::shown;
 
-/// The longest name of an axis, in bytes.
+/// The length limit of axis names, in bytes.
 const WORD_BYTES: usize = 32;
 
-/// An axis by number, decimal text or name.
+/// An axis by number, decimal string or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AxisToken {
     Number(u64),
-    /// Digits, or a name.
+    /// A decimal string or a name.
     Text(String),
 }
 
-/// The axes of an operation in any of their forms; none means all of them, to one value.
+/// The axes of an operation in any form; an empty list means all, reduced to one value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Axes(pub(crate) Vec<AxisToken>);
 
@@ -40,7 +40,7 @@ impl Serialize for AxisToken {
     }
 }
 
-/// Digits, or a word.
+/// A decimal string or a name.
 fn is_axis_text(text: &str) -> bool {
     let mut bytes = text.bytes();
     let Some(first) = bytes.next() else { return false };

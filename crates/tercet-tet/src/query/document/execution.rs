@@ -1,4 +1,4 @@
-//! How to execute, and where results go.
+//! The keys `execution` and `write`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,20 +13,20 @@ use super::nullable::without_null;
 use crate::query::error::shown;
 use crate::query::{Target, Write};
 
-/// How to execute.
+/// The value of `execution`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExecutionOptions {
     /// Bytes of memory for dense buffers, at least 1.
     pub(crate) memory_budget_bytes: Option<u64>,
-    /// Memory for dense buffers in hundredths of a percent of what the host has.
+    /// Memory for dense buffers in hundredths of a percent of the available memory.
     pub(crate) percent_bps: Option<u16>,
-    /// Force or forbid the work on several threads.
+    /// Whether to use several threads.
     pub(crate) fold_parallel: Option<bool>,
-    /// Where to compute.
+    /// The device; everything is computed on the CPU.
     pub(crate) device: Device,
 }
 
-/// How to execute, as it is written.
+/// `execution` as an object.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -37,13 +37,13 @@ pub(crate) struct ExecutionOptions {
 struct Object {
     /// Bytes of memory for dense buffers; 0 means 1.
     memory_budget_bytes: Option<u64>,
-    /// Memory for dense buffers in percent of what the host has.
+    /// Memory for dense buffers in percent of the available memory.
     memory_budget_percent: Option<Percent>,
     /// The same in hundredths of a percent.
     memory_budget_percent_bps: Option<BasisPoints>,
-    /// Force or forbid the work on several threads.
+    /// Whether to use several threads.
     fold_parallel: Option<bool>,
-    /// Where to compute.
+    /// The device; everything is computed on the CPU.
     device: Option<Device>,
 }
 
@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for BasisPoints {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bps = u64::deserialize(deserializer)?;
         let fitting = u16::try_from(bps).ok().filter(|bps| *bps <= ALL);
-        let expected = format!("a whole number from 0 to {ALL}");
+        let expected = format!("an integer from 0 to {ALL}");
         fitting
             .map(Self)
             .ok_or_else(|| D::Error::invalid_value(Unexpected::Unsigned(bps), &expected.as_str()))
@@ -135,13 +135,13 @@ impl JsonSchema for BasisPoints {
     }
 }
 
-/// Where to compute. Everything is computed on the CPU; other wishes are noted in the answer.
+/// The key `device`. Everything is computed on the CPU; the answer reports other requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Device {
+pub(crate) enum Device {
     /// The CPU.
     #[default]
     Cpu,
-    /// Whatever is best.
+    /// The best one.
     Auto,
     /// A GPU by Metal.
     Metal,
@@ -151,9 +151,9 @@ pub enum Device {
     Rocm(Gpus),
 }
 
-/// Which of several GPUs.
+/// The GPU of a [`Device`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gpus {
+pub(crate) enum Gpus {
     /// Any.
     #[default]
     Any,
@@ -164,7 +164,7 @@ pub enum Gpus {
 }
 
 impl Device {
-    /// Reason the CPU is used although something else was asked for.
+    /// Reason the CPU is used although another device was requested.
     pub(crate) fn fallback_reason(self) -> Option<&'static str> {
         match self {
             Self::Cpu => None,
@@ -191,16 +191,16 @@ impl fmt::Display for Device {
     }
 }
 
-/// A word that names no device.
+/// An unknown device name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownDevice(String);
+pub(crate) struct UnknownDevice(String);
 
 impl fmt::Display for UnknownDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = tercet_core::escape::name(&self.0);
         write!(
             f,
-            "`{word}` is no device: `cpu`, `auto`, `metal`, `cuda` or `rocm` (also `cuda:0`, `cuda:multi`)"
+            "unknown device `{word}`: expected `cpu`, `auto`, `metal`, `cuda` or `rocm` (also `cuda:0`, `cuda:multi`)"
         )
     }
 }
@@ -261,12 +261,12 @@ impl JsonSchema for Device {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = without_null, rename = "WriteObject")]
 struct WriteObject {
-    /// Which way; without it `switch`.
+    /// The kind of output; `switch` by default.
     target: Option<Target>,
-    /// The file, for `spill` and `sidecar`.
+    /// The path of the file, for `spill` and `sidecar`.
     #[schemars(regex(pattern = r"\S"))]
     path: Option<String>,
-    /// Whether the name of a sidecar tells the time; without it yes.
+    /// Whether the name of a sidecar contains the time; true by default.
     timestamp: Option<bool>,
 }
 

@@ -12,7 +12,7 @@ use super::nullable::without_null;
 use super::{AxisToken, MAX_AXES};
 use crate::query::operation::Scalar;
 
-/// Which cells count: all of it must hold.
+/// A filter by value: all conditions must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = without_null, extend("minProperties" = 1))]
@@ -29,13 +29,13 @@ pub(crate) struct Filter {
     pub(crate) gt: Option<Finite>,
     /// Greater or equal; not with `gt`.
     pub(crate) ge: Option<Finite>,
-    /// NaN, or equal to the fill value of the dataset; not with comparisons.
+    /// NaN or the fill value of the dataset; not with comparisons.
     pub(crate) is_null: Option<True>,
-    /// Neither NaN nor equal to the fill value of the dataset.
+    /// Neither NaN nor the fill value of the dataset.
     pub(crate) is_not_null: Option<True>,
 }
 
-/// A finite number; whole ones are exact.
+/// A finite number; integers are exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Finite(pub(crate) Scalar);
 
@@ -80,7 +80,7 @@ impl JsonSchema for Finite {
     }
 }
 
-/// `true`: the other way is to leave the key out.
+/// `true`. For `false`, omit the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct True;
 
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for True {
             type Value = True;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`true`, or be left out")
+                f.write_str("`true`, or absent")
             }
             fn visit_bool<E: Error>(self, value: bool) -> Result<True, E> {
                 if value { Ok(True) } else { Err(E::invalid_value(Unexpected::Bool(value), &self)) }
@@ -113,7 +113,7 @@ impl JsonSchema for True {
     }
 }
 
-/// Which positions of an axis count: those of one label.
+/// The positions of an axis with one label.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LabelFilter {
@@ -123,7 +123,7 @@ pub(crate) struct LabelFilter {
     pub(crate) eq: String,
 }
 
-/// A list of axes: one group for each position. An object: one group for each label.
+/// A list of axes: one group per position. An object: one group per label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupBy {
     pub(crate) by_labels: bool,
@@ -134,7 +134,7 @@ pub(crate) struct GroupBy {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GroupByLabels")]
 struct GroupByObject {
-    /// What makes a group.
+    /// The kind of group.
     #[serde(rename = "by")]
     _by: By,
     /// The axes.
@@ -196,38 +196,38 @@ impl JsonSchema for GroupBy {
 pub(crate) struct Window {
     /// The axis.
     pub(crate) axis: AxisToken,
-    /// Positions of a window.
+    /// The number of positions of a window.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub(crate) size: u64,
-    /// Side by side, or overlapping.
+    /// Bins or rolling windows.
     pub(crate) mode: Mode,
-    /// What stands for positions outside the axis.
+    /// The value of positions outside the axis.
     pub(crate) pad: Option<Pad>,
-    /// From one rolling window to the next.
+    /// The distance between rolling windows.
     #[schemars(range(min = 1))]
     pub(crate) step: Option<u64>,
-    /// Where windows start.
+    /// The end of the axis with which windows are aligned.
     pub(crate) align: Option<BinAlign>,
-    /// A window with fewer cells answers NaN.
+    /// A window with fewer elements is NaN.
     #[schemars(range(min = 1))]
     pub(crate) min_count: Option<u64>,
 }
 
-/// How windows lie.
+/// The kind of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
-    /// Side by side.
+    /// Adjacent windows.
     Bins,
-    /// Overlapping.
+    /// Overlapping windows.
     Rolling,
 }
 
-/// What stands for positions outside the axis.
+/// The value of positions outside the axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Pad {
-    /// Nothing: windows stay inside.
+    /// None: windows stay inside the axis.
     #[default]
     None,
     /// Zero.
@@ -239,7 +239,7 @@ pub(crate) enum Pad {
     Fill,
 }
 
-/// Which end of the axis windows are aligned with.
+/// The end of the axis with which windows are aligned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "WindowAlign")]
@@ -251,7 +251,7 @@ pub(crate) enum BinAlign {
     End,
 }
 
-/// Compare axes with those of another dataset.
+/// Compares axes with those of another dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Align {

@@ -166,11 +166,11 @@ impl JsonSchema for NullCount {
     }
 }
 
-/// A fill value: a number, or a number as text.
+/// A fill value: a number, or a number as a string.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Fill(Scalar);
 
-/// A number as text, NaN and infinities included; whole numbers exactly.
+/// A number as a string, NaN and infinities included; integers exactly.
 pub(crate) fn parse_scalar(text: &str) -> Option<Scalar> {
     let text = text.trim();
     let whole = text.parse().map(Scalar::Whole);
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for Fill {
             type Value = Scalar;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number, or a number as text")
+                f.write_str("a number, or a number as a string")
             }
             fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
                 Ok(Scalar::Whole(number.into()))
@@ -213,7 +213,7 @@ impl JsonSchema for Fill {
             r"^\s*[+-]?(({digits})([eE][+-]?[0-9]+)?|[nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*$"
         );
         json_schema!({
-            "description": "A number, or a number as text.",
+            "description": "A number, or a number as a string.",
             "anyOf": [{"type": "number"}, {"type": "string", "pattern": pattern}],
         })
     }

@@ -5,13 +5,13 @@ use crate::query::document::parse_scalar;
 use crate::query::error::{QueryErrorKind, shown};
 use crate::query::operation::Scalar;
 
-/// Attributes that tell the fill value; the first one that is there counts.
+/// Attributes with the fill value; the first one present counts.
 const ATTRIBUTES: [&str; 3] = ["_FillValue", "missing_value", "fill_value"];
 
 /// Where a fill value comes from.
-pub(super) const HOW: &str = "the attributes `_FillValue`, `missing_value` and `fill_value` tell it";
+pub(super) const HOW: &str = "the attributes `_FillValue`, `missing_value` and `fill_value` define it";
 
-/// An attribute that tells the fill value, if there is one.
+/// The attribute with the fill value, if there is one.
 pub(super) struct Fill<'a>(Option<(&'static str, &'a str)>);
 
 impl<'a> Fill<'a> {
@@ -21,7 +21,7 @@ impl<'a> Fill<'a> {
         Self(ATTRIBUTES.into_iter().find_map(named))
     }
 
-    /// The fill value, or why the attribute is none.
+    /// The fill value. An attribute that is not a number is an error.
     pub(super) fn value(&self) -> Result<Option<Scalar>, QueryErrorKind> {
         let Some((name, text)) = self.0 else { return Ok(None) };
         parse_scalar(text).map(Some).ok_or_else(|| {

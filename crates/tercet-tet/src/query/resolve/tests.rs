@@ -9,7 +9,7 @@ use crate::query::error::QueryError;
 use crate::query::operation::{Kind, Scalar};
 use crate::query::resolved::{Padding, Resolved, Role};
 use crate::query::tree::Syntax;
-use crate::{Layout, WriterOptions};
+use crate::{Layout, Writer, WriterOptions};
 
 /// A file of several datasets: `cube` 2×3×4 with names and labels, `plain` without, others with fill values.
 pub(in crate::query) fn file() -> File {
@@ -39,11 +39,11 @@ pub(in crate::query) fn file() -> File {
     layout.dims(twice, ["x", "x"]).unwrap();
     add(&mut layout, "wide", ElementType::U8, &[2, 1025]);
     add(&mut layout, "series", ElementType::F64, &[13]);
-    let mut writer = layout.write_to("test", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
     for (id, dtype, shape) in ids {
         writer.array(id, Tensor::zeros(dtype, shape.into()).unwrap().view()).unwrap();
     }
-    File::from_bytes("test", writer.seal().unwrap()).unwrap()
+    File::from_bytes("test", writer.finish().unwrap().output).unwrap()
 }
 
 pub(in crate::query) fn resolve(dataset: &str, members: &Value) -> Result<(Query, Resolved), QueryError> {
@@ -374,12 +374,12 @@ fn windows_fit_their_axis() {
 fn bins_are_no_larger_than_the_limit() {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::U8, [65], [65]).unwrap();
-    let mut writer = layout.write_to("test", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
     writer.array(id, Tensor::zeros(ElementType::U8, [65].into()).unwrap().view()).unwrap();
-    let bytes = writer.seal().unwrap();
+    let bytes = writer.finish().unwrap().output;
     let source = std::sync::Arc::new(tercet_core::source::Memory::new("test", bytes));
     let limits = tercet_core::Limits::default().with_table_bytes(64 * 4);
-    let file = ReadOptions::new().with_limits(limits).open_source(source).unwrap();
+    let file = File::from_source(source, ReadOptions::new().with_limits(limits)).unwrap();
     let query = |stop: u64| {
         let text = json!({"dataset": "a", "sum": [], "selection": [{"stop": stop}], "window": {"axis": 0, "size": 2, "mode": "bins"}});
         Query::parse(&text.to_string(), Syntax::Json).unwrap().resolve(&file.dataset("a").unwrap())

@@ -140,7 +140,8 @@ fn print_provenance(file: &File, out: &mut Ui) -> Result<(), Failure> {
 
 fn print_datasets(file: &File, kept: &[Dataset<'_>], out: &mut Ui) -> Result<(), Failure> {
     if kept.is_empty() {
-        let reason = if file.is_empty() { "the file is empty" } else { "no dataset matches the filter" };
+        let reason =
+            if file.datasets().len() == 0 { "the file is empty" } else { "no dataset matches the filter" };
         return heading(&format!("datasets: ({reason})"), out);
     }
     heading("datasets:", out)?;

@@ -92,7 +92,7 @@ fn overview(scene: &Scene<'_>, operation: Option<&Operation<'_>>, verbose: bool)
         }
     }
     if verbose {
-        rows.push(("status", answer.status.to_owned()));
+        rows.push(("status", "planned".to_owned()));
         rows.extend(answer.tet_file.as_ref().map(|file| ("tet_file", escape::name(file).into_owned())));
     }
     rows

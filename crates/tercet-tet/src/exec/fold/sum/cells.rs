@@ -251,7 +251,7 @@ fn floats<T: Number, M: Term, const N: usize>(low: &[Lane<T, M>; N]) -> [f64; N]
     totals
 }
 
-/// A small whole number that is an f64.
+/// A small integer that is an f64.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of values of a block")]
 fn small(number: f64) -> usize {

@@ -1,16 +1,18 @@
-//! Repair, salvage and rewriting of damaged files: nothing healthy is lost, nothing wrong is made, nothing hangs.
+//! Repair, salvage and rewriting of damaged files: no intact chunk is lost, no wrong value is written, nothing hangs.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::verify_path;
+use tercet_core::OutlineOptions;
 use tercet_core::progress::NoProgress;
 use tercet_core::publish::Disk;
 use tercet_testkit::damage::{self, patched};
 use tercet_testkit::faults::FaultyDisk;
 use tercet_tet::{
     File, HistoryRow, RepairOptions, Rewrite, SalvageOptions, VerifyOptions, WriterOptions, repair,
-    repair_on, salvage, salvage_on, verify,
+    repair_on, salvage_file, salvage_file_on,
 };
 
 use crate::samples::Sample;
@@ -36,8 +38,8 @@ fn absurd_grids_end_in_errors() {
     assert_eq!((good[shape], good[chunk]), (20, 16));
     for tiles in [1u64 << 24, 1 << 40, 1 << 60] {
         let bytes = patched(&patched(&good, shape, &tiles.to_le_bytes()), chunk, &1u64.to_le_bytes());
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.tet");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.tet");
         fs::write(&path, &bytes).unwrap();
 
         let file = File::open(&path).unwrap();
@@ -48,10 +50,10 @@ fn absurd_grids_end_in_errors() {
         assert!(z.chunk(&[5]).is_err());
         assert!(file.dataset("t").unwrap().read_all().is_ok(), "the other dataset is well");
         let _ = file.summary();
-        let _ = file.outline(Some(10));
+        let _ = file.outline(OutlineOptions::new().with_max_rows(Some(10)));
         drop(file);
 
-        assert!(!verify(&path, deep(), &NoProgress).unwrap().ok);
+        assert!(!verify_path(&path, deep(), &NoProgress).unwrap().ok);
         let plan = repair(&path, &RepairOptions::default(), &NoProgress).unwrap();
         assert!(!plan.ok());
         let row = || HistoryRow::at("x", "y", 1);
@@ -60,19 +62,20 @@ fn absurd_grids_end_in_errors() {
             rewrite.start(row(), WriterOptions::new(), &NoProgress).is_err(),
             "{tiles} chunks cannot be kept"
         );
-        let out = folder.path().join("out.tet");
-        if let Ok(report) = salvage(&path, &out, SalvageOptions::default(), &NoProgress) {
+        let out = directory.path().join("out.tet");
+        if let Ok(report) = salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress)
+        {
             assert_eq!(report.lost_datasets.len(), 1, "{report:?}");
             assert_eq!(report.kept, 4, "{report:?}");
-            assert!(verify(&out, deep(), &NoProgress).unwrap().ok);
+            assert!(verify_path(&out, deep(), &NoProgress).unwrap().ok);
         } else {
             panic!("the other dataset can be saved");
         }
-        // Without the absurd dataset the file is well.
+        // Without the absurd dataset the file is valid.
         let mut rewrite = Rewrite::open(&path).unwrap();
         rewrite.drop_dataset("z").unwrap();
-        rewrite.start(row(), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
-        assert!(verify(&path, deep(), &NoProgress).unwrap().ok);
+        rewrite.start(row(), WriterOptions::new(), &NoProgress).unwrap().finish().unwrap();
+        assert!(verify_path(&path, deep(), &NoProgress).unwrap().ok);
     }
 }
 
@@ -100,10 +103,10 @@ fn lost_chunks(path: &Path, sample: &Sample, what: &str) -> usize {
     lost
 }
 
-/// Whatever byte of a file with a block is damaged: what is saved is right, or the report says what is not known.
+/// For every damaged byte of a file with a block: salvaged values are correct, or the report lists the loss.
 fn salvage_every_flip(sample: &Sample) {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, out) = (folder.path().join("damaged.tet"), folder.path().join("saved.tet"));
+    let directory = tempfile::tempdir().unwrap();
+    let (path, out) = (directory.path().join("damaged.tet"), directory.path().join("saved.tet"));
     let mut saved = 0;
     let flips =
         damage::all_flips(&sample.bytes).filter(|flip| flip.mask == [0xff, 0x01, 0x20][flip.offset % 3]);
@@ -112,7 +115,13 @@ fn salvage_every_flip(sample: &Sample) {
         bytes[flip.offset] ^= flip.mask;
         fs::write(&path, &bytes).unwrap();
         let what = format!("{} {flip}", sample.name);
-        let saved_to = salvage_on(quick_disk(), &path, &out, SalvageOptions::default(), &NoProgress);
+        let saved_to = salvage_file_on(
+            quick_disk(),
+            &path,
+            &out,
+            SalvageOptions::new().with_overwrite(true),
+            &NoProgress,
+        );
         let Ok(report) = saved_to else { continue };
         assert!(fs::read(&path).unwrap() == bytes, "{what}: the source is untouched");
         if !report.notes.is_empty() || !report.lost_datasets.is_empty() {
@@ -121,7 +130,7 @@ fn salvage_every_flip(sample: &Sample) {
         saved += 1;
         let lost = lost_chunks(&out, sample, &what);
         assert_eq!(lost, report.missing.len(), "{what}: {report:?}");
-        let after = verify(&out, deep(), &NoProgress).unwrap();
+        let after = verify_path(&out, deep(), &NoProgress).unwrap();
         assert_eq!(after.ok, report.missing.is_empty(), "{what}: {:?}", after.findings);
     }
     assert!(saved > sample.bytes.len() / 8, "{saved}");
@@ -133,11 +142,11 @@ fn salvage_of_every_flip() {
     salvage_every_flip(&samples::by_reference());
 }
 
-/// Applying what verify recommends never harms: the file is as it was, or all its values are right.
+/// A recommended repair leaves the file unchanged, or with correct values.
 #[test]
 fn repair_of_every_flip() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.tet");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tet");
     for sample in [samples::raw_inline(), samples::zstd_inline(), samples::interop()] {
         let footer = File::from_bytes("good", sample.bytes.clone()).unwrap().payload_end() as usize;
         let (mut mended, mut refused) = (0, 0);
@@ -160,7 +169,7 @@ fn repair_of_every_flip() {
                 continue;
             }
             if !report.ok() {
-                // A checksum of a chunk was hit, or the chunk: nobody can tell, and nothing is sealed in.
+                // Either a checksum of a chunk is damaged or the chunk: nothing is resealed.
                 let payloads =
                     report.before.findings.iter().find(|finding| finding.code == "tercet_payloads");
                 assert!(payloads.is_some_and(|finding| !finding.ok), "{what}: {report:?}");
@@ -179,9 +188,9 @@ fn repair_of_every_flip() {
 }
 
 #[test]
-fn healthy_files_are_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.tet");
+fn valid_files_are_not_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tet");
     for sample in [samples::raw_inline(), samples::by_reference(), samples::interop(), samples::spill()] {
         fs::write(&path, &sample.bytes).unwrap();
         let options = RepairOptions::default()
@@ -191,24 +200,25 @@ fn healthy_files_are_left_alone() {
         let report = repair(&path, &options, &NoProgress).unwrap();
         assert!(report.ok());
         assert!(fs::read(&path).unwrap() == sample.bytes, "{}", sample.name);
-        let out = folder.path().join("out.tet");
-        let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+        let out = directory.path().join("out.tet");
+        let report =
+            salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
         assert!(report.missing.is_empty() && report.notes.is_empty(), "{report:?}");
         assert_eq!(lost_chunks(&out, &sample, sample.name), 0);
     }
 }
 
 #[test]
-fn holes_are_errors_or_the_fill_value() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, out) = (folder.path().join("damaged.tet"), folder.path().join("saved.tet"));
+fn missing_chunks_are_errors_or_the_fill_value() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, out) = (directory.path().join("damaged.tet"), directory.path().join("saved.tet"));
     let sample = samples::raw_inline();
     let row = File::from_bytes("good", sample.bytes.clone()).unwrap().row(3).unwrap();
     let mut bytes = sample.bytes.clone();
     bytes[row.payload_offset as usize] ^= 1;
     fs::write(&path, &bytes).unwrap();
 
-    let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    let report = salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
     assert_eq!(report.missing.len(), 1);
     assert_eq!((&*report.missing[0].dataset, &report.missing[0].chunk[..]), ("t", &[1, 1][..]));
     let file = File::open(&out).unwrap();
@@ -218,24 +228,27 @@ fn holes_are_errors_or_the_fill_value() {
     assert!(t.read(&t.select("0:2,:").unwrap()).is_ok());
     drop(file);
 
-    let report = salvage(&path, &out, SalvageOptions::default().with_fill(-7.0), &NoProgress).unwrap();
+    let report =
+        salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true).with_fill(-7.0), &NoProgress)
+            .unwrap();
     assert_eq!(report.missing.len(), 1);
     let file = File::open(&out).unwrap();
     let all = file.dataset("t").unwrap().read_all().unwrap();
     assert_eq!(all.as_slice::<i32>().unwrap()[13..], [-7, -7]);
     assert_eq!(all.bytes()[..52], sample.arrays[0].1[..52]);
     assert!(
-        salvage(&path, &out, SalvageOptions::default().with_fill(0.5), &NoProgress).is_err(),
+        salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true).with_fill(0.5), &NoProgress)
+            .is_err(),
         "no whole number"
     );
 }
 
 #[test]
 fn salvage_onto_the_damaged_file_itself_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("damaged.tet");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("damaged.tet");
     let sample = samples::raw_inline();
     fs::write(&path, &sample.bytes).unwrap();
-    assert!(salvage(&path, &path, SalvageOptions::default(), &NoProgress).is_err());
+    assert!(salvage_file(&path, &path, SalvageOptions::new().with_overwrite(true), &NoProgress).is_err());
     assert!(fs::read(&path).unwrap() == sample.bytes);
 }

@@ -2,24 +2,26 @@
 //! integrity block.
 
 use std::io::{Cursor, Seek, SeekFrom, Write};
+use tercet_core::CommonError;
 
 use tercet_core::checksum::crc32c;
 use tercet_core::progress::NoProgress;
 use tercet_core::{ElementType, Severity, Sink, TensorView};
 use tercet_tet::{
-    Codec, Compression, ErrorKind, File, HistoryRow, IntegrityStatus, Layout, VerifyOptions, WriterOptions,
+    Codec, Compression, ErrorKind, File, HistoryRow, IntegrityStatus, Layout, VerifyOptions, Writer,
+    WriterOptions,
 };
 
-/// Opens a golden file; `None` where there is no golden folder.
+/// Opens a golden file; `None` without the golden directory.
 fn golden(name: &str) -> Option<(Vec<u8>, File)> {
-    let folder = tercet_testkit::golden("tet")?;
+    let directory = tercet_testkit::golden("tet")?;
     #[expect(clippy::disallowed_methods, reason = "golden files are read as they are")]
-    let bytes = std::fs::read(folder.join(name)).unwrap();
+    let bytes = std::fs::read(directory.join(name)).unwrap();
     let file = File::from_bytes(name, bytes.clone()).unwrap();
     Some((bytes, file))
 }
 
-/// Writes the values and everything the footer tells again.
+/// Rewrites the values, metadata and history of a file.
 fn rewrite(file: &File, options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
     let mut ids = Vec::new();
@@ -37,11 +39,11 @@ fn rewrite(file: &File, options: WriterOptions) -> Vec<u8> {
     for row in file.history() {
         layout.history(row.clone()).unwrap();
     }
-    let mut writer = layout.write_to("again", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     for (id, dataset) in ids.into_iter().zip(file.datasets()) {
         writer.array(id, dataset.read_all().unwrap().view()).unwrap();
     }
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 fn assert_same(name: &str, written: &[u8], expected: &[u8]) {
@@ -79,9 +81,9 @@ const E: [[i16; 6]; 12] = [
 fn v6(options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
     let e = layout.dataset("e", ElementType::I16, [12, 6], [5, 4]).unwrap();
-    let mut writer = layout.write_to("v6", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     writer.array(e, TensorView::from_slice(&[12, 6], E.as_flattened()).unwrap()).unwrap();
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 #[test]
@@ -104,12 +106,12 @@ fn with_block(options: WriterOptions) -> Vec<u8> {
     layout.attr(few, "_FillValue", "3").unwrap();
     layout.labels(many, "0", (0..70).map(|n| n.to_string()).collect()).unwrap();
     layout.history(HistoryRow::at("create", "test", 1)).unwrap();
-    let mut writer = layout.write_to("block", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     let small: Vec<i16> = (0..15).map(|n| n % 7).collect();
     writer.array(few, TensorView::from_slice(&[5, 3], &small).unwrap()).unwrap();
     let floats: Vec<f32> = (0u8..70).map(f32::from).collect();
     writer.array(many, TensorView::from_slice(&[70], &floats).unwrap()).unwrap();
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 fn check_values(file: &File) {
@@ -121,13 +123,13 @@ fn check_values(file: &File) {
     assert_eq!(many.read_all().unwrap().as_slice::<f32>(), Some(&floats[..]));
 }
 
-/// Where a text begins.
+/// The offset of a string.
 fn find(bytes: &[u8], text: &str) -> usize {
     bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap()
 }
 
 #[test]
-fn the_block_and_the_spills_live_together() {
+fn block_and_spills_are_compatible() {
     let base = WriterOptions::new().with_zone_maps(true);
     for options in [base, base.with_inline_column_bytes(0), base.with_statistics(false)] {
         let bytes = with_block(options);
@@ -142,7 +144,7 @@ fn the_block_and_the_spills_live_together() {
 
         let source = std::sync::Arc::new(tercet_core::source::Memory::new("block", bytes.clone()));
         let report =
-            tercet_tet::verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+            tercet_tet::verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
         assert!(report.ok, "{:?}", report.findings);
         let warnings: Vec<_> =
             report.findings.iter().filter(|finding| finding.severity == Severity::Warning).collect();
@@ -160,7 +162,7 @@ fn labels_that_only_the_block_holds_are_not_indexed() {
 }
 
 #[test]
-fn flips_behind_the_payloads_are_detected() {
+fn flips_after_the_payloads_are_detected() {
     let bytes = with_block(WriterOptions::new().with_zone_maps(true));
     let payload_end = File::from_bytes("block", bytes.clone()).unwrap().payload_end() as usize;
     let json = find(&bytes, "{\"history\":");
@@ -192,9 +194,9 @@ fn metadata_that_spills_comes_after_the_zones() {
         layout.attr(d, &format!("a{number}"), &"v".repeat(1024)).unwrap();
     }
     let options = WriterOptions::new().with_zone_maps(true);
-    let mut writer = layout.write_to("spill", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     writer.array(d, TensorView::from_slice(&[4], &[1u8, 2, 3, 4]).unwrap()).unwrap();
-    let bytes = writer.seal().unwrap();
+    let bytes = writer.finish().unwrap().output;
     let file = File::from_bytes("spill", bytes.clone()).unwrap();
     assert_eq!(
         (file.footer_version(), file.integrity_status()),
@@ -215,7 +217,7 @@ fn the_order_of_writing_does_not_matter() {
     let options = WriterOptions::interop().with_zone_maps(true);
     let mut layout = Layout::new();
     let e = layout.dataset("e", ElementType::I16, [12, 6], [5, 4]).unwrap();
-    let mut writer = layout.write_to("v6", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     let grid = writer.grid(e).clone();
     for linear in (0..grid.tiles()).rev() {
         let tile = grid.coords(linear);
@@ -226,27 +228,27 @@ fn the_order_of_writing_does_not_matter() {
             .collect();
         writer.chunk(e, tile, TensorView::from_slice(&grid.tile_shape(tile), &values).unwrap()).unwrap();
     }
-    assert_same("backwards", &writer.seal().unwrap(), &v6(options));
+    assert_same("backwards", &writer.finish().unwrap().output, &v6(options));
 }
 
 #[test]
 #[cfg(any(unix, windows))]
 fn a_rewrite_leaves_them_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.tet");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tet");
     let options = WriterOptions::new().with_zone_maps(true);
     let mut layout = Layout::new();
     let a = layout.dataset("a", ElementType::U8, [3], [2]).unwrap();
-    let mut writer = layout.create(&path, options).unwrap();
+    let mut writer = Writer::create(&path, layout, options).unwrap();
     writer.array(a, TensorView::from_slice(&[3], &[1u8, 2, 3]).unwrap()).unwrap();
-    writer.seal().unwrap();
+    writer.finish().unwrap();
     assert_eq!(File::open(&path).unwrap().footer_version(), Some(2));
 
     let mut rewrite = tercet_tet::Rewrite::open(&path).unwrap();
     let b = rewrite.layout().dataset("b", ElementType::U8, [1], [1]).unwrap();
     let mut writer = rewrite.start(HistoryRow::at("append", "test", 2), options, &NoProgress).unwrap();
     writer.array(b, TensorView::from_slice(&[1], &[9u8]).unwrap()).unwrap();
-    writer.seal().unwrap();
+    writer.finish().unwrap();
     let file = File::open(&path).unwrap();
     assert_eq!(
         (file.footer_version(), file.integrity_status()),
@@ -258,8 +260,8 @@ fn a_rewrite_leaves_them_out() {
 #[test]
 fn a_file_without_datasets_has_an_empty_map() {
     for options in [WriterOptions::interop(), WriterOptions::new().with_history(false)] {
-        let writer = Layout::new().write_to("empty", Cursor::new(Vec::new()), options.with_zone_maps(true));
-        let bytes = writer.unwrap().seal().unwrap();
+        let writer = Writer::new(Cursor::new(Vec::new()), Layout::new(), options.with_zone_maps(true));
+        let bytes = writer.unwrap().finish().unwrap().output;
         let file = File::from_bytes("empty", bytes.clone()).unwrap();
         assert_eq!((file.footer_version(), file.payload_end()), (Some(2), 32));
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -298,16 +300,15 @@ impl Sink for Full {
 }
 
 #[test]
-fn a_sink_that_is_full_in_a_spill_is_told_as_such() {
+fn a_full_sink_in_a_spill_is_a_write_error() {
     let write = |room: u64| {
         let mut layout = Layout::new();
         let d = layout.dataset("d", ElementType::U16, [1000], [1]).unwrap();
         let sink = Full(Cursor::new(Vec::new()), room);
-        let mut writer =
-            layout.write_to("full", sink, WriterOptions::interop().with_zone_maps(true)).unwrap();
+        let mut writer = Writer::new(sink, layout, WriterOptions::interop().with_zone_maps(true)).unwrap();
         let values: Vec<u16> = (0..1000).map(|n| n % 64).collect();
         writer.array(d, TensorView::from_slice(&[1000], &values).unwrap()).unwrap();
-        writer.seal()
+        writer.finish().map(|written| written.output)
     };
     let whole = write(u64::MAX).unwrap();
     let payload_end = File::from_bytes("full", whole.clone()).unwrap().payload_end();
@@ -316,7 +317,10 @@ fn a_sink_that_is_full_in_a_spill_is_told_as_such() {
     for room in [payload_end, payload_end + 100_000, index, index + 30_000, whole.len() as u64 - 1] {
         let error = write(room).map(|bytes| bytes.len()).unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Write(reason) if reason.kind() == std::io::ErrorKind::StorageFull),
+            matches!(
+                error.kind(),
+                ErrorKind::Common(CommonError::Write(reason)) if reason.kind() == std::io::ErrorKind::StorageFull
+            ),
             "{error}"
         );
     }

@@ -1,10 +1,10 @@
-//! Footers that other implementations cannot mend, or trip over.
+//! Footers that other implementations cannot repair or read.
 
 use std::io::Cursor;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::{ElementType, TensorView};
-use tercet_tet::{ActionState, File, HistoryRow, Layout, RepairOptions, WriterOptions, repair};
+use tercet_tet::{ActionState, File, HistoryRow, Layout, RepairOptions, Writer, WriterOptions, repair};
 
 const VALUES: [u16; 12] = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 
@@ -14,9 +14,9 @@ fn foreign() -> Vec<u8> {
     let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     layout.attr(id, "units", "1").unwrap();
     layout.history(HistoryRow::at("note", "test", 1)).unwrap();
-    let mut writer = layout.write_to("foreign", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::interop()).unwrap();
     writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 fn payload_end(bytes: &[u8]) -> usize {
@@ -44,9 +44,9 @@ fn damages(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn every_broken_footer_can_be_cut_off() {
     let whole = foreign();
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in damages(&whole) {
-        let path = folder.path().join("broken.tet");
+        let path = directory.path().join("broken.tet");
         std::fs::write(&path, &bytes).unwrap();
         assert!(File::open(&path).is_err(), "{name} opens");
         let plan = repair(&path, &RepairOptions::default(), &NoProgress).unwrap();
@@ -63,7 +63,7 @@ fn every_broken_footer_can_be_cut_off() {
             Some(&VALUES[..]),
             "{name}"
         );
-        // Bytes of a text that cannot be told from payloads may stay, but never go missing.
+        // Bytes that cannot be distinguished from payloads may stay; payload bytes are never removed.
         assert!(file.len() >= payload_end(&whole) as u64, "{name}");
     }
 }
@@ -73,31 +73,30 @@ fn zone_maps_that_lie_elsewhere_are_ignored() {
     let mut layout = Layout::new();
     let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     let options = WriterOptions::interop().with_zone_maps(true);
-    let mut writer = layout.write_to("zones", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
-    let mut bytes = writer.seal().unwrap();
+    let mut bytes = writer.finish().unwrap().output;
     let key = br#""zone_maps_ref":{"offset":"#;
     let at = bytes.windows(key.len()).position(|window| window == key).unwrap() + key.len();
-    // All digits of its place become nines; the length of the text stays the same.
+    // All digits of the offset become nines; the length of the JSON stays the same.
     let end = at + bytes[at..].iter().position(|&byte| byte == b'}').unwrap();
     bytes[at..end].iter_mut().filter(|byte| byte.is_ascii_digit()).for_each(|byte| *byte = b'9');
     let file = File::from_bytes("zones", bytes.clone()).unwrap();
     assert_eq!(file.dataset("pi").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
     let source = std::sync::Arc::new(tercet_core::source::Memory::new("zones", bytes));
-    let report =
-        tercet_tet::verify_source(source, tercet_tet::VerifyOptions::default(), &NoProgress).unwrap();
+    let report = tercet_tet::verify(source, tercet_tet::VerifyOptions::default(), &NoProgress).unwrap();
     assert!(report.ok);
     assert!(report.findings.iter().any(|finding| finding.code == "zone_maps"), "{report:?}");
 }
 
 /// A protected file whose row checksums are unreadable although the footer's checksum is right.
-fn suspect() -> Vec<u8> {
+fn with_unusable_column() -> Vec<u8> {
     let mut layout = Layout::new();
     let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     let options = WriterOptions::new().with_history(false);
-    let mut writer = layout.write_to("doubtful", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
-    let mut bytes = writer.seal().unwrap();
+    let mut bytes = writer.finish().unwrap().output;
     let footer = payload_end(&bytes);
     let find = |bytes: &[u8], key: &[u8]| {
         bytes.windows(key.len()).position(|window| window == key).unwrap() + key.len()
@@ -112,17 +111,17 @@ fn suspect() -> Vec<u8> {
 }
 
 #[test]
-fn a_doubtful_block_is_not_built_upon() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("doubtful.tet");
-    std::fs::write(&path, suspect()).unwrap();
+fn a_partly_unusable_block_cannot_be_rewritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("doubtful.tet");
+    std::fs::write(&path, with_unusable_column()).unwrap();
     let file = File::open(&path).unwrap();
     assert!(matches!(file.integrity_status(), tercet_tet::IntegrityStatus::Partial { .. }));
     assert_eq!(file.dataset("pi").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
 
     let error = tercet_tet::Rewrite::open(&path).unwrap_err();
     assert_eq!(tercet_core::Diagnose::class(&error), tercet_core::Class::Corrupt, "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), suspect());
+    assert_eq!(std::fs::read(&path).unwrap(), with_unusable_column());
 
     let options = RepairOptions::default().with_apply("reseal_checksums");
     let report = repair(&path, &options, &NoProgress).unwrap();

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use tercet_core::checksum::crc32c;
 use tercet_core::{ElementType, TensorView};
 use tercet_tet::{
-    Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Range, Stats, WriterOptions,
+    Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Range, Stats, Writer, WriterOptions,
 };
 
 use crate::document::{Vector, unhex};
@@ -30,11 +30,11 @@ const R: [f32; 11] = [
 
 /// Writes a file with at most one dataset.
 fn write(layout: Layout, array: Option<(DatasetId, TensorView<'_>)>, options: WriterOptions) -> Vec<u8> {
-    let mut writer = layout.write_to("vector", Cursor::new(Vec::new()), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     if let Some((id, view)) = array {
         writer.array(id, view).unwrap();
     }
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 fn big(options: WriterOptions) -> Vec<u8> {
@@ -115,9 +115,9 @@ fn v5_metadata() {
 #[test]
 fn v6_footer_version_2() {
     let vector = Vector::of("V6");
-    let Some(folder) = tercet_testkit::golden("tet") else { return };
+    let Some(directory) = tercet_testkit::golden("tet") else { return };
     #[expect(clippy::disallowed_methods, reason = "a golden file as it is")]
-    let bytes = std::fs::read(folder.join("embed_v2.tet")).unwrap();
+    let bytes = std::fs::read(directory.join("embed_v2.tet")).unwrap();
     vector.assert_matches(&bytes);
     assert_eq!(crc32c(&bytes[896..896 + 1257]), 0x690e_3515, "zone maps");
     assert_eq!(crc32c(&bytes[2153..2153 + 3431]), 0x9fe7_0993, "secondary index");

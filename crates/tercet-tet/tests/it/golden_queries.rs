@@ -41,7 +41,7 @@ struct AskedToml {
 fn differs(asked: &Asked, path: &str, name: &str) -> bool {
     // Only the dataset's own preview can be cut short.
     let truncated = name.ends_with("_preview_truncated");
-    // With a filter, cells that entered are counted for every form.
+    // With a filter, elements that pass are counted for every form.
     let filtered = asked.query.to_string().contains("\"filter\"") && name == "operation_element_count";
     // Visits are counted as they are made: one more here for the range of a histogram, one less for some transforms.
     let visits = (asked.id.starts_with("histogram") || asked.id.starts_with("transform"))
@@ -82,13 +82,13 @@ fn near(a: Option<f64>, b: Option<f64>) -> bool {
 
 #[test]
 fn golden_queries() {
-    let Some(folder) = tercet_testkit::golden("tet") else { return };
+    let Some(directory) = tercet_testkit::golden("tet") else { return };
     let manifest: Manifest =
-        serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(directory.join("manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest.queries.len(), manifest.query_count);
     let mut wrong = Vec::new();
     for asked in &manifest.queries {
-        let file = File::open(folder.join(&asked.file)).unwrap();
+        let file = File::open(directory.join(&asked.file)).unwrap();
         let query = Query::parse(&asked.query.to_string(), Syntax::Json);
         let options = RunOptions::new().with_preview(asked.preview.unwrap_or(0));
         let answer = query.map_err(|error| error.to_string()).and_then(|query| {
@@ -163,12 +163,12 @@ fn clone_of(asked: &Asked) -> Asked {
 
 #[test]
 fn golden_queries_in_toml() {
-    let Some(folder) = tercet_testkit::golden("tet") else { return };
+    let Some(directory) = tercet_testkit::golden("tet") else { return };
     let manifest: Manifest =
-        serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(directory.join("manifest.json")).unwrap()).unwrap();
     let mut wrong = Vec::new();
     for asked in &manifest.toml_queries {
-        let file = File::open(folder.join(&asked.file)).unwrap();
+        let file = File::open(directory.join(&asked.file)).unwrap();
         assert_eq!(Syntax::guess(&asked.toml), Syntax::Toml);
         let query = Query::parse(&asked.toml, Syntax::Toml);
         match (&asked.reference_execution, query) {

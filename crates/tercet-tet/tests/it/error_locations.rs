@@ -1,5 +1,6 @@
 //! An error says which region, which field and which bytes are wrong.
 
+use tercet_core::CommonError;
 use tercet_core::{Class, Diagnose, Span};
 use tercet_testkit::damage::{patched, spliced, zeroed};
 use tercet_tet::{ChunkError, DatasetError, Error, ErrorKind, File, Region, StaleBlockError};
@@ -35,7 +36,7 @@ fn assert_site(bytes: Vec<u8>, region: Region, field: &str, span: std::ops::Rang
     let error = failure(bytes);
     let span = Span::between(span.start as u64, span.end as u64).unwrap();
     match error.kind() {
-        ErrorKind::Malformed(malformed) => {
+        ErrorKind::Common(CommonError::Malformed(malformed)) => {
             let site = malformed.site;
             assert_eq!((site.region, site.field, site.span), (region, field, span), "{error}");
         }
@@ -102,7 +103,7 @@ fn footer() {
     let text = at.footer..at.end - 16;
     assert_site(patched(&good, at.footer, b"X"), json, "history_json", text.clone());
 
-    // Footers of other texts.
+    // Other footers.
     let with_text = |text: &str| {
         let footer = [text.as_bytes(), &(text.len() as u64).to_le_bytes(), &[1, 0, 0, 0], b"THST"].concat();
         spliced(&good, at.footer..at.end, &footer)
@@ -127,7 +128,7 @@ fn datasets_that_no_array_can_have() {
     assert_eq!(reason(zeroed(&good, 64..72)), ("t".to_owned(), DatasetError::ZeroShape { axis: 0 }));
     assert_eq!(reason(zeroed(&good, 88..96)), ("t".to_owned(), DatasetError::ZeroChunk { axis: 1 }));
     assert_eq!(reason(patched(&good, 64, &[255; 16])), ("t".to_owned(), DatasetError::TooLarge));
-    // The other dataset is as good as before.
+    // The other dataset is still readable.
     let file = File::from_bytes("half", patched(&good, 44, &[77])).unwrap();
     assert!(file.dataset("t").unwrap().read_all().is_err());
     assert!(file.dataset("z").unwrap().read_all().is_ok());
@@ -169,13 +170,17 @@ fn checksums() {
         other => panic!("{other:?}"),
     }
     match failure(patched(&good, at.first_row + 100, &[1])).kind() {
-        ErrorKind::Checksum { region: Region::IndexRun { first: 0, end: 4 }, span, .. } => {
+        ErrorKind::Common(CommonError::Checksum {
+            region: Region::IndexRun { first: 0, end: 4 },
+            span,
+            ..
+        }) => {
             assert_eq!((span.start(), span.len()), (at.first_row as u64, 4 * 104));
         }
         other => panic!("{other:?}"),
     }
     match failure(patched(&good, 52, &[1])).kind() {
-        ErrorKind::Checksum { region: Region::Catalog, span, .. } => {
+        ErrorKind::Common(CommonError::Checksum { region: Region::Catalog, span, .. }) => {
             assert_eq!((span.start(), span.end()), (0, at.first_row as u64));
         }
         other => panic!("{other:?}"),
@@ -183,7 +188,7 @@ fn checksums() {
     // A letter of the attribute: the footer still parses.
     let units = good.windows(7).position(|window| window == br#""units""#).unwrap();
     match failure(patched(&good, units + 1, b"U")).kind() {
-        ErrorKind::Checksum { region: Region::Footer, span, .. } => {
+        ErrorKind::Common(CommonError::Checksum { region: Region::Footer, span, .. }) => {
             assert_eq!((span.start(), span.end()), (at.footer as u64, at.end as u64));
         }
         other => panic!("{other:?}"),

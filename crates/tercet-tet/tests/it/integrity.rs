@@ -1,13 +1,14 @@
-//! Damage that a checksum proves is never sealed in, and what is proved good is never lost.
+//! Damage that a checksum proves is never accepted by a repair, and intact chunks are never lost.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use crate::verify_path;
 use tercet_core::progress::NoProgress;
 use tercet_core::{ElementType, TensorView};
 use tercet_tet::{
-    ActionState, File, Layout, RepairOptions, SalvageOptions, VerifyOptions, WriterOptions, repair, salvage,
-    verify,
+    ActionState, File, FixAction, Layout, RepairOptions, SalvageOptions, VerifyOptions, Writer,
+    WriterOptions, repair, salvage_file,
 };
 
 const VALUES: [u16; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
@@ -16,9 +17,9 @@ const VALUES: [u16; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 fn whole() -> Vec<u8> {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::U16, [12], [3]).unwrap();
-    let mut writer = layout.write_to("whole", Cursor::new(Vec::new()), WriterOptions::new()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
     writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
-    writer.seal().unwrap()
+    writer.finish().unwrap().output
 }
 
 fn row_start(row: usize) -> usize {
@@ -42,8 +43,8 @@ fn break_name(bytes: &mut [u8]) {
     bytes[56] = b'b';
 }
 
-fn write(folder: &Path, bytes: &[u8]) -> PathBuf {
-    let path = folder.join("damaged.tet");
+fn write(directory: &Path, bytes: &[u8]) -> PathBuf {
+    let path = directory.join("damaged.tet");
     std::fs::write(&path, bytes).unwrap();
     path
 }
@@ -65,18 +66,19 @@ fn reseal(path: &Path) -> ActionState {
 }
 
 #[test]
-fn a_chunk_proved_bad_is_not_saved_as_good() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_damaged_chunk_is_not_salvaged() {
+    let directory = tempfile::tempdir().unwrap();
     for break_more in [break_footer_digit as fn(&mut [u8]), break_name] {
         let mut bytes = whole();
         bytes[payload(1)] ^= 4;
         break_more(&mut bytes);
-        let path = write(folder.path(), &bytes);
+        let path = write(directory.path(), &bytes);
         assert_eq!(reseal(&path), ActionState::Skipped);
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
 
-        let out = folder.path().join("saved.tet");
-        let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+        let out = directory.path().join("saved.tet");
+        let report =
+            salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
         assert_eq!((report.kept, report.missing.len()), (3, 1), "{report:?}");
         let mut expected = good();
         expected[1] = None;
@@ -85,18 +87,18 @@ fn a_chunk_proved_bad_is_not_saved_as_good() {
 }
 
 #[test]
-fn swapped_rows_are_not_sealed_in() {
-    let folder = tempfile::tempdir().unwrap();
+fn swapped_rows_are_not_resealed() {
+    let directory = tempfile::tempdir().unwrap();
     let mut bytes = whole();
     // The coordinates of rows 0 and 1.
     let (first, second) = (row_start(0) + 8, row_start(1) + 8);
     bytes.swap(first, second);
     break_footer_digit(&mut bytes);
-    let path = write(folder.path(), &bytes);
+    let path = write(directory.path(), &bytes);
     assert_eq!(reseal(&path), ActionState::Skipped);
 
-    let out = folder.path().join("saved.tet");
-    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    let out = directory.path().join("saved.tet");
+    salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
     let mut expected = good();
     expected[0] = None;
     expected[1] = None;
@@ -105,29 +107,29 @@ fn swapped_rows_are_not_sealed_in() {
 
 #[test]
 fn a_damaged_row_costs_one_chunk() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut bytes = whole();
     bytes[row_start(2) + 72] ^= 2; // payload_offset
-    let path = write(folder.path(), &bytes);
-    let report = verify(&path, VerifyOptions::default(), &NoProgress).unwrap();
-    assert!(report.recommends("damaged_chunks"), "{report:?}");
-    let out = folder.path().join("saved.tet");
-    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    let path = write(directory.path(), &bytes);
+    let report = verify_path(&path, VerifyOptions::default(), &NoProgress).unwrap();
+    assert!(report.details.recommends("damaged_chunks"), "{report:?}");
+    let out = directory.path().join("saved.tet");
+    salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
     let mut expected = good();
     expected[2] = None;
     assert_eq!(chunks(&out), expected);
 }
 
 #[test]
-fn what_is_left_of_a_cut_file_is_offered() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = write(folder.path(), &whole()[..payload(2)]);
-    let report = verify(&path, VerifyOptions::default(), &NoProgress).unwrap();
-    let advice = &report.recommendations[0];
-    assert_eq!(advice.code, "invalid_layout");
-    assert!(advice.fix.as_ref().unwrap().command.as_ref().unwrap().contains("--salvage"), "{advice:?}");
-    let out = folder.path().join("saved.tet");
-    let report = salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+fn a_truncated_file_can_be_salvaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write(directory.path(), &whole()[..payload(2)]);
+    let report = verify_path(&path, VerifyOptions::default(), &NoProgress).unwrap();
+    let recommendation = &report.details.recommendations[0];
+    assert_eq!(recommendation.code, "invalid_layout");
+    assert_eq!(recommendation.fix.action, Some(FixAction::Salvage));
+    let out = directory.path().join("saved.tet");
+    let report = salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
     assert_eq!(report.kept, 2);
     assert_eq!(chunks(&out)[..2], good()[..2]);
 }
@@ -136,9 +138,9 @@ fn what_is_left_of_a_cut_file_is_offered() {
 fn two_rows_of_one_chunk_give_the_same_answer_in_any_order() {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::U16, [12], [3]).unwrap();
-    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::interop()).unwrap();
     writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
-    let mut bytes = writer.seal().unwrap();
+    let mut bytes = writer.finish().unwrap().output;
     bytes[row_start(0) + 8] = 2; // row 0 claims to be chunk 2 as well
     let file = File::from_bytes("m", bytes).unwrap();
     let dataset = file.dataset("a").unwrap();
@@ -149,13 +151,13 @@ fn two_rows_of_one_chunk_give_the_same_answer_in_any_order() {
 }
 
 #[test]
-fn a_hole_is_told_by_name() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_missing_chunk_is_named_in_the_error() {
+    let directory = tempfile::tempdir().unwrap();
     let mut bytes = whole();
     bytes[payload(3)] ^= 1;
-    let path = write(folder.path(), &bytes);
-    let out = folder.path().join("saved.tet");
-    salvage(&path, &out, SalvageOptions::default(), &NoProgress).unwrap();
+    let path = write(directory.path(), &bytes);
+    let out = directory.path().join("saved.tet");
+    salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
     let file = File::open(&out).unwrap();
     let error = file.dataset("a").unwrap().read_all().unwrap_err();
     assert!(error.to_string().ends_with("chunk [3] is missing from the index"), "{error}");
@@ -163,17 +165,17 @@ fn a_hole_is_told_by_name() {
 
 #[test]
 fn an_unusable_dataset_can_be_dropped_but_not_kept() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut layout = Layout::new();
     let bad = layout.dataset("bad", ElementType::U16, [12], [3]).unwrap();
     let good = layout.dataset("good", ElementType::U16, [12], [5]).unwrap();
-    let mut writer = layout.write_to("m", Cursor::new(Vec::new()), WriterOptions::interop()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::interop()).unwrap();
     for id in [bad, good] {
         writer.array(id, TensorView::from_slice(&[12], &VALUES).unwrap()).unwrap();
     }
-    let mut bytes = writer.seal().unwrap();
+    let mut bytes = writer.finish().unwrap().output;
     bytes[44] = 11; // no element type
-    let path = write(folder.path(), &bytes);
+    let path = write(directory.path(), &bytes);
     let row = || tercet_tet::HistoryRow::at("drop", "test", 1);
 
     let keep = tercet_tet::Rewrite::open(&path).unwrap();
@@ -182,9 +184,9 @@ fn an_unusable_dataset_can_be_dropped_but_not_kept() {
 
     let mut change = tercet_tet::Rewrite::open(&path).unwrap();
     change.drop_dataset("bad").unwrap();
-    change.start(row(), WriterOptions::new(), &NoProgress).unwrap().seal().unwrap();
+    change.start(row(), WriterOptions::new(), &NoProgress).unwrap().finish().unwrap();
     let file = File::open(&path).unwrap();
     assert_eq!(file.datasets().len(), 1);
     assert_eq!(file.dataset("good").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
-    assert!(verify(&path, VerifyOptions::default(), &NoProgress).unwrap().ok);
+    assert!(verify_path(&path, VerifyOptions::default(), &NoProgress).unwrap().ok);
 }
