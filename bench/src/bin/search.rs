@@ -31,7 +31,7 @@ fn bounded() {
     let (bytes, path) = (number("--bytes", 1 << 31), PathBuf::from(option("--out").expect("--out")));
     let (mut random, mut text_bytes, mut documents) = (Random::new(9), 0, 0);
     let start = Instant::now();
-    let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new()).unwrap();
+    let mut builder = SegmentBuilder::create(&path, SegmentOptions::new().with_overwrite(true)).unwrap();
     while text_bytes < bytes {
         let page = corpus::zipf(documents, &mut random, 2000, 2_000_000);
         text_bytes += page.body.len() as u64;
@@ -77,7 +77,7 @@ fn build(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Segment) {
     let mut seconds = Vec::new();
     for _ in 0..repeat {
         let start = Instant::now();
-        let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new()).unwrap();
+        let mut builder = SegmentBuilder::create(&path, SegmentOptions::new().with_overwrite(true)).unwrap();
         for page in pages {
             let document =
                 Document::new(&page.url, &page.title).with_id(&page.id).with_body(page.body.as_bytes());

@@ -319,7 +319,7 @@ fn bounded(path: &Path, bytes: u64, limit: u64) -> Outcome {
         Field::new("score", Type::Float64),
         Field::new("body", Type::BlobRef),
     ])?;
-    let mut writer = Writer::create_path(path, schema, WriterOptions::new())?;
+    let mut writer = Writer::create(path, schema, WriterOptions::new().with_overwrite(true))?;
     let (mut made, mut rows) = (0, 0u64);
     let start = std::time::Instant::now();
     on_threads(number("--threads", 2), || -> Result<(), tercet_tatami::ErrorKind> {

@@ -67,7 +67,7 @@ fn values(array: &ArrayRef) -> Values {
 
 /// The rows as the bytes of a file.
 pub fn write(schema: Schema, batches: &[Vec<Column>], options: WriterOptions) -> Result<Vec<u8>, ErrorKind> {
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options)?;
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options)?;
     for batch in batches {
         writer.append(batch)?;
     }

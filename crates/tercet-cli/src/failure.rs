@@ -260,7 +260,7 @@ macro_rules! impl_from_format_error {
 
 impl_from_format_error!(tet, "tet", |cause| tet::ErrorKind::Common(CommonError::Publish(cause)));
 impl_from_format_error!(tgm, "tgm", |cause| tgm::ErrorKind::Publish(cause));
-impl_from_format_error!(tatami, "tatami", |cause| tatami::ErrorKind::Publish(cause));
+impl_from_format_error!(tatami, "tatami", |cause| tatami::ErrorKind::Common(CommonError::Publish(cause)));
 
 #[cfg(feature = "arrow")]
 impl From<arrow::Error> for Failure {

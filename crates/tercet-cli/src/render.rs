@@ -19,5 +19,5 @@ pub(crate) use number::{exact, rounded, significant};
 pub(crate) use rows::{LossCounts, Rows, pieces};
 pub(crate) use size::{human_size, parse_size, ratio, size_and_bytes};
 pub(crate) use table::Table;
-pub(crate) use time::{utc, utc_of_millis};
+pub(crate) use time::utc;
 pub(crate) use tree::tree_lines;

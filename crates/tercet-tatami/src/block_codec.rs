@@ -4,7 +4,8 @@ use bytes::Bytes;
 use tercet_codec::bytes::{lz4, zstd};
 use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::limits::check_limit;
-use tercet_core::{Malformed, Reason, Site, Span};
+use tercet_core::tensor::OutOfMemory;
+use tercet_core::{CommonError, Malformed, Reason, Site, Span};
 
 use crate::error::ErrorKind;
 use crate::file::Inner;
@@ -61,14 +62,12 @@ impl Inner {
         header: &PageHeader,
         stored: &[u8],
     ) -> Result<(), ErrorKind> {
-        if self.options.ignore_checksums {
+        if !self.options.common.verify {
             return Ok(());
         }
-        Mismatch::check_crc32c(header.payload_crc, crc32c(stored)).map_err(|mismatch| ErrorKind::Checksum {
-            region,
-            span,
-            mismatch,
-        })
+        Mismatch::check_crc32c(header.payload_crc, crc32c(stored))
+            .map_err(|mismatch| CommonError::Checksum { region, span, mismatch })?;
+        Ok(())
     }
 
     /// The bytes of a payload as they were before the codec: exactly `raw_bytes`.
@@ -92,12 +91,12 @@ impl Inner {
             let reason = Reason::Mismatch { found: raw_bytes, expected: stored.len() as u64, because };
             return Err(fault(region, "uncompressed_size", span.start(), 0, reason));
         }
-        let len = check_limit("a decompressed payload", raw_bytes, self.options.limits.chunk_bytes)?;
+        let len = check_limit("a decompressed payload", raw_bytes, self.page_limit())?;
         let mut raw = self.pool.take(len);
         let decoded = match codec {
             Codec::Zstd => zstd::decode_new(stored, len, &mut raw),
             Codec::Lz4 => {
-                raw.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory { bytes: raw_bytes })?;
+                raw.try_reserve_exact(len).map_err(|_| OutOfMemory { bytes: len })?;
                 raw.resize(len, 0);
                 lz4::block::decode(stored, &mut raw)
             }

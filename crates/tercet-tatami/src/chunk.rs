@@ -104,7 +104,8 @@ impl Inner {
     ) -> Result<PageTable, ErrorKind> {
         let span = self.chunk_span(group, column)?;
         let chunk = self.chunk(group, column)?;
-        let count = check_limit("a table of pages", chunk.pages, self.options.limits.table_bytes / 48)?;
+        let count =
+            check_limit("a table of pages", chunk.pages, self.options.common.limits.table_bytes / 48)?;
         let mut pages = Vec::with_capacity(count);
         let (mut at, mut rows, mut nulls, mut stored, mut raw) = (span.start(), 0, 0, 0, 0);
         for page in 0..count {
@@ -220,7 +221,7 @@ impl Inner {
     pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), ErrorKind> {
         let width = self.field(page.column).kind.memory_width();
         let bytes = u64::from(page.header.values).saturating_mul(width);
-        check_limit("the values of a page", bytes, self.options.limits.chunk_bytes)?;
+        check_limit("the values of a page", bytes, self.page_limit())?;
         Ok(())
     }
 

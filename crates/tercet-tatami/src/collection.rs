@@ -38,6 +38,8 @@ pub use rows::{CollectionBatches, CollectionLookup, CollectionScan, MemberBatch}
 
 #[cfg(any(unix, windows))]
 pub use opened::Collection;
+#[cfg(any(unix, windows))]
+use opened::resolves_inside;
 
 /// The name of the manifest in the root of a collection.
 pub const MANIFEST: &str = "tatami.manifest";
@@ -57,6 +59,15 @@ mod opened {
     use super::{MANIFEST, Member};
     use crate::error::{Error, ErrorKind};
     use crate::file::{Access, File, ReadOptions};
+
+    /// Whether no symbolic link leads from `path` out of the directory `root`.
+    pub(super) fn resolves_inside(root: &Path, path: &Path) -> bool {
+        match (root.canonicalize(), path.canonicalize()) {
+            (Ok(root), Ok(resolved)) => resolved.starts_with(root),
+            // What cannot be resolved cannot be opened either; that error says more.
+            _ => true,
+        }
+    }
 
     /// An open collection: what its manifest said when it was read.
     #[derive(Clone, Debug)]
@@ -134,6 +145,9 @@ mod opened {
             let Some(path) = member.location(&self.root) else {
                 return Err(self.error(ErrorKind::Outside { path: member.path.as_str().into() }));
             };
+            if !resolves_inside(&self.root, &path) {
+                return Err(self.error(ErrorKind::Outside { path: member.path.as_str().into() }));
+            }
             let file = File::open_with(&path, self.options)?;
             if (file.len_bytes(), file.footer_crc()) != (member.bytes, member.footer_crc) {
                 let told = |bytes: u64, crc: u32| format!("{bytes} bytes with footer {crc:08x}").into();
@@ -154,7 +168,7 @@ mod opened {
                 Err(error) => return Err(self.error(error.into())),
             };
             let read = || {
-                check_limit("the manifest", source.len(), self.options.limits.metadata_bytes)?;
+                check_limit("the manifest", source.len(), self.options.common.limits.metadata_bytes)?;
                 Ok(source.read_at(Span::first(source.len()))?)
             };
             read().map_err(|fault| self.error(fault))

@@ -9,6 +9,8 @@ mod strings;
 pub use bitmap::Bitmap;
 pub use strings::{Strings, View};
 
+use tercet_core::tensor::OutOfMemory;
+
 use crate::schema::{Field, Type};
 
 /// The rows of one column.
@@ -184,6 +186,19 @@ impl Values {
             size_of::<T>() as u64
         }
         each_values!(self, fixed(v) => element_bytes(v), bool(v) => element_bytes(v), bytes(v) => element_bytes(v.views()), list(v) => element_bytes(&v.ends))
+    }
+
+    /// Allocates one slot for each of `rows` more rows, or fails.
+    pub(crate) fn try_reserve(&mut self, rows: usize) -> Result<(), OutOfMemory> {
+        let bytes = usize::try_from(self.slot_bytes()).unwrap_or(usize::MAX).saturating_mul(rows);
+        let reserved = each_values!(
+            self,
+            fixed(v) => v.try_reserve(rows),
+            bool(v) => v.try_reserve(rows),
+            bytes(v) => v.views_mut().try_reserve(rows),
+            list(v) => v.ends.try_reserve(rows),
+        );
+        reserved.map_err(|_| OutOfMemory { bytes })
     }
 
     /// Adds rows of zeros or nothing.

@@ -16,7 +16,7 @@ use crate::file::{Inner, ReadOptions, check_dictionary, section_fault};
 use crate::page::decode;
 use crate::region::Region;
 use crate::schema::{Field, Type};
-use crate::wire::cursor::{Varints as _, put};
+use crate::wire::cursor::Varints as _;
 use crate::wire::footer::{FEATURES, Footer};
 use crate::wire::ids::{DictionaryKind, Kind, Role};
 
@@ -200,7 +200,7 @@ pub(crate) fn parse_values(
     let count = fields.count("value_count", 1)?;
     // Empty texts take a byte each here, and a view in memory.
     let bytes = (count as u64).saturating_mul(kind.memory_width());
-    check_limit("the values of a dictionary", bytes, options.limits.chunk_bytes)?;
+    check_limit("the values of a dictionary", bytes, options.common.limits.chunk_bytes)?;
     let rest = payload.slice(payload.len() - fields.remaining()..);
     let mut values = Values::empty(&Field::new("values", kind));
     decode::plain(&mut values, kind, &rest, count).map_err(|error| ErrorKind::Codec {
@@ -219,7 +219,7 @@ pub(crate) fn parse_values(
 }
 
 /// The payload of a symbol table: version, count, lengths less one in three bits each, bytes.
-pub fn symbols_payload(symbols: &Symbols) -> Vec<u8> {
+pub(crate) fn symbols_payload(symbols: &Symbols) -> Vec<u8> {
     let list: Vec<&[u8]> = symbols.symbols().collect();
     let mut out = vec![1, u8::try_from(list.len()).unwrap_or(u8::MAX)];
     let mut bits = vec![0; (3 * list.len()).div_ceil(8)];
@@ -260,12 +260,4 @@ pub(crate) fn parse_symbols(region: Region, start: u64, payload: &[u8]) -> Resul
         span: Span::at(start, payload.len() as u64).unwrap_or(Span::empty(start)),
         error: Box::new(error),
     })
-}
-
-/// The payload of a value dictionary whose values were written one after the other.
-pub fn values_payload(count: u64, plain: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(plain.len() + 4);
-    put(count, &mut out);
-    out.extend_from_slice(plain);
-    out
 }

@@ -1,10 +1,7 @@
 //! What can go wrong with a `.tatami` file.
 
 use tercet_codec::CodecError;
-use tercet_core::checksum::Mismatch;
-use tercet_core::limits::LimitExceeded;
-use tercet_core::progress::Cancelled;
-use tercet_core::{Class, Diagnose, Hint, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
 use thiserror::Error;
 
 use crate::region::Region;
@@ -18,22 +15,9 @@ pub type Error = tercet_core::Error<ErrorKind>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The bytes could not be read.
+    /// I/O, malformed bytes, checksums, limits, memory, publication, cancellation.
     #[error(transparent)]
-    Source(#[from] SourceError),
-    /// The bytes break the rules of the format.
-    #[error(transparent)]
-    Malformed(#[from] Malformed<Region>),
-    /// A checksum differs: the region changed since it was written.
-    #[error("{region} (bytes {span}) is damaged\n  {mismatch}")]
-    Checksum {
-        /// What changed.
-        region: Region,
-        /// Its bytes.
-        span: Span,
-        /// Stored and computed checksum.
-        mismatch: Mismatch,
-    },
+    Common(CommonError<Region>),
     /// A payload does not decode.
     #[error("{region} (bytes {span}) cannot be decoded\n  {error}")]
     Codec {
@@ -57,15 +41,6 @@ pub enum ErrorKind {
     UnsupportedFeatures {
         /// The features, by name or bit.
         features: Box<str>,
-    },
-    /// A declared size exceeds a limit.
-    #[error(transparent)]
-    Limit(#[from] LimitExceeded),
-    /// Memory within the limits could not be had.
-    #[error("cannot have {bytes} bytes of memory")]
-    OutOfMemory {
-        /// The bytes asked for.
-        bytes: u64,
     },
     /// There is no column of this name.
     #[error("has no column `{}`", escape::name(name))]
@@ -143,7 +118,7 @@ pub enum ErrorKind {
     },
     /// Two files with one identity.
     #[error("has the identity of the member `{}`, which is another file", escape::name(other))]
-    SameIdentity {
+    DuplicateId {
         /// The path of the other one.
         other: Box<str>,
     },
@@ -167,16 +142,6 @@ pub enum ErrorKind {
     /// Values could not be compressed.
     #[error("cannot be written: {0}")]
     Encode(Box<CodecError>),
-    /// A write failed.
-    #[error("cannot write: {0}")]
-    Write(#[from] std::io::Error),
-    /// The file could not be put in its place, or is being changed by somebody else.
-    #[cfg(any(unix, windows))]
-    #[error(transparent)]
-    Publish(#[from] tercet_core::publish::PublishError),
-    /// The work was asked to stop.
-    #[error(transparent)]
-    Cancelled(#[from] Cancelled),
 }
 
 const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128);
@@ -315,19 +280,16 @@ impl From<BatchError> for ErrorKind {
     }
 }
 
+tercet_core::impl_from_common!(ErrorKind, Region);
+
 impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
-            Self::Source(error) => error.class(),
-            Self::Malformed(malformed) => malformed.class(),
+            Self::Common(error) => error.class(),
             Self::Codec { error, .. } | Self::Encode(error) if error.is_not_built() => Class::Unsupported,
-            Self::Checksum { .. }
-            | Self::Codec { .. }
-            | Self::ManifestDamaged { .. }
-            | Self::MemberChanged { .. } => Class::Corrupt,
+            Self::Codec { .. } | Self::ManifestDamaged { .. } | Self::MemberChanged { .. } => Class::Corrupt,
             Self::NotUtf8 { .. } => Class::Malformed,
             Self::UnsupportedFeatures { .. } => Class::Unsupported,
-            Self::Limit(_) | Self::OutOfMemory { .. } => Class::Limit,
             Self::NoSuchColumn { .. }
             | Self::NoSuchRow { .. }
             | Self::NoSuchGroup { .. }
@@ -338,33 +300,34 @@ impl Diagnose for ErrorKind {
             | Self::NotASegment
             | Self::Outside { .. }
             | Self::NoSuchMember { .. }
-            | Self::SameIdentity { .. }
+            | Self::DuplicateId { .. }
             | Self::SchemaMismatch { .. }
             | Self::Schema(_)
             | Self::Batch(_)
             | Self::Options(_)
-            | Self::Encode(_)
-            | Self::Cancelled(_) => Class::Request,
-            Self::Write(_) => Class::Io,
-            #[cfg(any(unix, windows))]
-            Self::Publish(error) => error.class(),
+            | Self::Encode(_) => Class::Request,
         }
     }
 
     fn span(&self) -> Option<Span> {
         match self {
-            Self::Source(error) => error.span(),
-            Self::Malformed(malformed) => malformed.span(),
-            Self::Checksum { span, .. } | Self::Codec { span, .. } | Self::ManifestDamaged { span, .. } => {
-                Some(*span)
-            }
+            Self::Common(error) => error.span(),
+            Self::Codec { span, .. } | Self::ManifestDamaged { span, .. } => Some(*span),
             _ => None,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Source(error) => error.hint(),
+            Self::Common(CommonError::Malformed(malformed))
+                if matches!(malformed.site.region, Region::Manifest { .. }) =>
+            {
+                None
+            }
+            Self::Common(CommonError::Malformed(_) | CommonError::Checksum { .. }) | Self::Codec { .. } => {
+                Some(Hint::VerifyDeep)
+            }
+            Self::Common(error) => error.hint(),
             Self::Bind(error) => match &**error {
                 crate::predicate::BindError::NoSuchColumn { available, .. } => {
                     Some(Hint::Available { what: "columns", names: available.as_ref().into() })
@@ -376,24 +339,20 @@ impl Diagnose for ErrorKind {
             }
             Self::ManifestDamaged { .. } => Some(Hint::SalvageManifest),
             Self::MemberChanged { .. } => Some(Hint::UpdateMember),
-            Self::SameIdentity { .. } => Some("a copy needs a UUID of its own, or none".into()),
-            Self::Malformed(malformed) if matches!(malformed.site.region, Region::Manifest { .. }) => None,
-            Self::Checksum { .. } | Self::Codec { .. } | Self::Malformed(_) => Some(Hint::VerifyDeep),
-            #[cfg(any(unix, windows))]
-            Self::Publish(error) => error.hint(),
+            Self::DuplicateId { .. } => Some("a copy needs a UUID of its own, or none".into()),
             _ => None,
         }
     }
 
     fn is_not_found(&self) -> bool {
-        matches!(self, Self::Source(error) if error.is_not_found())
+        matches!(self, Self::Common(error) if error.is_not_found())
     }
 
     fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled(_))
+        matches!(self, Self::Common(error) if error.is_cancelled())
     }
 
     fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Common(error) if error.is_broken_pipe())
     }
 }

@@ -8,9 +8,13 @@ use bytes::Bytes;
 use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::limits::check_limit;
 pub use tercet_core::source::Access;
-use tercet_core::{ByteSource, Fields, Limits, Malformed, Reason, Site, Span};
+use tercet_core::source::Memory;
+#[cfg(any(unix, windows))]
+use tercet_core::source::open_location;
+use tercet_core::{ByteSource, CommonError, Fields, Limits, Location, Malformed, Reason, Site, Span};
 
 use crate::blob::BlobReader;
+use crate::block_codec::fault;
 use crate::chunk::PageTable;
 use crate::dictionary::Dictionaries;
 use crate::error::{Error, ErrorKind};
@@ -22,51 +26,54 @@ use crate::schema::{Field, Schema};
 use crate::wire::footer::{Chunk, FEATURES, Footer, Group, TRAILER_LEN};
 use crate::wire::header::{self, Header};
 use crate::wire::ids::{file_flags, offers, requires};
+use crate::wire::page::HEADER_LEN;
 
-/// How to open a file.
+/// How a `.tatami` file is read.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Positional reads or a memory map.
-    pub access: Access,
-    /// Read without checking checksums of pages and records.
-    pub ignore_checksums: bool,
-    /// Give out text that is no UTF-8 as it is.
+    /// Verification, limits, file access and threads.
+    pub common: tercet_core::ReadOptions,
+    /// Return strings that are not valid UTF-8 as they are.
     pub allow_invalid_utf8: bool,
-    /// The largest sizes accepted.
-    pub limits: Limits,
-    /// For repairs: blob runs may hold more values than there are rows for.
+    /// For salvage: blob runs may hold more values than there are rows for.
     pub(crate) recovery: bool,
 }
 
 impl ReadOptions {
-    /// Positional reads, verified, with default limits.
+    /// Verified positional reads with default limits; strings must be valid UTF-8.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how bytes are fetched.
-    pub fn with_access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// Sets whether checksums of pages and records are ignored.
-    pub fn with_ignore_checksums(mut self, ignore: bool) -> Self {
-        self.ignore_checksums = ignore;
-        self
-    }
-
-    /// Sets whether text that is no UTF-8 is given out as it is.
-    pub fn with_invalid_utf8(mut self, allow: bool) -> Self {
-        self.allow_invalid_utf8 = allow;
+    /// Sets whether checksums of pages and records are compared.
+    pub fn with_verify(mut self, verify: bool) -> Self {
+        self.common.verify = verify;
         self
     }
 
     /// Sets the largest sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.common.limits = limits;
         self
+    }
+
+    /// Sets how files on this machine are read.
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.common.access = access;
+        self
+    }
+
+    /// Sets whether strings that are not valid UTF-8 are returned as they are.
+    pub fn with_allow_invalid_utf8(mut self, allow: bool) -> Self {
+        self.allow_invalid_utf8 = allow;
+        self
+    }
+}
+
+impl From<tercet_core::ReadOptions> for ReadOptions {
+    fn from(common: tercet_core::ReadOptions) -> Self {
+        Self { common, ..Self::default() }
     }
 }
 
@@ -95,24 +102,29 @@ pub(crate) struct Inner {
 }
 
 impl File {
-    /// Opens a file: its tail is read, nothing else.
+    /// Opens a file. Header and footer are read, no rows.
     #[cfg(any(unix, windows))]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_with(path, ReadOptions::new())
+    pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
+        Self::open_with(location, ReadOptions::new())
     }
 
     /// Opens a file with options.
     #[cfg(any(unix, windows))]
-    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let named = |error| Error::new(path.display().to_string().into(), ErrorKind::Source(error));
-        let source = options.access.open(path).map_err(named)?;
-        Self::from_parts(source, options, Some(path.to_owned()))
+    pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
+        let location = location.into();
+        let source = open_location(&location, options.common.access)
+            .map_err(|error| Error::new(location.to_string().into(), error.into()))?;
+        Self::from_parts(source, options, location.as_path().map(Path::to_owned))
     }
 
-    /// Opens what a source holds.
+    /// Opens a file whose bytes come from `source`.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
         Self::from_parts(source, options, None)
+    }
+
+    /// Opens a file in memory; errors call it `name`.
+    pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::from_source(Arc::new(Memory::new(name, bytes)), ReadOptions::new())
     }
 
     fn from_parts(
@@ -233,13 +245,14 @@ impl Inner {
         options: ReadOptions,
         path: Option<PathBuf>,
     ) -> Result<Self, ErrorKind> {
-        let (footer_span, footer_crc, bytes) = read_footer(&*source, &options.limits)?;
+        let (footer_span, footer_crc, bytes) = read_footer(&*source, &options.common.limits)?;
         let footer = Footer::parse(&bytes, footer_span.start())?;
         let header = Header::parse(&source.read_at(Span::first(header::LEN))?)?;
         agree("footer_offset", 40, header.footer_offset, footer_span.start(), "the length in the trailer")?;
         agree("row_count", 32, header.rows, footer.statistics.rows, "the statistics of the footer")?;
         let in_groups = footer.groups.last().map_or(0, |group| group.first_row + group.rows);
         agree("row_count", 32, header.rows, in_groups, "the rows of the row groups")?;
+        check_chunks(&footer)?;
         Self::assemble(source, options, path, header, footer, footer_span, footer_crc)
     }
 
@@ -384,12 +397,40 @@ fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, B
     } else {
         source.read_at(span)?
     };
-    Mismatch::check_crc32c(stored, crc32c(&bytes)).map_err(|mismatch| ErrorKind::Checksum {
+    Mismatch::check_crc32c(stored, crc32c(&bytes)).map_err(|mismatch| CommonError::Checksum {
         region: Region::Footer,
         span,
         mismatch,
     })?;
     Ok((span, stored, bytes))
+}
+
+/// Rejects chunks that declare more rows than their pages can hold, and chunks that share bytes: a small file could otherwise
+/// declare any number of rows.
+fn check_chunks(footer: &Footer) -> Result<(), ErrorKind> {
+    let mut spans: Vec<(Span, u32, u32)> = Vec::new();
+    for (group, entry) in (0..).zip(&footer.groups) {
+        for (column, chunk) in (0..).zip(&entry.chunks) {
+            if chunk.values > chunk.pages.saturating_mul(u32::MAX.into()) {
+                let allowed = "at most 2³² - 1 rows for each page";
+                let reason = Reason::OutOfRange { found: chunk.values, allowed };
+                return Err(fault(Region::Chunk { group, column }, "num_values", chunk.offset, 0, reason));
+            }
+            let len = chunk.pages.saturating_mul(HEADER_LEN).saturating_add(chunk.stored_bytes);
+            spans.extend(Span::at(chunk.offset, len).filter(|_| len > 0).map(|span| (span, group, column)));
+        }
+    }
+    // Writers store chunks in this order already.
+    spans.sort_by_key(|(span, ..)| span.start());
+    for pair in spans.windows(2) {
+        let [(before, ..), (span, group, column)] = pair else { continue };
+        if before.end() > span.start() {
+            let region = Region::Chunk { group: *group, column: *column };
+            let reason = Reason::Unexpected { rule: "column chunks do not overlap" };
+            return Err(fault(region, "data_page_offset", span.start(), span.len(), reason));
+        }
+    }
+    Ok(())
 }
 
 /// Two numbers that must be equal; the first is a field of the header.

@@ -1,6 +1,6 @@
 //! A file as a tree of named spans.
 
-use tercet_core::{Outline, Span};
+use tercet_core::{Outline, OutlineOptions, Span};
 
 use crate::chunk::number;
 use crate::error::Error;
@@ -15,9 +15,9 @@ use crate::wire::page::{HEADER_LEN, PageHeader};
 const DRAWN: usize = 1000;
 
 impl File {
-    /// The parts of the file, in file order; with `pages` down to each page.
-    pub fn outline(&self, pages: bool) -> Result<Outline, Error> {
-        self.inner().outline(pages).map_err(|fault| self.error(fault))
+    /// The byte layout of the file as a tree, in file order. Without a limit of rows it includes every page.
+    pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
+        self.inner().outline(options.max_rows.is_none()).map_err(|fault| self.error(fault))
     }
 }
 

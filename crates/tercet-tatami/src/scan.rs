@@ -10,7 +10,7 @@
 //! use tercet_tatami::predicate::Expr;
 //!
 //! # let schema = Schema::new(vec![Field::new("city", Type::String), Field::new("people", Type::UInt32)])?;
-//! # let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::new())?;
+//! # let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new())?;
 //! # writer.append(&[Column::new(Values::Bytes(["Bonn", "Ulm"].iter().collect())), Column::new(Values::UInt32(vec![331, 126]))])?;
 //! # let source = tercet_core::source::Memory::new("cities", writer.finish()?.output);
 //! # let file = File::from_source(Arc::new(source), ReadOptions::new())?;

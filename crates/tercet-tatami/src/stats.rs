@@ -77,7 +77,7 @@ mod tests {
     fn file(field: Field, groups: [Column; 2]) -> File {
         let options = WriterOptions::new().with_row_group_max_rows(3).with_page_max_values(1);
         let schema = Schema::new(vec![field]).unwrap();
-        let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
         for group in groups {
             writer.append(&[group]).unwrap();
         }
@@ -112,7 +112,7 @@ mod tests {
     fn dictionaries_tell_how_many_values_they_hold() {
         let options = WriterOptions::new();
         let schema = Schema::new(vec![Field::new("s", Type::String), Field::new("n", Type::Int8)]).unwrap();
-        let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
         let names = ["a city with a long name", "another city", "a third one"];
         let text = Values::Bytes((0..3000).map(|row| names[row % 7 % 3]).collect());
         writer.append(&[Column::new(text), Column::new(Values::Int8(vec![0; 3000]))]).unwrap();

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tercet_core::{ByteSource, Diagnose as _, Finding, Limits, Progress};
+pub use tercet_core::VerifyOptions;
+use tercet_core::{ByteSource, CommonError, Diagnose as _, Finding, Progress};
 
 use crate::chunk::number;
 use crate::error::{Error, ErrorKind};
@@ -18,38 +19,13 @@ use crate::file::{File, ReadOptions};
 use crate::region::Region;
 use crate::wire::ids::{Kind, file_flags, requires};
 
-/// How thoroughly to look.
-#[derive(Clone, Copy, Debug, Default)]
+/// The result of a verification.
+pub type Report = tercet_core::Report<Checked>;
+
+/// What a verification covered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct VerifyOptions {
-    /// Decode every value.
-    pub deep: bool,
-    /// The largest sizes accepted.
-    pub limits: Limits,
-}
-
-impl VerifyOptions {
-    /// Sets whether every value is decoded.
-    pub fn with_deep(mut self, deep: bool) -> Self {
-        self.deep = deep;
-        self
-    }
-
-    /// Sets the limits.
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-}
-
-/// What was checked and found.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Report {
-    /// Whether no check failed.
-    pub ok: bool,
-    /// The file.
-    pub file: String,
+pub struct Checked {
     /// Whether every value was decoded.
     pub deep: bool,
     /// Rows of the file.
@@ -58,65 +34,56 @@ pub struct Report {
     pub pages: u64,
     /// Other records whose checksum was compared.
     pub records: u64,
-    /// What was found, in file order.
-    pub findings: Vec<Finding>,
 }
 
 /// At most so many faults of one kind are listed.
 const LISTED: usize = 100;
 
-/// Verifies a file whose bytes come from `source`. An error means that its bytes could not be had; everything else is in
-/// the report.
-pub fn verify_source(
+/// Verifies a file. An error means that its bytes could not be read; everything else is in the report.
+pub fn verify(
     source: Arc<dyn ByteSource>,
     options: VerifyOptions,
     progress: &dyn Progress,
 ) -> Result<Report, Error> {
-    let name = Arc::clone(source.name());
-    let mut report = Report {
-        ok: false,
-        file: name.to_string(),
-        deep: options.deep,
-        rows: 0,
-        pages: 0,
-        records: 0,
-        findings: Vec::new(),
-    };
-    let open = ReadOptions::new().with_limits(options.limits);
-    let file = match File::from_source(source, open) {
+    let (name, len) = (source.name().to_string(), source.len());
+    let checked = Checked { deep: options.deep, ..Checked::default() };
+    let read = ReadOptions::new().with_limits(options.limits);
+    let file = match File::from_source(source, read) {
         Ok(file) => file,
         Err(error) if error.class() == tercet_core::Class::Io => return Err(error),
         Err(error) => {
-            report.findings.push(Finding::fail("open", error.into_kind().to_string()));
-            return Ok(report);
+            let finding = finding("open", &error.into_kind());
+            return Ok(Report::new(name, len, vec![finding], checked));
         }
     };
-    report.rows = file.rows();
-    report.findings.push(Finding::pass("header"));
-    report.findings.push(Finding::pass("footer"));
-    Check { file: &file, options, progress, report: &mut report }.run()?;
-    report.ok = !report.findings.iter().any(Finding::is_failure);
-    Ok(report)
+    let mut check = Check { file: &file, options, progress, checked, findings: Vec::new() };
+    check.checked.rows = file.rows();
+    check.findings.extend([Finding::pass("header"), Finding::pass("footer")]);
+    check.run()?;
+    Ok(Report::new(name, len, check.findings, check.checked))
 }
 
-/// Verifies a file on disk.
-#[cfg(any(unix, windows))]
-pub fn verify(
-    path: &std::path::Path,
-    options: VerifyOptions,
-    progress: &dyn Progress,
-) -> Result<Report, Error> {
-    match tercet_core::source::File::open(path) {
-        Ok(source) => verify_source(Arc::new(source), options, progress),
-        Err(error) => Err(Error::new(path.to_string_lossy().into(), error.into())),
-    }
+/// A failed check, with the region and the bytes that the error names.
+fn finding(code: &'static str, kind: &ErrorKind) -> Finding {
+    let finding = Finding::fail(code, kind.to_string());
+    let (region, span) = match kind {
+        ErrorKind::Common(CommonError::Malformed(malformed)) => {
+            let site = &malformed.site;
+            (format!("{} › {}", site.region, site.field), Some(site.span))
+        }
+        ErrorKind::Common(CommonError::Checksum { region, span, .. })
+        | ErrorKind::Codec { region, span, .. } => (region.to_string(), Some(*span)),
+        _ => return finding,
+    };
+    finding.with_site(region, span)
 }
 
 struct Check<'a> {
     file: &'a File,
     options: VerifyOptions,
     progress: &'a dyn Progress,
-    report: &'a mut Report,
+    checked: Checked,
+    findings: Vec<Finding>,
 }
 
 /// What came out of one part of the file.
@@ -133,7 +100,7 @@ impl Check<'_> {
     fn run(&mut self) -> Result<(), Error> {
         let inner = self.file.inner();
         if let Err(fault) = inner.check_features() {
-            self.report.findings.push(Finding::fail("features", fault.to_string()));
+            self.findings.push(finding("features", &fault));
             return Ok(());
         }
         let columns = self.file.schema().len();
@@ -160,8 +127,8 @@ impl Check<'_> {
         let mut faults = Vec::new();
         for part in parts {
             used |= part.requires;
-            self.report.pages += part.pages;
-            self.report.records += part.records;
+            self.checked.pages += part.pages;
+            self.checked.records += part.records;
             faults.extend(part.faults);
         }
         self.conclude("pages", faults)?;
@@ -207,9 +174,9 @@ impl Check<'_> {
                 .and_then(|segment| segment.map_or(Ok(()), |segment| segment.for_each_term(|_, _| {})));
             self.conclude("words", walked.err().map(Error::into_kind).into_iter().collect())?;
         }
-        self.report.records += records;
+        self.checked.records += records;
         let layout = layout::check(inner);
-        self.report.findings.push(layout);
+        self.findings.push(layout);
         self.features(used);
         Ok(())
     }
@@ -217,7 +184,7 @@ impl Check<'_> {
     /// One line for each fault, or one that all is well. Bytes that cannot be had end the check.
     fn conclude(&mut self, check: &'static str, faults: Vec<ErrorKind>) -> Result<(), Error> {
         if faults.is_empty() {
-            self.report.findings.push(Finding::pass(check));
+            self.findings.push(Finding::pass(check));
             return Ok(());
         }
         let count = faults.len();
@@ -225,11 +192,11 @@ impl Check<'_> {
             if fault.class() == tercet_core::Class::Io {
                 return Err(self.file.error(fault));
             }
-            self.report.findings.push(Finding::fail(check, fault.to_string()));
+            self.findings.push(finding(check, &fault));
         }
         if count > LISTED {
             let more = format!("{} more faults are not listed", count - LISTED);
-            self.report.findings.push(Finding::fail(check, more));
+            self.findings.push(Finding::fail(check, more));
         }
         Ok(())
     }
@@ -252,6 +219,6 @@ impl Check<'_> {
                 }
             }
         };
-        self.report.findings.push(finding);
+        self.findings.push(finding);
     }
 }

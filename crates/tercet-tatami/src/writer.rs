@@ -15,7 +15,7 @@
 //! use tercet_tatami::{Column, Field, Schema, Type, Values, Writer, WriterOptions};
 //!
 //! let schema = Schema::new(vec![Field::new("city", Type::String), Field::new("people", Type::UInt32)])?;
-//! let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::new())?;
+//! let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new())?;
 //! writer.append(&[
 //!     Column::new(Values::Bytes(["Bonn", "Ulm"].iter().collect())),
 //!     Column::new(Values::UInt32(vec![331_000, 126_000])),
@@ -23,7 +23,7 @@
 //! let written = writer.finish()?;
 //! assert_eq!(written.rows, 2);
 //! assert_eq!(&written.output[..4], b"TAT1");
-//! # Ok::<(), tercet_tatami::ErrorKind>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod blobs;
@@ -38,13 +38,14 @@ mod spool;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use tercet_core::Sink;
 #[cfg(any(unix, windows))]
-use tercet_core::publish::{AtomicFile, PublishError};
+use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 
 use crate::column::Column;
-use crate::error::{ErrorKind, OptionsError};
+use crate::error::{Error, ErrorKind, OptionsError};
 use crate::logical_type::LogicalType;
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::search::inverted::Inverted;
@@ -64,6 +65,8 @@ pub(crate) use spool::Spool;
 /// Dropping it leaves no file; [`finish`](Self::finish) makes it whole.
 #[derive(Debug)]
 pub struct Writer<S> {
+    /// The location that errors name.
+    name: Arc<str>,
     sink: S,
     schema: Schema,
     options: WriterOptions,
@@ -110,29 +113,39 @@ pub struct Written<D> {
 }
 
 impl<S: Sink> Writer<S> {
-    /// Starts a file.
-    pub fn create(sink: S, schema: Schema, options: WriterOptions) -> Result<Self, ErrorKind> {
-        Self::create_in(sink, None, schema, options)
+    /// Starts a file in a sink. Errors call it `output`; see [`with_name`](Self::with_name).
+    pub fn new(sink: S, schema: Schema, options: WriterOptions) -> Result<Self, Error> {
+        let name: Arc<str> = "output".into();
+        Self::start(Arc::clone(&name), sink, None, schema, options).map_err(|kind| Error::new(name, kind))
     }
 
-    /// Starts a file whose temporary files lie in `folder`.
-    fn create_in(
+    /// Sets the location that errors name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Starts a file whose temporary files are created in `directory`.
+    fn start(
+        name: Arc<str>,
         mut sink: S,
-        folder: Option<&Path>,
+        directory: Option<&Path>,
         schema: Schema,
         options: WriterOptions,
     ) -> Result<Self, ErrorKind> {
         check_options(&schema, &options)?;
         let zeros = [0; 64];
-        sink.write_all(&zeros).map_err(write_fault)?;
+        sink.write_all(&zeros)?;
         let is_blob = |(_, field): &(usize, &Field)| field.kind == Type::BlobRef;
         let blob_columns: Vec<usize> =
             schema.fields().iter().enumerate().filter(is_blob).map(|(index, _)| index).collect();
         let blobs = blob_columns
             .iter()
-            .map(|column| BlobRuns::new(*column, blob_columns.len(), folder, &options))
+            .map(|column| BlobRuns::new(*column, blob_columns.len(), directory, &options))
             .collect();
         Ok(Self {
+            name,
             sink,
             at: header::LEN,
             rows: 0,
@@ -141,7 +154,7 @@ impl<S: Sink> Writer<S> {
             blobs,
             order: schema.sort_key().filter(|_| options.require_sorted).map(Order::new),
             groups: Vec::new(),
-            blooms: Spool::new(folder),
+            blooms: Spool::new(directory),
             indexes: Vec::new(),
             totals: Totals::default(),
             inverted: None,
@@ -161,9 +174,13 @@ impl<S: Sink> Writer<S> {
         self.rows
     }
 
-    /// Adds rows: one column for each field of the schema, all of the same length. A batch that does not fit is refused
-    /// whole, and the next may follow.
-    pub fn append(&mut self, batch: &[Column]) -> Result<(), ErrorKind> {
+    /// Adds rows: one column for each field of the schema, all of the same length. A batch that does not fit the schema is
+    /// rejected as a whole; the writer can be used further.
+    pub fn append(&mut self, batch: &[Column]) -> Result<(), Error> {
+        self.append_batch(batch).map_err(|kind| self.error(kind))
+    }
+
+    pub(crate) fn append_batch(&mut self, batch: &[Column]) -> Result<(), ErrorKind> {
         self.refuse_if_broken()?;
         let rows = check::batch(&self.schema, batch)?;
         if let Some(order) = &mut self.order {
@@ -173,6 +190,11 @@ impl<S: Sink> Writer<S> {
         self.take(batch, rows)?;
         self.broken = false;
         Ok(())
+    }
+
+    /// Adds the location of the output to an error.
+    pub(crate) fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(Arc::clone(&self.name), kind)
     }
 
     fn take(&mut self, batch: &[Column], rows: usize) -> Result<(), ErrorKind> {
@@ -209,19 +231,19 @@ impl<S: Sink> Writer<S> {
         }
         let room = self.options.row_group_max_bytes.saturating_sub(self.group.bytes);
         let is_first = self.group.rows == 0;
-        let rows = group::estimate_batch_rows(&self.schema, batch, most.clone(), room, is_first);
+        let rows = group::rows_that_fit(&self.schema, batch, most.clone(), room, is_first);
         most.start..most.start + rows
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
-        self.sink.write_all(bytes).map_err(write_fault)?;
+        self.sink.write_all(bytes)?;
         self.at += bytes.len() as u64;
         Ok(())
     }
 
     fn refuse_if_broken(&self) -> Result<(), ErrorKind> {
         if self.broken {
-            return Err(ErrorKind::Write(std::io::Error::other("an earlier write failed")));
+            return Err(ErrorKind::from(std::io::Error::other("an earlier write failed")));
         }
         Ok(())
     }
@@ -231,8 +253,13 @@ impl<S: Sink> Writer<S> {
         self.inverted = Some(inverted);
     }
 
-    /// Completes the file. One on disk appears now, whole.
-    pub fn finish(mut self) -> Result<Written<S::Done>, ErrorKind> {
+    /// Completes the file. A file on disk appears under its name now.
+    pub fn finish(self) -> Result<Written<S::Done>, Error> {
+        let name = Arc::clone(&self.name);
+        self.close().map_err(|kind| Error::new(name, kind))
+    }
+
+    fn close(mut self) -> Result<Written<S::Done>, ErrorKind> {
         self.refuse_if_broken()?;
         self.flush()?;
         close::close(self)
@@ -241,38 +268,27 @@ impl<S: Sink> Writer<S> {
 
 #[cfg(any(unix, windows))]
 impl Writer<AtomicFile> {
-    /// Starts a file that appears under its name when it is whole, in the place of one that is there; see [`AtomicFile`].
-    pub fn create_path(path: &Path, schema: Schema, options: WriterOptions) -> Result<Self, crate::Error> {
-        Self::create_staged(path, AtomicFile::create(path), schema, options)
-    }
-
-    /// Starts a file where none is. One that appears until this one is whole is not replaced.
-    pub fn create_new(path: &Path, schema: Schema, options: WriterOptions) -> Result<Self, crate::Error> {
-        Self::create_staged(path, AtomicFile::create_new(path), schema, options)
+    /// Starts a file on disk. It appears under its name when it is complete; see [`AtomicFile`]. An existing file is
+    /// replaced only with [`WriterOptions::overwrite`].
+    pub fn create(path: impl AsRef<Path>, schema: Schema, options: WriterOptions) -> Result<Self, Error> {
+        Self::create_on(Arc::new(RealDisk), path.as_ref(), schema, options)
     }
 
     /// Starts a file on another disk.
     pub fn create_on(
-        disk: std::sync::Arc<dyn tercet_core::publish::Disk>,
+        disk: Arc<dyn Disk>,
         path: &Path,
         schema: Schema,
         options: WriterOptions,
-    ) -> Result<Self, crate::Error> {
-        Self::create_staged(path, AtomicFile::create_on(disk, path), schema, options)
-    }
-
-    fn create_staged(
-        path: &Path,
-        atomic_file: Result<AtomicFile, PublishError>,
-        schema: Schema,
-        options: WriterOptions,
-    ) -> Result<Self, crate::Error> {
+    ) -> Result<Self, Error> {
+        let name: Arc<str> = path.display().to_string().into();
+        let create = if options.overwrite { AtomicFile::create_on } else { AtomicFile::create_new_on };
         let start = || {
-            let atomic_file = atomic_file?;
-            let folder = atomic_file.path().parent().map(Path::to_path_buf);
-            Self::create_in(atomic_file, folder.as_deref(), schema, options)
+            let atomic_file = create(disk, path)?;
+            let directory = atomic_file.path().parent().map(Path::to_path_buf);
+            Self::start(Arc::clone(&name), atomic_file, directory.as_deref(), schema, options)
         };
-        start().map_err(|fault: ErrorKind| crate::Error::new(path.display().to_string().into(), fault))
+        start().map_err(|kind: ErrorKind| Error::new(Arc::clone(&name), kind))
     }
 }
 
@@ -296,19 +312,4 @@ fn check_options(schema: &Schema, options: &WriterOptions) -> Result<(), ErrorKi
         return Err(SchemaError::ListInterop { name: field.name.clone() }.into());
     }
     Ok(())
-}
-
-/// An error of a sink or a spool.
-#[cfg(any(unix, windows))]
-fn write_fault(error: std::io::Error) -> ErrorKind {
-    match PublishError::recover(error) {
-        Ok(error) => error.into(),
-        Err(error) => error.into(),
-    }
-}
-
-/// An error of a sink or a spool.
-#[cfg(not(any(unix, windows)))]
-fn write_fault(error: std::io::Error) -> ErrorKind {
-    error.into()
 }

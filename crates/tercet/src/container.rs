@@ -74,12 +74,7 @@ impl Container {
                 let options = tgm::ReadOptions::new().with_verify(options.verify).with_limits(options.limits);
                 Ok(Self::Tgm(tgm::File::from_source(source, options)))
             }
-            Format::Tatami => {
-                let options = tatami::ReadOptions::new()
-                    .with_ignore_checksums(!options.verify)
-                    .with_limits(options.limits);
-                Ok(Self::Tatami(tatami::File::from_source(source, options)?))
-            }
+            Format::Tatami => Ok(Self::Tatami(tatami::File::from_source(source, options.into())?)),
         }
     }
 
@@ -98,7 +93,7 @@ impl Container {
         match self {
             Self::Tet(file) => Ok(file.outline(options)?),
             Self::Tgm(file) => Ok(file.outline(options.max_rows)?),
-            Self::Tatami(file) => Ok(file.outline(options.max_rows.is_none())?),
+            Self::Tatami(file) => Ok(file.outline(options)?),
         }
     }
 }
@@ -150,11 +145,7 @@ pub fn verify_source(
             let options = tgm::ValidateOptions::new().with_depth(depth).with_limits(options.limits);
             Ok(Report::Tgm(tgm::validate_source(&source, &options, progress)?))
         }
-        Format::Tatami => {
-            let options =
-                tatami::VerifyOptions::default().with_deep(options.deep).with_limits(options.limits);
-            Ok(Report::Tatami(tatami::verify_source(source, options, progress)?))
-        }
+        Format::Tatami => Ok(Report::Tatami(tatami::verify(source, options, progress)?)),
     }
 }
 
@@ -183,7 +174,7 @@ mod tests {
     fn small_tatami() -> Vec<u8> {
         let schema = tatami::Schema::new(vec![tatami::Field::new("id", tatami::Type::Int32)]).unwrap();
         let sink = std::io::Cursor::new(Vec::new());
-        let mut writer = tatami::Writer::create(sink, schema, tatami::WriterOptions::new()).unwrap();
+        let mut writer = tatami::Writer::new(sink, schema, tatami::WriterOptions::new()).unwrap();
         writer.append(&[tatami::Column::new(tatami::Values::Int32(vec![7, 8, 9]))]).unwrap();
         writer.finish().unwrap().output
     }

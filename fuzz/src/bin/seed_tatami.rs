@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tercet_core::checksum::crc32c;
 use tercet_core::source::Memory;
 use tercet_tatami::collection::{Member, Record};
-use tercet_tatami::wire::ids::Codec;
+use tercet_tatami::format::Codec;
 use tercet_tatami::{
     Bitmap, Column, Field, File, Lists, ReadOptions, Schema, Type, Values, Writer, WriterOptions,
 };
@@ -34,7 +34,7 @@ fn main() -> Outcome<()> {
 type Seeds = Vec<(String, Vec<u8>)>;
 
 fn write(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Outcome<Vec<u8>> {
-    let mut writer = Writer::create(Cursor::new(Vec::new()), Schema::new(fields)?, options)?;
+    let mut writer = Writer::new(Cursor::new(Vec::new()), Schema::new(fields)?, options)?;
     writer.append(columns)?;
     Ok(writer.finish()?.output)
 }

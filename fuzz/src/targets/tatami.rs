@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Class, Diagnose as _, Limits};
-use tercet_tatami::repair::{RepairOptions, repair as mend};
+use tercet_core::{ByteSource, Class, Diagnose as _, Limits, OutlineOptions};
+use tercet_tatami::salvage::{SalvageOptions, salvage};
 use tercet_tatami::{
-    Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, WriterOptions,
-    verify_source,
+    Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, WriterOptions, verify,
 };
 
 pub(super) mod manifest;
@@ -68,13 +67,13 @@ fn explain(error: &Error) {
 /// must be readable.
 pub(super) fn open(input: &[u8]) {
     let [checked, unchecked] = [false, true].map(|ignore| {
-        let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(ignore);
+        let options = ReadOptions::new().with_limits(limits()).with_verify(!ignore);
         let file = File::from_source(source(input), options).map_err(|error| explain(&error)).ok()?;
         Some(everything(&file))
     });
     let sound = [false, true].map(|deep| {
         let options = VerifyOptions::default().with_limits(limits()).with_deep(deep);
-        let report = verify_source(source(input), options, &NoProgress).expect("memory can be verified");
+        let report = verify(source(input), options, &NoProgress).expect("memory can be verified");
         assert!(report.ok || !report.findings.is_empty(), "a bad file has a finding");
         report.ok
     });
@@ -96,8 +95,8 @@ pub(super) fn open(input: &[u8]) {
 /// Reads every readable column of a file in every way.
 fn everything(file: &File) -> Vec<Result<Vec<Cell>, Class>> {
     let len = file.len_bytes();
-    for pages in [false, true] {
-        match file.outline(pages) {
+    for max_rows in [Some(0), None] {
+        match file.outline(OutlineOptions::new().with_max_rows(max_rows)) {
             Ok(outline) => outline
                 .walk(&mut |_, part| assert!(part.span.end() <= len, "{} lies behind the end", part.name)),
             Err(error) => explain(&error),
@@ -202,10 +201,10 @@ pub(super) fn repair(input: &[u8]) {
     }
     for schema in [None].into_iter().chain(schemas().into_iter().map(Some)) {
         let mut options =
-            RepairOptions::default().with_open(open).with_writer(WriterOptions::new().with_level(1));
+            SalvageOptions::default().with_read(open).with_writer(WriterOptions::new().with_level(1));
         options.schema = schema;
-        let (report, bytes) = match mend(source(input), Cursor::new(Vec::new()), options, &NoProgress) {
-            Ok(mended) => mended,
+        let (report, bytes) = match salvage(source(input), Cursor::new(Vec::new()), options, &NoProgress) {
+            Ok(salvaged) => salvaged.into_parts(),
             Err(error) => {
                 explain(&error);
                 continue;
@@ -214,7 +213,7 @@ pub(super) fn repair(input: &[u8]) {
         let lost: u64 = report.lost.iter().map(|rows| rows.end - rows.start).sum();
         assert_eq!(report.rows_kept + lost, report.rows, "every row is kept or lost");
         let options = VerifyOptions::default().with_limits(Limits::small()).with_deep(true);
-        let verified = verify_source(source(&bytes), options, &NoProgress).expect("memory can be verified");
+        let verified = verify(source(&bytes), options, &NoProgress).expect("memory can be verified");
         let unsorted = |text: &str| text.contains("in the order of the sort key");
         let bad =
             verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));

@@ -33,7 +33,7 @@ fn converted(folder: &Path, column_options: ColumnOptions) -> Bytes {
     let rows = TableReader::open(source, Format::Parquet, &options, Some(4096)).unwrap();
     assert_eq!(rows.total(), Some(300));
     let schema = rows.table().schema().clone();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::interop()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::interop()).unwrap();
     for batch in rows {
         writer.append(&batch.unwrap()).unwrap();
     }

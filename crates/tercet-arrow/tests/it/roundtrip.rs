@@ -48,7 +48,7 @@ fn to_tatami(rows: TableReader, options: WriterOptions) -> File {
         .annotations()
         .into_iter()
         .fold(options, |options, (key, value)| options.with_metadata(key, value));
-    let mut writer = Writer::create(Cursor::new(Vec::new()), table.schema().clone(), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), table.schema().clone(), options).unwrap();
     for batch in rows {
         writer.append(&batch.unwrap()).unwrap();
     }
@@ -288,7 +288,7 @@ fn annotations_that_do_not_fit_are_rejected() {
         ("x", false),
     ] {
         let options = WriterOptions::new().with_metadata("arrow.type:n", annotation);
-        let writer = Writer::create(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
+        let writer = Writer::new(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
         let file = File::from_source(source(writer.finish().unwrap().output), ReadOptions::new()).unwrap();
         assert_eq!(Table::from_file(&file, &[0]).is_ok(), fits, "{annotation}");
     }

@@ -32,7 +32,7 @@ fn tatami(bytes: Vec<u8>, format: Format) -> File {
     let options =
         annotations.fold(WriterOptions::new(), |options, (key, text)| options.with_metadata(key, text));
     let schema = rows.table().schema().clone();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
     rows.for_each(|columns| writer.append(&columns.unwrap()).unwrap());
     let bytes = writer.finish().unwrap().output;
     File::from_source(Arc::new(Memory::new("table.tatami", bytes)), ReadOptions::new()).unwrap()

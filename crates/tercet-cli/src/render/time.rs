@@ -13,15 +13,6 @@ pub(crate) fn utc(seconds: &str) -> String {
     format!("{seconds} ({year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC)")
 }
 
-/// Unix milliseconds as a date: `2023-11-14T22:13:20.500Z`. `None` after the year 9999.
-pub(crate) fn utc_of_millis(millis: u64) -> Option<String> {
-    let seconds = i64::try_from(millis / 1000).ok().filter(|seconds| *seconds < 253_402_300_800)?;
-    let (days, second, milli) = (seconds / 86_400, seconds % 86_400, millis % 1000);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
-}
-
 /// Year, month and day of a number of days since 1970-01-01. The algorithm starts years in March, so that the leap
 /// day is the last day.
 fn civil(days: i64) -> (i64, i64, i64) {
@@ -52,12 +43,6 @@ mod tests {
         ] {
             assert_eq!(utc(seconds), format!("{seconds} ({date} UTC)"));
         }
-    }
-
-    #[test]
-    fn milliseconds_are_printed_as_times() {
-        assert_eq!(utc_of_millis(1_700_000_000_500).as_deref(), Some("2023-11-14T22:13:20.500Z"));
-        assert_eq!(utc_of_millis(u64::MAX), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::atomic_file::AtomicFile;
 use super::target::Target;
+use super::temp_file::remove_stale_temps;
 use super::{Disk, DiskFile, EntryKind, Operation, Permissions, PublishError, RealDisk};
 
 /// Other writers hold locks for moments when they remove stale files or rename. A few attempts avoid a spurious
@@ -96,6 +97,7 @@ impl FileLock {
     /// After a failure the file is truncated to `keep` again, best effort.
     pub fn append(&mut self, keep: u64, bytes: &[u8]) -> Result<(), PublishError> {
         self.check()?;
+        remove_stale_temps(self.disk.as_ref(), &self.target);
         let appended = self.try_append(keep, bytes);
         if appended.is_err() {
             let _ = self.file.set_len(keep);

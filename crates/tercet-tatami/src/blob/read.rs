@@ -252,7 +252,7 @@ impl BlobReader {
             return Ok(None);
         }
         let record = Self::record(inner, region, entry)?;
-        check_limit("a decompressed payload", entry.raw_bytes, inner.options.limits.chunk_bytes)?;
+        check_limit("a decompressed payload", entry.raw_bytes, inner.options.common.limits.chunk_bytes)?;
         let mut picker = Picker::new(indices, entry);
         // What is wrong is said by those who read the whole run.
         let broke_off = zstd::decode_parts(&record.stored, |part| picker.take(part)).unwrap_or(false);
@@ -322,7 +322,7 @@ impl BlobReader {
             entry.raw_bytes,
             dictionary.as_deref(),
         )?;
-        parse_run(region, record.span, raw, entry.values, &inner.options.limits)
+        parse_run(region, record.span, raw, entry.values, &inner.options.common.limits)
     }
 
     /// The runs that hold values `from..to`, each with its own part of them.

@@ -5,8 +5,8 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tercet_core::SourceError;
 use tercet_core::publish::{AtomicFile, FileLock, Operation, PublishError};
+use tercet_core::{CommonError, SourceError};
 
 use super::log::{self, HEADER_LEN, ManifestWarning, Record, Replay};
 use super::member::is_inside;
@@ -44,7 +44,7 @@ impl Collection {
         let mut members = Vec::with_capacity(files.len());
         for path in files {
             let relative = self.relative(path.as_ref())?;
-            let file = File::open_with(path, self.options)?;
+            let file = File::open_with(path.as_ref(), self.options)?;
             members.push((Member::describe(&relative, &file), file));
         }
         let options = self.options;
@@ -53,7 +53,8 @@ impl Collection {
             // What a number means is not in the manifest, which is asked first: it has to be the same everywhere.
             let others =
                 replay.members.iter().filter(|old| members.iter().all(|(new, _)| new.path != old.path));
-            let mut paths = others.filter_map(|old| old.location(root));
+            let mut paths =
+                others.filter_map(|old| old.location(root)).filter(|path| super::resolves_inside(root, path));
             let first = paths.find_map(|path| File::open_with(path, options).ok());
             for (_, file) in &members {
                 let first = first.as_ref().or(members.first().map(|(_, file)| file));
@@ -68,7 +69,7 @@ impl Collection {
                         let there = old.location(root).is_some_and(|path| path.exists());
                         if there {
                             let other = old.path.as_str().into();
-                            return Err(file.error(ErrorKind::SameIdentity { other }));
+                            return Err(file.error(ErrorKind::DuplicateId { other }));
                         }
                     }
                     if old.path == member.path && old.id != member.id {
@@ -140,7 +141,7 @@ impl Collection {
         let compacted = replay.compacted();
         let write = || {
             let mut atomic_file = lock.replace()?;
-            atomic_file.write_all(&compacted).map_err(recovered)?;
+            atomic_file.write_all(&compacted)?;
             atomic_file.publish()?;
             Ok(())
         };
@@ -170,7 +171,7 @@ impl Collection {
                 put_all(&records, &mut bytes);
                 match self.create(&bytes) {
                     // Somebody else was first: append to that one.
-                    Err(ErrorKind::Publish(PublishError::Exists { .. })) => continue,
+                    Err(ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. }))) => continue,
                     Err(fault) => return Err(self.error(fault)),
                     Ok(()) => return self.take(&bytes),
                 }
@@ -214,7 +215,7 @@ impl Collection {
 
     fn create(&self, bytes: &[u8]) -> Result<(), ErrorKind> {
         let mut atomic_file = AtomicFile::create_new_on(Arc::clone(&self.disk), &self.manifest_path())?;
-        atomic_file.write_all(bytes).map_err(recovered)?;
+        atomic_file.write_all(bytes)?;
         atomic_file.publish()?;
         Ok(())
     }
@@ -228,7 +229,7 @@ impl Collection {
     /// The path of a file as the manifest has it.
     pub fn relative(&self, file: &Path) -> Result<String, Error> {
         let shown = || file.display().to_string();
-        let opened = |error| Error::new(shown().into(), ErrorKind::Source(SourceError::Open(error)));
+        let opened = |error| Error::new(shown().into(), SourceError::Open(error).into());
         let outside = || Error::new(shown().into(), ErrorKind::Outside { path: shown().into() });
         let root = self.root.canonicalize().map_err(|error| self.error(SourceError::Open(error).into()))?;
         let name = file.file_name().ok_or_else(outside)?;
@@ -268,12 +269,4 @@ fn put_all(records: &[Record], out: &mut Vec<u8>) {
 fn find(replay: &Replay, path: &str, name: &Arc<str>) -> Result<Member, Error> {
     let found = replay.members.iter().find(|member| member.path == path);
     found.cloned().ok_or_else(|| Error::new(Arc::clone(name), ErrorKind::NoSuchMember { path: path.into() }))
-}
-
-/// An error of a staged file, which names its file itself.
-fn recovered(error: io::Error) -> ErrorKind {
-    match PublishError::recover(error) {
-        Ok(error) => error.into(),
-        Err(error) => error.into(),
-    }
 }

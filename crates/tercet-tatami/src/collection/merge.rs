@@ -43,17 +43,13 @@ impl Collection {
             files.push(self.open_member(&member)?);
             members.push(member);
         }
-        let named = |fault| Error::new(output.display().to_string().into(), fault);
         let Some(first) = files.first() else {
             return Err(self.error(ErrorKind::NoSuchMember { path: "".into() }));
         };
         let schema = (**first.schema()).clone();
-        let options = with_common(options, &files);
+        let options = with_common(options, &files).with_overwrite(true);
         let writer = Writer::create_on(Arc::clone(&self.disk), output, schema, options)?;
-        merge_into(&files, writer, progress).map_err(|error| match error {
-            MergeError::Input(error) => error,
-            MergeError::Output(fault) => named(fault),
-        })?;
+        merge_into(&files, writer, progress)?;
         self.exchange(output, &members)
     }
 }
@@ -73,31 +69,15 @@ pub fn merge_files<S: Sink>(
     };
     let schema = (**first.schema()).clone();
     let options = with_common(options, files);
-    let writer = Writer::create(sink, schema, options).map_err(|fault| first.error(fault))?;
-    merge_into(files, writer, progress).map_err(|error| match error {
-        MergeError::Input(error) => error,
-        MergeError::Output(fault) => first.error(fault),
-    })
-}
-
-enum MergeError {
-    /// An input cannot be read; its name is attached.
-    Input(Error),
-    /// The output cannot be written.
-    Output(ErrorKind),
-}
-
-impl From<Error> for MergeError {
-    fn from(error: Error) -> Self {
-        Self::Input(error)
-    }
+    let writer = Writer::new(sink, schema, options)?;
+    merge_into(files, writer, progress)
 }
 
 fn merge_into<S: Sink>(
     files: &[File],
     mut writer: Writer<S>,
     progress: &dyn Progress,
-) -> Result<Written<S::Done>, MergeError> {
+) -> Result<Written<S::Done>, Error> {
     let schema = writer.schema().clone();
     for file in files {
         check_alike(&schema, files, file)?;
@@ -106,7 +86,7 @@ fn merge_into<S: Sink>(
     let mut inputs: Vec<Input> =
         files.iter().map(|file| Input::new(file, key)).collect::<Result<_, Error>>()?;
     while let Some(at) = smallest(&inputs) {
-        progress.check().map_err(|stopped| MergeError::Output(stopped.into()))?;
+        progress.check().map_err(|cancelled| writer.error(cancelled.into()))?;
         let rows = match key {
             // All rows that come before the next row of any other file are taken at once.
             Some(_) => inputs[at].run(&inputs, at),
@@ -114,10 +94,10 @@ fn merge_into<S: Sink>(
         };
         let input = &mut inputs[at];
         let batch = input.cut(schema.fields(), rows);
-        writer.append(&batch).map_err(MergeError::Output)?;
+        writer.append(&batch)?;
         input.fill()?;
     }
-    writer.finish().map_err(MergeError::Output)
+    writer.finish()
 }
 
 /// Adds the keys and values of the footers that all files have, but for those of the format itself.

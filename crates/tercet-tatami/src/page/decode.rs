@@ -123,6 +123,8 @@ impl Page<'_> {
         let present = rows - self.header.nulls as usize;
         let before = out.len();
         let field = self.field();
+        // Few bytes can declare many rows, all null or all equal.
+        out.values.try_reserve(rows)?;
         match field.kind {
             Type::BlobRef => {
                 if !body.is_empty() {

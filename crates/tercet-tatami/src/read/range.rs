@@ -6,6 +6,10 @@ use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
 
+/// The page of a column that was decoded last, by row group and number.
+#[derive(Debug, Default)]
+pub(crate) struct LastPage(Option<(usize, usize, Column)>);
+
 impl Inner {
     /// Rows of a column, counted from the start of their row group. Only the pages that hold them are decoded.
     pub(crate) fn read_rows(
@@ -13,6 +17,17 @@ impl Inner {
         group: usize,
         column: usize,
         rows: Range<u64>,
+    ) -> Result<Column, ErrorKind> {
+        self.read_next_rows(group, column, rows, &mut LastPage::default())
+    }
+
+    /// The same for consecutive ranges of one column: a page that holds several of them is decoded once.
+    pub(crate) fn read_next_rows(
+        &self,
+        group: usize,
+        column: usize,
+        rows: Range<u64>,
+        last: &mut LastPage,
     ) -> Result<Column, ErrorKind> {
         let table = self.page_table(group, column)?;
         let mut out = Column::empty(self.field(column));
@@ -28,8 +43,14 @@ impl Inner {
             if end <= at {
                 return Err(ErrorKind::NoSuchRow { row: at, rows: first + u64::from(entry.header.values) });
             }
-            let mut page = Column::empty(self.field(column));
-            self.decode_page(group, column, index, &table, &mut page)?;
+            let page = match last.0.take() {
+                Some((of_group, of_page, page)) if (of_group, of_page) == (group, index) => page,
+                _ => {
+                    let mut page = Column::empty(self.field(column));
+                    self.decode_page(group, column, index, &table, &mut page)?;
+                    page
+                }
+            };
             let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
             let (from, to) = (place(at), place(end));
             let (before, mark) = (out.len(), out.values.mark());
@@ -42,6 +63,7 @@ impl Inner {
                 self.fill_blobs(column, base + skipped, &mut out, before, &budget)?;
             }
             at = end;
+            last.0 = Some((group, index, page));
         }
         Ok(out)
     }

@@ -13,11 +13,11 @@
 //! use std::io::Cursor;
 //! use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
 //!
-//! let mut builder = SegmentBuilder::create(Cursor::new(Vec::new()), SegmentOptions::new())?;
+//! let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), SegmentOptions::new())?;
 //! builder.add(&Document::new("https://a.example/", "Cities").with_body(b"Bonn and Ulm"))?;
 //! let built = builder.finish()?;
 //! assert_eq!((built.written.rows, built.terms), (1, 7));
-//! # Ok::<(), tercet_tatami::ErrorKind>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod invert;
@@ -25,17 +25,19 @@ mod merge;
 mod run;
 
 use std::path::{Path, PathBuf};
+#[cfg(any(unix, windows))]
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 use tercet_core::Sink;
 #[cfg(any(unix, windows))]
-use tercet_core::publish::AtomicFile;
+use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 
 use super::analyze::SNIPPET_CHARS;
 use super::inverted::InvertedWriter;
 use crate::column::{Column, Strings, Values};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::writer::{Writer, WriterOptions, Written};
 use invert::Counted;
@@ -96,6 +98,12 @@ impl SegmentOptions {
     /// Sets how the rows are written.
     pub fn with_writer(mut self, writer: WriterOptions) -> Self {
         self.writer = writer;
+        self
+    }
+
+    /// Sets whether an existing file is replaced.
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.writer.overwrite = overwrite;
         self
     }
 
@@ -213,9 +221,10 @@ pub struct Built<D> {
 }
 
 impl<S: Sink + Send> SegmentBuilder<S> {
-    /// Starts a segment.
-    pub fn create(sink: S, options: SegmentOptions) -> Result<Self, ErrorKind> {
-        let writer = Writer::create(sink, schema(options.mode)?, options.writer)?;
+    /// Starts a segment in a sink.
+    pub fn new(sink: S, options: SegmentOptions) -> Result<Self, Error> {
+        let schema = schema(options.mode).map_err(|error| Error::new("output".into(), error.into()))?;
+        let writer = Writer::new(sink, schema, options.writer)?;
         Ok(Self::with_writer(writer, None, options.mode, options.memory_bytes))
     }
 
@@ -239,10 +248,14 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     /// Adds a document.
-    pub fn add(&mut self, document: &Document<'_>) -> Result<(), ErrorKind> {
+    pub fn add(&mut self, document: &Document<'_>) -> Result<(), Error> {
+        self.add_document(document).map_err(|kind| self.writer.error(kind))
+    }
+
+    fn add_document(&mut self, document: &Document<'_>) -> Result<(), ErrorKind> {
         // The last number says that there is no document.
         if self.documents + 1 >= u64::from(u32::MAX) {
-            return Err(ErrorKind::Write(std::io::Error::other(
+            return Err(ErrorKind::from(std::io::Error::other(
                 "a segment holds less than 2³² - 1 documents",
             )));
         }
@@ -255,7 +268,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         };
         let parts = [document.url.as_bytes(), document.title.as_bytes(), document.body, document.anchor];
         if parts.iter().any(|part| u32::try_from(part.len()).is_err()) || id.len() > u32::MAX as usize {
-            return Err(ErrorKind::Write(std::io::Error::other("a field of a document has 4 GiB or more")));
+            return Err(ErrorKind::from(std::io::Error::other("a field of a document has 4 GiB or more")));
         }
         let block = &mut self.open;
         block.ids.push(id.as_bytes());
@@ -300,7 +313,13 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     /// Completes the segment. One on disk appears now, whole.
-    pub fn finish(mut self) -> Result<Built<S::Done>, ErrorKind> {
+    pub fn finish(mut self) -> Result<Built<S::Done>, Error> {
+        let terms = self.complete().map_err(|kind| self.writer.error(kind))?;
+        Ok(Built { written: self.writer.finish()?, terms })
+    }
+
+    /// Writes the documents that are left and attaches the inverted region; the number of its terms.
+    fn complete(&mut self) -> Result<u64, ErrorKind> {
         if !self.open.ids.is_empty() {
             self.full.push(std::mem::take(&mut self.open));
         }
@@ -308,45 +327,30 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         let last = std::mem::take(&mut self.counted);
         put(&mut self.writer, &mut self.runs, last)?;
         let mut inverted = InvertedWriter::new(self.folder.as_deref());
-        self.runs.merge_into(&mut inverted)?;
+        std::mem::replace(&mut self.runs, Runs::new(None, 0)).merge_into(&mut inverted)?;
         let inverted = inverted.finish(None)?;
         let terms = inverted.terms;
         self.writer.attach(inverted);
-        Ok(Built { written: self.writer.finish()?, terms })
+        Ok(terms)
     }
 }
 
 #[cfg(any(unix, windows))]
 impl SegmentBuilder<AtomicFile> {
-    /// Starts a segment that appears under its name when it is whole, in the place of a file that is there.
-    pub fn create_path(path: &Path, options: SegmentOptions) -> Result<Self, crate::Error> {
-        Self::start(path, options, |schema, writer| Writer::create_path(path, schema, writer))
-    }
-
-    /// Starts a segment where no file is. One that appears until this one is whole is not replaced.
-    pub fn create_new(path: &Path, options: SegmentOptions) -> Result<Self, crate::Error> {
-        Self::start(path, options, |schema, writer| Writer::create_new(path, schema, writer))
+    /// Starts a segment on disk. It appears under its name when it is complete. An existing file is replaced only with
+    /// [`WriterOptions::overwrite`].
+    pub fn create(path: impl AsRef<Path>, options: SegmentOptions) -> Result<Self, Error> {
+        Self::create_on(Arc::new(RealDisk), path.as_ref(), options)
     }
 
     /// Starts a segment on another disk.
-    pub fn create_on(
-        disk: std::sync::Arc<dyn tercet_core::publish::Disk>,
-        path: &Path,
-        options: SegmentOptions,
-    ) -> Result<Self, crate::Error> {
-        Self::start(path, options, |schema, writer| Writer::create_on(disk, path, schema, writer))
-    }
-
-    fn start(
-        path: &Path,
-        options: SegmentOptions,
-        open: impl FnOnce(Schema, WriterOptions) -> Result<Writer<AtomicFile>, crate::Error>,
-    ) -> Result<Self, crate::Error> {
+    pub fn create_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Self, Error> {
         let schema = schema(options.mode)
-            .map_err(|error| crate::Error::new(path.display().to_string().into(), error.into()))?;
-        let writer = open(schema, options.writer)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self::with_writer(writer, Some(folder), options.mode, options.memory_bytes))
+            .map_err(|error| Error::new(path.display().to_string().into(), error.into()))?;
+        let writer = Writer::create_on(disk, path, schema, options.writer)?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = parent.unwrap_or(Path::new("."));
+        Ok(Self::with_writer(writer, Some(directory), options.mode, options.memory_bytes))
     }
 }
 
@@ -361,7 +365,7 @@ fn put<S: Sink>(
         let mut columns: Vec<Column> =
             [block.ids, block.urls, block.titles, texts].map(|text| Column::new(Values::Bytes(text))).into();
         columns.extend(counted.norms.map(|norm| Column::new(Values::UInt16(norm))));
-        writer.append(&columns)?;
+        writer.append_batch(&columns)?;
         runs.push(counted.run)?;
     }
     Ok(())

@@ -26,7 +26,6 @@ use crate::scalar::Scalar;
 use crate::wire::cursor::{Varints as _, put, put_bytes};
 use crate::wire::footer::{INVERTED, TRAILER_LEN};
 use crate::wire::header::{self, Header};
-use crate::wire::ids::{Codec, Encoding, Kind};
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
 /// Bytes that are copied at a time where the system does not.
@@ -144,21 +143,21 @@ fn rewrite(file: &File, live: &Live, mut atomic_file: AtomicFile) -> Result<(), 
     let live_length = payload.len() as u64;
 
     copy(file, live_offset, &mut atomic_file)?;
-    atomic_file.write_all(&index_header(&payload).to_bytes()).map_err(recovered)?;
-    atomic_file.write_all(&payload).map_err(recovered)?;
+    atomic_file.write_all(&PageHeader::for_index(&payload).to_bytes())?;
+    atomic_file.write_all(&payload)?;
     let new_offset = live_offset + HEADER_LEN + live_length;
     let old_footer = inner.source.read_at(inner.footer_span)?;
     let footer = with_live(&old_footer, inner.footer_span, (live_offset, live_length))?;
     let footer_len = u32::try_from(footer.len())
-        .map_err(|_| ErrorKind::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
+        .map_err(|_| ErrorKind::from(std::io::Error::other("the footer has 4 GiB or more")))?;
     let mut tail = footer_len.to_le_bytes().to_vec();
     tail.extend(crc32c(&footer).to_le_bytes());
     tail.extend(header::MAGIC);
     debug_assert_eq!(tail.len() as u64, TRAILER_LEN);
-    atomic_file.write_all(&footer).and_then(|()| atomic_file.write_all(&tail)).map_err(recovered)?;
+    atomic_file.write_all(&footer).and_then(|()| atomic_file.write_all(&tail))?;
     let header = Header { footer_offset: new_offset, ..inner.header.clone() };
-    atomic_file.seek(SeekFrom::Start(0)).map_err(recovered)?;
-    atomic_file.write_all(&header.to_bytes()).map_err(recovered)?;
+    atomic_file.seek(SeekFrom::Start(0))?;
+    atomic_file.write_all(&header.to_bytes())?;
     atomic_file.publish()?;
     Ok(())
 }
@@ -168,27 +167,10 @@ fn copy(file: &File, len: u64, atomic_file: &mut AtomicFile) -> Result<(), Error
     let mut at = atomic_file.copy_from_replaced(0, len)?;
     while at < len {
         let piece = Span::at(at, COPY_LEN.min(len - at)).unwrap_or(Span::empty(at));
-        atomic_file.write_all(&file.inner().source.read_at(piece)?).map_err(recovered)?;
+        atomic_file.write_all(&file.inner().source.read_at(piece)?)?;
         at += piece.len();
     }
     Ok(())
-}
-
-fn index_header(payload: &[u8]) -> PageHeader {
-    let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    PageHeader {
-        kind: Kind::Index,
-        encoding: Encoding::Plain,
-        codec: Codec::None,
-        marked: false,
-        flags: 0,
-        values: 0,
-        raw_bytes: bytes,
-        stored_bytes: bytes,
-        nulls: 0,
-        first_row: 0,
-        payload_crc: crc32c(payload),
-    }
 }
 
 /// The footer with another place of the live documents. All other sections stay as they are, unknown ones too.
@@ -213,12 +195,4 @@ fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<
         put_bytes(&new, &mut out);
     }
     Ok(out)
-}
-
-/// An error of a staged file, which names its file itself.
-fn recovered(error: std::io::Error) -> ErrorKind {
-    match PublishError::recover(error) {
-        Ok(error) => error.into(),
-        Err(error) => error.into(),
-    }
 }

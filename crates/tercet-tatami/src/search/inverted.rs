@@ -114,7 +114,7 @@ fn put_entry(entry: Entry, out: &mut Vec<u8>) {
 
 /// What the caller did wrong.
 fn refused(what: &'static str) -> ErrorKind {
-    ErrorKind::Write(std::io::Error::other(what))
+    ErrorKind::from(std::io::Error::other(what))
 }
 
 #[cfg(test)]

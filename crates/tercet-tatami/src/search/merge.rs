@@ -81,7 +81,7 @@ pub fn merge<S: Sink>(
     let documents = segments.iter().map(Segment::document_count).sum();
     let live: u64 = segments.iter().map(Segment::live_document_count).sum();
     if live >= u64::from(GONE) {
-        let fault = ErrorKind::Write(std::io::Error::other("a segment holds fewer than 2³² documents"));
+        let fault = ErrorKind::from(std::io::Error::other("a segment holds fewer than 2³² documents"));
         return Err(first.file().error(fault));
     }
     let mut kept: Vec<Vec<bool>> = segments.iter().map(live_rows).collect();
@@ -89,17 +89,16 @@ pub fn merge<S: Sink>(
     let numbers = numbered(&kept);
     drop(kept);
 
-    let output = |fault| first.file().error(fault);
     let mut writer_options = options.writer;
     writer_options.metadata.extend(first.file().inner().user_pairs());
     let schema = (**first.file().schema()).clone();
-    let mut writer = Writer::create(sink, schema, writer_options).map_err(output)?;
+    let mut writer = Writer::new(sink, schema, writer_options)?;
     for (segment, numbers) in segments.iter().zip(&numbers) {
         copy_rows(segment, numbers, &mut writer, progress)?;
     }
     let inverted = copy_terms(segments, &numbers, progress)?;
     writer.attach(inverted);
-    let written = writer.finish().map_err(output)?;
+    let written = writer.finish()?;
     Ok(Merged { written, documents, deleted: documents - live, duplicates })
 }
 
@@ -200,7 +199,7 @@ fn copy_rows<S: Sink>(
         } else {
             batch.iter().map(|column| column.take(&wanted)).collect()
         };
-        writer.append(&piece).map_err(|fault| file.error(fault))?;
+        writer.append(&piece)?;
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ impl Segment {
             return Err(section_fault(INVERTED, "inverted", Reason::Unexpected { rule }));
         };
         let tree = inner.header.has(file_flags::BLOCK_TREE);
-        let limit = inner.options.limits.chunk_bytes;
+        let limit = inner.options.common.limits.chunk_bytes;
         let (span, payload) =
             part(inner, "term dictionary", inverted.term_dict_offset, inverted.term_dict_length)?;
         let terms = Terms::parse(span, &payload, tree, limit)?;

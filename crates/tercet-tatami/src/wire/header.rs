@@ -1,7 +1,7 @@
 //! The first 64 bytes of a file.
 
 use tercet_core::checksum::{Mismatch, crc32c};
-use tercet_core::{Fields, Malformed, Reason, Span};
+use tercet_core::{CommonError, Fields, Malformed, Reason, Span};
 
 use super::cursor::Varints as _;
 use super::ids::Codec;
@@ -50,7 +50,7 @@ impl Header {
         let covered = &bytes[..bytes.len().min(60)];
         after.skip("fields", 56)?;
         let stored = after.u32_le("header_crc")?;
-        Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| ErrorKind::Checksum {
+        Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| CommonError::Checksum {
             region: Region::Header,
             span: Span::first(60),
             mismatch,

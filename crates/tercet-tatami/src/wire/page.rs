@@ -1,7 +1,7 @@
 //! The 32 bytes in front of every page, run, dictionary and index record.
 
 use tercet_core::checksum::{Mismatch, crc32c};
-use tercet_core::{Fields, Malformed, Span};
+use tercet_core::{CommonError, Fields, Malformed, Span};
 
 use super::cursor::Varints as _;
 use super::ids::{Codec, Encoding, Kind, MARK, page_flags};
@@ -39,6 +39,28 @@ pub struct PageHeader {
 }
 
 impl PageHeader {
+    /// The header of an index record, whose payload is never compressed.
+    pub(crate) const fn index(payload_bytes: u32, payload_crc: u32) -> Self {
+        Self {
+            kind: Kind::Index,
+            encoding: Encoding::Plain,
+            codec: Codec::None,
+            marked: false,
+            flags: 0,
+            values: 0,
+            raw_bytes: payload_bytes,
+            stored_bytes: payload_bytes,
+            nulls: 0,
+            first_row: 0,
+            payload_crc,
+        }
+    }
+
+    /// The header of an index record with this payload, which has less than 4 GiB.
+    pub(crate) fn for_index(payload: &[u8]) -> Self {
+        Self::index(u32::try_from(payload.len()).unwrap_or(u32::MAX), crc32c(payload))
+    }
+
     /// Reads a header that lies at `offset`; with `guarded` its own checksum is compared first.
     pub fn parse(region: Region, offset: u64, bytes: &[u8], guarded: bool) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(region, offset, bytes);
@@ -47,7 +69,7 @@ impl PageHeader {
         let stored = after.u32_le("header_crc")?;
         if guarded {
             let covered = &bytes[..bytes.len().min(28)];
-            Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| ErrorKind::Checksum {
+            Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| CommonError::Checksum {
                 region,
                 span: Span::at(offset, 28).unwrap_or(Span::empty(offset)),
                 mismatch,

@@ -13,7 +13,6 @@ use tercet_core::checksum::crc32c;
 use super::WriterOptions;
 use super::compress::{Compressor, pays};
 use super::spool::Spool;
-use super::write_fault;
 use crate::blob::run;
 use crate::column::Column;
 use crate::error::ErrorKind;
@@ -256,7 +255,7 @@ impl BlobRuns {
             first_row: 0,
             payload_crc: crc32c(&stored.bytes),
         };
-        let offset = self.spool.push(&[&header.to_bytes(), &stored.bytes]).map_err(write_fault)?;
+        let offset = self.spool.push(&[&header.to_bytes(), &stored.bytes])?;
         self.runs.push(Run {
             offset,
             stored_bytes: stored.bytes.len() as u64,

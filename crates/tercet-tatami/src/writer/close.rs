@@ -8,7 +8,7 @@ use tercet_core::checksum::crc32c;
 
 use super::chunk::{ColumnWriter, PageDictionary};
 use super::compress::Compressor;
-use super::{Writer, Written, write_fault};
+use super::{Writer, Written};
 use crate::error::ErrorKind;
 use crate::page::encode::ValueDictionary;
 use crate::schema::Type;
@@ -55,16 +55,16 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, 
     let footer_offset = writer.at;
     let bytes = footer.to_bytes();
     let len = u32::try_from(bytes.len())
-        .map_err(|_| ErrorKind::Write(std::io::Error::other("the footer has 4 GiB or more")))?;
+        .map_err(|_| ErrorKind::from(std::io::Error::other("the footer has 4 GiB or more")))?;
     writer.write(&bytes)?;
     writer.write(&len.to_le_bytes())?;
     writer.write(&crc32c(&bytes).to_le_bytes())?;
     writer.write(MAGIC)?;
     let header = writer.header(&footer, footer_offset);
-    writer.sink.seek(SeekFrom::Start(0)).map_err(write_fault)?;
-    writer.sink.write_all(&header.to_bytes()).map_err(write_fault)?;
+    writer.sink.seek(SeekFrom::Start(0))?;
+    writer.sink.write_all(&header.to_bytes())?;
     let (rows, groups, bytes) = (writer.rows, footer.groups.len() as u64, writer.at);
-    let output = writer.sink.finish().map_err(write_fault)?;
+    let output = writer.sink.finish()?;
     Ok(Written { output, rows, groups, bytes, requires })
 }
 
@@ -80,7 +80,7 @@ impl<S: Sink> Writer<S> {
         for blobs in std::mem::take(&mut self.blobs) {
             let blobs = blobs.finish()?;
             let start = self.at;
-            self.at += blobs.spool.copy_to(&mut self.sink).map_err(write_fault)?;
+            self.at += blobs.spool.copy_to(&mut self.sink)?;
             let runs: Vec<Run> =
                 blobs.runs.into_iter().map(|run| Run { offset: run.offset + start, ..run }).collect();
             self.totals.raw += runs.iter().map(|run| run.raw_bytes).sum::<u64>();
@@ -149,7 +149,7 @@ impl<S: Sink> Writer<S> {
     fn put_filters(&mut self) -> Result<(), ErrorKind> {
         let start = self.at;
         let spool = std::mem::replace(&mut self.blooms, super::Spool::new(None));
-        self.at += spool.copy_to(&mut self.sink).map_err(write_fault)?;
+        self.at += spool.copy_to(&mut self.sink)?;
         self.indexes.iter_mut().for_each(|entry| entry.offset += start);
         Ok(())
     }
@@ -157,7 +157,7 @@ impl<S: Sink> Writer<S> {
     /// Writes the records of the inverted region.
     fn put_inverted(&mut self, inverted: search::inverted::Inverted) -> Result<Inverted, ErrorKind> {
         if inverted.documents > self.rows {
-            return Err(ErrorKind::Write(std::io::Error::other("words of documents that are not there")));
+            return Err(ErrorKind::from(std::io::Error::other("words of documents that are not there")));
         }
         let (term_dict_offset, term_dict_length) = self.put_index(inverted.dictionary)?;
         let (postings_offset, postings_length) = self.put_index(inverted.postings)?;
@@ -185,23 +185,11 @@ impl<S: Sink> Writer<S> {
         let (offset, len) = (self.at, payload.len());
         let Ok(bytes) = u32::try_from(len) else {
             let error = std::io::Error::other("a record of the inverted region has 4 GiB or more");
-            return Err(ErrorKind::Write(error));
+            return Err(ErrorKind::from(error));
         };
-        let header = PageHeader {
-            kind: Kind::Index,
-            encoding: Encoding::Plain,
-            codec: Codec::None,
-            marked: false,
-            flags: 0,
-            values: 0,
-            raw_bytes: bytes,
-            stored_bytes: bytes,
-            nulls: 0,
-            first_row: 0,
-            payload_crc: payload.crc(),
-        };
+        let header = PageHeader::index(bytes, payload.crc());
         self.write(&header.to_bytes())?;
-        payload.copy_to(&mut self.sink).map_err(write_fault)?;
+        payload.copy_to(&mut self.sink)?;
         self.at += len;
         Ok((offset, len))
     }

@@ -4,18 +4,17 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use tercet_core::Sink;
-use tercet_core::checksum::crc32c;
 
 use super::chunk::{self, Page};
 use super::group::{self, Group};
-use super::{Profile, Writer, write_fault};
+use super::{Profile, Writer};
 use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::page::encode::widen;
 use crate::prune::key::{PageBounds, PageIndex};
 use crate::schema::{Field, Schema, Type};
 use crate::wire::footer::{self, Zone};
-use crate::wire::ids::{Codec, Encoding, Kind};
+use crate::wire::ids::{Codec, Encoding};
 use crate::wire::page::PageHeader;
 
 /// A zone with a longer bound is left out: a scan reads every footer, and pages tell the start of their bounds anyway. Cut, it
@@ -123,12 +122,12 @@ impl<S: Sink> Writer<S> {
         if field.sort_key && field.kind != Type::BlobRef {
             entry.page_index = Some(self.at);
             let payload = chunk.index.to_bytes();
-            self.write(&index_header(&payload).to_bytes())?;
+            self.write(&PageHeader::for_index(&payload).to_bytes())?;
             self.write(&payload)?;
         }
         if let Some(payload) = filter {
-            let header = index_header(&payload).to_bytes();
-            let offset = self.blooms.push(&[&header, &payload]).map_err(write_fault)?;
+            let header = PageHeader::for_index(&payload).to_bytes();
+            let offset = self.blooms.push(&[&header, &payload])?;
             let payload_bytes = payload.len() as u64;
             self.indexes.push(footer::IndexEntry { offset, payload_bytes, kind: 0 });
             entry.bloom = Some(self.indexes.len() as u64);
@@ -178,24 +177,6 @@ impl ChunkSoFar {
         widen(&mut entry.zone, page.zone.as_ref(), self.kind);
         let zone = page.zone.clone();
         self.index.pages.push(PageBounds { first_row: header.first_row.into(), offset, zone });
-    }
-}
-
-/// The header of a page index or a filter, which are never compressed.
-fn index_header(payload: &[u8]) -> PageHeader {
-    let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    PageHeader {
-        kind: Kind::Index,
-        encoding: Encoding::Plain,
-        codec: Codec::None,
-        marked: false,
-        flags: 0,
-        values: 0,
-        raw_bytes: len,
-        stored_bytes: len,
-        nulls: 0,
-        first_row: 0,
-        payload_crc: crc32c(payload),
     }
 }
 

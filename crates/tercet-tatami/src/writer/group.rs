@@ -68,7 +68,7 @@ pub(super) fn estimate(field: &Field, column: &Column, rows: &Range<usize>) -> u
 }
 
 /// How many of the rows fit into `room` bytes: at least one where `first` says so.
-pub(super) fn estimate_batch_rows(
+pub(super) fn rows_that_fit(
     schema: &Schema,
     batch: &[Column],
     rows: Range<usize>,
@@ -192,7 +192,7 @@ mod tests {
     fn rows_fill_the_room_that_is_left() {
         let schema = Schema::new(vec![Field::new("s", Type::String)]).unwrap();
         let batch = [Column::new(Values::Bytes(["aa", "bb", "cc"].iter().collect()))];
-        let fit = |room, first| estimate_batch_rows(&schema, &batch, 0..3, room, first);
+        let fit = |room, first| rows_that_fit(&schema, &batch, 0..3, room, first);
         assert_eq!(fit(9, false), 3);
         assert_eq!(fit(8, false), 2);
         assert_eq!(fit(2, false), 0);

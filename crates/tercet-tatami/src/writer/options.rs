@@ -56,6 +56,8 @@ pub struct WriterOptions {
     pub creator_id: u32,
     /// Whether rows must be in the order of the sort key. A file that breaks the order is not searched rightly.
     pub require_sorted: bool,
+    /// Whether an existing file is replaced.
+    pub overwrite: bool,
     /// Keys and values for the footer.
     pub metadata: Vec<(String, String)>,
 }
@@ -79,6 +81,7 @@ impl Default for WriterOptions {
             created_millis: 0,
             creator_id: 0,
             require_sorted: true,
+            overwrite: false,
             metadata: Vec::new(),
         }
     }
@@ -127,6 +130,8 @@ setters! {
     with_creator_id: creator_id = u32;
     /// Sets whether rows must be in the order of the sort key.
     with_require_sorted: require_sorted = bool;
+    /// Sets whether an existing file is replaced.
+    with_overwrite: overwrite = bool;
 }
 
 impl WriterOptions {

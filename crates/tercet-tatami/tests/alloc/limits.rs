@@ -10,15 +10,15 @@ use tercet_codec::bytes::zstd;
 use tercet_core::checksum::crc32c;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Class, Diagnose as _, Limits};
-use tercet_tatami::repair::{RepairOptions, repair};
-use tercet_tatami::wire::footer::{BlobColumn, Chunk, Features, Footer, Group, Run, Statistics};
-use tercet_tatami::wire::header::Header;
-use tercet_tatami::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
-use tercet_tatami::wire::page::PageHeader;
+use tercet_core::{Class, Diagnose as _, Limits, OutlineOptions};
+use tercet_tatami::format::Header;
+use tercet_tatami::format::PageHeader;
+use tercet_tatami::format::{BlobColumn, Chunk, Features, Footer, Group, Run, Statistics};
+use tercet_tatami::format::{Codec, Encoding, Kind, page_flags, requires};
+use tercet_tatami::salvage::{SalvageOptions, salvage};
 use tercet_tatami::{
     Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, Writer, WriterOptions,
-    verify_source,
+    verify,
 };
 use tercet_testkit::alloc::{AllocStats, alone, measure};
 
@@ -204,24 +204,24 @@ fn everything(bytes: &[u8]) -> Option<Class> {
                 _ = file.take(&[0], &[0]);
             }
             _ = file.stream(&[0], 100).map(|mut stream| stream.next());
-            _ = file.outline(true);
+            _ = file.outline(OutlineOptions::new());
         }
         Err(error) => note(&error),
     }
     for deep in [false, true] {
         let options = VerifyOptions::default().with_limits(limits()).with_deep(deep);
-        verify_source(source(bytes), options, &NoProgress).unwrap();
+        verify(source(bytes), options, &NoProgress).unwrap();
     }
     // Rows that can be read one by one are written again, and a writer keeps a row group in memory.
     if rows != 0 && rows != u64::from(u32::MAX) {
         return class;
     }
     let schema = Schema::new(vec![Field::new("a", Type::BlobRef)]).unwrap();
-    let options = RepairOptions::default()
-        .with_open(ReadOptions::new().with_limits(limits()))
+    let options = SalvageOptions::default()
+        .with_read(ReadOptions::new().with_limits(limits()))
         .with_schema(schema)
         .with_writer(WriterOptions::new().with_level(1));
-    _ = repair(source(bytes), Cursor::new(Vec::new()), options, &NoProgress);
+    _ = salvage(source(bytes), Cursor::new(Vec::new()), options, &NoProgress);
     class
 }
 
@@ -347,7 +347,7 @@ fn hostile_files_stay_within_the_limits() {
 fn ten_thousand_columns_open_cheaply() {
     let count = 10_000;
     let fields = (0..count).map(|n| Field::new(format!("column {n}"), Type::Int32)).collect();
-    let mut writer = Writer::create(
+    let mut writer = Writer::new(
         Cursor::new(Vec::new()),
         Schema::new(fields).unwrap(),
         WriterOptions::new().with_level(1),

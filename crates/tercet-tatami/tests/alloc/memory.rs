@@ -39,7 +39,7 @@ fn many_rows_take_no_more_memory_than_few() {
         let (rows, stats) = measure(|| {
             pool.install(|| {
                 let schema = Schema::new(fields()).unwrap();
-                let mut writer = Writer::create_path(&path, schema, options).unwrap();
+                let mut writer = Writer::create(&path, schema, options.with_overwrite(true)).unwrap();
                 (0..batches).for_each(|_| writer.append(&batch).unwrap());
                 writer.finish().unwrap().rows
             })

@@ -18,7 +18,7 @@ fn write(path: &Path, rows: &[(i64, Option<&str>)]) {
     ])
     .unwrap();
     let options = WriterOptions::new().with_row_group_max_rows(7).with_page_max_values(3);
-    let mut writer = Writer::create_path(path, schema, options).unwrap();
+    let mut writer = Writer::create(path, schema, options.with_overwrite(true)).unwrap();
     let keys = rows.iter().map(|(key, _)| *key).collect();
     let notes = rows.iter().map(|(_, note)| note.unwrap_or_default().as_bytes()).collect();
     let mut present = Bitmap::default();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tercet_core::source::Memory;
 use tercet_core::{Limits, progress::NoProgress};
-use tercet_tatami::wire::ids::Codec;
+use tercet_tatami::format::Codec;
 use tercet_tatami::{
     Column, Error, Field, File, Lists, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
-    WriterOptions, verify_source,
+    WriterOptions, verify,
 };
 
 /// Small files of the reference, which have no checksums of page headers.
@@ -81,7 +81,7 @@ fn later_encodings(bytes: &[u8]) -> Vec<usize> {
 
 fn verified(bytes: Vec<u8>) -> bool {
     let options = VerifyOptions::default().with_deep(true).with_limits(Limits::small());
-    verify_source(Arc::new(Memory::new("damaged", bytes)), options, &NoProgress).unwrap().ok
+    verify(Arc::new(Memory::new("damaged", bytes)), options, &NoProgress).unwrap().ok
 }
 
 /// A small file with everything that only this project writes.
@@ -111,7 +111,7 @@ fn own(codec: Codec, interop: bool) -> Vec<u8> {
         options = WriterOptions::new().with_codec(codec);
     }
     let options = options.with_page_max_values(10).with_blob_run_target_bytes(300);
-    let mut writer = Writer::create(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap();
     writer.append(&columns).unwrap();
     writer.finish().unwrap().output
 }

@@ -60,7 +60,8 @@ fn found(segment: &Segment, query: &str, k: usize) -> Vec<(u32, u32)> {
 }
 
 fn is_well(path: &Path) {
-    let report = verify(path, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+    let source = std::sync::Arc::new(tercet_core::source::File::open(path).unwrap());
+    let report = verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{report:?}");
 }
 

@@ -9,7 +9,7 @@ use crate::columns::{Noise, Shape, column};
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::{Class, Diagnose as _};
 use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
-use tercet_tatami::{Column, Error, ErrorKind, Field, File, Schema, Type, Writer, WriterOptions};
+use tercet_tatami::{Column, Error, Field, File, Schema, Type, Writer, WriterOptions};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
@@ -31,25 +31,23 @@ fn columns() -> Vec<Column> {
 
 fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let path = folder.join(NAME);
-    let named = |fault: ErrorKind| Error::new(path.display().to_string().into(), fault);
-    let options = WriterOptions::new().with_row_group_max_rows(100);
+    let options = WriterOptions::new().with_row_group_max_rows(100).with_overwrite(true);
     let mut writer = Writer::create_on(Arc::clone(disk), &path, Schema::new(fields()).unwrap(), options)?;
-    writer.append(&columns()).map_err(named)?;
-    writer.finish().map(drop).map_err(named)
+    writer.append(&columns())?;
+    writer.finish().map(drop)
 }
 
 /// A search segment whose words go through temporary files.
 fn index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let path = folder.join(NAME);
-    let named = |fault: ErrorKind| Error::new(path.display().to_string().into(), fault);
-    let options = SegmentOptions::new().with_memory_bytes(1);
+    let options = SegmentOptions::new().with_memory_bytes(1).with_overwrite(true);
     let mut builder = SegmentBuilder::create_on(Arc::clone(disk), &path, options)?;
     for number in 0..300 {
         let body = format!("document {number} of three hundred");
         let url = format!("https://x.example/{number}");
-        builder.add(&Document::new(&url, "title").with_body(body.as_bytes())).map_err(named)?;
+        builder.add(&Document::new(&url, "title").with_body(body.as_bytes()))?;
     }
-    builder.finish().map(drop).map_err(named)
+    builder.finish().map(drop)
 }
 
 type Create = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
@@ -111,16 +109,18 @@ fn a_writer_that_is_dropped_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     let mut writer =
-        Writer::create_path(&path, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap();
+        Writer::create(&path, Schema::new(fields()).unwrap(), WriterOptions::new().with_overwrite(true))
+            .unwrap();
     writer.append(&columns()).unwrap();
     drop(writer);
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
-    let mut builder = SegmentBuilder::create_path(&path, SegmentOptions::new().with_memory_bytes(1)).unwrap();
+    let mut builder =
+        SegmentBuilder::create(&path, SegmentOptions::new().with_memory_bytes(1).with_overwrite(true))
+            .unwrap();
     builder.add(&Document::new("u", "t").with_body(b"one two")).unwrap();
     drop(builder);
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
     let missing = folder.path().join("no such folder").join(NAME);
-    let error =
-        Writer::create_path(&missing, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap_err();
+    let error = Writer::create(&missing, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap_err();
     assert!(error.to_string().contains("no such folder"), "{error}");
 }

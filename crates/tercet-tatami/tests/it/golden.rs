@@ -179,12 +179,13 @@ fn files_of_the_reference_verify() {
         let path = folder.join(entry["path"].as_str().unwrap());
         for deep in [false, true] {
             let options = VerifyOptions::default().with_deep(deep);
-            let report = tercet_tatami::verify(&path, options, &tercet_core::progress::NoProgress).unwrap();
-            assert!(report.ok, "{} {:#?}", report.file, report.findings);
+            let source = std::sync::Arc::new(tercet_core::source::File::open(&path).unwrap());
+            let report = tercet_tatami::verify(source, options, &tercet_core::progress::NoProgress).unwrap();
+            assert!(report.ok, "{} {:#?}", report.location, report.findings);
         }
         let file = File::open(&path).unwrap();
         let mut parts = 0;
-        file.outline(true).unwrap().walk(&mut |_, part| {
+        file.outline(tercet_core::OutlineOptions::new()).unwrap().walk(&mut |_, part| {
             parts += 1;
             assert!(part.span.end() <= file.len_bytes(), "{part:?}");
         });

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::pages::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tercet_tatami::wire::ids::{Kind, file_flags};
+use tercet_tatami::format::{Kind, file_flags};
 use tercet_tatami::{Column, File, Writer, WriterOptions};
 
 fn manifest() -> Option<(PathBuf, Value)> {
@@ -63,7 +63,7 @@ fn rewrite(file: &File, entry: &Value) -> Vec<u8> {
     let batch = entry["append_batch_rows"].as_u64().filter(|batch| *batch > 0).unwrap_or(4096);
     let batch = usize::try_from(batch).unwrap();
     let schema = (**file.schema()).clone();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options(entry)).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options(entry)).unwrap();
     for start in (0..rows).step_by(batch) {
         let end = rows.min(start + batch);
         let piece: Vec<Column> = columns.iter().map(|column| part(column, start, end)).collect();
@@ -161,7 +161,7 @@ fn files_of_the_reference_are_written_again() {
             }
         }
         for (blob, wanted) in footer.blobs.iter().zip(&original.footer().blobs) {
-            let runs = |runs: &[tercet_tatami::wire::footer::Run]| -> Vec<(u64, u64)> {
+            let runs = |runs: &[tercet_tatami::format::Run]| -> Vec<(u64, u64)> {
                 runs.iter().map(|run| (run.values, run.raw_bytes)).collect()
             };
             assert_eq!(runs(&blob.runs), runs(&wanted.runs), "{name}");

@@ -10,29 +10,31 @@
 #![allow(clippy::float_cmp, reason = "values must be equal to the last bit")]
 #![allow(clippy::many_single_char_names, reason = "terms of a query")]
 
-mod choices;
 mod cluster;
 #[cfg(any(unix, windows))]
 mod collection;
 mod damaged;
 #[cfg(any(unix, windows))]
 mod deletes;
+mod encodings;
+mod example;
 #[cfg(any(unix, windows))]
 mod faults;
 mod golden;
+mod hostile;
 mod interop;
-mod mending;
+mod invalid_values;
 #[cfg(any(unix, windows))]
 mod merges;
 mod remote;
 mod roundtrip;
-mod rules;
+mod salvage;
 mod scans;
 mod search;
 mod segments;
 mod single_blobs;
 mod vectors;
-mod writing;
+mod writer;
 
 #[path = "../support/columns.rs"]
 mod columns;

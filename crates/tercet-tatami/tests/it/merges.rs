@@ -14,14 +14,14 @@ use tercet_tatami::search::{
     Cluster, DeleteBy, Document, MergeOptions, Query, Ranking, SearchOptions, Segment, SegmentBuilder,
     SegmentOptions, delete, merge,
 };
-use tercet_tatami::{ErrorKind, File, ReadOptions, Scalar, VerifyOptions, WriterOptions, verify_source};
+use tercet_tatami::{ErrorKind, File, ReadOptions, Scalar, VerifyOptions, WriterOptions, verify};
 
 /// A document: identity, title and body.
 type Page = (String, String, String);
 
 fn built(pages: &[Page], snippets: bool) -> Vec<u8> {
     let options = if snippets { SegmentOptions::new().snippet_only() } else { SegmentOptions::new() };
-    let mut builder = SegmentBuilder::create(Cursor::new(Vec::new()), options).unwrap();
+    let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), options).unwrap();
     for (id, title, body) in pages {
         let url = format!("https://example.org/{id}");
         builder.add(&Document::new(&url, title).with_id(id).with_body(body.as_bytes())).unwrap();
@@ -61,7 +61,7 @@ fn columns(bytes: &[u8]) -> Vec<Vec<Option<Scalar>>> {
 
 fn is_well(bytes: &[u8]) {
     let source = Arc::new(Memory::new("a", bytes.to_vec()));
-    let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+    let report = verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{report:?}");
 }
 
@@ -171,7 +171,7 @@ fn the_merged_segment_of_the_reference_comes_out() {
     let write = |name: &str, docs: &[Value]| {
         let path = folder.path().join(name);
         let options = SegmentOptions::new().snippet_only();
-        let mut builder = SegmentBuilder::create_path(&path, options).unwrap();
+        let mut builder = SegmentBuilder::create(&path, options.with_overwrite(true)).unwrap();
         for doc in docs {
             let text = |field: &str| doc[field].as_str().unwrap_or_default();
             let document = Document::new(text("url"), text("title"))

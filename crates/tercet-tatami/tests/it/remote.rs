@@ -76,7 +76,7 @@ fn written() -> Vec<u8> {
         Column::new(Values::Bytes((0..ROWS).map(|row| format!("{:x}", noise(row))).collect())),
     ];
     let options = WriterOptions::new().with_level(1).with_page_max_values(1000);
-    let mut writer = Writer::create(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap();
     writer.append(&columns).unwrap();
     writer.finish().unwrap().output
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_tatami::wire::ids::{Codec, Encoding};
+use tercet_tatami::format::{Codec, Encoding};
 use tercet_tatami::{
     Bitmap, Column, Field, File, Lists, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
-    WriterOptions, verify_source,
+    WriterOptions, verify,
 };
 
 /// Numbers of a shape that one of the encodings likes.
@@ -182,7 +182,7 @@ fn options() -> impl Strategy<Value = WriterOptions> {
 
 fn write(fields: Vec<Field>, columns: &[Column], options: &WriterOptions, batch: usize) -> Vec<u8> {
     let schema = Schema::new(fields).unwrap();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options.clone()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options.clone()).unwrap();
     let rows = columns[0].len();
     let mut at = 0;
     while at < rows {
@@ -271,7 +271,7 @@ proptest! {
             }
         }
         let source = Arc::new(Memory::new("written", bytes));
-        let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+        let report = verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
         prop_assert!(report.ok, "{:#?}", report.findings);
         prop_assert!(report.findings.iter().all(|finding| finding.severity == tercet_core::Severity::Info), "{:#?}", report.findings);
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 use tercet_core::source::Memory;
+use tercet_tatami::format::Codec;
 use tercet_tatami::predicate::{Comparison, Expr, Literal};
-use tercet_tatami::wire::ids::Codec;
 use tercet_tatami::{
     Bitmap, Column, Field, File, Lists, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions,
 };
@@ -106,7 +106,7 @@ fn golden_scans_have_the_right_rows_and_groups() {
                 // The reference looks at groups whose rows are all null; ours are left out by their null counts.
                 let tested = condition.bind(file.schema()).unwrap().columns();
                 let groups = &file.footer().groups;
-                let empty = |group: &&tercet_tatami::wire::footer::Group| {
+                let empty = |group: &&tercet_tatami::format::Group| {
                     tested.len() == 1 && group.chunks[tested[0]].nulls == group.rows
                 };
                 let spared = groups.iter().filter(empty).count() as u64;
@@ -337,7 +337,7 @@ proptest! {
         };
         let options = options.with_page_max_values(page_rows).with_row_group_max_rows(group_rows).with_blob_run_target_bytes(50);
         let schema = Schema::new(fields).unwrap();
-        let mut writer = Writer::create(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), schema.clone(), options).unwrap();
         writer.append(&columns).unwrap();
         let bytes = writer.finish().unwrap().output;
         let file = File::from_source(Arc::new(Memory::new("scanned", bytes)), ReadOptions::new()).unwrap();
@@ -404,7 +404,7 @@ fn selective_scans_read_little() {
     let rows = 100_000u64;
     let schema = Schema::new(vec![Field::new("n", Type::UInt64), Field::new("s", Type::String)]).unwrap();
     let options = WriterOptions::new().with_page_max_values(1000).with_row_group_max_rows(10_000);
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
     let texts: Vec<String> = (0..rows).map(|n| format!("row {n} of many")).collect();
     writer
         .append(&[
@@ -430,7 +430,7 @@ fn selective_scans_read_little() {
 
 fn opened(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> File {
     let schema = Schema::new(fields).unwrap();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
     writer.append(columns).unwrap();
     let source = Memory::new("made", writer.finish().unwrap().output);
     File::from_source(Arc::new(source), ReadOptions::new()).unwrap()

@@ -49,7 +49,7 @@ impl Page {
 }
 
 fn built(pages: &[Page], options: SegmentOptions) -> Vec<u8> {
-    let mut builder = SegmentBuilder::create(Cursor::new(Vec::new()), options).unwrap();
+    let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), options).unwrap();
     for page in pages {
         builder.add(&page.document()).unwrap();
     }
@@ -477,7 +477,7 @@ fn known_answers_are_found() {
         Some(rest.split_once(end)?.0.trim().to_owned())
     };
     let mut builder =
-        SegmentBuilder::create(Cursor::new(Vec::new()), SegmentOptions::new().snippet_only()).unwrap();
+        SegmentBuilder::new(Cursor::new(Vec::new()), SegmentOptions::new().snippet_only()).unwrap();
     for document in text.split("</DOC>").filter(|document| document.contains("<DOCNO>")) {
         let id = between(document, "<DOCNO>", "</DOCNO>").unwrap();
         let body = document.split_once("</DOCNO>").unwrap().1;

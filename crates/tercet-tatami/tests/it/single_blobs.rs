@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use tercet_core::source::Memory;
-use tercet_tatami::wire::ids::Codec;
+use tercet_tatami::format::Codec;
 use tercet_tatami::{Column, Field, File, ReadOptions, Schema, Type, Values, Writer, WriterOptions};
 
 const ROWS: u64 = 2000;
@@ -27,7 +27,7 @@ fn bodies() -> Column {
 
 fn written(column: &Column, options: WriterOptions) -> Vec<u8> {
     let schema = Schema::new(vec![Field::new("body", Type::BlobRef).with_nulls()]).unwrap();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
     writer.append(std::slice::from_ref(column)).unwrap();
     writer.finish().unwrap().output
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_tatami::wire::ids::{Encoding, page_flags, requires};
-use tercet_tatami::{Column, Field, File, ReadOptions, Type, Values, VerifyOptions, verify_source};
+use tercet_tatami::format::{Encoding, page_flags, requires};
+use tercet_tatami::{Column, Field, File, ReadOptions, Type, Values, VerifyOptions, verify};
 
 use crate::one_page;
 
@@ -28,7 +28,7 @@ fn bytes(text: &str) -> Vec<u8> {
 fn open(bytes: &[u8]) -> File {
     let source = Arc::new(Memory::new("vector", bytes.to_vec()));
     let options = VerifyOptions::default().with_deep(true);
-    let report = verify_source(Arc::clone(&source) as _, options, &NoProgress).unwrap();
+    let report = verify(Arc::clone(&source) as _, options, &NoProgress).unwrap();
     assert!(report.ok, "{:?}", report.findings);
     File::from_source(source, ReadOptions::new()).unwrap()
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use tercet_core::checksum::crc32c;
-use tercet_tatami::wire::footer::{Chunk, Features, Footer, Group, Statistics};
-use tercet_tatami::wire::header::Header;
-use tercet_tatami::wire::ids::{Codec, Encoding, Kind, requires};
-use tercet_tatami::wire::page::PageHeader;
+use tercet_tatami::format::{
+    Chunk, Codec, Encoding, Features, Footer, Group, Header, Kind, PageHeader, Statistics, requires,
+};
 use tercet_tatami::{Field, Schema};
 
 /// A file of one uncompressed page with the mark. Rows and nulls are those of the page; `change` is given the footer.
@@ -64,6 +63,7 @@ pub(crate) fn file(
         unknown: Vec::new(),
     };
     change(&mut footer);
+    let rows = footer.statistics.rows;
     let footer = footer.to_bytes();
     let head = Header {
         major: 1,
@@ -73,7 +73,7 @@ pub(crate) fn file(
         default_codec: Codec::Zstd,
         page_size_hint: 0,
         uuid: [0; 16],
-        rows: rows.into(),
+        rows,
         footer_offset: 96 + len,
         created_millis: 0,
         creator_id: 0,

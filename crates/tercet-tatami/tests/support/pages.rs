@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tercet_codec::bytes::{lz4, zstd};
 use tercet_core::source::Memory;
-use tercet_tatami::wire::footer::Chunk;
-use tercet_tatami::wire::ids::{Codec, page_flags};
-use tercet_tatami::wire::page::{HEADER_LEN, PageHeader};
+use tercet_tatami::format::Chunk;
+use tercet_tatami::format::PageHeader;
+use tercet_tatami::format::{Codec, page_flags};
+use tercet_tatami::fuzzing::page::HEADER_LEN;
 use tercet_tatami::{File, ReadOptions, Region};
 
 /// A file in memory, and its bytes.

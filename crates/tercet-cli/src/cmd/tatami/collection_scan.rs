@@ -18,7 +18,7 @@ pub(super) fn collection(input: &Input, out: &mut Ui) -> Result<Option<Collectio
     if !input.is_on_disk() || !input.path.is_dir() {
         return Ok(None);
     }
-    let options = ReadOptions::new().with_access(Access::Pread).with_invalid_utf8(true);
+    let options = ReadOptions::new().with_access(Access::Pread).with_allow_invalid_utf8(true);
     let collection = Collection::open_with(&input.path, options)?;
     if collection.manifest_path().exists() {
         super::collection::warn(&input.path, &collection.replay().warnings, out)?;

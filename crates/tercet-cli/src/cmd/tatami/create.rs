@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
 use tercet::core::{Sink, escape};
-use tercet::tatami::wire::ids::requires;
+use tercet::tatami::format::requires;
 use tercet::tatami::{BatchError, Error, ErrorKind, Field, Schema, Writer, WriterOptions, Written};
 
 use crate::failure::{Failure, Outcome};
@@ -127,17 +127,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match output {
         Output::Path(path) => {
             // Without `--force`, a file that appears meanwhile is not replaced.
-            let start = if args.making.force.force { Writer::create_path } else { Writer::create_new };
-            let writer = start(&path, schema.clone(), options)?;
-            let name = path.to_string_lossy().into_owned();
-            let (written, _) = work.fill(writer, &name)?;
+            let options = options.with_overwrite(args.making.force.force);
+            let (written, _) = work.fill(Writer::create(&path, schema.clone(), options)?)?;
             drop(bar);
             show(&summary(written, &path), args.making.json.json, out)?;
         }
         Output::Object(object) => {
             let name = object.name();
             let writer = create(Spool::new()?, &schema, options, &name)?;
-            let (written, mut file) = work.fill(writer, &name)?;
+            let (written, mut file) = work.fill(writer)?;
             drop(bar);
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
@@ -145,7 +143,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
         Output::Stdout => {
             let name = "standard output";
-            let (_, file) = work.fill(create(Spool::new()?, &schema, options, name)?, name)?;
+            let (_, file) = work.fill(create(Spool::new()?, &schema, options, name)?)?;
             drop(bar);
             send(file, out)?;
         }
@@ -159,7 +157,9 @@ fn create<S: Sink>(
     options: WriterOptions,
     name: &str,
 ) -> Result<Writer<S>, Failure> {
-    Writer::create(sink, schema.clone(), options).map_err(|fault| Error::new(name.into(), fault).into())
+    let writer = Writer::new(sink, schema.clone(), options);
+    let named = |error: Error| Error::new(name.into(), error.into_kind());
+    Ok(writer.map_err(named)?.with_name(name))
 }
 
 /// Counts of a written file.
@@ -182,7 +182,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Reads on one thread while the others write.
-    fn fill<S: Sink>(self, mut writer: Writer<S>, name: &str) -> Result<(Counts, S::Done), Failure> {
+    fn fill<S: Sink>(self, mut writer: Writer<S>) -> Result<(Counts, S::Done), Failure> {
         let Self { mut lines, form, readings, schema, bar } = self;
         let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(readings).collect();
         let input = lines.name().to_owned();
@@ -197,30 +197,30 @@ impl Work<'_> {
             let mut written = Ok(());
             for batch in receiver {
                 let before = writer.rows();
-                if let Err(fault) = writer.append(&batch.columns) {
-                    written = Err(explained(fault, &batch, before, &input, name));
+                if let Err(error) = writer.append(&batch.columns) {
+                    written = Err(explained(error, &batch, before, &input));
                     break;
                 }
             }
             let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
             written.and(read)
         })?;
-        let done = writer.finish().map_err(|fault| Failure::from(Error::new(name.into(), fault)))?;
+        let done = writer.finish()?;
         let Written { rows, groups, bytes, requires, output, .. } = done;
         Ok((Counts { rows, groups, bytes, requires }, output))
     }
 }
 
 /// An error of the writer; errors of a row are reported with the input line.
-fn explained(fault: ErrorKind, batch: &Batch, before: u64, input: &str, name: &str) -> Failure {
-    let ErrorKind::Batch(error) = &fault else { return Error::new(name.into(), fault).into() };
+fn explained(failed: Error, batch: &Batch, before: u64, input: &str) -> Failure {
+    let ErrorKind::Batch(error) = failed.kind() else { return failed.into() };
     let (row, column, reason) = match &**error {
         BatchError::Unsorted { column, row } => {
             (row.saturating_sub(before), column, "sort key is less than in the previous row")
         }
         BatchError::Null { column, row } => (*row, column, "null in a non-nullable column"),
         BatchError::TooLarge { column, row, .. } => (*row, column, "value exceeds the maximum page size"),
-        _ => return Error::new(name.into(), fault).into(),
+        _ => return failed.into(),
     };
     let line = usize::try_from(row).ok().and_then(|row| batch.lines.get(row));
     let place = line.map_or_else(String::new, |line| format!("line {line}: "));

@@ -1,12 +1,12 @@
 //! `tatami index`: index documents into a search segment.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use tercet::core::Progress as _;
 use tercet::tatami::search::build::Built;
 use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions, StorageMode};
-use tercet::tatami::{Error, Profile, WriterOptions};
+use tercet::tatami::{Profile, WriterOptions};
 
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
@@ -131,8 +131,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (sources, files_skipped) = files::all(&args.inputs, args.format, &args.output)?;
     let input_bytes = sources.iter().map(|source| source.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
-    let start = if args.force.force { SegmentBuilder::create_path } else { SegmentBuilder::create_new };
-    let mut builder = start(&path, args.options())?;
+    let mut builder = SegmentBuilder::create(&path, args.options().with_overwrite(args.force.force))?;
     let mut add = |page: &Page| -> Result<(), Failure> {
         if is_interrupted() {
             return Err(Failure::Interrupted);
@@ -141,13 +140,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             .with_body(page.body.as_bytes())
             .with_anchor(page.anchor.as_bytes());
         document.doc_id = page.id.as_deref();
-        builder.add(&document).map_err(|fault| named(&path, fault))
+        Ok(builder.add(&document)?)
     };
     let mut warnings = Warnings::default();
     for wave in files::waves(&sources) {
         args.read(wave, &bar, &mut add, &mut warnings)?;
     }
-    let Built { written, terms, .. } = builder.finish().map_err(|fault| named(&path, fault))?;
+    let Built { written, terms, .. } = builder.finish()?;
     drop(bar);
     let summary = IndexJson {
         path: crate::output::display_path(&path),
@@ -160,10 +159,6 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     show(&summary, args.json.json, out)?;
     warnings.print(out)?;
     Ok(Outcome::Done)
-}
-
-fn named(path: &Path, fault: tercet::tatami::ErrorKind) -> Failure {
-    Error::new(path.to_string_lossy().into(), fault).into()
 }
 
 impl Args {

@@ -10,7 +10,6 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::ui::Ui;
 
-mod json;
 mod pages;
 mod text;
 
@@ -48,7 +47,8 @@ pub(crate) fn run_on(
 ) -> Result<Outcome, Failure> {
     let file = open(source)?;
     if json {
-        out.json(&json::FileJson::read(&file, pages)?)?;
+        let summary = if pages { file.summary_with_pages()? } else { file.summary() };
+        out.json(&summary)?;
         return Ok(Outcome::Done);
     }
     text::print(&file, out)?;

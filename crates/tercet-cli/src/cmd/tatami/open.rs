@@ -14,7 +14,7 @@ pub(super) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
 
 /// Opens a file for printing rows; invalid UTF-8 is allowed.
 pub(super) fn open_to_print(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
-    opened(source, ReadOptions::new().with_invalid_utf8(true))
+    opened(source, ReadOptions::new().with_allow_invalid_utf8(true))
 }
 
 /// Opens a file; another known format gets a better error message.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tercet::core::ByteSource;
+use tercet::core::{ByteSource, OutlineOptions};
 
 use super::open::open;
 use crate::args::JsonArgs;
@@ -39,7 +39,7 @@ pub(crate) fn run_on(
     source: Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let outline = open(source)?.outline(pages)?;
+    let outline = open(source)?.outline(OutlineOptions::new().with_max_rows((!pages).then_some(0)))?;
     if json {
         out.json(&outline)?;
     } else {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::core::{ByteSource, Sink, escape};
-use tercet::tatami::repair::{RepairOptions, Repaired, repair};
+use tercet::tatami::salvage::{SalvageOptions, SalvageReport, salvage};
 use tercet::tatami::{Schema, WriterOptions};
 
 use super::create::schema::Declared;
@@ -69,7 +69,7 @@ struct RepairJson<'a> {
     output: Option<String>,
     has_losses: bool,
     #[serde(flatten)]
-    report: &'a Repaired,
+    report: &'a SalvageReport,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -94,20 +94,24 @@ pub(crate) fn run_on(
     let target = target(&request, &source)?;
     let name = source.name().to_string();
     let writer = if request.interop { WriterOptions::interop() } else { WriterOptions::new() };
-    let mut options = RepairOptions::default().with_writer(writer);
+    let mut options = SalvageOptions::default().with_writer(writer);
     options.schema = request.schema;
     let bar = out.bar("repairing", source.len());
     let (report, bytes) = match &target {
         Some(path) => {
             let atomic_file = atomic_file(path, request.force)?;
-            let (report, _) = repair(source, atomic_file, options, &bar).map_err(explained)?;
+            let report = salvage(source, atomic_file, options, &bar).map_err(explained)?;
+            let (report, _) = report.into_parts();
             (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
         }
-        None => repair(source, NullSink::default(), options, &bar).map_err(explained)?,
+        None => {
+            let report = salvage(source, NullSink::default(), options, &bar).map_err(explained)?;
+            report.into_parts()
+        }
     };
     drop(bar);
     // The loss of a truncated file is unknown.
-    let has_losses = !report.is_whole();
+    let has_losses = !report.is_intact();
     if request.json {
         let output = target.as_ref().map(|path| path.to_string_lossy().into_owned());
         out.json(&RepairJson { file: &name, output, has_losses, report: &report })?;
@@ -144,7 +148,7 @@ fn target(request: &Request<'_>, source: &Arc<dyn ByteSource>) -> Result<Option<
 
 fn print(
     name: &str,
-    report: &Repaired,
+    report: &SalvageReport,
     target: Option<&Path>,
     bytes: u64,
     out: &mut Ui,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tercet::core::escape;
-use tercet::tatami::wire::ids::{Codec, Encoding};
+use tercet::tatami::format::{Codec, Encoding};
 use tercet::tatami::{File, Scalar, Type};
 
 use super::open::open;

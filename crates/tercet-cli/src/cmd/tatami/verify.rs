@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tercet::core::{ByteSource, escape};
-use tercet::tatami::{Report, VerifyOptions, verify_source};
+use tercet::tatami::verify::Checked;
+use tercet::tatami::{Report, VerifyOptions, verify};
 
 use crate::args::JsonArgs;
 use crate::cmd::tet::report::{check, status};
@@ -48,7 +49,7 @@ pub(crate) fn run_on(
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     let bar = out.bar("verifying", source.len());
-    let report = verify_source(source, VerifyOptions::default().with_deep(deep), &bar)?;
+    let report = verify(source, VerifyOptions::default().with_deep(deep), &bar)?;
     drop(bar);
     match form {
         Form::Json => out.json(&report)?,
@@ -63,13 +64,13 @@ pub(crate) fn run_on(
 }
 
 fn print(report: &Report, out: &mut Ui) -> Result<(), Failure> {
-    out.line(format_args!("file: {}", escape::name(&report.file)))?;
+    out.line(format_args!("file: {}", escape::name(&report.location)))?;
     out.line(format_args!("status: {}", status(report.ok)))?;
     out.line("checks:")?;
     for finding in &report.findings {
         out.line(check(finding))?;
     }
-    let Report { rows, pages, records, deep, .. } = report;
+    let Checked { rows, pages, records, deep, .. } = report.details;
     out.line(format_args!("summary: rows={rows} pages={pages} records={records} deep={deep}"))
 }
 
@@ -77,10 +78,10 @@ fn one_line(report: &Report) -> String {
     let failures = report.findings.iter().filter(|finding| finding.is_failure()).count();
     format!(
         "path={} status={} rows={} pages={} records={} failures={failures}",
-        escape::name(&report.file),
+        escape::name(&report.location),
         if report.ok { "ok" } else { "failed" },
-        report.rows,
-        report.pages,
-        report.records,
+        report.details.rows,
+        report.details.pages,
+        report.details.records,
     )
 }

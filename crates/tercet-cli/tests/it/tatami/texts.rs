@@ -255,7 +255,7 @@ fn rows_come_back_from_texts() {
         let rows = [400, 400, 100, 1, 3][round];
         let (schema, columns, told, options) = table(&mut random, rows, any);
         let path = folder.path("a.tatami");
-        let mut writer = Writer::create_path(&path, schema, options).unwrap();
+        let mut writer = Writer::create(&path, schema, options.with_overwrite(true)).unwrap();
         writer.append(&columns).unwrap();
         writer.finish().unwrap();
         let ran = folder.ran(&["convert", "a.tatami", &format!("b.{format}"), "--force"]);

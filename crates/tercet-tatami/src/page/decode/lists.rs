@@ -41,7 +41,7 @@ impl Page<'_> {
         }
         let kind = self.field().scalar();
         let bytes = count.saturating_mul(kind.memory_width());
-        check_limit("the elements of a page", bytes, self.inner.options.limits.chunk_bytes)?;
+        check_limit("the elements of a page", bytes, self.inner.options.common.limits.chunk_bytes)?;
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let flags = fields.byte("element_flags")?;
         if flags > 1 {

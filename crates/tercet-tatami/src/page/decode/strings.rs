@@ -120,7 +120,8 @@ impl Page<'_> {
                 Reason::OutOfRange { found: raw_total, allowed: "at most eight times the coded bytes" };
             return Err(self.fault("raw_total", 32, 0, reason));
         }
-        let total = check_limit("the texts of a page", raw_total, self.inner.options.limits.chunk_bytes)?;
+        let total =
+            check_limit("the texts of a page", raw_total, self.inner.options.common.limits.chunk_bytes)?;
         Ok((lengths, coded, total))
     }
 

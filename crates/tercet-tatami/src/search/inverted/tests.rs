@@ -36,7 +36,7 @@ fn bytes(part: Part) -> Vec<u8> {
 /// A file of so many rows with this region.
 fn segment(inverted: Inverted, rows: u32) -> crate::search::Segment {
     let schema = Schema::new(vec![Field::new("n", Type::UInt32)]).unwrap();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, WriterOptions::new()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new()).unwrap();
     writer.append(&[Column::new(Values::UInt32((0..rows).collect()))]).unwrap();
     writer.attach(inverted);
     let source = Memory::new("segment", writer.finish().unwrap().output);

@@ -226,7 +226,8 @@ fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
     let path = folder.path().join("a.tatami");
     let schema = tercet_tatami::Schema::new(vec![tercet_tatami::Field::new("n", tercet_tatami::Type::Int8)]);
     let options = tercet_tatami::WriterOptions::new().with_uuid([7; 16]);
-    let mut writer = tercet_tatami::Writer::create_path(&path, schema.unwrap(), options).unwrap();
+    let mut writer =
+        tercet_tatami::Writer::create(&path, schema.unwrap(), options.with_overwrite(true)).unwrap();
     writer.append(&[tercet_tatami::Column::new(tercet_tatami::Values::Int8(vec![1, 2]))]).unwrap();
     writer.finish().unwrap();
     let copy = folder.path().join("b.tatami");
@@ -234,11 +235,43 @@ fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
     let mut collection = Collection::open(folder.path()).unwrap();
     collection.add(&[&path]).unwrap();
     let error = collection.add(&[&copy]).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::SameIdentity { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::DuplicateId { .. }), "{error}");
     assert_eq!(collection.rows(), 2);
     // A file that was moved is the same file.
     fs::remove_file(&path).unwrap();
     collection.add(&[&copy]).unwrap();
     assert_eq!(collection.members().len(), 1);
     assert_eq!(collection.members()[0].path, "b.tatami");
+}
+
+#[cfg(unix)]
+#[test]
+fn members_are_not_read_through_links_that_leave_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, outside) = (directory.path().join("collection"), directory.path().join("elsewhere"));
+    fs::create_dir(&root).unwrap();
+    fs::create_dir(&outside).unwrap();
+    let path = outside.join("a.tatami");
+    write(&path, &[(1, None)]);
+    std::os::unix::fs::symlink(&outside, root.join("link")).unwrap();
+    let member = Member::describe("link/a.tatami", &File::open(&path).unwrap());
+    let mut bytes = b"TMAN\x01".to_vec();
+    Record::Add(Box::new(member)).put(&mut bytes);
+    fs::write(root.join(MANIFEST), bytes).unwrap();
+    let collection = Collection::open(&root).unwrap();
+    let error = collection.open_member(&collection.members()[0]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Outside { .. }), "{error}");
+    assert!(collection.scan().batches().is_err());
+}
+
+#[test]
+fn a_writer_removes_what_a_killed_compaction_left() {
+    let (directory, files) = three();
+    let mut collection = Collection::open(directory.path()).unwrap();
+    collection.add(&files[..1]).unwrap();
+    let stale = directory.path().join(format!(".{MANIFEST}.tercet-0123456789abcdef.tmp"));
+    fs::write(&stale, b"half a manifest").unwrap();
+    collection.add(&files[1..]).unwrap();
+    assert!(!stale.exists());
+    assert_eq!(collection.members().len(), 3);
 }

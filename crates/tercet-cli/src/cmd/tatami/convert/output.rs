@@ -118,12 +118,12 @@ impl Target {
             let schema = table.schema().clone();
             let kind = match bytes {
                 Goal::Path(path) => {
-                    let start = if force { Writer::create_path } else { Writer::create_new };
-                    Kind::Path(Box::new(start(&path, schema, options)?))
+                    Kind::Path(Box::new(Writer::create(&path, schema, options.with_overwrite(force))?))
                 }
                 Goal::Spool | Goal::Stdout => {
-                    let writer = Writer::create(Spool::new()?, schema, options);
-                    Kind::Spool(Box::new(writer.map_err(|fault| Error::new(Arc::clone(&name), fault))?))
+                    let writer = Writer::new(Spool::new()?, schema, options);
+                    let named = |error: Error| Error::new(Arc::clone(&name), error.into_kind());
+                    Kind::Spool(Box::new(writer.map_err(named)?.with_name(Arc::clone(&name))))
                 }
             };
             return Ok(Self { name, kind, end });
@@ -166,8 +166,8 @@ impl Target {
             texts.iter().try_for_each(|text| out.write_all(text)).map_err(|error| refused(name, error))
         };
         match &mut self.kind {
-            Kind::Path(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
-            Kind::Spool(writer) => writer.append(&columns).map_err(|fault| explained(fault, name)),
+            Kind::Path(writer) => writer.append(&columns).map_err(explained),
+            Kind::Spool(writer) => writer.append(&columns).map_err(explained),
             Kind::Arrow(sink) => Ok(sink.append(columns)?),
             Kind::Jsonl(writer, out) => write(pieces(writer, &columns, rows), out),
             Kind::Csv(writer, out) => write(pieces(writer, &columns, rows), out),
@@ -193,14 +193,13 @@ impl Filled {
     pub(super) fn finish(self, out: &mut Ui) -> Result<Counts, Failure> {
         let Self { target: Target { name, kind, end }, rows } = self;
         let mut odd = Vec::new();
-        let in_file = |fault| Failure::from(Error::new(Arc::clone(&name), fault));
         let counted = match kind {
             Kind::Path(writer) => {
-                let Written { bytes, .. } = writer.finish().map_err(in_file)?;
+                let Written { bytes, .. } = writer.finish()?;
                 return Ok(Counts { rows, bytes, odd });
             }
             Kind::Spool(writer) => {
-                let Written { bytes, output, .. } = writer.finish().map_err(in_file)?;
+                let Written { bytes, output, .. } = writer.finish()?;
                 delivered(output, end, out)?;
                 return Ok(Counts { rows, bytes, odd });
             }
@@ -247,9 +246,9 @@ fn refused(name: &Arc<str>, error: io::Error) -> Failure {
 }
 
 /// An error of the writer with a hint.
-fn explained(fault: ErrorKind, name: &Arc<str>) -> Failure {
+fn explained(error: Error) -> Failure {
     let is_unsorted =
-        matches!(&fault, ErrorKind::Batch(error) if matches!(**error, BatchError::Unsorted { .. }));
-    let failure = Failure::from(Error::new(Arc::clone(name), fault));
+        matches!(error.kind(), ErrorKind::Batch(error) if matches!(**error, BatchError::Unsorted { .. }));
+    let failure = Failure::from(error);
     if is_unsorted { failure.with_hint("sort the input first, or omit `--sort-key`") } else { failure }
 }

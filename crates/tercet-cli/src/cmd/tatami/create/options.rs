@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use tercet::tatami::WriterOptions;
-use tercet::tatami::wire::ids::Codec;
+use tercet::tatami::format::Codec;
 
 use super::rows::Form;
 use crate::args::{ForceArgs, JsonArgs};

@@ -2,8 +2,8 @@
 
 use tercet::core::escape;
 use tercet::tatami::File;
-use tercet::tatami::wire::footer::Chunk;
-use tercet::tatami::wire::ids::{Codec, Encoding, file_flags, requires};
+use tercet::tatami::format::Chunk;
+use tercet::tatami::format::{Codec, Encoding, file_flags, requires};
 
 use crate::cmd::tatami::open::total;
 use crate::failure::Failure;
@@ -51,7 +51,7 @@ pub(super) fn print(file: &File, out: &mut Ui) -> Result<(), Failure> {
 }
 
 /// The role of a file in a collection.
-pub(super) fn role(file: &File) -> &'static str {
+fn role(file: &File) -> &'static str {
     if file.header().has(file_flags::ROLE_SEARCH_SEG) { "search-segment" } else { "document-store" }
 }
 
@@ -65,7 +65,7 @@ fn needs(file: &File) -> Option<String> {
 
 /// The compression ratio; 1 without payloads.
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
-pub(super) fn ratio(raw: u64, stored: u64) -> f64 {
+fn ratio(raw: u64, stored: u64) -> f64 {
     if stored == 0 { 1.0 } else { raw as f64 / stored as f64 }
 }
 

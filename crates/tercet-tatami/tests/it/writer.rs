@@ -4,15 +4,15 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::slice;
 
 use crate::pages::Bytes;
-use tercet_core::Sink;
-use tercet_tatami::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
+use tercet_core::{CommonError, Sink};
+use tercet_tatami::format::{Codec, Encoding, Kind, page_flags, requires};
 use tercet_tatami::{
-    BatchError, Bitmap, Column, ErrorKind, Field, Lists, OptionsError, Schema, SchemaError, Type, Values,
-    Writer, WriterOptions,
+    BatchError, Bitmap, Column, Error, ErrorKind, Field, Lists, OptionsError, Schema, SchemaError, Type,
+    Values, Writer, WriterOptions,
 };
 
 fn writer(fields: Vec<Field>, options: WriterOptions) -> Writer<Cursor<Vec<u8>>> {
-    Writer::create(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap()
+    Writer::new(Cursor::new(Vec::new()), Schema::new(fields).unwrap(), options).unwrap()
 }
 
 fn write(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Bytes {
@@ -220,7 +220,7 @@ fn groups_end_by_rows_and_bytes() {
 
 fn refused(fields: Vec<Field>, columns: &[Column]) -> BatchError {
     let mut writer = writer(fields, WriterOptions::new());
-    match writer.append(columns) {
+    match writer.append(columns).map_err(Error::into_kind) {
         Err(ErrorKind::Batch(error)) => {
             assert_eq!(writer.rows(), 0);
             writer.finish().unwrap();
@@ -270,10 +270,10 @@ fn a_sort_key_must_rise_over_the_whole_file() {
     let nulls = ints(&[3, -9, 3, 4]).with_validity([true, false, true, true].into_iter().collect());
     sorted.append(&[nulls]).unwrap();
     let error = sorted.append(&[ints(&[4, 3])]).unwrap_err();
-    let ErrorKind::Batch(error) = error else { panic!("{error:?}") };
+    let ErrorKind::Batch(error) = error.into_kind() else { panic!("not about the batch") };
     assert_eq!(*error, BatchError::Unsorted { column: "k".into(), row: 5 });
     let error = sorted.append(&[ints(&[2, 5])]).unwrap_err();
-    assert!(matches!(error, ErrorKind::Batch(_)));
+    assert!(matches!(error.kind(), ErrorKind::Batch(_)));
     sorted.append(&[ints(&[4, 5])]).unwrap();
     assert_eq!(sorted.finish().unwrap().rows, 6);
     let mut free = writer(fields(), WriterOptions::new().with_require_sorted(false));
@@ -285,7 +285,7 @@ fn a_sort_key_must_rise_over_the_whole_file() {
 fn options_that_do_not_go_together_are_refused() {
     let create = |field: Field, options: WriterOptions| {
         let schema = Schema::new(vec![field]).unwrap();
-        Writer::create(Cursor::new(Vec::new()), schema, options).map(drop).unwrap_err()
+        Writer::new(Cursor::new(Vec::new()), schema, options).map(drop).unwrap_err().into_kind()
     };
     let int = || Field::new("n", Type::Int32);
     let fault = create(int(), WriterOptions::interop().with_codec(Codec::Lz4));
@@ -331,12 +331,16 @@ impl Sink for Full {
 fn a_writer_that_failed_makes_no_file() {
     let schema = || Schema::new(vec![Field::new("n", Type::Int32)]).unwrap();
     let options = || WriterOptions::new().with_row_group_max_rows(2);
-    let create = |room| Writer::create(Full(Cursor::new(Vec::new()), room), schema(), options());
+    let create = |room| Writer::new(Full(Cursor::new(Vec::new()), room), schema(), options());
     assert!(create(63).is_err(), "no room for the header");
     let mut writer = create(100).unwrap();
-    assert!(matches!(writer.append(&[ints(&[1, 2, 3])]), Err(ErrorKind::Write(_))));
-    assert!(matches!(writer.append(&[ints(&[4])]), Err(ErrorKind::Write(_))), "nothing may follow");
-    assert!(matches!(writer.finish(), Err(ErrorKind::Write(_))), "half a file is none");
+    let failed = |result: Result<(), Error>| {
+        let is_write = |kind: &ErrorKind| matches!(kind, ErrorKind::Common(CommonError::Write(_)));
+        result.is_err_and(|error| is_write(error.kind()) && error.location() == "output")
+    };
+    assert!(failed(writer.append(&[ints(&[1, 2, 3])])));
+    assert!(failed(writer.append(&[ints(&[4])])), "nothing may follow");
+    assert!(failed(writer.finish().map(drop)), "half a file is none");
     let mut writer = create(1000).unwrap();
     writer.append(&[ints(&[1, 2, 3])]).unwrap();
     let whole = writer.finish().unwrap().output.len();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_tatami::repair::{RepairOptions, Repaired, repair};
+use tercet_tatami::salvage::{SalvageOptions, SalvageReport, salvage};
 use tercet_tatami::{
     Bitmap, Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
-    WriterOptions, verify_source,
+    WriterOptions, verify,
 };
 
 const ROWS: usize = 900;
@@ -56,7 +56,7 @@ fn options() -> WriterOptions {
 }
 
 fn written() -> Vec<u8> {
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema(), options()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema(), options()).unwrap();
     writer.append(&rows()).unwrap();
     writer.finish().unwrap().output
 }
@@ -65,12 +65,13 @@ fn open(bytes: Vec<u8>) -> Result<File, Error> {
     File::from_source(Arc::new(Memory::new("file", bytes)), ReadOptions::new())
 }
 
-fn mend(bytes: &[u8], with_schema: bool) -> Result<(Repaired, Vec<u8>), Error> {
-    let mut options = RepairOptions::default().with_writer(options());
+fn salvaged(bytes: &[u8], with_schema: bool) -> Result<(SalvageReport, Vec<u8>), Error> {
+    let mut options = SalvageOptions::default().with_writer(options());
     if with_schema {
         options = options.with_schema(schema());
     }
-    repair(Arc::new(Memory::new("broken", bytes.to_vec())), Cursor::new(Vec::new()), options, &NoProgress)
+    let source = Arc::new(Memory::new("broken", bytes.to_vec()));
+    Ok(salvage(source, Cursor::new(Vec::new()), options, &NoProgress)?.into_parts())
 }
 
 /// One row of every column.
@@ -88,20 +89,20 @@ fn row(columns: &[Column], row: usize) -> Vec<String> {
 }
 
 /// Checks that the new file is well and holds exactly the rows that are not told as lost.
-fn check(repaired: &Repaired, bytes: Vec<u8>) -> usize {
-    let report = verify_source(
-        Arc::new(Memory::new("mended", bytes.clone())),
+fn check(report: &SalvageReport, bytes: Vec<u8>) -> usize {
+    let verified = verify(
+        Arc::new(Memory::new("salvaged", bytes.clone())),
         VerifyOptions::default().with_deep(true),
         &NoProgress,
     );
-    assert!(report.unwrap().ok);
+    assert!(verified.unwrap().ok);
     let file = open(bytes).unwrap();
     let columns = file.read_columns(&[0, 1, 2, 3, 4]).unwrap();
-    let lost = |row: u64| repaired.lost.iter().any(|range| range.contains(&row));
+    let lost = |row: u64| report.lost.iter().any(|range| range.contains(&row));
     let kept: Vec<usize> =
-        (0..ROWS).filter(|row| (*row as u64) < repaired.rows && !lost(*row as u64)).collect();
-    assert_eq!(kept.len() as u64, repaired.rows_kept);
-    assert_eq!(file.rows(), repaired.rows_kept);
+        (0..ROWS).filter(|row| (*row as u64) < report.rows && !lost(*row as u64)).collect();
+    assert_eq!(kept.len() as u64, report.rows_kept);
+    assert_eq!(file.rows(), report.rows_kept);
     let expected = rows();
     for (at, original) in kept.iter().enumerate() {
         assert_eq!(row(&columns, at), row(&expected, *original), "row {original}");
@@ -112,9 +113,9 @@ fn check(repaired: &Repaired, bytes: Vec<u8>) -> usize {
 #[test]
 fn a_whole_file_stays_whole() {
     let good = written();
-    let (repaired, bytes) = mend(&good, false).unwrap();
-    assert!(repaired.is_whole(), "{repaired:?}");
-    assert_eq!(check(&repaired, bytes), ROWS);
+    let (report, bytes) = salvaged(&good, false).unwrap();
+    assert!(report.is_intact(), "{report:?}");
+    assert_eq!(check(&report, bytes), ROWS);
 }
 
 #[test]
@@ -126,12 +127,12 @@ fn damage_costs_the_rows_of_its_pages_only() {
         for page in file.pages(group, column).unwrap().iter().filter(|page| page.header.stored_bytes > 0) {
             let mut bad = good.clone();
             bad[usize::try_from(page.offset).unwrap() + 32] ^= 0x55;
-            let (repaired, bytes) = mend(&bad, false).unwrap();
+            let (report, bytes) = salvaged(&bad, false).unwrap();
             let first = file.footer().groups[group].first_row + u64::from(page.header.first_row);
             let lost = first..first + u64::from(page.header.values);
-            assert_eq!(repaired.lost, [lost], "{:?}", repaired.reasons);
-            assert_eq!(repaired.reasons.len(), 1);
-            check(&repaired, bytes);
+            assert_eq!(report.lost, [lost], "{:?}", report.reasons);
+            assert_eq!(report.reasons.len(), 1);
+            check(&report, bytes);
             damaged += 1;
         }
     }
@@ -146,11 +147,11 @@ fn a_damaged_run_costs_the_rows_of_its_values() {
     assert!(runs.len() > 3);
     let mut bad = good.clone();
     bad[usize::try_from(runs[2].offset).unwrap() + 40] ^= 1;
-    let (repaired, bytes) = mend(&bad, false).unwrap();
-    let lost: u64 = repaired.lost.iter().map(|range| range.end - range.start).sum();
+    let (report, bytes) = salvaged(&bad, false).unwrap();
+    let lost: u64 = report.lost.iter().map(|range| range.end - range.start).sum();
     // Only rows with a value in that run: null rows between them are intact.
-    assert_eq!(lost, runs[2].values, "{:?}", repaired.lost);
-    check(&repaired, bytes);
+    assert_eq!(lost, runs[2].values, "{:?}", report.lost);
+    check(&report, bytes);
 }
 
 #[test]
@@ -158,10 +159,10 @@ fn a_file_without_a_footer_is_read_by_its_records() {
     let good = written();
     let footer = usize::try_from(open(good.clone()).unwrap().footer_span().start()).unwrap();
     let cut = &good[..footer + 10];
-    assert!(mend(cut, false).is_err(), "the columns are not known");
-    let (repaired, bytes) = mend(cut, true).unwrap();
-    assert!(repaired.footer_rebuilt);
-    assert_eq!(check(&repaired, bytes), ROWS, "{repaired:?}");
+    assert!(salvaged(cut, false).is_err(), "the columns are not known");
+    let (report, bytes) = salvaged(cut, true).unwrap();
+    assert!(report.footer_rebuilt);
+    assert_eq!(check(&report, bytes), ROWS, "{report:?}");
 }
 
 /// Whoever tells the columns need not know which of them was the sort key; who does is not believed unseen.
@@ -169,20 +170,21 @@ fn a_file_without_a_footer_is_read_by_its_records() {
 fn the_sort_key_of_a_lost_footer_may_be_told_or_not() {
     let good = written();
     let footer = usize::try_from(open(good.clone()).unwrap().footer_span().start()).unwrap();
-    let mend_as = |key: Option<usize>| {
+    let salvaged_as = |key: Option<usize>| {
         let mut fields = schema().fields().to_vec();
         fields.iter_mut().enumerate().for_each(|(at, field)| field.sort_key = key == Some(at));
         let schema = Schema::new(fields).unwrap();
-        let options = RepairOptions::default().with_writer(options()).with_schema(schema);
+        let options = SalvageOptions::default().with_writer(options()).with_schema(schema);
         let cut = good[..footer].to_vec();
-        repair(Arc::new(Memory::new("broken", cut)), Cursor::new(Vec::new()), options, &NoProgress)
+        let source = Arc::new(Memory::new("broken", cut));
+        salvage(source, Cursor::new(Vec::new()), options, &NoProgress).map(SalvageReport::into_parts)
     };
-    let (repaired, bytes) = mend_as(None).unwrap();
-    assert_eq!(check(&repaired, bytes), ROWS, "{repaired:?}");
-    let (_, bytes) = mend_as(Some(0)).unwrap();
+    let (report, bytes) = salvaged_as(None).unwrap();
+    assert_eq!(check(&report, bytes), ROWS, "{report:?}");
+    let (_, bytes) = salvaged_as(Some(0)).unwrap();
     let found = open(bytes).unwrap().lookup(&tercet_tatami::Scalar::Int64(-400)).unwrap();
     assert_eq!(found.map(|found| found.row), Some(50));
-    let error = mend_as(Some(1)).unwrap_err();
+    let error = salvaged_as(Some(1)).unwrap_err();
     assert!(error.to_string().contains("city"), "{error}");
 }
 
@@ -191,9 +193,9 @@ fn every_cut_gives_whole_rows_or_an_error() {
     let good = written();
     let mut sizes = std::collections::BTreeSet::new();
     for cut in (0..good.len()).step_by(97) {
-        match mend(&good[..cut], true) {
-            Ok((repaired, bytes)) => {
-                sizes.insert(check(&repaired, bytes));
+        match salvaged(&good[..cut], true) {
+            Ok((report, bytes)) => {
+                sizes.insert(check(&report, bytes));
             }
             Err(error) => assert!(cut < 64, "cut at {cut}: {error}"),
         }

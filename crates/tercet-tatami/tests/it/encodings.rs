@@ -11,11 +11,9 @@ use crate::pages::Bytes;
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
+use tercet_tatami::format::{Codec, Encoding, page_flags, requires};
 use tercet_tatami::schema::TYPES;
-use tercet_tatami::wire::ids::{Codec, Encoding, page_flags, requires};
-use tercet_tatami::{
-    Column, Field, Schema, Type, Values, VerifyOptions, Writer, WriterOptions, verify_source,
-};
+use tercet_tatami::{Column, Field, Schema, Type, Values, VerifyOptions, Writer, WriterOptions, verify};
 
 fn part(column: &Column, from: usize, to: usize) -> Column {
     let mut out = column.take(&[]);
@@ -25,7 +23,7 @@ fn part(column: &Column, from: usize, to: usize) -> Column {
 
 fn write(fields: &[Field], columns: &[Column], batch: usize, options: WriterOptions) -> Vec<u8> {
     let schema = Schema::new(fields.to_vec()).unwrap();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema, options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
     let rows = columns[0].len();
     for start in (0..rows).step_by(batch.max(1)) {
         let end = rows.min(start + batch.max(1));
@@ -99,7 +97,7 @@ fn check(fields: &[Field], columns: &[Column], made: &Bytes, what: &str) {
     }
     assert_eq!(made.file.footer().features.as_ref().unwrap().requires, needed(made), "{what}");
     let source = Arc::new(Memory::new("test", made.bytes.clone()));
-    let report = verify_source(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
+    let report = verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{what}: {:#?}", report.findings);
     for (group, chunks) in made.file.footer().groups.iter().map(|group| &group.chunks).enumerate() {
         for (column, chunk) in chunks.iter().enumerate() {
@@ -107,7 +105,8 @@ fn check(fields: &[Field], columns: &[Column], made: &Bytes, what: &str) {
             let entry = made.file.footer().indexes[usize::try_from(bloom - 1).unwrap()];
             let payload = made.record(entry.offset).stored.into();
             let region = tercet_tatami::Region::Bloom { index: 0 };
-            let filter = tercet_tatami::prune::bloom::Bloom::parse(region, entry.offset, &payload).unwrap();
+            let filter =
+                tercet_tatami::fuzzing::prune::bloom::Bloom::parse(region, entry.offset, &payload).unwrap();
             let values = &made.file.read_group(group, &[column]).unwrap()[0];
             let values = match &values.values {
                 Values::List(lists) => &lists.elements,

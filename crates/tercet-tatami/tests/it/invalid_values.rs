@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_tatami::wire::footer::{Footer, Zone};
-use tercet_tatami::wire::ids::{Codec, Encoding, page_flags};
+use tercet_tatami::format::{Codec, Encoding, page_flags};
+use tercet_tatami::format::{Footer, Zone};
 use tercet_tatami::{
     BatchError, Column, ErrorKind, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
-    WriterOptions, verify_source,
+    WriterOptions, verify,
 };
 
 use crate::one_page;
@@ -21,7 +21,7 @@ fn source(bytes: &[u8]) -> Arc<Memory> {
 
 fn is_well(bytes: &[u8]) -> bool {
     let options = VerifyOptions::default().with_deep(true);
-    verify_source(source(bytes), options, &NoProgress).unwrap().ok
+    verify(source(bytes), options, &NoProgress).unwrap().ok
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn text_that_is_no_text_is_refused_with_its_row() {
     let fault = file.read_column(0).unwrap_err().into_kind();
     assert!(matches!(&fault, ErrorKind::NotUtf8 { column, row: 2 } if &**column == "word"), "{fault:?}");
     assert!(!is_well(&bytes));
-    let file = File::from_source(source(&bytes), ReadOptions::new().with_invalid_utf8(true)).unwrap();
+    let file = File::from_source(source(&bytes), ReadOptions::new().with_allow_invalid_utf8(true)).unwrap();
     let Values::Bytes(words) = file.read_column(0).unwrap().values else { unreachable!() };
     assert_eq!(words.iter().collect::<Vec<_>>(), [&b"ab"[..], b"", b"\xc3\x28"]);
 }
@@ -58,14 +58,14 @@ fn zones_of_floats_are_believed_where_they_can_be() {
 fn keys_that_go_down_are_refused() {
     let schema = || Schema::new(vec![Field::new("key", Type::Int32).with_sort_key()]).unwrap();
     let keys = [Column::new(Values::Int32(vec![5, 1, 3]))];
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema(), WriterOptions::new()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema(), WriterOptions::new()).unwrap();
     let fault = writer.append(&keys).unwrap_err();
     assert!(
-        matches!(&fault, ErrorKind::Batch(batch) if matches!(**batch, BatchError::Unsorted { row: 1, .. })),
+        matches!(fault.kind(), ErrorKind::Batch(batch) if matches!(**batch, BatchError::Unsorted { row: 1, .. })),
         "{fault:?}"
     );
     let options = WriterOptions::new().with_require_sorted(false);
-    let mut writer = Writer::create(Cursor::new(Vec::new()), schema(), options).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema(), options).unwrap();
     writer.append(&keys).unwrap();
     assert!(!is_well(&writer.finish().unwrap().output), "verification finds the order broken");
 }

@@ -1,28 +1,43 @@
-//! The JSON output of `inspect`: header and footer.
+//! The summary of a file: everything in its header and footer.
 
-use serde::Serialize;
-use serde_json::Value as Json;
-use tercet::core::Span;
-use tercet::tatami::wire::footer::{Chunk, Inverted, Zone};
-use tercet::tatami::wire::ids::{Codec, Encoding, Role, file_flags, offers, requires};
-use tercet::tatami::{Field, File, PageEntry, Scalar, Type};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::civil::date;
+use serde::{Serialize, Serializer};
+use tercet_core::Span;
 
-use super::text::{ratio, role};
-use crate::cmd::tatami::open::total;
-use crate::cmd::tatami::scalars;
-use crate::failure::Failure;
-use crate::render::utc_of_millis;
+use crate::chunk::PageEntry;
+use crate::error::Error;
+use crate::file::File;
+use crate::format::{self, Chunk, Codec, Encoding, Inverted, Role, Zone, file_flags, offers, requires};
+use crate::scalar::Scalar;
+use crate::schema::{Field, Type};
 
-/// The JSON of a file.
-#[derive(Serialize)]
-pub(super) struct FileJson<'a> {
+impl File {
+    /// Everything in header and footer. Nothing is read.
+    pub fn summary(&self) -> Summary<'_> {
+        Summary::new(self, Vec::new())
+    }
+
+    /// The summary with the header of every page, which are read.
+    pub fn summary_with_pages(&self) -> Result<Summary<'_>, Error> {
+        let columns = 0..self.schema().len();
+        let group = |group| columns.clone().map(|column| self.pages(group, column)).collect::<Result<_, _>>();
+        Ok(Summary::new(self, (0..self.group_count()).map(group).collect::<Result<_, Error>>()?))
+    }
+}
+
+/// The header and footer of a file, serializable.
+#[derive(Debug, Serialize)]
+pub struct Summary<'a> {
     file: &'a str,
     bytes: u64,
     version: String,
     rows: u64,
     role: &'static str,
     header: Header,
-    needs: Needs,
+    #[serde(rename = "needs")]
+    features: RequiredFeatures,
     statistics: Statistics,
     columns: Vec<Column<'a>>,
     groups: Vec<Group>,
@@ -37,7 +52,7 @@ pub(super) struct FileJson<'a> {
     unknown_sections: Vec<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Header {
     flags: Vec<&'static str>,
     unknown_flags: u16,
@@ -51,24 +66,24 @@ struct Header {
     footer_offset: u64,
 }
 
-#[derive(Serialize)]
-struct Needs {
-    /// Whether the reference implementation can read the file.
+#[derive(Debug, Serialize)]
+struct RequiredFeatures {
+    /// Whether readers that know nothing of our own features read all of it.
     reference: bool,
     features: Vec<String>,
-    /// Whether the file records its required features.
+    /// Whether the file has the section that says so itself.
     declared: bool,
     offers: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Statistics {
     uncompressed: u64,
     compressed: u64,
     ratio: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Column<'a> {
     #[serde(flatten)]
     field: &'a Field,
@@ -83,13 +98,13 @@ struct Column<'a> {
     blob: Option<Blob>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Resource {
     role: &'static str,
     dictionary: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Blob {
     codec: Codec,
     dictionary: Option<u64>,
@@ -97,7 +112,7 @@ struct Blob {
     runs: Vec<Run>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Run {
     offset: u64,
     values: u64,
@@ -105,24 +120,24 @@ struct Run {
     stored_bytes: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Group {
     first_row: u64,
     rows: u64,
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sort_bounds: Option<Bounds>,
-    chunks: Vec<ChunkJson>,
+    chunks: Vec<ChunkSummary>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Bounds {
-    min: Json,
-    max: Json,
+    min: Value,
+    max: Value,
 }
 
-#[derive(Serialize)]
-struct ChunkJson {
+#[derive(Debug, Serialize)]
+struct ChunkSummary {
     offset: u64,
     values: u64,
     nulls: u64,
@@ -141,7 +156,7 @@ struct ChunkJson {
     pages: Option<Vec<Page>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Page {
     offset: u64,
     first_row: u32,
@@ -155,21 +170,21 @@ struct Page {
     stored_bytes: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Dictionary {
     offset: u64,
     raw_bytes: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Bloom {
     offset: u64,
     payload_bytes: u64,
     kind: u8,
 }
 
-/// The sections of the inverted index.
-#[derive(Serialize)]
+/// The parts of the inverted region.
+#[derive(Debug, Serialize)]
 struct Parts {
     terms: u64,
     docs: u64,
@@ -180,33 +195,36 @@ struct Parts {
     live: Option<Part>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Part {
     offset: u64,
     bytes: u64,
 }
 
-impl<'a> FileJson<'a> {
-    pub(super) fn read(file: &'a File, pages: bool) -> Result<Self, Failure> {
+impl<'a> Summary<'a> {
+    fn new(file: &'a File, pages: Vec<Vec<Vec<PageEntry>>>) -> Self {
         let (head, footer) = (file.header(), file.footer());
         let statistics = footer.statistics;
-        Ok(Self {
+        Self {
             file: file.name(),
             bytes: file.len_bytes(),
             version: format!("{}.{}", head.major, head.minor),
             rows: head.rows,
-            role: role(file),
+            role: if head.has(file_flags::ROLE_SEARCH_SEG) { "search-segment" } else { "document-store" },
             header: header(file),
-            needs: needs(file),
+            features: required_features(file),
             statistics: Statistics {
                 uncompressed: statistics.raw_bytes,
                 compressed: statistics.stored_bytes,
                 ratio: (ratio(statistics.raw_bytes, statistics.stored_bytes) * 1e4).round() / 1e4,
             },
             columns: (0..footer.schema.len()).map(|index| column(file, index)).collect(),
-            groups: (0..footer.groups.len())
-                .map(|index| group(file, index, pages))
-                .collect::<Result<_, _>>()?,
+            groups: footer
+                .groups
+                .iter()
+                .enumerate()
+                .map(|(index, entry)| group(file, entry, pages.get(index)))
+                .collect(),
             dictionaries: footer
                 .dictionaries
                 .iter()
@@ -226,7 +244,7 @@ impl<'a> FileJson<'a> {
             footer: file.footer_span(),
             footer_crc32c: format!("{:08x}", file.footer_crc()),
             unknown_sections: footer.unknown.clone(),
-        })
+        }
     }
 }
 
@@ -244,19 +262,19 @@ fn header(file: &File) -> Header {
         checksum: header.checksum,
         default_codec: header.default_codec,
         page_size_hint: header.page_size_hint,
-        uuid: (header.uuid != [0; 16]).then(|| uuid::Uuid::from_bytes(header.uuid).to_string()),
+        uuid: (header.uuid != [0; 16]).then(|| uuid_text(&header.uuid)),
         created_millis: header.created_millis,
-        created: (header.created_millis > 0).then(|| utc_of_millis(header.created_millis)).flatten(),
+        created: (header.created_millis > 0).then(|| utc(header.created_millis)).flatten(),
         creator_id: header.creator_id,
         footer_offset: header.footer_offset,
     }
 }
 
-fn needs(file: &File) -> Needs {
+fn required_features(file: &File) -> RequiredFeatures {
     let features = file.footer().features.as_ref();
     let bits = features.map_or(0, |features| features.offers);
     let names = [(offers::HEADER_SUMS, "header_checksums"), (offers::FLOAT_ZONES, "float_zones")];
-    Needs {
+    RequiredFeatures {
         reference: file.required_features() == 0,
         features: requires::names(file.required_features()),
         declared: features.is_some(),
@@ -312,43 +330,67 @@ const fn role_name(role: Role) -> &'static str {
     }
 }
 
-fn group(file: &File, index: usize, pages: bool) -> Result<Group, Failure> {
+fn group(file: &File, group: &format::Group, pages: Option<&Vec<Vec<PageEntry>>>) -> Group {
     let schema = file.schema();
-    let group = &file.footer().groups[index];
     let key = schema.sort_key().map(|key| schema.fields()[key].kind);
-    let chunks = group.chunks.iter().enumerate().map(|(column, chunk)| {
-        let kind = schema.fields()[column].scalar();
-        let pages = pages.then(|| file.pages(index, column)).transpose()?;
-        Ok(ChunkJson {
-            offset: chunk.offset,
-            values: chunk.values,
-            nulls: chunk.nulls,
-            page_count: chunk.pages,
-            encoding: chunk.encoding,
-            codec: chunk.codec,
-            raw_bytes: chunk.raw_bytes,
-            stored_bytes: chunk.stored_bytes,
-            zone: chunk.zone.as_ref().map(|zone| bounds(kind, zone)),
-            bloom: chunk.bloom,
-            page_index_offset: chunk.page_index,
-            pages: pages.map(|pages| pages.iter().map(page).collect()),
-        })
+    let chunks = group.chunks.iter().enumerate().map(|(column, chunk)| ChunkSummary {
+        offset: chunk.offset,
+        values: chunk.values,
+        nulls: chunk.nulls,
+        page_count: chunk.pages,
+        encoding: chunk.encoding,
+        codec: chunk.codec,
+        raw_bytes: chunk.raw_bytes,
+        stored_bytes: chunk.stored_bytes,
+        zone: chunk.zone.as_ref().map(|zone| bounds(schema.fields()[column].scalar(), zone)),
+        bloom: chunk.bloom,
+        page_index_offset: chunk.page_index,
+        pages: pages.and_then(|pages| pages.get(column)).map(|pages| pages.iter().map(page).collect()),
     });
-    Ok(Group {
+    Group {
         first_row: group.first_row,
         rows: group.rows,
         bytes: group.total_bytes,
         sort_bounds: key.zip(group.bounds.as_ref()).map(|(kind, zone)| bounds(kind, zone)),
-        chunks: chunks.collect::<Result<_, Failure>>()?,
-    })
+        chunks: chunks.collect(),
+    }
 }
 
-/// Min and max as values; null for invalid bytes.
 fn bounds(kind: Type, zone: &Zone) -> Bounds {
-    let value = |bytes: &[u8]| {
-        Scalar::from_bytes(kind, bytes).map_or(Json::Null, |scalar| scalars::json(kind, &scalar))
-    };
+    let value = |bytes: &[u8]| Value(kind, Scalar::from_bytes(kind, bytes));
     Bounds { min: value(&zone.min), max: value(&zone.max) }
+}
+
+/// A value of a column as JSON has it: bytes in base64, NaN and infinities as strings, null for bytes that are no value.
+#[derive(Debug)]
+struct Value(Type, Option<Scalar>);
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let float = |value: f64, to: S| match value.is_finite() {
+            true => to.serialize_f64(value),
+            false => to.collect_str(&value),
+        };
+        match &self.1 {
+            None => to.serialize_none(),
+            Some(Scalar::Bool(value)) => to.serialize_bool(*value),
+            Some(Scalar::Int8(value)) => to.serialize_i8(*value),
+            Some(Scalar::Int16(value)) => to.serialize_i16(*value),
+            Some(Scalar::Int32(value)) => to.serialize_i32(*value),
+            Some(Scalar::Int64(value)) => to.serialize_i64(*value),
+            Some(Scalar::UInt8(value)) => to.serialize_u8(*value),
+            Some(Scalar::UInt16(value)) => to.serialize_u16(*value),
+            Some(Scalar::UInt32(value)) => to.serialize_u32(*value),
+            Some(Scalar::UInt64(value)) => to.serialize_u64(*value),
+            // The shortest digits of the single, not those of the double next to it.
+            Some(Scalar::Float32(value)) => float(value.to_string().parse().unwrap_or(f64::from(*value)), to),
+            Some(Scalar::Float64(value)) => float(*value, to),
+            Some(Scalar::Bytes(value)) if self.0 == Type::String => {
+                to.collect_str(&String::from_utf8_lossy(value))
+            }
+            Some(Scalar::Bytes(value)) => to.serialize_str(&STANDARD.encode(value)),
+        }
+    }
 }
 
 fn page(entry: &PageEntry) -> Page {
@@ -376,5 +418,44 @@ fn inverted(inverted: &Inverted) -> Parts {
         postings: part(inverted.postings_offset, inverted.postings_length),
         skips: part(inverted.skips_offset, inverted.skips_length),
         live: (inverted.live_length > 0).then(|| part(inverted.live_offset, inverted.live_length)),
+    }
+}
+
+/// A sum of numbers in a file, which may be anything.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
+/// How many times smaller the payloads became; 1 where there are none.
+#[expect(clippy::cast_precision_loss, reason = "four decimals are printed")]
+fn ratio(raw: u64, stored: u64) -> f64 {
+    if stored == 0 { 1.0 } else { raw as f64 / stored as f64 }
+}
+
+fn uuid_text(uuid: &[u8; 16]) -> String {
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+/// A time in milliseconds since 1970 in UTC, up to the year 9999.
+fn utc(millis: u64) -> Option<String> {
+    let seconds = i64::try_from(millis / 1000).ok()?;
+    let day = date(1970, 1, 1).checked_add(jiff::Span::new().try_days(seconds / 86_400).ok()?).ok()?;
+    let second = seconds % 86_400;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    Some(format!("{day}T{hour:02}:{minute:02}:{second:02}.{:03}Z", millis % 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_ids_are_written_as_usual() {
+        assert_eq!(utc(1_700_000_000_123).as_deref(), Some("2023-11-14T22:13:20.123Z"));
+        assert_eq!(utc(253_402_300_799_999).as_deref(), Some("9999-12-31T23:59:59.999Z"));
+        assert_eq!(utc(253_402_300_800_000), None);
+        assert_eq!(utc(u64::MAX), None);
+        assert_eq!(uuid_text(&[0xab; 16]), "abababab-abab-abab-abab-abababababab");
     }
 }

@@ -14,6 +14,7 @@ use tercet_core::{ByteSource, Class, Diagnose as _, Progress, Sink};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, ReadOptions};
+use crate::read::LastPage;
 use crate::schema::Schema;
 use crate::writer::{Writer, WriterOptions};
 
@@ -21,21 +22,21 @@ use crate::writer::{Writer, WriterOptions};
 const BATCH_ROWS: u64 = 4096;
 
 /// At most so many reasons are told.
-const TOLD: usize = 100;
+const MAX_REASONS: usize = 100;
 
 /// How to repair.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct RepairOptions {
+pub struct SalvageOptions {
     /// The columns, for a file whose footer is lost.
     pub schema: Option<Schema>,
     /// How the new file is written.
     pub writer: WriterOptions,
     /// How the damaged file is read.
-    pub open: ReadOptions,
+    pub read: ReadOptions,
 }
 
-impl RepairOptions {
+impl SalvageOptions {
     /// Tells the columns of a file whose footer is lost.
     pub fn with_schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
@@ -49,16 +50,19 @@ impl RepairOptions {
     }
 
     /// Sets how the damaged file is read.
-    pub fn with_open(mut self, open: ReadOptions) -> Self {
-        self.open = open;
+    pub fn with_read(mut self, read: ReadOptions) -> Self {
+        self.read = read;
         self
     }
 }
 
-/// What was kept and what was lost.
+/// The result of a salvage: rows kept, rows lost and why.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Repaired {
+pub struct SalvageReport<D = ()> {
+    /// What the sink made of the new file: its path, or its bytes.
+    #[serde(skip)]
+    pub output: D,
     /// Whether the footer was made again from the records.
     pub footer_rebuilt: bool,
     /// Reason the footer could not be used.
@@ -76,31 +80,48 @@ pub struct Repaired {
     pub more_reasons: u64,
 }
 
-impl Repaired {
-    /// Whether nothing is lost.
-    pub fn is_whole(&self) -> bool {
+impl<D> SalvageReport<D> {
+    /// Whether the file was intact.
+    pub fn is_intact(&self) -> bool {
         self.lost.is_empty() && self.footer_fault.is_none() && self.reasons.is_empty()
+    }
+
+    /// The report and the output of the sink, separately.
+    pub fn into_parts(self) -> (SalvageReport, D) {
+        let Self { output, footer_rebuilt, footer_fault, rows, rows_kept, lost, reasons, more_reasons } =
+            self;
+        let report = SalvageReport {
+            output: (),
+            footer_rebuilt,
+            footer_fault,
+            rows,
+            rows_kept,
+            lost,
+            reasons,
+            more_reasons,
+        };
+        (report, output)
     }
 }
 
 /// Writes the intact rows of `source` to `sink`.
-pub fn repair<S: Sink>(
+pub fn salvage<S: Sink>(
     source: Arc<dyn ByteSource>,
     sink: S,
-    options: RepairOptions,
+    options: SalvageOptions,
     progress: &dyn Progress,
-) -> Result<(Repaired, S::Done), Error> {
+) -> Result<SalvageReport<S::Done>, Error> {
     let name = Arc::clone(source.name());
     let in_file = |fault| Error::new(Arc::clone(&name), fault);
     let mut footer_fault = None;
-    let file = match File::from_source(Arc::clone(&source), options.open) {
+    let file = match File::from_source(Arc::clone(&source), options.read) {
         Ok(file) => file,
         Err(error) if error.class() == Class::Io => return Err(error),
         Err(error) => {
             let Some(schema) = options.schema else { return Err(error) };
             footer_fault = Some(error.into_kind().to_string());
             let rebuilt = walk::rebuild(&*source, Arc::new(schema)).map_err(in_file)?;
-            File::with_footer(source, options.open, rebuilt.footer, rebuilt.end).map_err(in_file)?
+            File::with_footer(source, options.read, rebuilt.footer, rebuilt.end).map_err(in_file)?
         }
     };
     let inner = file.inner();
@@ -109,8 +130,9 @@ pub fn repair<S: Sink>(
     writer_options.metadata.extend(inner.user_pairs());
     // Rows that were lost may leave a gap, but never an order that was not there. An order that the caller tells is checked.
     writer_options.require_sorted = footer_fault.is_some();
-    let mut writer = Writer::create(sink, schema, writer_options).map_err(in_file)?;
-    let mut out = Repaired {
+    let mut writer = Writer::new(sink, schema, writer_options)?;
+    let mut out = SalvageReport {
+        output: (),
         footer_rebuilt: footer_fault.is_some(),
         footer_fault,
         rows: file.rows(),
@@ -122,50 +144,55 @@ pub fn repair<S: Sink>(
     for group in 0..file.group_count() {
         let plan = plan::plan(inner, group, progress).map_err(in_file)?;
         let first_row = inner.group(group).map_err(in_file)?.first_row;
-        out.tell(plan.faults);
+        out.add_reasons(plan.faults);
         let mut at = 0;
         for range in &plan.good {
             out.lose(first_row + at..first_row + range.start);
-            copy(inner, group, range.clone(), &mut writer, progress).map_err(in_file)?;
+            copy(&file, group, range.clone(), &mut writer, progress)?;
             out.rows_kept += range.end - range.start;
             at = range.end;
         }
         out.lose(first_row + at..first_row + plan.rows);
     }
-    let done = writer.finish().map_err(in_file)?;
-    Ok((out, done.output))
+    let output = writer.finish()?.output;
+    let SalvageReport { footer_rebuilt, footer_fault, rows, rows_kept, lost, reasons, more_reasons, .. } =
+        out;
+    Ok(SalvageReport { output, footer_rebuilt, footer_fault, rows, rows_kept, lost, reasons, more_reasons })
 }
 
 fn copy<S: Sink>(
-    inner: &crate::file::Inner,
+    file: &File,
     group: usize,
     rows: Range<u64>,
     writer: &mut Writer<S>,
     progress: &dyn Progress,
-) -> Result<(), ErrorKind> {
+) -> Result<(), Error> {
+    let inner = file.inner();
+    let mut last: Vec<LastPage> = inner.footer.schema.fields().iter().map(|_| LastPage::default()).collect();
     let (mut at, mut batch_rows) = (rows.start, BATCH_ROWS);
     while at < rows.end {
-        progress.check()?;
+        progress.check().map_err(|cancelled| file.error(cancelled.into()))?;
         let end = rows.end.min(at + batch_rows);
-        let columns = (0..inner.footer.schema.len()).map(|column| inner.read_rows(group, column, at..end));
+        let columns = last.iter_mut().enumerate();
+        let columns = columns.map(|(column, last)| inner.read_next_rows(group, column, at..end, last));
         match columns.collect::<Result<Vec<crate::Column>, ErrorKind>>() {
             Ok(batch) => writer.append(&batch)?,
-            // Each page is within the limits, but not all rows of the batch together.
-            Err(fault) if fault.class() == Class::Limit && batch_rows > 1 => {
+            // Each page is within the limits, but the rows of the batch together are not.
+            Err(kind) if kind.class() == Class::Limit && batch_rows > 1 => {
                 batch_rows /= 2;
                 continue;
             }
-            Err(fault) => return Err(fault),
+            Err(kind) => return Err(file.error(kind)),
         }
         at = end;
     }
     Ok(())
 }
 
-impl Repaired {
-    fn tell(&mut self, faults: Vec<ErrorKind>) {
+impl SalvageReport {
+    fn add_reasons(&mut self, faults: Vec<ErrorKind>) {
         for fault in faults {
-            if self.reasons.len() < TOLD {
+            if self.reasons.len() < MAX_REASONS {
                 self.reasons.push(fault.to_string());
             } else {
                 self.more_reasons += 1;

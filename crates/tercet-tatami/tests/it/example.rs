@@ -1,0 +1,10 @@
+//! The example program of the crate, whose assertions must hold.
+
+#[path = "../../examples/records.rs"]
+mod records;
+
+#[test]
+fn the_example_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    records::run(directory.path()).unwrap();
+}
