@@ -42,7 +42,7 @@ fn detail<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize) -> String {
 }
 
 #[test]
-fn wrong_streams_say_why() {
+fn invalid_streams_are_explained() {
     use Scheme::{BitpackFor, Delta, GroupVarint, Pfor, Plain, Rle};
 
     let say = detail::<u32>;
@@ -60,11 +60,11 @@ fn wrong_streams_say_why() {
         say(BitpackFor, &[65, 0], 1),
         "bitpack_for cannot decode: a width of 65 bits instead of 1 to 64"
     );
-    assert_eq!(say(BitpackFor, &[2], 0), "bitpack_for cannot decode: no values are byte 1, not 2");
-    assert_eq!(say(BitpackFor, &[], 0), "bitpack_for cannot decode: no values are byte 1, not nothing");
+    assert_eq!(say(BitpackFor, &[2], 0), "bitpack_for cannot decode: an empty list must be byte 1, found 2");
+    assert_eq!(say(BitpackFor, &[], 0), "bitpack_for cannot decode: an empty list must be byte 1");
     assert!(say(BitpackFor, &[1, 0x80], 1).contains("no base"));
     assert!(say(Delta, &[0x80], 2).contains("no first value"));
-    assert!(say(Delta, &[1], 1).contains("no values are byte 1"));
+    assert!(say(Delta, &[1], 1).contains("an empty list must be byte 1"));
     assert_eq!(say(Rle, &[1, 0], 1), "rle cannot decode: an empty group at value 0");
     assert_eq!(say(Rle, &[1, 1, 0], 1), "rle cannot decode: an empty group at value 0");
     assert_eq!(say(Rle, &[1, 5, 0], 1), "rle cannot decode: a group of 2 values where 1 of 1 are left");
@@ -73,7 +73,7 @@ fn wrong_streams_say_why() {
     assert!(say(GroupVarint, &[0, 1], 2).contains("cannot hold 2 values"));
     assert_eq!(
         say(GroupVarint, &[0b1111, 1, 1, 1, 1, 1, 1], 2),
-        "group_varint cannot decode: the bytes end before value 1 of 2"
+        "group_varint cannot decode: truncated before value 1 of 2"
     );
     assert!(say(Pfor, &[1, 0], 257).contains("257 values"));
     assert!(say(Pfor, &[33, 0], 1).contains("a width of 33"));

@@ -142,11 +142,11 @@ fn foreign_types_are_refused_by_name() {
 }
 
 #[test]
-fn shapes_without_a_place_are_refused() {
+fn unsupported_shapes_are_rejected() {
     let refused = |shape: &str| open(file("'|u1'", false, shape, &[0])).unwrap_err();
     for (shape, message) in [
-        ("()", "a.npy: is a single number without axes, but an array needs 1 to 8 (shape [])"),
-        ("(3, 0)", "a.npy: holds no values: axis 1 has extent 0 (shape [3, 0])"),
+        ("()", "a.npy: is a scalar; expected 1 to 8 axes (shape [])"),
+        ("(3, 0)", "a.npy: is empty: axis 1 has extent 0 (shape [3, 0])"),
         (
             "(1, 1, 1, 1, 1, 1, 1, 1, 1)",
             "a.npy: has 9 axes, but at most 8 are allowed (shape [1, 1, 1, 1, 1, 1, 1, 1, 1])",
