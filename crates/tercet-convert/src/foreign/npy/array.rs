@@ -21,7 +21,7 @@ pub const MAX_RANK: usize = 64;
 /// An open `.npy` file: any part of its array, as row-major little-endian bytes.
 ///
 /// Big-endian values are swapped and Fortran order is transposed while reading. A part of a little-endian array in C order
-/// is copied once, from the mapped file. Memory does not grow with the file, and several threads may read at the same time.
+/// is copied once. Memory does not grow with the file, and several threads may read at the same time.
 ///
 /// Supports every [`Element`], 0 to [`MAX_RANK`] axes, and empty arrays. [`Npy`](super::Npy) reads what a `.tet` file can
 /// store.

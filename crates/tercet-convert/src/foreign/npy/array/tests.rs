@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tercet_core::source::{File, Memory};
+use tercet_core::source::{File, Memory, Mmap};
 use tercet_core::{Class, Diagnose};
 use tercet_testkit::damage;
 
