@@ -32,7 +32,7 @@ pub const CHUNK_BYTES: usize = 256 << 20;
 /// Compressor of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inner {
-    /// BloscLZ: fast.
+    /// `BloscLZ`: fast.
     BloscLz,
     /// LZ4.
     Lz4,
