@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Foreign {
-    /// NetCDF classic: CDF-1, CDF-2 or CDF-5.
+    /// `NetCDF` classic: CDF-1, CDF-2 or CDF-5.
     NetCdf3,
     /// HDF5, which includes NetCDF-4.
     Hdf5,
@@ -274,6 +274,7 @@ mod tests {
 
     #[cfg(any(unix, windows))]
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test creates a real file")]
     fn zarr_directories_are_recognised() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Foreign::detect_directory(directory.path()), None);

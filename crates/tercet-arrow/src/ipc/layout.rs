@@ -61,18 +61,21 @@ impl Walk<'_> {
             DataType::Utf8 | DataType::Binary => {
                 let rows = self.validity()?;
                 self.offsets(rows, 4)?;
-                self.skip(1)
+                self.skip(1);
+                Ok(())
             }
             DataType::LargeUtf8 | DataType::LargeBinary => {
                 let rows = self.validity()?;
                 self.offsets(rows, 8)?;
-                self.skip(1)
+                self.skip(1);
+                Ok(())
             }
             DataType::Utf8View | DataType::BinaryView => {
                 let count = self.variadic.next().and_then(|count| usize::try_from(*count).ok());
                 let rows = self.validity()?;
                 self.elements(rows, 16)?;
-                self.skip(count.ok_or(Stop::Missing)?)
+                self.skip(count.ok_or(Stop::Missing)?);
+                Ok(())
             }
             DataType::List(element) | DataType::Map(element, _) => {
                 let rows = self.validity()?;
@@ -112,7 +115,7 @@ impl Walk<'_> {
             DataType::Union(fields, mode) => {
                 let (rows, _) = self.node()?;
                 if self.version < MetadataVersion::V5 {
-                    self.skip(1)?;
+                    self.skip(1);
                 }
                 self.at_least(rows)?;
                 if *mode == UnionMode::Dense {
@@ -178,8 +181,7 @@ impl Walk<'_> {
         Err(Stop::Short(index, format!("{len} bytes, but the array needs {min}")))
     }
 
-    fn skip(&mut self, count: usize) -> Result<(), Stop> {
+    fn skip(&mut self, count: usize) {
         self.next = self.next.saturating_add(count);
-        Ok(())
     }
 }

@@ -133,5 +133,5 @@ fn is_union(field: Field<'_>, children: usize) -> bool {
         let seen = usize::try_from(id).ok().and_then(|id| seen.get_mut(id));
         seen.is_some_and(|seen| !std::mem::replace(seen, true))
     };
-    ids.len() == children && ids.iter().all(|id| is_new(id))
+    ids.len() == children && ids.iter().all(is_new)
 }
