@@ -129,7 +129,7 @@ fn is_union(field: Field<'_>, children: usize) -> bool {
     }
     let Some(ids) = union.typeIds() else { return true };
     let mut seen = [false; IDS];
-    let mut is_new = |id: i32| {
+    let is_new = |id: i32| {
         let seen = usize::try_from(id).ok().and_then(|id| seen.get_mut(id));
         seen.is_some_and(|seen| !std::mem::replace(seen, true))
     };
