@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use tercet_tgm::{
     DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, IndexKeys, Provenance, ScanOptions,
-    Value, Writer,
+    Value, Writer, WriterOptions,
 };
 
 fn main() -> ExitCode {
@@ -40,7 +40,7 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 fn make(path: &str, messages: u64) -> Done {
     let descriptor = DataObjectDescriptor::new(Dtype::Float32, [4]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
-    let mut writer = Writer::create(path)?.with_index(&IndexKeys::All);
+    let mut writer = Writer::create(path, WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All)))?;
     for number in 0..messages {
         let mars = Value::Map(vec![
             ("param".into(), (number % 20 + 130).into()),

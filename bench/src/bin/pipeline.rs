@@ -105,7 +105,7 @@ fn range(path: &Path, start: u64, count: u64) -> Result<(), Failure> {
     let open = || {
         if flag("--mmap") {
             let source = Mmap::open(path).expect("a file");
-            return File::from_source(Arc::new(source), options());
+            return File::from_source(Arc::new(source), options()).expect("a file");
         }
         File::open_with(path, options()).expect("a file")
     };

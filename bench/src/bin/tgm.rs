@@ -21,7 +21,7 @@ use tercet_bench::{field, flag, number, on_threads, report};
 use tercet_core::checksum::xxh3;
 use tercet_core::source::Mmap;
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, Value, Writer,
+    DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, Value, Writer, WriterOptions,
     encode_message, encode_message_into,
 };
 
@@ -54,7 +54,7 @@ fn make(dir: &Path, count: u64) -> Outcome {
     let descriptor = DataObjectDescriptor::new(Dtype::Float64, [count]);
     let payload = values(count);
     for (name, hash) in [("one.tgm", true), ("plain.tgm", false)] {
-        let mut writer = Writer::create(dir.join(name))?;
+        let mut writer = Writer::create(dir.join(name), WriterOptions::new().with_overwrite(true))?;
         let options = EncodeOptions::new().with_hash(hash);
         writer.message(&GlobalMetadata::default(), &[(&descriptor, &payload)], &options)?;
         writer.finish()?;
@@ -75,7 +75,7 @@ fn metadata(step: u64) -> GlobalMetadata {
 fn small(dir: &Path, messages: u64) -> Outcome {
     let descriptor = DataObjectDescriptor::new(Dtype::Float32, [16]);
     let payload = [7; 64];
-    let mut writer = Writer::create(dir.join("small.tgm"))?;
+    let mut writer = Writer::create(dir.join("small.tgm"), WriterOptions::new().with_overwrite(true))?;
     for step in 0..messages {
         writer.message(&metadata(step), &[(&descriptor, &payload)], &EncodeOptions::new())?;
     }
@@ -96,7 +96,7 @@ fn junk(dir: &Path, bytes: u64) -> Outcome {
             (state >> 56) as u8
         })
         .collect();
-    let mut writer = Writer::create(dir.join("junk.tgm"))?;
+    let mut writer = Writer::create(dir.join("junk.tgm"), WriterOptions::new().with_overwrite(true))?;
     for part in [&message, &junk, &message] {
         writer.raw(part)?;
     }
@@ -164,7 +164,7 @@ fn hash(bytes: usize) -> Outcome {
 
 fn open(path: &Path) -> Result<File, Box<dyn std::error::Error>> {
     if flag("--mmap") {
-        return Ok(File::from_source(Arc::new(Mmap::open(path)?), ReadOptions::new()));
+        return Ok(File::from_source(Arc::new(Mmap::open(path)?), ReadOptions::new())?);
     }
     Ok(File::open(path)?)
 }

@@ -8,7 +8,7 @@ use tercet::core::CommonError;
 use tercet::arrow;
 use tercet::convert;
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, Diagnose, Hint, SourceError, Span};
+use tercet::core::{Class, CommonError, Diagnose, Hint, SourceError, Span};
 use tercet::{tatami, tet, tgm};
 
 use crate::render::Excerpt;
@@ -259,7 +259,7 @@ macro_rules! impl_from_format_error {
 }
 
 impl_from_format_error!(tet, "tet", |cause| tet::ErrorKind::Common(CommonError::Publish(cause)));
-impl_from_format_error!(tgm, "tgm", |cause| tgm::ErrorKind::Publish(cause));
+impl_from_format_error!(tgm, "tgm", |cause| tgm::ErrorKind::Common(CommonError::Publish(cause)));
 impl_from_format_error!(tatami, "tatami", |cause| tatami::ErrorKind::Common(CommonError::Publish(cause)));
 
 #[cfg(feature = "arrow")]
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(Failure::output(&full).exit_code(), Class::Io.exit_code());
         let fault = tet::ErrorKind::Common(CommonError::Write(closed));
         assert_eq!(Failure::from(tet::Error::new("a".into(), fault)).exit_code(), 0);
-        let fault = tgm::ErrorKind::Write(io::ErrorKind::BrokenPipe.into());
+        let fault = tgm::ErrorKind::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!(Failure::from(tgm::Error::new("a".into(), fault)).exit_code(), 0);
     }
 }

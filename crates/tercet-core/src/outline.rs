@@ -41,6 +41,24 @@ impl Outline {
         self.parts.push(Self::leaf(name, span, value));
     }
 
+    /// Adds a leaf called `name` for every range of bytes that the parts of a region leave uncovered, at every depth.
+    /// Parts are sorted by their first byte.
+    pub fn fill_gaps(&mut self, name: &str) {
+        if self.parts.is_empty() {
+            return;
+        }
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_by_key(|part| part.span.start());
+        let mut end = self.span.start();
+        for mut part in parts {
+            part.fill_gaps(name);
+            self.parts.extend(gap(name, end, part.span.start()));
+            end = end.max(part.span.end());
+            self.parts.push(part);
+        }
+        self.parts.extend(gap(name, end, self.span.end()));
+    }
+
     /// Visits the tree in file order with the depth of each node.
     pub fn walk<'a>(&'a self, visit: &mut impl FnMut(usize, &'a Outline)) {
         fn go<'a>(node: &'a Outline, depth: usize, visit: &mut impl FnMut(usize, &'a Outline)) {
@@ -51,6 +69,11 @@ impl Outline {
         }
         go(self, 0, visit);
     }
+}
+
+fn gap(name: &str, start: u64, end: u64) -> Option<Outline> {
+    let span = Span::between(start, end).filter(|span| !span.is_empty())?;
+    Some(Outline::leaf(name, span, format_args!("{} bytes", span.len())))
 }
 
 /// How much of a file an outline covers.
@@ -87,5 +110,29 @@ mod tests {
         let mut names = Vec::new();
         region.walk(&mut |depth, node| names.push((depth, node.name.as_str())));
         assert_eq!(names, [(0, "superblock"), (1, "magic"), (1, "layout_version")]);
+    }
+
+    #[test]
+    fn gaps_become_leaves() {
+        let mut root = Outline::region("file", Span::first(32));
+        let mut table = Outline::region("table", Span::at(16, 12).unwrap());
+        table.field("rows", 4, 3);
+        root.parts = vec![table, Outline::leaf("magic", Span::at(4, 4).unwrap(), "m")];
+        root.fill_gaps("unused");
+        let mut leaves = Vec::new();
+        root.walk(&mut |_, node| {
+            if node.parts.is_empty() {
+                leaves.push((node.name.as_str(), node.span.to_string()));
+            }
+        });
+        let expected = [
+            ("unused", "0..4"),
+            ("magic", "4..8"),
+            ("unused", "8..16"),
+            ("rows", "16..20"),
+            ("unused", "20..28"),
+            ("unused", "28..32"),
+        ];
+        assert_eq!(leaves, expected.map(|(name, span)| (name, span.to_owned())));
     }
 }

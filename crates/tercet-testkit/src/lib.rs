@@ -12,6 +12,7 @@
 //! | [`server`] | which requests does the code make, and how does it handle faults? |
 //! | [`source_conformance`] | does a source conform to `ByteSource`? |
 //! | [`cases`](cases()) | how many cases does a property test draw? |
+//! | [`leaves_partition`] | does an outline cover every byte once? |
 //! | [`golden`](golden()) | where are the golden files? |
 //!
 //! ```
@@ -41,11 +42,13 @@ pub mod counting;
 pub mod damage;
 pub mod faults;
 mod golden;
+mod outline;
 pub mod powercut;
 pub mod server;
 
 pub use conformance::source_conformance;
 pub use golden::golden;
+pub use outline::leaves_partition;
 
 use std::{env, thread};
 

@@ -1,7 +1,7 @@
 //! Whether the parts of a message agree with its frames.
 
-use tercet_core::Span;
 use tercet_core::checksum::{Mismatch, xxh3};
+use tercet_core::{CommonError, Span};
 
 use crate::error::{Contradiction, ErrorKind};
 use crate::index_and_hash::{HashFrame, IndexFrame};
@@ -23,10 +23,8 @@ pub(crate) fn check_hash(message: u64, frame: &Frame, body: &[u8]) -> Result<(),
 
 /// Compares the hash of a frame with one that was computed.
 pub(crate) fn compare(message: u64, frame: &Frame, expected: u64, actual: u64) -> Result<(), ErrorKind> {
-    Mismatch::check_xxh3(expected, actual).map_err(|mismatch| ErrorKind::HashMismatch {
-        region: frame.region(message),
-        span: frame.body(),
-        mismatch,
+    Mismatch::check_xxh3(expected, actual).map_err(|mismatch| {
+        CommonError::Checksum { region: frame.region(message), span: frame.body(), mismatch }.into()
     })
 }
 

@@ -1,13 +1,8 @@
 //! What can go wrong with a message or a file of messages.
 
 use std::fmt;
-use std::io;
 
-use tercet_core::checksum::Mismatch;
-use tercet_core::limits::LimitExceeded;
-use tercet_core::progress::Cancelled;
-use tercet_core::tensor::OutOfMemory;
-use tercet_core::{Class, Diagnose, Hint, Malformed, SourceError, Span, escape};
+use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
 use thiserror::Error;
 
 use crate::cbor::{CborError, CborErrorKind};
@@ -24,12 +19,9 @@ pub type Error = tercet_core::Error<ErrorKind>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The bytes could not be read.
+    /// An error of a kind that every format has: I/O, malformed bytes, checksums, limits, cancellation.
     #[error(transparent)]
-    Source(#[from] SourceError),
-    /// The bytes break the rules of framing.
-    #[error(transparent)]
-    Malformed(#[from] Malformed<Region>),
+    Common(CommonError<Region>),
     /// The body of a frame is no CBOR.
     #[error("malformed {region} (bytes {span})\n  {error}")]
     Cbor {
@@ -49,16 +41,6 @@ pub enum ErrorKind {
         span: Span,
         /// What is wrong with it.
         error: MetadataError,
-    },
-    /// The hash of a frame differs: its bytes changed since they were written.
-    #[error("{region} (bytes {span}) is damaged or was changed\n  {mismatch}")]
-    HashMismatch {
-        /// The frame.
-        region: Region,
-        /// The bytes that the hash covers.
-        span: Span,
-        /// Stored and computed hash.
-        mismatch: Mismatch,
     },
     /// A frame carries no hash although its message says that every frame does.
     #[error("{region} (bytes {span}) carries no hash, but its message says that every frame does")]
@@ -112,12 +94,6 @@ pub enum ErrorKind {
         /// Elements there are.
         elements: u64,
     },
-    /// A declared size exceeds a limit.
-    #[error(transparent)]
-    Limit(#[from] LimitExceeded),
-    /// Memory within the limits could not be had.
-    #[error(transparent)]
-    OutOfMemory(#[from] OutOfMemory),
     /// There is no message of this number.
     #[error("has no message {index}: it holds {count}, numbered from 0")]
     NoSuchMessage {
@@ -175,38 +151,13 @@ pub enum ErrorKind {
     /// The message cannot be changed as asked.
     #[error(transparent)]
     Edit(Box<EditError>),
-    /// A write failed.
-    #[error("cannot write: {0}")]
-    Write(io::Error),
-    /// The file could not be put in its place, or is being changed by somebody else.
-    #[cfg(any(unix, windows))]
-    #[error(transparent)]
-    Publish(#[from] tercet_core::publish::PublishError),
-    /// The work was asked to stop.
-    #[error(transparent)]
-    Cancelled(#[from] Cancelled),
 }
+
+tercet_core::impl_from_common!(ErrorKind, Region);
 
 impl From<EditError> for ErrorKind {
     fn from(error: EditError) -> Self {
         Self::Edit(error.into())
-    }
-}
-
-#[cfg(any(unix, windows))]
-impl From<io::Error> for ErrorKind {
-    fn from(error: io::Error) -> Self {
-        match tercet_core::publish::PublishError::recover(error) {
-            Ok(error) => Self::Publish(error),
-            Err(error) => Self::Write(error),
-        }
-    }
-}
-
-#[cfg(not(any(unix, windows)))]
-impl From<io::Error> for ErrorKind {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
     }
 }
 
@@ -292,42 +243,31 @@ impl fmt::Display for Contradiction {
 impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
-            Self::Source(error) => error.class(),
-            Self::Malformed(error) => error.class(),
+            Self::Common(error) => error.class(),
             Self::Cbor { error, .. } if matches!(error.reason, CborErrorKind::Limit(_)) => Class::Limit,
             Self::Contradiction { what: Contradiction::NoMetadata, .. }
             | Self::Cbor { .. }
             | Self::Metadata { .. }
             | Self::PayloadLength { .. }
             | Self::CutStream { .. } => Class::Malformed,
-            Self::HashMismatch { .. }
-            | Self::MissingHash { .. }
-            | Self::Contradiction { .. }
-            | Self::StaleIndex { .. } => Class::Corrupt,
+            Self::MissingHash { .. } | Self::Contradiction { .. } | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
-            Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
+            Self::Encode(error) => error.class(),
             Self::NoSuchMessage { .. }
             | Self::NoSuchObject { .. }
             | Self::NoSuchElements { .. }
             | Self::BufferSize { .. }
             | Self::CannotIndex { .. }
             | Self::GivenUp
-            | Self::Cancelled(_) => Class::Request,
-            Self::Encode(error) => error.class(),
-            Self::Edit(_) => Class::Request,
-            Self::Write(_) => Class::Io,
-            #[cfg(any(unix, windows))]
-            Self::Publish(error) => error.class(),
+            | Self::Edit(_) => Class::Request,
         }
     }
 
     fn span(&self) -> Option<Span> {
         match self {
-            Self::Source(error) => error.span(),
-            Self::Malformed(error) => error.span(),
+            Self::Common(error) => error.span(),
             Self::Cbor { span, .. }
             | Self::Metadata { span, .. }
-            | Self::HashMismatch { span, .. }
             | Self::MissingHash { span, .. }
             | Self::Contradiction { span, .. }
             | Self::PayloadLength { span, .. }
@@ -339,28 +279,26 @@ impl Diagnose for ErrorKind {
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::HashMismatch { .. } | Self::MissingHash { .. } | Self::Contradiction { .. } => {
-                Some(Hint::SkipChecksums)
-            }
+            Self::Common(CommonError::Checksum { .. })
+            | Self::MissingHash { .. }
+            | Self::Contradiction { .. } => Some(Hint::SkipChecksums),
+            Self::Common(error) => error.hint(),
             Self::StaleIndex { .. } => Some(Hint::RebuildIndex),
             Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => error.hint(),
             Self::Edit(error) => error.hint(),
-            Self::Source(error) => error.hint(),
-            #[cfg(any(unix, windows))]
-            Self::Publish(error) => error.hint(),
             _ => None,
         }
     }
 
     fn is_not_found(&self) -> bool {
-        matches!(self, Self::Source(error) if error.is_not_found())
+        matches!(self, Self::Common(error) if error.is_not_found())
     }
 
     fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled(_))
+        matches!(self, Self::Common(error) if error.is_cancelled())
     }
 
     fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Common(error) if error.is_broken_pipe())
     }
 }

@@ -1,14 +1,15 @@
 //! Many messages in a file.
 
-#[cfg(any(unix, windows))]
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_core::limits::check_limit;
 use tercet_core::progress::NoProgress;
-use tercet_core::{ByteSource, Progress, Span};
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource, CommonError, Progress, Span};
+#[cfg(any(unix, windows))]
+use tercet_core::{Location, SourceError};
 
 use crate::error::{Error, ErrorKind};
 use crate::index::{self, IndexError, IndexLookup, MessageIndex};
@@ -26,13 +27,13 @@ use crate::verification_cache::VerificationCache;
 /// the list.
 ///
 /// ```
-/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
+/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("run.tgm");
 /// let descriptor = DataObjectDescriptor::new(Dtype::Float32, [2]);
 /// let payload: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
-/// let mut writer = Writer::create(&path)?;
+/// let mut writer = Writer::create(&path, WriterOptions::new())?;
 /// for _ in 0..3 {
 ///     writer.message(&GlobalMetadata::default(), &[(&descriptor, &payload)], &EncodeOptions::new())?;
 /// }
@@ -65,31 +66,38 @@ struct MessageTable {
 }
 
 impl File {
-    /// Opens a file for reading by position. Reads nothing.
+    /// Opens a file with default options. Reads nothing.
     #[cfg(any(unix, windows))]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_with(path, ReadOptions::new())
+    pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
+        Self::open_with(location, ReadOptions::new())
     }
 
-    /// Opens a file with options. Reads nothing.
+    /// Opens a file. Reads nothing.
     #[cfg(any(unix, windows))]
-    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let source = options.access.open(path);
-        let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-        Ok(Self::from_source(source, options))
+    pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
+        let location = location.into();
+        let source = match &location {
+            Location::Path(path) => options.access.open(path),
+            Location::Url(_) => Err(SourceError::RemoteDisabled),
+        };
+        let source = source.map_err(|error| Error::new(location.to_string().into(), error.into()))?;
+        Self::from_source(source, options)
     }
 
-    /// Messages whose bytes come from elsewhere.
-    pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Self {
-        let scan_options = ScanOptions::default();
-        Self {
+    /// Opens the messages of a byte source. Reads nothing.
+    pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
+        Ok(Self {
             source,
             options,
             verification_cache: Arc::default(),
-            scan_options,
+            scan_options: ScanOptions::default(),
             message_table: Arc::default(),
-        }
+        })
+    }
+
+    /// Opens the messages of a buffer. `name` appears in errors.
+    pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::from_source(Arc::new(Memory::new(name, bytes)), ReadOptions::new())
     }
 
     /// Looks for messages in another way.
@@ -216,7 +224,7 @@ impl File {
         let is_there = match &opened {
             Ok(message) => message.span() == span,
             Err(error) => {
-                !matches!(error.kind(), ErrorKind::Malformed(fault) if fault.site.region.part == Part::Preamble)
+                !matches!(error.kind(), ErrorKind::Common(CommonError::Malformed(fault)) if fault.site.region.part == Part::Preamble)
             }
         };
         if is_there { opened } else { Err(self.error(ErrorKind::StaleIndex { message: index, span })) }

@@ -60,12 +60,12 @@ impl GlobalMetadata {
 /// Where the messages of a file are, and the values of some keys of each.
 ///
 /// ```
-/// use tercet_tgm::{IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Value, Writer};
+/// use tercet_tgm::{IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Value, Writer, WriterOptions};
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("run.tgm");
 /// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
-/// let mut writer = Writer::create(&path)?.with_index(&IndexKeys::All);
+/// let mut writer = Writer::create(&path, WriterOptions::new().with_index(Some(IndexKeys::All)))?;
 /// for step in 0..100 {
 ///     let metadata = GlobalMetadata { extra: [("step".to_owned(), step.into())].into(), ..Default::default() };
 ///     writer.message(&metadata, &[(&descriptor, &[7])], &EncodeOptions::new())?;

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! ```
-//! use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
+//! use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("forecast.tgm");
@@ -22,7 +22,7 @@
 //! metadata.extra.insert("centre".to_owned(), "ecmf".into());
 //! let descriptor = DataObjectDescriptor::new(Dtype::Float32, [2, 2]);
 //! let payload: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|value| value.to_le_bytes()).collect();
-//! let mut writer = Writer::create(&path)?;
+//! let mut writer = Writer::create(&path, WriterOptions::new())?;
 //! writer.message(&metadata, &[(&descriptor, &payload)], &EncodeOptions::new())?;
 //! writer.finish()?;
 //!
@@ -88,9 +88,11 @@ pub mod precision;
 mod region;
 pub mod salvage;
 mod scan;
+mod summary;
 mod validate;
 mod value;
 mod verification_cache;
+mod verify;
 mod window;
 mod wire;
 #[cfg(any(unix, windows))]
@@ -121,7 +123,10 @@ pub use pipeline::{
     COMPRESSIONS, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineError, is_pipeline_parameter,
 };
 pub use region::{Part, Region};
+pub use salvage::{SalvageOptions, SalvageReport, salvage};
 pub use scan::{Direction, Scan, ScanOptions, scan, scan_source};
+pub use summary::{IndexSummary, Summary};
+pub use tercet_core::{OutlineOptions, VerifyOptions};
 pub use validate::{
     Code, Depth, FileIssue, FileReport, Issue, Level, MessageReport, ValidateOptions, validate_bytes,
     validate_source,
@@ -129,10 +134,11 @@ pub use validate::{
 #[cfg(feature = "ciborium")]
 pub use value::UnknownItem;
 pub use value::Value;
+pub use verify::{Report, VerifyDetails, verify};
 pub use wire::frame::{Frame, FrameHeader};
 pub use wire::ids::{END_MAGIC, FrameFlags, FrameKind, MAGIC, MessageFlags, VERSION};
 pub use wire::order::DecodePhase;
 pub use wire::postamble::Postamble;
 pub use wire::preamble::Preamble;
 #[cfg(any(unix, windows))]
-pub use writer::{ReindexOptions, ReindexReport, Writer};
+pub use writer::{ReindexOptions, ReindexReport, Writer, WriterOptions, Written};

@@ -63,13 +63,6 @@ impl ReadOptions {
         self
     }
 
-    /// Neither compares hashes nor refuses contradictions: for what can be had of a damaged file.
-    pub fn with_ignore_checksums(mut self, ignore: bool) -> Self {
-        self.verify = !ignore;
-        self.strict = !ignore;
-        self
-    }
-
     /// Refuses contradictions, or passes over them.
     pub fn with_strict(mut self, refuse: bool) -> Self {
         self.strict = refuse;

@@ -1,6 +1,6 @@
-//! A file of messages as a tree of named bytes.
+//! The outline of a file: its byte layout as a tree.
 
-use tercet_core::{Outline, Span};
+use tercet_core::{CommonError, Outline, OutlineOptions, Span};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
@@ -14,37 +14,37 @@ use crate::wire::ids::{FrameKind, MAGIC, MessageFlags, PREAMBLE_LEN, VERSION};
 use crate::wire::preamble::Preamble;
 
 impl File {
-    /// The file as a tree of named bytes: messages, their frames, the fields of these. Lists are cut after `max_rows`
-    /// rows. Bytes that belong to no message are drawn too, and so is a message that cannot be followed to its end.
-    pub fn outline(&self, max_rows: Option<u64>) -> Result<Outline, Error> {
+    /// The byte layout of the file as a tree: messages, their frames, the fields of frames. Without a row limit the
+    /// leaves cover every byte exactly once, also in damaged files.
+    pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         let scan = self.scan()?;
         let mut root = Outline::region("file", Span::first(self.len()));
         let mut spans: Vec<(Span, Option<u64>)> = scan.junk.iter().map(|&span| (span, None)).collect();
         spans.extend(scan.messages.iter().zip(0..).map(|(&span, number)| (span, Some(number))));
-        let message_index = self.index_span()?;
-        spans.extend(message_index.map(|span| (span, Some(scan.messages.len() as u64))));
+        let index = self.index_span()?;
+        spans.extend(index.map(|span| (span, Some(scan.messages.len() as u64))));
         spans.sort_by_key(|(span, _)| span.start());
-        let rows = max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        let rows = options.max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let left = spans.len().saturating_sub(rows);
         for (span, number) in spans.into_iter().take(rows) {
             root.parts.push(match number {
-                Some(number) if message_index == Some(span) => {
-                    Outline { name: "catalogue".into(), ..self.outline_message(number, span, rows)? }
+                Some(number) if index == Some(span) => {
+                    Outline { name: "index".into(), ..self.outline_message(number, span, rows)? }
                 }
                 Some(number) => self.outline_message(number, span, rows)?,
                 None => Outline::leaf("bytes of no message", span, format_args!("{} bytes", span.len())),
             });
         }
         more(&mut root, left, "messages", self.len());
+        root.fill_gaps("unused bytes");
         Ok(root)
     }
 
     fn outline_message(&self, number: u64, span: Span, rows: usize) -> Result<Outline, Error> {
         let fail = |fault: ErrorKind| Error::new(self.name().clone(), fault);
         let mut message = Outline::region(format!("message {number}"), span);
-        let mut window =
-            Window::up_to(&**self.source(), span.end()).map_err(|error| fail(ErrorKind::Source(error)))?;
-        // Drawing is for damaged files too: what does not fit together is drawn as it is.
+        let mut window = Window::up_to(&**self.source(), span.end()).map_err(|error| fail(error.into()))?;
+        // Damaged files have an outline too, so nothing is rejected that can be followed.
         let reading = ReadOptions::new().with_skip_unknown_frames(true).with_limits(self.options().limits);
         let mut kept = None;
         let followed = Layout::follow(&mut window, number, span, &reading, &mut kept);
@@ -55,7 +55,7 @@ impl File {
                 self.outline_frames(number, &layout.frames, rows, end, &mut message);
                 message.parts.push(postamble(&layout));
             }
-            Err(fault @ ErrorKind::Malformed(_)) => {
+            Err(fault @ ErrorKind::Common(CommonError::Malformed(_))) => {
                 if let Some(kept) = kept {
                     let head = span.slice(0, PREAMBLE_LEN).unwrap_or(span);
                     message.parts.push(preamble(kept.preamble(), head));
@@ -72,11 +72,17 @@ impl File {
         Ok(message)
     }
 
-    /// Draws frames, and what stands between them if it is more than padding.
+    /// Adds frames, the padding after each, and other bytes between them.
     fn outline_frames(&self, number: u64, frames: &[Frame], rows: usize, end: u64, message: &mut Outline) {
+        let start = message.span.start();
         let between = |message: &mut Outline, until: u64| {
-            let from = message.parts.last().map_or(until, |last| last.span.end().next_multiple_of(8));
-            if let Some(gap) = Span::between(from, until).filter(|gap| !gap.is_empty()) {
+            let from = message.parts.last().map_or(until, |last| last.span.end());
+            let aligned = from.saturating_sub(start).next_multiple_of(8).saturating_add(start).min(until);
+            if let Some(padding) = Span::between(from, aligned).filter(|padding| !padding.is_empty()) {
+                let words = format_args!("{} bytes", padding.len());
+                message.parts.push(Outline::leaf("padding", padding, words));
+            }
+            if let Some(gap) = Span::between(aligned, until).filter(|gap| !gap.is_empty()) {
                 let words = format_args!("{} bytes: zeros, or frames of unknown types", gap.len());
                 message.parts.push(Outline::leaf("bytes of no known frame", gap, words));
             }
@@ -127,7 +133,7 @@ impl File {
     }
 
     fn outline_object(&self, number: u64, frame: &Frame, region: &mut Outline) {
-        let reading = ReadOptions::new().with_ignore_checksums(true);
+        let reading = ReadOptions::new().with_verify(false).with_strict(false);
         let verification_cache = VerificationCache::default();
         let Ok(object) = Object::open(&**self.source(), &reading, &verification_cache, number, *frame) else {
             let body = frame.body();
@@ -186,7 +192,7 @@ fn postamble(layout: &Layout) -> Outline {
     region
 }
 
-/// Says how many parts are left out; they end at `end`.
+/// Adds a leaf for parts beyond the row limit; they end at `end`.
 fn more(region: &mut Outline, left: usize, what: &str, end: u64) {
     if left > 0 {
         let start = region.parts.last().map_or(region.span.start(), |last| last.span.end());
@@ -205,25 +211,25 @@ mod tests {
     use crate::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, encode_message};
 
     fn names(bytes: Vec<u8>) -> Vec<String> {
-        let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
-        let outline = file.outline(None).unwrap();
+        let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new()).unwrap();
+        let outline = file.outline(OutlineOptions::new()).unwrap();
         outline.parts[0].parts.iter().map(|part| part.name.clone()).collect()
     }
 
-    /// A message is drawn as far as it can be followed.
+    /// A damaged message is outlined up to the damage.
     #[test]
-    fn damage_ends_the_drawing_where_it_is() {
+    fn an_outline_ends_at_damage() {
         let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
         let objects: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &[1]), (&descriptor, &[2])];
         let bytes = encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
         let whole = names(bytes.clone());
-        assert_eq!(whole.len(), 7, "{whole:?}");
+        assert_eq!(whole.len(), 12, "{whole:?}");
         let second =
             crate::Message::from_bytes("m", bytes.clone()).unwrap().layout().unwrap().frames[4].span.start();
         let mut bad = bytes;
         bad[usize::try_from(second).unwrap() + 15] ^= 1;
         let drawn = names(bad);
-        assert_eq!(drawn[..5], whole[..5]);
-        assert_eq!(drawn[5..], ["damaged"]);
+        assert_eq!(drawn[..8], whole[..8]);
+        assert_eq!(drawn[8..], ["damaged"]);
     }
 }

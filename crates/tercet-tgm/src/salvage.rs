@@ -23,8 +23,12 @@ mod rebuild;
 mod report;
 mod tokens;
 
+use std::io::Write;
 use std::sync::Arc;
 
+use tercet_core::progress::NoProgress;
+#[cfg(any(unix, windows))]
+use tercet_core::sink::Sink;
 use tercet_core::{Budget, ByteSource, Progress, Span};
 
 pub use report::{Loss, Lost, RepairedMessage, SalvageReport, State};
@@ -41,42 +45,106 @@ use group::{Groups, Item};
 use join::Stretch;
 use tokens::{Token, Tokens};
 
-/// Memory for something that was found in a damaged message, and for what is told about it.
+/// The memory of one finding about a damaged message, with its words.
 const FOR_EACH: u64 = 1024;
+/// Bytes that are copied at a time.
+const PIECE: u64 = 1 << 20;
 
-/// What is kept of a file, and what is lost.
+/// How a file is salvaged.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SalvageOptions {
+    /// How the damaged file is read.
+    pub read: ReadOptions,
+    /// How damaged messages are rewritten. A rewritten message has hashes only if all of its objects had.
+    pub encode: EncodeOptions,
+}
+
+impl SalvageOptions {
+    /// Default limits; rewritten messages state when and by which program they were written.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how the damaged file is read.
+    pub fn with_read(mut self, read: ReadOptions) -> Self {
+        self.read = read;
+        self
+    }
+
+    /// Sets how damaged messages are rewritten.
+    pub fn with_encode(mut self, encode: EncodeOptions) -> Self {
+        self.encode = encode;
+        self
+    }
+}
+
+/// Copies the intact parts of a file to `sink`: intact messages byte for byte, the intact objects of damaged messages
+/// in rewritten messages. The report lists what was repaired and what was lost.
+///
+/// [`plan`] does the same in two steps, for callers that decide by the report whether anything is written.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tercet_core::progress::NoProgress;
+/// use tercet_core::source::Memory;
+/// use tercet_tgm::salvage::{SalvageOptions, salvage};
+/// use tercet_tgm::{EncodeOptions, GlobalMetadata, encode_message};
+///
+/// let message = encode_message(&GlobalMetadata::default(), &[], &EncodeOptions::new())?;
+/// let damaged = [&message[..], b"junk", &message[..]].concat();
+/// let mut repaired = Vec::new();
+/// let source = Arc::new(Memory::new("run.tgm", damaged));
+/// let report = salvage(source, &mut repaired, &SalvageOptions::new(), &NoProgress)?;
+/// assert_eq!((report.intact_messages, report.has_losses()), (2, false));
+/// assert_eq!(repaired, [&message[..], &message[..]].concat());
+/// # Ok::<(), tercet_tgm::Error>(())
+/// ```
+pub fn salvage(
+    source: Arc<dyn ByteSource>,
+    mut sink: impl Write,
+    options: &SalvageOptions,
+    progress: &dyn Progress,
+) -> Result<SalvageReport, Error> {
+    let found = plan(&source, options, progress)?;
+    found.write_to(&mut sink, progress)?;
+    Ok(found.report)
+}
+
+/// What is kept of a damaged file and what is lost, before anything is written.
 #[derive(Debug)]
-pub struct Salvage {
-    /// What was found.
+pub struct SalvagePlan {
+    /// The report.
     pub report: SalvageReport,
     source: Arc<dyn ByteSource>,
     pieces: Vec<Piece>,
-    /// Messages so far, whole or not.
+    /// Messages so far, intact or not.
     messages: u64,
 }
 
 /// A part of the new file.
 #[derive(Debug)]
 enum Piece {
-    /// Messages that are as they were.
-    Whole(Span),
-    /// A message made anew.
-    Made(MessageBuilder),
+    /// Intact messages.
+    Intact(Span),
+    /// A rewritten message.
+    Rewritten(MessageBuilder),
 }
 
-/// Looks through a file for everything that is intact. `reading` says what is believed, `writing` how messages are made
-/// anew; whether those have hashes is decided by those they are made of.
-pub fn salvage(
+/// Searches a file for everything that is intact, and writes nothing.
+pub fn plan(
     source: &Arc<dyn ByteSource>,
-    reading: ReadOptions,
-    writing: &EncodeOptions,
+    options: &SalvageOptions,
     progress: &dyn Progress,
-) -> Result<Salvage, Error> {
+) -> Result<SalvagePlan, Error> {
+    let SalvageOptions { read: reading, encode: writing } = options;
+    let reading = *reading;
     let named = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let mut tokens = Tokens::new(source, reading, progress).map_err(named)?;
     let mut groups = Groups::default();
     let (report, pieces) = (SalvageReport::new(&**source), Vec::new());
-    let mut found = Salvage { report, source: Arc::clone(source), pieces, messages: 0 };
+    let mut found = SalvagePlan { report, source: Arc::clone(source), pieces, messages: 0 };
     // Stretches that may belong to one message.
     let mut chain: Vec<Stretch> = Vec::new();
     let mut add = |item: Item| {
@@ -117,7 +185,7 @@ pub fn salvage(
     Ok(found)
 }
 
-impl Salvage {
+impl SalvagePlan {
     /// Keeps a message as it is.
     fn keep(&mut self, span: Span, objects: u64) {
         self.messages += 1;
@@ -125,10 +193,10 @@ impl Salvage {
         self.report.kept_objects += objects;
         self.report.kept_messages += 1;
         match self.pieces.last_mut() {
-            Some(Piece::Whole(before)) if before.end() == span.start() => {
+            Some(Piece::Intact(before)) if before.end() == span.start() => {
                 *before = Span::between(before.start(), span.end()).unwrap_or(*before);
             }
-            _ => self.pieces.push(Piece::Whole(span)),
+            _ => self.pieces.push(Piece::Intact(span)),
         }
     }
 
@@ -160,7 +228,7 @@ impl Salvage {
         if let Some(draft) = draft {
             repaired.output = Some(self.report.kept_messages);
             self.report.kept_messages += 1;
-            self.pieces.push(Piece::Made(draft));
+            self.pieces.push(Piece::Rewritten(draft));
         }
         self.report.messages.push(repaired);
     }
@@ -168,7 +236,7 @@ impl Salvage {
     /// Leaves out a catalogue at the end, unless everything before it is where it was.
     fn drop_index(&mut self, reading: &ReadOptions) -> Result<(), ErrorKind> {
         let is_untouched = self.pieces.len() == 1 && self.report.junk.is_empty();
-        let Some(Piece::Whole(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {
+        let Some(Piece::Intact(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {
             return Ok(());
         };
         let Some(message_index) = index::marked(&*self.source, last.end(), reading)? else { return Ok(()) };
@@ -194,8 +262,8 @@ impl Salvage {
     /// Bytes of the new file.
     pub fn len(&self) -> u64 {
         let len = |piece: &Piece| match piece {
-            Piece::Whole(span) => span.len(),
-            Piece::Made(draft) => draft.len(),
+            Piece::Intact(span) => span.len(),
+            Piece::Rewritten(draft) => draft.len(),
         };
         self.pieces.iter().map(len).sum()
     }
@@ -205,14 +273,39 @@ impl Salvage {
         self.pieces.is_empty()
     }
 
-    /// Writes everything that is kept.
+    /// Writes everything that is kept with a writer, which can add an index.
     #[cfg(any(unix, windows))]
-    pub fn write(&self, writer: &mut Writer, progress: &dyn Progress) -> Result<(), Error> {
+    pub fn write<S: Sink>(&self, writer: &mut Writer<S>, progress: &dyn Progress) -> Result<(), Error> {
         for piece in &self.pieces {
             match piece {
-                Piece::Whole(span) => writer.copy_from(&*self.source, *span, progress)?,
-                Piece::Made(draft) => writer.write(draft, progress)?,
+                Piece::Intact(span) => writer.copy_from(&*self.source, *span, progress)?,
+                Piece::Rewritten(draft) => writer.write(draft, progress)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Writes everything that is kept to a sink.
+    pub fn write_to(&self, sink: &mut dyn Write, progress: &dyn Progress) -> Result<(), Error> {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Intact(span) => self.copy(*span, sink, progress)?,
+                Piece::Rewritten(message) => message.write_to(sink, progress)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&self, span: Span, sink: &mut dyn Write, progress: &dyn Progress) -> Result<(), Error> {
+        let failed = |fault: ErrorKind| Error::new(self.source.name().clone(), fault);
+        let mut at = span.start();
+        while at < span.end() {
+            progress.check().map_err(|stopped| failed(stopped.into()))?;
+            let piece = Span::clamped(at, (span.end() - at).min(PIECE));
+            let bytes = self.source.read_at(piece).map_err(|error| failed(error.into()))?;
+            sink.write_all(&bytes).map_err(|error| Error::new("output".into(), error.into()))?;
+            progress.advance(piece.len());
+            at = piece.end();
         }
         Ok(())
     }
@@ -220,17 +313,7 @@ impl Salvage {
     /// Everything that is kept, in memory.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Whole(span) => {
-                    let bytes = self.source.read_at(*span);
-                    let bytes =
-                        bytes.map_err(|error| Error::new(self.source.name().clone(), error.into()))?;
-                    out.extend_from_slice(&bytes);
-                }
-                Piece::Made(draft) => out.extend(draft.to_bytes()?),
-            }
-        }
+        self.write_to(&mut out, &NoProgress)?;
         Ok(out)
     }
 }

@@ -92,7 +92,7 @@ impl ValidateOptions {
 
     /// Readers that stop at nothing: what they would stop at is what is looked for.
     fn reading(&self) -> ReadOptions {
-        ReadOptions::new().with_ignore_checksums(true).with_limits(self.limits).with_sz3(self.sz3)
+        ReadOptions::new().with_verify(false).with_strict(false).with_limits(self.limits).with_sz3(self.sz3)
     }
 }
 
@@ -139,7 +139,10 @@ fn validate_message(
     if options.depth == Depth::Checksum && !options.canonical {
         report.keep_errors();
     }
-    let Some(layout) = layout else { return Ok(report) };
+    let Some(layout) = layout else {
+        report.locate(None);
+        return Ok(report);
+    };
     report.object_count = layout.object_count();
     let mut lists = Vec::new();
     if options.level(Level::Metadata) {
@@ -152,6 +155,7 @@ fn validate_message(
             integrity::Work { source: &**source, layout: &layout, reading: &reading, decode, fidelity };
         work.check(&mut window, &lists, &mut report)?;
     }
+    report.locate(Some(&layout));
     Ok(report)
 }
 

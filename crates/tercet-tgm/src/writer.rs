@@ -1,12 +1,13 @@
-//! Files of messages, written.
+//! Writing files of messages.
 
-use std::io::{self, Seek as _, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
-use tercet_core::{ByteSource, Progress, Span};
+use tercet_core::sink::Sink;
+use tercet_core::{ByteSource, CommonError, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::edit::MessageBuilder;
@@ -27,73 +28,115 @@ use view::{Part, Slice};
 /// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Writes messages, one behind the other. The file appears whole when [`finish`](Writer::finish) is called; without
-/// it, or after a crash, nothing changed.
+/// How a [`Writer`] creates a file.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct WriterOptions {
+    /// Replace an existing file. Otherwise a file that exists, or appears before [`Writer::finish`], is an error.
+    pub overwrite: bool,
+    /// The keys of the index at the end of the file; `None` writes no index.
+    pub index: Option<IndexKeys>,
+    /// Whether the index states when and by which program it was written.
+    pub provenance: Provenance,
+}
+
+impl WriterOptions {
+    /// A new file without an index.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets whether an existing file is replaced.
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// Sets the keys of the index at the end of the file.
+    pub fn with_index(mut self, keys: Option<IndexKeys>) -> Self {
+        self.index = keys;
+        self
+    }
+
+    /// Sets whether the index states when and by which program it was written.
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = provenance;
+        self
+    }
+}
+
+/// A finished output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written<D = PathBuf> {
+    /// What the sink returns: the path of the file, symbolic links resolved, or the bytes.
+    pub output: D,
+    /// The length of the file in bytes.
+    pub file_len: u64,
+}
+
+/// Writes messages to a file or another sink. A file appears complete when [`finish`](Writer::finish) is called;
+/// without it, or after a crash, nothing has changed.
 ///
-/// To write to a socket or a pipe use [`encode_message_into`] or [`StreamingEncoder`], which take any `Write`.
+/// A message for a socket or a pipe is written by [`encode_message_into`] or [`StreamingEncoder`], which take any
+/// `Write`.
+///
+/// ```
+/// use std::io::Cursor;
+///
+/// use tercet_tgm::{EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
+///
+/// let mut writer = Writer::new("memory", Cursor::new(Vec::new()), WriterOptions::new());
+/// writer.message(&GlobalMetadata::default(), &[], &EncodeOptions::new())?;
+/// let bytes = writer.finish()?.output;
+/// assert_eq!(File::from_bytes("memory", bytes)?.message_count()?, 1);
+/// # Ok::<(), tercet_tgm::Error>(())
+/// ```
 #[derive(Debug)]
-pub struct Writer {
+pub struct Writer<S = AtomicFile> {
     name: Arc<str>,
-    sink: AtomicFile,
+    sink: S,
     buffer: Vec<u8>,
-    /// What the catalogue will say, if the file gets one.
+    /// The index, if the file gets one.
     message_index: Option<IndexBuilder>,
-    /// Whether the catalogue says when and by what it was written.
+    /// Whether the index states when and by which program it was written.
     provenance: Provenance,
     /// Whether every message that was started is finished.
     is_whole: bool,
 }
 
 impl Writer {
-    /// Starts a file, in the place of one that may be there.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::create_on(Arc::new(RealDisk), path)
+    /// Creates a file.
+    pub fn create(path: impl AsRef<Path>, options: WriterOptions) -> Result<Self, Error> {
+        Self::create_on(Arc::new(RealDisk), path, options)
     }
 
-    /// Starts a file where none is. One that appears until [`finish`](Writer::finish) is not replaced.
-    pub fn create_new(path: impl AsRef<Path>) -> Result<Self, Error> {
+    /// Creates a file on another disk.
+    pub fn create_on(
+        disk: Arc<dyn Disk>,
+        path: impl AsRef<Path>,
+        options: WriterOptions,
+    ) -> Result<Self, Error> {
         let path = path.as_ref();
-        let name: Arc<str> = path.to_string_lossy().into();
-        match AtomicFile::create_new(path) {
-            Ok(sink) => Ok(Self::on(name, sink)),
-            Err(error) => Err(Error::new(name, error.into())),
+        let sink = if options.overwrite {
+            AtomicFile::create_on(disk, path)
+        } else {
+            AtomicFile::create_new_on(disk, path)
+        };
+        let name = path.to_string_lossy();
+        match sink {
+            Ok(sink) => Ok(Self::new(&name, sink, options)),
+            Err(error) => Err(Error::new(name.into(), error.into())),
         }
     }
 
-    /// Starts a file on another disk.
-    pub fn create_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let name: Arc<str> = path.to_string_lossy().into();
-        match AtomicFile::create_on(disk, path) {
-            Ok(sink) => Ok(Self::on(name, sink)),
-            Err(error) => Err(Error::new(name, error.into())),
-        }
-    }
-
-    fn on(name: Arc<str>, sink: AtomicFile) -> Self {
-        let (message_index, provenance) = (None, Provenance::default());
-        Self { name, sink, buffer: Vec::new(), message_index, provenance, is_whole: true }
-    }
-
-    /// Ends the file with a catalogue of its messages. Only for a writer that has not written any yet.
-    pub fn with_index(mut self, keys: &IndexKeys) -> Self {
-        self.message_index = Some(IndexBuilder::new(keys));
-        self
-    }
-
-    /// What the catalogue says about when and by what it was written.
-    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
-        self.provenance = provenance;
-        self
-    }
-
-    /// Starts a file with the bytes of the one that is there, to add messages to it. Nobody else can change it
-    /// meanwhile. A catalogue at its end goes on: it will be at the end again, and tell of the new messages too. Bytes that belong to no message are kept; whoever does not want them behind a message looks first.
+    /// Appends to a file: the new file starts with the bytes of the existing one, junk included. The file is locked
+    /// until [`finish`](Writer::finish). An index at its end is extended and written again at the new end.
     pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
         Self::append_on(Arc::new(RealDisk), path, progress)
     }
 
-    /// Adds messages to a file of another disk.
+    /// Appends to a file on another disk.
     pub fn append_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
@@ -103,7 +146,7 @@ impl Writer {
         let name: Arc<str> = path.to_string_lossy().into();
         let start = || {
             let (lock, source) = reindex::hold(disk, path)?;
-            let mut writer = Self::on(Arc::clone(&name), lock.replace()?);
+            let mut writer = Self::new(&name, lock.replace()?, WriterOptions::new());
             let (end, message_index) = match index::find(&*source, &ReadOptions::new())? {
                 IndexLookup::None => (source.len(), None),
                 IndexLookup::Found(old) => (old.span().start(), IndexBuilder::resume(&old).ok()),
@@ -117,6 +160,26 @@ impl Writer {
             Ok(writer)
         };
         start().map_err(|fault: ErrorKind| Error::new(Arc::clone(&name), fault))
+    }
+}
+
+impl<S: Sink> Writer<S> {
+    /// Writes to a sink. `name` appears in errors.
+    pub fn new(name: &str, sink: S, options: WriterOptions) -> Self {
+        Self {
+            name: name.into(),
+            sink,
+            buffer: Vec::new(),
+            message_index: options.index.as_ref().map(IndexBuilder::new),
+            provenance: options.provenance,
+            is_whole: true,
+        }
+    }
+
+    /// Sets whether the index states when and by which program it was written.
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = provenance;
+        self
     }
 
     /// Writes a message in one piece.
@@ -149,7 +212,7 @@ impl Writer {
         &mut self,
         metadata: &GlobalMetadata,
         options: EncodeOptions,
-        fill: impl FnOnce(&mut StreamingEncoder<&mut AtomicFile>) -> Result<(), E>,
+        fill: impl FnOnce(&mut StreamingEncoder<&mut S>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.must_be_whole()?;
         let name = Arc::clone(&self.name);
@@ -204,7 +267,7 @@ impl Writer {
     ) -> Result<(), Error> {
         self.copy(source, span, progress).map_err(|fault| match fault {
             // What cannot be read is not the file that is written.
-            ErrorKind::Source(_) => Error::new(source.name().clone(), fault),
+            ErrorKind::Common(CommonError::Source(_)) => Error::new(source.name().clone(), fault),
             fault => self.error(fault),
         })
     }
@@ -250,8 +313,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the file durable and gives it its name; answers the path behind all symbolic links.
-    pub fn finish(mut self) -> Result<PathBuf, Error> {
+    /// Writes the index, makes the file durable and gives it its name.
+    pub fn finish(mut self) -> Result<Written<S::Done>, Error> {
         self.must_be_whole()?;
         if let Some(message_index) =
             self.message_index.take().filter(|message_index| !message_index.is_empty())
@@ -259,8 +322,10 @@ impl Writer {
             let written = message_index.write(&mut self.sink, self.provenance.clone());
             written.map_err(|fault| self.error(fault))?;
         }
+        let file_len = self.position().map_err(|fault| self.error(fault))?;
         let name = Arc::clone(&self.name);
-        self.sink.publish().map_err(|error| Error::new(name, error.into()))
+        let output = self.sink.finish().map_err(|error| Error::new(name, error.into()))?;
+        Ok(Written { output, file_len })
     }
 
     fn must_be_whole(&self) -> Result<(), Error> {

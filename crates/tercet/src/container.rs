@@ -72,7 +72,7 @@ impl Container {
             Format::Tet => Ok(Self::Tet(tet::File::from_source(source, options)?)),
             Format::Tgm => {
                 let options = tgm::ReadOptions::new().with_verify(options.verify).with_limits(options.limits);
-                Ok(Self::Tgm(tgm::File::from_source(source, options)))
+                Ok(Self::Tgm(tgm::File::from_source(source, options)?))
             }
             Format::Tatami => Ok(Self::Tatami(tatami::File::from_source(source, options.into())?)),
         }
@@ -92,7 +92,7 @@ impl Container {
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         match self {
             Self::Tet(file) => Ok(file.outline(options)?),
-            Self::Tgm(file) => Ok(file.outline(options.max_rows)?),
+            Self::Tgm(file) => Ok(file.outline(options)?),
             Self::Tatami(file) => Ok(file.outline(options)?),
         }
     }

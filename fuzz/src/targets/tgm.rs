@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Budget, ByteSource, Diagnose as _, Limits, Span};
+use tercet_core::{Budget, ByteSource, Diagnose as _, Limits, OutlineOptions, Span};
 use tercet_tgm::edit::{self, Change, Changes};
-use tercet_tgm::salvage::salvage;
+use tercet_tgm::salvage::{SalvageOptions, plan};
 use tercet_tgm::{
     Decoder, Depth, Direction, EncodeOptions, Event, File, FollowEvent, Follower, Message, Provenance,
     ReadOptions, ScanOptions, ValidateOptions, cbor, scan_source, validate_source,
@@ -45,11 +45,11 @@ fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
 pub(super) fn open(input: &[u8]) {
     let source = source(input);
     let options = ScanOptions::default().with_index(false);
-    let checked = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits()));
-    let indexed = File::from_source(Arc::clone(&source), *checked.options());
+    let checked = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits())).expect("opening reads nothing");
+    let indexed = File::from_source(Arc::clone(&source), *checked.options()).expect("opening reads nothing");
     let checked = checked.with_scan_options(options);
-    let trusting = ReadOptions::new().with_limits(limits()).with_ignore_checksums(true);
-    let unchecked = File::from_source(Arc::clone(&source), trusting).with_scan_options(options);
+    let trusting = ReadOptions::new().with_limits(limits()).with_verify(false).with_strict(false);
+    let unchecked = File::from_source(Arc::clone(&source), trusting).expect("opening reads nothing").with_scan_options(options);
     let scan = checked.scan().expect("memory can be scanned");
     let covered: u64 = scan.messages.iter().chain(&scan.junk).map(|span| span.len()).sum();
     assert_eq!(covered, input.len() as u64, "every byte belongs to a message or to none");
@@ -57,7 +57,7 @@ pub(super) fn open(input: &[u8]) {
         let options = ScanOptions::default().with_direction(direction);
         scan_source(&*source, options, &NoProgress).expect("memory can be scanned");
     }
-    if let Ok(outline) = checked.outline(Some(64)) {
+    if let Ok(outline) = checked.outline(OutlineOptions::new().with_max_rows(Some(64))) {
         outline.walk(&mut |_, part| assert!(part.span.end() <= input.len() as u64, "{}", part.name));
     }
     let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true).with_limits(limits());
@@ -99,8 +99,8 @@ fn catalogue(file: &File, messages: Option<&[Span]>) {
 
 /// Decodes objects whole, in parts and without masks: parts are slices of the whole.
 pub(super) fn pipeline(input: &[u8]) {
-    let options = ReadOptions::new().with_limits(limits()).with_ignore_checksums(true);
-    let file = File::from_source(source(input), options);
+    let options = ReadOptions::new().with_limits(limits()).with_verify(false).with_strict(false);
+    let file = File::from_source(source(input), options).expect("opening reads nothing");
     for message in file.messages().expect("memory can be scanned").flatten() {
         for object in message.objects().flatten() {
             let whole = object.decode();
@@ -123,7 +123,7 @@ pub(super) fn edit(input: &[u8]) {
     let source = source(input);
     let reading = ReadOptions::new().with_limits(limits());
     let writing = EncodeOptions::new().with_provenance(Provenance::Off);
-    let file = File::from_source(Arc::clone(&source), reading);
+    let file = File::from_source(Arc::clone(&source), reading).expect("opening reads nothing");
     let changes =
         Changes::new(vec![Change::new("extra.fuzz", "x").expect("a good path")]).expect("one change");
     for message in file.messages().expect("memory can be scanned").flatten() {
@@ -136,10 +136,11 @@ pub(super) fn edit(input: &[u8]) {
             assert_eq!(arrays(&made), arrays(&message), "editing changes no value");
         }
     }
-    let found = salvage(&source, reading, &writing, &NoProgress).expect("memory can be searched");
+    let options = SalvageOptions::new().with_read(reading).with_encode(writing);
+    let found = plan(&source, &options, &NoProgress).expect("memory can be searched");
     let Ok(bytes) = found.to_bytes() else { return };
     let again = self::source(&bytes);
-    let again = salvage(&again, reading, &writing, &NoProgress).expect("memory can be searched");
+    let again = plan(&again, &options, &NoProgress).expect("memory can be searched");
     assert!(again.report.is_intact(), "what is salvaged is intact");
     assert_eq!(again.report.kept_objects, found.report.kept_objects, "and holds what was found");
 }

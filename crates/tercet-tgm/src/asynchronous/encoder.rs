@@ -3,6 +3,7 @@
 use std::io::{self, SeekFrom};
 
 use bytes::Bytes;
+use tercet_core::CommonError;
 use tokio::io::{AsyncSeek, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{WORTH_A_THREAD, Worker};
@@ -104,7 +105,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     /// Writes everything that was begun, and flushes the sink.
     pub async fn flush(&mut self) -> Result<(), ErrorKind> {
         self.settle().await?;
-        self.sink.flush().await.map_err(ErrorKind::Write)
+        self.sink.flush().await.map_err(written)
     }
 
     /// Ends the message and flushes the sink. Its length stays unknown to its preamble, as a stream cannot go back.
@@ -149,7 +150,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
                 other => {
                     self.failed = true;
                     let error = other.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-                    return Err(ErrorKind::Write(error));
+                    return Err(written(error));
                 }
             }
         }
@@ -167,8 +168,8 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     }
 
     async fn write_rest(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
-        self.sink.write_all(bytes).await.map_err(ErrorKind::Write)?;
-        self.sink.flush().await.map_err(ErrorKind::Write)
+        self.sink.write_all(bytes).await.map_err(written)?;
+        self.sink.flush().await.map_err(written)
     }
 }
 
@@ -187,7 +188,12 @@ impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
             sink.seek(SeekFrom::Start(end)).await?;
             Ok(())
         };
-        go.await.map_err(ErrorKind::Write)?;
+        go.await.map_err(written)?;
         Ok(self.sink)
     }
+}
+
+/// The error of a write to the sink.
+fn written(error: io::Error) -> ErrorKind {
+    CommonError::Write(error).into()
 }

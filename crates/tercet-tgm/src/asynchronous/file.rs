@@ -1,10 +1,10 @@
 //! Files of messages, read on the blocking pool.
 
-#[cfg(any(unix, windows))]
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+#[cfg(any(unix, windows))]
+use tercet_core::Location;
 
 use super::off_thread;
 use crate::array::Array;
@@ -21,13 +21,13 @@ use crate::scan::Scan;
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
-/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer};
+/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("run.tgm");
 /// # let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
-/// # let mut writer = Writer::create(&path)?;
+/// # let mut writer = Writer::create(&path, WriterOptions::new())?;
 /// # writer.message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &EncodeOptions::new())?;
 /// # writer.finish()?;
 /// # runtime.block_on(async {
@@ -44,16 +44,16 @@ use crate::scan::Scan;
 impl File {
     /// Opens a file for reading by position. Reads nothing.
     #[cfg(any(unix, windows))]
-    pub async fn open_async(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_with_async(path, ReadOptions::new()).await
+    pub async fn open_async(location: impl Into<Location>) -> Result<Self, Error> {
+        Self::open_with_async(location, ReadOptions::new()).await
     }
 
     /// Opens a file for reading by position. Reads nothing.
     #[cfg(any(unix, windows))]
-    pub async fn open_with_async(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
-        let path = path.as_ref().to_owned();
-        let name: Arc<str> = path.to_string_lossy().into();
-        let opened = off_thread(move || Self::open_with(path, options)).await;
+    pub async fn open_with_async(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
+        let location = location.into();
+        let name: Arc<str> = location.to_string().into();
+        let opened = off_thread(move || Self::open_with(location, options)).await;
         opened.unwrap_or_else(|cancelled| Err(Error::new(name, cancelled.into())))
     }
 

@@ -2,13 +2,14 @@
 
 use std::io;
 
-use tercet_core::SourceError;
+use tercet_core::{CommonError, SourceError};
 use thiserror::Error;
 
 use crate::cbor::CborError;
 use crate::encode::EncodeError;
 use crate::error::{Contradiction, Error, ErrorKind};
 use crate::pipeline::PipelineError;
+use crate::region::Region;
 
 /// A result with the errors of the documentation.
 pub type Result<T, E = TensogramError> = std::result::Result<T, E>;
@@ -77,17 +78,11 @@ impl From<CborError> for TensogramError {
 impl TensogramError {
     fn from_kind(fault: ErrorKind, words: String) -> Self {
         match fault {
-            ErrorKind::Source(SourceError::Open(error) | SourceError::Read { error, .. })
-            | ErrorKind::Write(error) => Self::Io(error),
-            ErrorKind::HashMismatch { mismatch, .. } => Self::HashMismatch {
-                expected: format!("{:016x}", mismatch.expected),
-                actual: format!("{:016x}", mismatch.actual),
-            },
+            ErrorKind::Common(error) => Self::from_common(error, words),
             ErrorKind::MissingHash { .. } => Self::MissingHash(words),
-            ErrorKind::Malformed(_)
-            | ErrorKind::CutStream { .. }
-            | ErrorKind::GivenUp
-            | ErrorKind::StaleIndex { .. } => Self::Framing(words),
+            ErrorKind::CutStream { .. } | ErrorKind::GivenUp | ErrorKind::StaleIndex { .. } => {
+                Self::Framing(words)
+            }
             ErrorKind::Contradiction {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
@@ -116,15 +111,25 @@ impl TensogramError {
             ErrorKind::NoSuchMessage { .. }
             | ErrorKind::NoSuchObject { .. }
             | ErrorKind::NoSuchElements { .. } => Self::Object(words),
-            ErrorKind::Source(_) | ErrorKind::Cancelled(_) => Self::Io(io::Error::other(words)),
-            #[cfg(any(unix, windows))]
-            ErrorKind::Publish(error) => Self::Io(io::Error::other(error)),
             ErrorKind::PayloadLength { .. }
-            | ErrorKind::Limit(_)
-            | ErrorKind::OutOfMemory(_)
             | ErrorKind::BufferSize { .. }
             | ErrorKind::CannotIndex { .. }
             | ErrorKind::Encode(_) => Self::Encoding(words),
+        }
+    }
+
+    fn from_common(error: CommonError<Region>, words: String) -> Self {
+        match error {
+            CommonError::Source(SourceError::Open(error) | SourceError::Read { error, .. })
+            | CommonError::Write(error) => Self::Io(error),
+            CommonError::Checksum { mismatch, .. } => Self::HashMismatch {
+                expected: format!("{:016x}", mismatch.expected),
+                actual: format!("{:016x}", mismatch.actual),
+            },
+            CommonError::Malformed(_) => Self::Framing(words),
+            CommonError::Publish(error) => Self::Io(io::Error::other(error)),
+            CommonError::Limit(_) | CommonError::OutOfMemory(_) => Self::Encoding(words),
+            _ => Self::Io(io::Error::other(words)),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::encode::EncodeOptions;
 use crate::file::File;
 use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
-use crate::writer::Writer;
+use crate::writer::{Writer, WriterOptions};
 
 /// A file of messages under the names of the documentation.
 ///
@@ -73,7 +73,7 @@ impl TensogramFile {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        Writer::create(path)?.finish()?;
+        Writer::create(path, WriterOptions::new().with_overwrite(true))?.finish()?;
         Self::open(path)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tercet_core::checksum::{Mismatch, Xxh3};
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, Class, Diagnose as _, Progress, Span};
+use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::{Error, ErrorKind};
@@ -140,7 +140,7 @@ impl RawObject {
         if let Some(expected) = expected {
             hash.update(&self.cbor);
             Mismatch::check_xxh3(expected, hash.digest()).map_err(|mismatch| {
-                self.error(ErrorKind::HashMismatch { region: self.called, span: self.region, mismatch })
+                self.error(CommonError::Checksum { region: self.called, span: self.region, mismatch }.into())
             })?;
         }
         put(&self.cbor)

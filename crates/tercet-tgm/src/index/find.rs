@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use tercet_core::limits::check_limit;
-use tercet_core::{Budget, ByteSource, SourceError, Span};
+use tercet_core::{Budget, ByteSource, CommonError, SourceError, Span};
 
 use super::{IndexError, MessageIndex};
 use crate::cbor;
@@ -153,7 +153,11 @@ impl Ending {
         match message_index.and_then(|message_index| leaves_out_none(source, message_index)) {
             Ok(message_index) => Ok(IndexLookup::Found(Box::new(message_index))),
             // Bytes that cannot be had are not a matter of the catalogue.
-            Err(IndexError::Message(fault)) if matches!(*fault, ErrorKind::Source(_)) => Err(*fault),
+            Err(IndexError::Message(fault))
+                if matches!(*fault, ErrorKind::Common(CommonError::Source(_))) =>
+            {
+                Err(*fault)
+            }
             Err(error) => Ok(IndexLookup::Rejected(self.message, error)),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tercet_core::progress::Cancelled;
-use tercet_core::{ByteSource, Progress, Span};
+use tercet_core::{ByteSource, CommonError, Progress, Span};
 
 use crate::edit::{decodes, prove, sound};
 use crate::error::{Error, ErrorKind};
@@ -421,7 +421,9 @@ pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>,
         Err(error)
             if matches!(
                 error.kind(),
-                ErrorKind::Source(_) | ErrorKind::Cancelled(_) | ErrorKind::OutOfMemory(_)
+                ErrorKind::Common(
+                    CommonError::Source(_) | CommonError::Cancelled(_) | CommonError::OutOfMemory(_)
+                )
             ) =>
         {
             Err(error.into_kind())

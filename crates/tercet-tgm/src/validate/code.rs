@@ -19,14 +19,21 @@ pub enum Level {
     Fidelity,
 }
 
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Level {
+    /// The stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Structure => "structure",
             Self::Metadata => "metadata",
             Self::Integrity => "integrity",
             Self::Fidelity => "fidelity",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

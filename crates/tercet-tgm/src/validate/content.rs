@@ -1,7 +1,7 @@
 //! Level 2: CBOR and what it says.
 
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, Span};
+use tercet_core::{ByteSource, CommonError, Span};
 
 use super::code::Code;
 use super::report::MessageReport;
@@ -63,7 +63,11 @@ pub(super) fn check(
             {
                 report.add(Code::PrecederBaseCountWrong, Some(frame.object.into()), at, error.to_string());
             }
-            Err(fault @ (ErrorKind::Cbor { .. } | ErrorKind::Metadata { .. } | ErrorKind::Limit(_))) => {
+            Err(
+                fault @ (ErrorKind::Cbor { .. }
+                | ErrorKind::Metadata { .. }
+                | ErrorKind::Common(CommonError::Limit(_))),
+            ) => {
                 report.add(codes.0, None, at, super::words(&fault));
             }
             Err(fault) => return Err(fault),
@@ -139,7 +143,11 @@ fn descriptors(
                 one(opened.descriptor(), layout.number, frame, opened.payload_span(), report);
                 all.push(Some(opened.descriptor().clone()));
             }
-            Err(fault @ (ErrorKind::Cbor { .. } | ErrorKind::Metadata { .. } | ErrorKind::Limit(_))) => {
+            Err(
+                fault @ (ErrorKind::Cbor { .. }
+                | ErrorKind::Metadata { .. }
+                | ErrorKind::Common(CommonError::Limit(_))),
+            ) => {
                 let before = !frame.header.flags.contains(crate::wire::ids::FrameFlags::DESCRIPTOR_AFTER);
                 let code = if before && matches!(fault, ErrorKind::Cbor { .. }) {
                     Code::CborBeforeBoundaryUnknown

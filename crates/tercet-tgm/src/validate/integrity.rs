@@ -1,7 +1,7 @@
 //! Levels 3 and 4: hashes, decoding, values.
 
 use tercet_core::tensor::f16;
-use tercet_core::{ByteSource, Class, Diagnose as _};
+use tercet_core::{ByteSource, Class, CommonError, Diagnose as _};
 
 use super::code::Code;
 use super::report::MessageReport;
@@ -60,7 +60,7 @@ impl Work<'_> {
             };
             match checked {
                 Ok(()) => verified += u64::from(is_object),
-                Err(ErrorKind::HashMismatch { mismatch, .. }) => {
+                Err(ErrorKind::Common(CommonError::Checksum { mismatch, .. })) => {
                     let what = if is_object { "the object" } else { frame.kind.name() };
                     report.add(Code::HashMismatch, object, at, format!("{what} was changed: {mismatch}"));
                 }
@@ -101,7 +101,9 @@ impl Work<'_> {
         let array = match decoded.map_err(crate::Error::into_kind) {
             Ok(array) => array,
             Err(ErrorKind::PayloadLength { .. }) => return Ok(()),
-            Err(fault @ (ErrorKind::Source(_) | ErrorKind::Cancelled(_))) => return Err(fault),
+            Err(fault @ ErrorKind::Common(CommonError::Source(_) | CommonError::Cancelled(_))) => {
+                return Err(fault);
+            }
             Err(fault) => {
                 report.add(self.code_of(&fault), object, at, super::words(&fault));
                 return Ok(());

@@ -4,6 +4,7 @@ use serde::Serialize;
 use tercet_core::{Severity, Span};
 
 use super::code::{Code, Level};
+use crate::layout::Layout;
 
 /// A finding about a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,9 +18,12 @@ pub struct Issue {
     /// The object it is about, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object_index: Option<u64>,
-    /// Where it is, counted from the start of the message.
+    /// The position, from the start of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_offset: Option<u64>,
+    /// The bytes, from the start of the file: from the position to the end of the frame that it is in.
+    #[serde(skip)]
+    pub span: Option<Span>,
     /// The words for a reader.
     pub description: String,
 }
@@ -72,8 +76,23 @@ impl MessageReport {
             severity,
             object_index,
             byte_offset,
+            span: None,
             description,
         });
+    }
+
+    /// Gives every finding its byte range: up to the end of the frame it is in, or of the message.
+    pub(super) fn locate(&mut self, layout: Option<&Layout>) {
+        let end = |at: u64| {
+            let layout = layout?;
+            let frames = layout.frames.iter().map(|frame| frame.span);
+            let mut spans = frames.chain([layout.preamble_span(), layout.postamble_span()]);
+            spans.find(|span| span.start() <= at && at < span.end()).map(|span| span.end())
+        };
+        for issue in self.issues.iter_mut().filter(|issue| issue.span.is_none()) {
+            let at = issue.byte_offset.map(|offset| self.span.start().saturating_add(offset));
+            issue.span = at.and_then(|at| Span::between(at, end(at).unwrap_or(self.span.end())));
+        }
     }
 
     pub(super) fn keep_errors(&mut self) {

@@ -1,6 +1,6 @@
 //! Level 1: framing.
 
-use tercet_core::{Malformed, Reason, Severity, Span};
+use tercet_core::{CommonError, Malformed, Reason, Severity, Span};
 
 use super::code::Code;
 use super::report::MessageReport;
@@ -28,7 +28,7 @@ pub(super) fn check(
     }
     let layout = match Layout::read(window, number, span, reading) {
         Ok(layout) => layout,
-        Err(ErrorKind::Malformed(error)) => {
+        Err(ErrorKind::Common(CommonError::Malformed(error))) => {
             let object = match error.site.region.part {
                 Part::Object { object } => Some(u64::from(object)),
                 _ => None,
@@ -37,7 +37,7 @@ pub(super) fn check(
             report.add(code_of(&error), object, Some(error.site.span.start()), description);
             return Ok(None);
         }
-        Err(ErrorKind::Limit(error)) => {
+        Err(ErrorKind::Common(CommonError::Limit(error))) => {
             report.add(Code::LimitExceeded, None, None, error.to_string());
             return Ok(None);
         }

@@ -7,8 +7,8 @@ use tercet_core::publish::{Disk, FileLock, RealDisk};
 use tercet_core::source::File as Source;
 use tercet_core::{ByteSource, Progress, Span};
 
-use super::Writer;
 use super::view::Part;
+use super::{Writer, WriterOptions};
 use crate::encode::Provenance;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
@@ -102,7 +102,8 @@ impl Writer {
             let keys = old.keys().map(str::to_owned).collect();
             return Ok(ReindexReport { messages, entered: 0, keys, is_unchanged: true });
         }
-        let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
+        let mut writer =
+            Self::new(&name, lock.replace().map_err(|error| named(error.into()))?, WriterOptions::new());
         writer.provenance = how.provenance.clone();
         let mut before = 0;
         if let Some((old, behind)) = kept {
@@ -145,7 +146,8 @@ impl Writer {
         let name: Arc<str> = path.to_string_lossy().into();
         let named = |fault: ErrorKind| Error::new(Arc::clone(&name), fault);
         let (lock, source) = hold(disk, path).map_err(named)?;
-        let mut writer = Self::on(Arc::clone(&name), lock.replace().map_err(|error| named(error.into()))?);
+        let mut writer =
+            Self::new(&name, lock.replace().map_err(|error| named(error.into()))?, WriterOptions::new());
         writer.copy_messages(&source, progress)?;
         let is_changed = writer.position().map_err(named)? < source.len();
         if is_changed {
@@ -158,7 +160,7 @@ impl Writer {
     fn copy_messages(&mut self, source: &Arc<Source>, progress: &dyn Progress) -> Result<(), Error> {
         let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
         let options = ScanOptions::default().with_index(false);
-        let file = File::from_source(bytes, ReadOptions::new()).with_scan_options(options);
+        let file = File::from_source(bytes, ReadOptions::new())?.with_scan_options(options);
         // A catalogue that is damaged cannot be read as a message either.
         let damaged = match index::find(&**source, file.options()) {
             Ok(IndexLookup::Rejected(span, _)) => Some(span),

@@ -68,14 +68,14 @@ fn stream(bytes: &[u8], piece: usize) -> Result<Vec<Contents>, String> {
 /// As a file: what is found, what it says, and whether validation is content.
 fn as_file(bytes: &[u8]) -> (Vec<Result<Contents, String>>, bool) {
     let source: Arc<dyn ByteSource> = Arc::new(Memory::new("damaged", bytes.to_vec()));
-    let file = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits()));
+    let file = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits())).unwrap();
     let spans = file.scan().unwrap().messages.clone();
     let found = spans.iter().map(|span| {
         let range = span.to_range().unwrap();
         read(&bytes[range])
     });
     let found = found.collect();
-    file.outline(None).unwrap();
+    file.outline(tercet_core::OutlineOptions::new()).unwrap();
     let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true).with_limits(limits());
     let report = validate_source(&source, &options, &NoProgress).unwrap();
     (found, report.is_ok() && report.messages.len() == 1)

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 use proptest::prelude::*;
 use tercet_tgm::{
     AsyncDecoder, AsyncStreamingEncoder, DataObjectDescriptor, Decoder, Dtype, EncodeError, EncodeOptions,
-    ErrorKind, Event, File, GlobalMetadata, PreEncoded, StreamingEncoder, Value, Writer, compat,
-    encode_message,
+    ErrorKind, Event, File, GlobalMetadata, PreEncoded, StreamingEncoder, Value, Writer, WriterOptions,
+    compat, encode_message,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -343,7 +343,7 @@ fn a_broken_sink_is_told() {
         let mut encoder = AsyncStreamingEncoder::new(sink, &metadata(), samples::options()).await.unwrap();
         let error = encoder.write_object(&descriptor(4000, 0), values(4000)).await.unwrap_err();
         assert!(
-            matches!(&error, ErrorKind::Write(error) if error.kind() == io::ErrorKind::StorageFull),
+            matches!(&error, ErrorKind::Common(tercet_core::CommonError::Write(error)) if error.kind() == io::ErrorKind::StorageFull),
             "{error}"
         );
         let error = encoder.write_object(&descriptor(40, 0), values(40)).await.unwrap_err();
@@ -421,7 +421,7 @@ fn ready_payloads_and_lengths_are_written_too() {
 fn files_are_read_alike() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.tgm");
-    let mut writer = Writer::create(&path).unwrap();
+    let mut writer = Writer::create(&path, WriterOptions::new().with_overwrite(true)).unwrap();
     for sample in samples::all() {
         writer.raw(&sample.bytes).unwrap();
     }

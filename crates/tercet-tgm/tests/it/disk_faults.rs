@@ -5,17 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::ByteSource;
 use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::source::Memory;
+use tercet_core::{ByteSource, CommonError};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tgm::edit::{self, Changes, Merge, Strategy};
 use tercet_tgm::{
     DataObjectDescriptor, Dtype, EncodeError, Error, ErrorKind, File, GlobalMetadata, IndexKeys, Provenance,
-    ReadOptions, ReindexOptions, StreamingEncoder, Writer,
+    ReadOptions, ReindexOptions, StreamingEncoder, Writer, WriterOptions,
 };
 
 use crate::samples;
@@ -35,7 +35,11 @@ fn add_messages(mut writer: Writer) -> Result<(), Error> {
 }
 
 fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    add_messages(Writer::create_on(Arc::clone(disk), folder.join(NAME))?)
+    add_messages(Writer::create_on(
+        Arc::clone(disk),
+        folder.join(NAME),
+        WriterOptions::new().with_overwrite(true),
+    )?)
 }
 
 fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
@@ -55,9 +59,11 @@ fn edit_in_place(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let (file, options) = (File::open(&path)?, samples::options());
     let changes = Changes::new(vec![edit::Change::new("mars.step", "12").unwrap()]).unwrap();
     let mut merge = Merge::new(Strategy::First);
-    let mut writer = Writer::create_on(Arc::clone(disk), &path)?
-        .with_index(&IndexKeys::All)
+    let writer_options = WriterOptions::new()
+        .with_overwrite(true)
+        .with_index(Some(IndexKeys::All))
         .with_provenance(Provenance::Off);
+    let mut writer = Writer::create_on(Arc::clone(disk), &path, writer_options)?;
     for message in file.messages()? {
         let message = message?;
         writer.write(&edit::set(&message, &changes, &options)?, &NoProgress)?;
@@ -83,8 +89,13 @@ fn repair(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let at = damaged.len() - 100;
     damaged[at] ^= 1;
     let source: Arc<dyn ByteSource> = Arc::new(Memory::new("damaged.tgm", damaged));
-    let found = tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &samples::options(), &NoProgress)?;
-    let mut writer = Writer::create_on(Arc::clone(disk), folder.join(NAME))?;
+    let found = tercet_tgm::salvage::plan(
+        &source,
+        &tercet_tgm::SalvageOptions::new().with_encode(samples::options()),
+        &NoProgress,
+    )?;
+    let mut writer =
+        Writer::create_on(Arc::clone(disk), folder.join(NAME), WriterOptions::new().with_overwrite(true))?;
     found.write(&mut writer, &NoProgress)?;
     writer.finish().map(drop)
 }
@@ -204,7 +215,7 @@ fn appending_can_be_stopped() {
     let progress = Counter::default();
     progress.cancel();
     let error = Writer::append(&path, &progress).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Cancelled(_)), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Common(CommonError::Cancelled(_))), "{error}");
     assert_eq!(fs::read(&path).unwrap(), old);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let missing = Writer::append(folder.path().join("missing.tgm"), &NoProgress);
@@ -216,7 +227,7 @@ fn appending_can_be_stopped() {
 fn an_unfinished_message_is_not_published() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    let mut writer = Writer::create(&path).unwrap();
+    let mut writer = Writer::create(&path, WriterOptions::new().with_overwrite(true)).unwrap();
     let stopped = writer.stream(&GlobalMetadata::default(), samples::options(), |_| {
         Err(Error::new(NAME.into(), ErrorKind::GivenUp))
     });

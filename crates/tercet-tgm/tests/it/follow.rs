@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Span};
+use tercet_core::{ByteSource, CommonError, Span};
 use tercet_tgm::{
     DataObjectDescriptor, Dtype, ErrorKind, FollowEvent, Follower, GlobalMetadata, Message, ReadOptions,
     ScanOptions, StreamingEncoder, encode_message, scan_source,
@@ -169,7 +169,7 @@ fn a_damaged_message_is_told_and_passed_over() {
     let len = good.len() as u64;
     assert_eq!((first.number, *number, last.number), (0, 1, 2));
     assert_eq!((first.span.start(), *start, last.span.start()), (0, len, 2 * len));
-    assert!(matches!(fault, ErrorKind::HashMismatch { .. }), "{fault}");
+    assert!(matches!(fault, ErrorKind::Common(CommonError::Checksum { .. })), "{fault}");
     assert!(matches!(rest, [FollowEvent::Skipped { after_damage: true, .. }]), "{rest:?}");
 }
 
@@ -240,7 +240,10 @@ fn a_frame_that_swallowed_messages_gives_them_back() {
     assert_eq!(&bytes[frame_end - 4..frame_end], b"ENDF", "the frame ends with a frame");
     let told = reports(&bytes, &[64]);
     assert!(
-        matches!(&told[0], FollowEvent::Damaged { fault: ErrorKind::HashMismatch { .. }, .. }),
+        matches!(
+            &told[0],
+            FollowEvent::Damaged { fault: ErrorKind::Common(CommonError::Checksum { .. }), .. }
+        ),
         "{told:?}"
     );
     assert_eq!(whole(&told), scanned(&bytes));

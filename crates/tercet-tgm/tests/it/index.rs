@@ -11,7 +11,7 @@ use tercet_testkit::counting::Counting;
 use tercet_tgm::{
     DataObjectDescriptor, Dtype, EncodeOptions, Error, ErrorKind, File, GlobalMetadata, IndexBuilder,
     IndexError, IndexKeys, MAX_KEYS, Provenance, ReadOptions, ReindexOptions, ReindexReport, ScanOptions,
-    StreamingEncoder, ValidateOptions, Value, Writer, encode_message, validate_source,
+    StreamingEncoder, ValidateOptions, Value, Writer, WriterOptions, encode_message, validate_source,
 };
 
 struct Folder(TempDir);
@@ -177,7 +177,7 @@ fn a_million_messages_would_need_two_reads() {
     index(&folder.path(), None).unwrap();
     let bytes = std::fs::read(folder.path()).unwrap();
     let source = Counting::new(Memory::new("m", bytes)).with_remote().shared();
-    let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new());
+    let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new()).unwrap();
     let steps = file.index().unwrap().unwrap().column("mars.step").unwrap().unwrap();
     assert_eq!(steps.matching(|step| step == Some(&2718.into())), [2718]);
     assert!(source.reads() <= 2, "{:?}", source.spans());
@@ -197,7 +197,7 @@ fn a_catalogue_that_is_damaged_is_not_used() {
         let mut bytes = good.clone();
         bytes[at] ^= 0x40;
         let source = Arc::new(Memory::new("m", bytes));
-        let file = File::from_source(source, ReadOptions::new());
+        let file = File::from_source(source, ReadOptions::new()).unwrap();
         let scan = file.scan().unwrap();
         assert_eq!(scan.messages[..4], right.messages, "byte {at}");
         if file.index().unwrap().is_none() && file.rejected_index().unwrap().is_some() {
@@ -218,7 +218,7 @@ fn messages_that_moved_are_missed() {
     assert_ne!(first.len(), second.len());
     let swapped = [second.clone(), first.clone()].concat();
     bytes[..swapped.len()].copy_from_slice(&swapped);
-    let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
+    let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new()).unwrap();
     assert!(file.index().unwrap().is_some());
     let error = file.message(1).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::StaleIndex { message: 1, .. }), "{error}");
@@ -252,7 +252,11 @@ fn the_largest_catalogue_is_found() {
     let keys: Vec<String> = (0..MAX_KEYS).map(|key| format!("{key:0>128}")).collect();
     let extra = keys.iter().map(|key| (key.clone(), key.as_str().into())).collect();
     let metadata = GlobalMetadata { extra, ..Default::default() };
-    let mut writer = Writer::create(folder.path()).unwrap().with_index(&IndexKeys::All);
+    let mut writer = Writer::create(
+        folder.path(),
+        WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All)),
+    )
+    .unwrap();
     for _ in 0..3 {
         writer.message(&metadata, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
     }
@@ -317,7 +321,12 @@ fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
     let salvage = |bytes: &[u8]| {
         let source: Arc<dyn tercet_core::ByteSource> = Arc::new(Memory::new("m", bytes.to_vec()));
         let options = EncodeOptions::new().with_provenance(Provenance::Off);
-        tercet_tgm::salvage::salvage(&source, ReadOptions::new(), &options, &NoProgress).unwrap()
+        tercet_tgm::salvage::plan(
+            &source,
+            &tercet_tgm::SalvageOptions::new().with_encode(options),
+            &NoProgress,
+        )
+        .unwrap()
     };
     let untouched = salvage(&good);
     assert_eq!(untouched.to_bytes().unwrap(), good);
@@ -363,7 +372,7 @@ fn a_catalogue_that_leaves_messages_out_is_not_used() {
     let mut bytes = std::io::Cursor::new(front.clone());
     bytes.set_position(front.len() as u64);
     builder.write(&mut bytes, Provenance::Off).unwrap();
-    let file = File::from_source(Arc::new(Memory::new("m", bytes.into_inner())), ReadOptions::new());
+    let file = File::from_source(Arc::new(Memory::new("m", bytes.into_inner())), ReadOptions::new()).unwrap();
     assert!(file.rejected_index().unwrap().is_some());
     assert_eq!(file.message_count().unwrap(), 3);
 }
@@ -393,7 +402,7 @@ fn a_column_cannot_be_larger_than_its_messages() {
         encoder.write_object(&descriptor, bytes).unwrap();
     }
     let bytes = encoder.finish_with_length().unwrap().into_inner();
-    let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new());
+    let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new()).unwrap();
     let message_index = file.index().unwrap().expect("its places are right");
     assert!(matches!(message_index.column("step"), Err(IndexError::InvalidValues { .. })));
 }
@@ -420,7 +429,7 @@ proptest! {
             _ => Value::Map(vec![("x".into(), 1.into())]),
         };
         let split = rows.len().saturating_sub(added).max(1);
-        let mut writer = Writer::create(folder.path()).unwrap().with_index(&IndexKeys::All);
+        let mut writer = Writer::create(folder.path(), WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All))).unwrap();
         for (at, row) in rows.iter().enumerate() {
             if at == split {
                 writer.finish().unwrap();

@@ -17,6 +17,7 @@ mod edit;
 mod follow;
 mod golden;
 mod index;
+mod outline;
 mod pipeline;
 mod remote;
 mod salvage;

@@ -145,7 +145,7 @@ fn an_index_that_lies_is_found_out() {
 fn files_from_afar_are_scanned_in_small_steps() {
     let one = in_one_piece(&large(1, 200_000));
     let source = afar(one.repeat(50));
-    let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new());
+    let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new()).unwrap();
     assert_eq!(file.message_count().unwrap(), 50);
     // The end of a message and the start of the next one; the last bytes once more, for a catalogue.
     assert!(source.bytes() <= 50 * 100 + (64 << 10), "{}", source.bytes());

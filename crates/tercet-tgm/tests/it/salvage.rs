@@ -8,7 +8,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Span};
 use tercet_testkit::damage;
-use tercet_tgm::salvage::{Lost, RepairedMessage, Salvage, State, salvage};
+use tercet_tgm::salvage::{Lost, RepairedMessage, SalvageOptions, SalvagePlan, State, plan};
 use tercet_tgm::{
     DataObjectDescriptor, Dtype, Entry, File, FrameKind, GlobalMetadata, MaskMethod, Placement, ReadOptions,
     StreamingEncoder, Value, encode_message,
@@ -20,12 +20,12 @@ fn source(bytes: &[u8]) -> Arc<dyn ByteSource> {
     Arc::new(Memory::new("damaged", bytes.to_vec()))
 }
 
-fn saved(bytes: &[u8]) -> Salvage {
-    salvage(&source(bytes), ReadOptions::new(), &samples::options(), &NoProgress).unwrap()
+fn saved(bytes: &[u8]) -> SalvagePlan {
+    plan(&source(bytes), &SalvageOptions::new().with_encode(samples::options()), &NoProgress).unwrap()
 }
 
 fn opened(bytes: Vec<u8>) -> File {
-    File::from_source(Arc::new(Memory::new("new", bytes)), ReadOptions::new())
+    File::from_source(Arc::new(Memory::new("new", bytes)), ReadOptions::new()).unwrap()
 }
 
 /// Numbers that look random, the same in every run.
@@ -657,8 +657,16 @@ fn memory_for_damage_is_bounded() {
     let preambles = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".repeat(10_000);
     let limits = tercet_core::Limits::small().with_table_bytes(1 << 20);
     let reading = ReadOptions::new().with_limits(limits);
-    let error = salvage(&source(&preambles), reading, &samples::options(), &NoProgress).unwrap_err();
-    assert!(matches!(error.kind(), tercet_tgm::ErrorKind::Limit(_)), "{error}");
+    let error = plan(
+        &source(&preambles),
+        &SalvageOptions::new().with_read(reading).with_encode(samples::options()),
+        &NoProgress,
+    )
+    .unwrap_err();
+    assert!(
+        matches!(error.kind(), tercet_tgm::ErrorKind::Common(tercet_core::CommonError::Limit(_))),
+        "{error}"
+    );
     assert_eq!(saved(&preambles).report.messages.len(), 10_000);
 }
 

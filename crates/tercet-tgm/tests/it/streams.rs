@@ -138,7 +138,7 @@ fn opening_reads_nothing_and_scanning_reads_blocks() {
     let bytes = one.repeat(8);
     let counting = Counting::new(Memory::new("big", bytes)).with_copies().shared();
     let source: Arc<dyn ByteSource> = counting.clone();
-    let file = File::from_source(Arc::clone(&source), ReadOptions::new());
+    let file = File::from_source(Arc::clone(&source), ReadOptions::new()).unwrap();
     assert_eq!(counting.bytes(), 0);
     assert_eq!(file.message_count().unwrap(), 8);
     let scanned = counting.bytes();

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use tercet::core::Span;
-use tercet::tgm::{DataObjectDescriptor, Dtype, EncodeOptions, Entry, Error, File, GlobalMetadata, Writer};
+use tercet::tgm::{
+    DataObjectDescriptor, Dtype, EncodeOptions, Entry, Error, File, GlobalMetadata, Writer, WriterOptions,
+};
 
 use super::weather::{LATS, LONS, temperature};
 use crate::failure::Failure;
@@ -23,7 +25,7 @@ pub(super) fn write(path: &Path) -> Result<Span, Failure> {
     let options = EncodeOptions::new();
     let mut metadata = GlobalMetadata::default();
     metadata.extra.insert("units".to_owned(), "K".into());
-    let mut writer = Writer::create(path)?;
+    let mut writer = Writer::create(path, WriterOptions::new().with_overwrite(true))?;
 
     let mut whole = metadata.clone();
     whole.base.push(entry(0));

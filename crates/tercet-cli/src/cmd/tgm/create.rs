@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, Diagnose as _, Progress as _};
+use tercet::core::{Class, CommonError, Diagnose as _, Progress as _};
 use tercet::tgm::{
     self, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Provenance, StreamingEncoder, Writer,
+    WriterOptions,
 };
 
 use super::Globals;
@@ -135,8 +136,9 @@ impl Args {
     ) -> Result<(), Failure> {
         let (mut writer, before) = match (self.append, self.force.force) {
             (true, _) => extend(path, out)?,
-            (false, true) => (Writer::create(path)?, Before::default()),
-            (false, false) => (Writer::create_new(path)?, Before::default()),
+            (false, overwrite) => {
+                (Writer::create(path, WriterOptions::new().with_overwrite(overwrite))?, Before::default())
+            }
         };
         // An updated index is as reproducible as the message.
         writer = writer.with_provenance(options.provenance.clone());
@@ -170,7 +172,7 @@ impl Args {
     /// The error of publishing the file. Two commands may create the same file by `--append`.
     fn unpublished(&self, error: tgm::Error) -> Failure {
         match error.kind() {
-            ErrorKind::Publish(PublishError::Exists { .. }) if self.append => {
+            ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. })) if self.append => {
                 let said = format!("{}: another process created this file", display_path(&self.path));
                 Failure::new(Class::Io, said).with_hint("nothing was appended; run the command again")
             }
@@ -192,7 +194,7 @@ impl Args {
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         let name = object.name();
         let to_failure = |fault: ErrorKind| match fault {
-            ErrorKind::Write(cause) => remote::of_object(&cause),
+            ErrorKind::Common(CommonError::Write(cause)) => remote::of_object(&cause),
             fault => tgm::Error::new(Arc::clone(&name), fault).into(),
         };
         self.send(metadata, objects, options, &mut object, &bar, &to_failure)?;
@@ -228,7 +230,7 @@ impl Args {
             let payloads = read_all(&objects)?;
             let message = tgm::encode_message(metadata, &paired(&objects, &payloads), &options);
             let message = message.map_err(|error| explained(error, &objects))?;
-            sink.write_all(&message).map_err(|error| to_failure(ErrorKind::Write(error)))?;
+            sink.write_all(&message).map_err(|error| to_failure(error.into()))?;
         }
         Ok(())
     }
@@ -247,7 +249,9 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     let bar = out.bar("copying", len);
     let writer = match Writer::append(path, &bar) {
         Ok(writer) => writer,
-        Err(error) if is_missing(&error) => return Ok((Writer::create_new(path)?, Before::default())),
+        Err(error) if is_missing(&error) => {
+            return Ok((Writer::create(path, WriterOptions::new())?, Before::default()));
+        }
         Err(error) => return Err(error.into()),
     };
     drop(bar);
@@ -264,7 +268,7 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
 }
 
 fn is_missing(error: &tgm::Error) -> bool {
-    matches!(error.kind(), ErrorKind::Publish(cause) if cause.kind() == std::io::ErrorKind::NotFound)
+    error.is_not_found()
 }
 
 /// Writes objects one by one, with one in memory at a time.
@@ -333,7 +337,7 @@ fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
 /// An error of writing to standard output.
 fn of_stdout(fault: ErrorKind) -> Failure {
     match fault {
-        ErrorKind::Write(cause) => Failure::output(&cause),
+        ErrorKind::Common(CommonError::Write(cause)) => Failure::output(&cause),
         fault => tgm::Error::new(STDOUT.into(), fault).into(),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tercet::core::{Class, Progress as _, Span};
 use tercet::tgm::edit::MessageBuilder;
-use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer};
+use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer, WriterOptions};
 
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
@@ -106,8 +106,9 @@ impl Sink {
     pub(super) fn open(output: Output, force: bool) -> Result<Self, Failure> {
         Ok(match output {
             Output::Stdout => Self::Stdout,
-            Output::Path(path) if force => Self::File(Writer::create(path)?.into()),
-            Output::Path(path) => Self::File(Writer::create_new(path)?.into()),
+            Output::Path(path) => {
+                Self::File(Writer::create(path, WriterOptions::new().with_overwrite(force))?.into())
+            }
             Output::Object(object) => Self::Object(object.into()),
         })
     }
@@ -152,7 +153,7 @@ impl Sink {
     pub(super) fn finish(self) -> Result<Option<PathBuf>, Failure> {
         match self {
             Self::Stdout => Ok(None),
-            Self::File(writer) => Ok(Some(writer.finish()?)),
+            Self::File(writer) => Ok(Some(writer.finish()?.output)),
             Self::Object(object) => object.finish().map(|_| None),
         }
     }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use tercet::core::{ByteSource, Span, escape};
-use tercet::tgm::VERSION;
+use tercet::core::{ByteSource, escape};
+use tercet::tgm::{IndexSummary, Summary, VERSION};
 
 use super::Form;
 use super::open::ReadArgs;
@@ -28,67 +27,33 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// The JSON summary of a file.
-#[derive(Serialize)]
-struct InfoJson {
-    file: String,
-    messages: usize,
-    size: u64,
-    version: Option<u16>,
-    /// Bytes outside messages.
-    junk: Vec<Span>,
-    /// The message index at the end of the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<IndexInfo>,
+/// Summarizes a file.
+fn summary(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Summary, Failure> {
+    Ok(ReadArgs::default().open(source, out)?.summary()?)
 }
 
-/// The JSON summary of a message index.
-#[derive(Serialize)]
-struct IndexInfo {
-    bytes: Span,
-    keys: Vec<String>,
-}
-
-impl InfoJson {
-    fn read(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Self, Failure> {
-        let file = ReadArgs::default().open(source, out)?;
-        let scan = file.scan()?;
-        Ok(Self {
-            file: file.name().to_string(),
-            messages: scan.messages.len(),
-            size: file.len(),
-            version: (!scan.messages.is_empty()).then_some(VERSION),
-            junk: scan.junk.clone(),
-            index: file.index()?.map(|index| IndexInfo {
-                bytes: index.span(),
-                keys: index.keys().map(str::to_owned).collect(),
-            }),
-        })
+fn print(summary: &Summary, out: &mut Ui) -> Result<(), Failure> {
+    out.line(format_args!("File: {}", escape::name(&summary.location)))?;
+    out.line(format_args!("  Messages: {}", summary.messages))?;
+    out.line(format_args!("  Size: {} bytes", summary.file_len))?;
+    if let Some(version) = summary.version {
+        out.line(format_args!("  Version: {version}"))?;
     }
-
-    fn print(&self, out: &mut Ui) -> Result<(), Failure> {
-        out.line(format_args!("File: {}", escape::name(&self.file)))?;
-        out.line(format_args!("  Messages: {}", self.messages))?;
-        out.line(format_args!("  Size: {} bytes", self.size))?;
-        if let Some(version) = self.version {
-            out.line(format_args!("  Version: {version}"))?;
-        }
-        if let Some(IndexInfo { bytes, keys }) = &self.index {
-            let keys: Vec<_> = keys.iter().map(|key| escape::name(key)).collect();
-            out.line(format_args!("  Index: {} bytes, keys: {}", bytes.len(), keys.join(", ")))?;
-        }
-        out.line("")
+    if let Some(IndexSummary { span, keys, .. }) = &summary.index {
+        let keys: Vec<_> = keys.iter().map(|key| escape::name(key)).collect();
+        out.line(format_args!("  Index: {} bytes, keys: {}", span.len(), keys.join(", ")))?;
     }
+    out.line("")
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut all = Vec::new();
     for input in args.inputs.each()? {
-        let info = InfoJson::read(input.source()?, out)?;
+        let summary = summary(input.source()?, out)?;
         if args.json.json {
-            all.push(info);
+            all.push(summary);
         } else {
-            info.print(out)?;
+            print(&summary, out)?;
         }
     }
     if args.json.json {
@@ -99,15 +64,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 /// Prints the summary of an open file.
 pub(crate) fn run_on(form: Form, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let info = InfoJson::read(source, out)?;
+    let summary = summary(source, out)?;
     match form {
-        Form::Text => info.print(out)?,
+        Form::Text => print(&summary, out)?,
         Form::OneLine => {
-            let InfoJson { file, size, messages, .. } = &info;
-            let file = escape::name(file);
+            let Summary { location, file_len: size, messages, .. } = &summary;
+            let file = escape::name(location);
             out.line(format_args!("path={file} file_len={size} version={VERSION} messages={messages}"))?;
         }
-        Form::Json => out.json(&[info])?,
+        Form::Json => out.json(&[summary])?,
     }
     Ok(Outcome::Done)
 }

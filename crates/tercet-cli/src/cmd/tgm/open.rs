@@ -28,7 +28,8 @@ impl ReadArgs {
 
     /// The options of the library.
     pub(super) fn options(self) -> ReadOptions {
-        let options = ReadOptions::new().with_ignore_checksums(self.ignore_checksums);
+        let options =
+            ReadOptions::new().with_verify(!self.ignore_checksums).with_strict(!self.ignore_checksums);
         #[cfg(feature = "sz3")]
         let options = options.with_sz3(sz3());
         options
@@ -40,7 +41,7 @@ impl ReadArgs {
         options: ReadOptions,
         out: &mut Ui,
     ) -> Result<File, Failure> {
-        let file = File::from_source(source, options);
+        let file = File::from_source(source, options)?;
         let bar = out.bar("scanning", file.len());
         let scan = file.scan_with(&bar)?;
         drop(bar);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tercet::core::ByteSource;
+use tercet::core::{ByteSource, OutlineOptions};
 use tercet::tgm::{File, ReadOptions};
 
 use super::open::warn_of_gaps;
@@ -44,12 +44,12 @@ pub(crate) fn run_on(
     source: Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let file = File::from_source(source, ReadOptions::new());
+    let file = File::from_source(source, ReadOptions::new())?;
     let bar = out.bar("scanning", file.len());
     let scan = file.scan_with(&bar)?;
     drop(bar);
     warn_of_gaps(file.name(), &scan.junk, out)?;
-    let outline = file.outline((limit > 0).then_some(limit))?;
+    let outline = file.outline(OutlineOptions::new().with_max_rows((limit > 0).then_some(limit)))?;
     if json {
         out.json(&outline)?;
     } else {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::core::{ByteSource, Span, escape};
-use tercet::tgm::salvage::{Loss, Lost, RepairedMessage, Salvage, SalvageReport, State, salvage};
-use tercet::tgm::{EncodeOptions, Provenance, Writer};
+use tercet::tgm::salvage::{
+    Loss, Lost, RepairedMessage, SalvageOptions, SalvagePlan, SalvageReport, State, plan,
+};
+use tercet::tgm::{EncodeOptions, Provenance, Writer, WriterOptions};
 
 use super::open::ReadArgs;
 use crate::args::{ForceArgs, JsonArgs};
@@ -117,13 +119,14 @@ impl Request<'_> {
         let writing = EncodeOptions::new();
         let writing = if self.reproducible { writing.with_provenance(Provenance::Off) } else { writing };
         let bar = out.bar("searching", source.len());
-        let found = salvage(source, ReadArgs::default().options(), &writing, &bar)?;
+        let options = SalvageOptions::new().with_read(ReadArgs::default().options()).with_encode(writing);
+        let found = plan(source, &options, &bar)?;
         drop(bar);
         let written = match target {
             Some(target) if found.is_worth_writing() => {
                 let bar = out.bar("writing", found.len());
-                let mut writer =
-                    if self.force { Writer::create(target)? } else { Writer::create_new(target)? };
+                let options = WriterOptions::new().with_overwrite(self.force);
+                let mut writer = Writer::create(target, options)?;
                 found.write(&mut writer, &bar)?;
                 writer.finish()?;
                 Some(target)
@@ -145,7 +148,7 @@ impl Request<'_> {
     }
 }
 
-fn print(found: &Salvage, written: Option<&Path>, out: &mut Ui) -> Result<(), Failure> {
+fn print(found: &SalvagePlan, written: Option<&Path>, out: &mut Ui) -> Result<(), Failure> {
     let report = &found.report;
     out.line(format_args!("from: {}", escape::name(&report.file)))?;
     if let Some(path) = written {

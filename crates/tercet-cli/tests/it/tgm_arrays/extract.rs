@@ -1,6 +1,6 @@
 use tercet::tgm::encode_pre_encoded;
 use tercet::tgm::{
-    ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, PreEncoded, Writer,
+    ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, PreEncoded, Writer, WriterOptions,
 };
 
 use super::npy::{self, Array, SHAPES, TYPES};
@@ -8,7 +8,7 @@ use super::{Folder, said};
 
 /// Writes one message of these objects.
 fn write(folder: &Folder, name: &str, objects: &[(&DataObjectDescriptor, &[u8])]) {
-    let mut writer = Writer::create(folder.path(name)).unwrap();
+    let mut writer = Writer::create(folder.path(name), WriterOptions::new().with_overwrite(true)).unwrap();
     writer.message(&GlobalMetadata::default(), objects, &EncodeOptions::new()).unwrap();
     writer.finish().unwrap();
 }

@@ -96,7 +96,7 @@ fn damage_is_found_once_and_then_remembered() {
         encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &EncodeOptions::new()).unwrap();
     let at = bytes.windows(2).position(|pair| pair == b"FR").unwrap();
     let source = Counting::new(Memory::new("test", bytes.clone())).with_copies().shared();
-    let file = File::from_source(source.clone(), ReadOptions::new());
+    let file = File::from_source(source.clone(), ReadOptions::new()).unwrap();
     let read = |file: &File| {
         let message = file.message(0).unwrap();
         let found = message.object(0).unwrap().decode_ranges(&[7..17]).unwrap();
@@ -156,7 +156,7 @@ fn ranges_from_afar_fetch_little_and_say_so() {
         let made =
             encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &EncodeOptions::new());
         let source = Arc::new(Remote(Counting::new(Memory::new("far", made.unwrap()))));
-        let file = File::from_source(source.clone(), ReadOptions::new());
+        let file = File::from_source(source.clone(), ReadOptions::new()).unwrap();
         let message = file.message(0).unwrap();
         let object = message.object(0).unwrap();
         source.0.reset();
@@ -197,7 +197,7 @@ fn our_own_offsets_are_believed() {
         (ours, made.unwrap())
     }) {
         let source = Counting::new(Memory::new("test", bytes)).with_copies().shared();
-        let file = File::from_source(source.clone(), ReadOptions::new());
+        let file = File::from_source(source.clone(), ReadOptions::new()).unwrap();
         let message = file.message(0).unwrap();
         let object = message.object(0).unwrap();
         object.verify().unwrap();

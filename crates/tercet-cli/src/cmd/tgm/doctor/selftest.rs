@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use tercet::core::Shape;
 use tercet::core::checksum::xxh3;
+use tercet::core::{CommonError, Shape};
 use tercet::tgm::{
     ByteOrder, DataObjectDescriptor, Decoder, Dtype, EncodeOptions, ErrorKind, Event, GlobalMetadata,
     Message, StreamingEncoder, Value, cbor, encode_message, scan, verify_canonical_cbor,
@@ -115,7 +115,7 @@ fn damage_is_detected() -> Tested {
     bytes[at + 32] ^= 1;
     let message = Message::from_bytes(NAME, bytes).map_err(said)?;
     match message.object(0).and_then(|object| object.decode()) {
-        Err(error) if matches!(error.kind(), ErrorKind::HashMismatch { .. }) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::Common(CommonError::Checksum { .. })) => Ok(()),
         Err(error) => Err(said(error)),
         Ok(_) => Err("damaged bytes were decoded".to_owned()),
     }

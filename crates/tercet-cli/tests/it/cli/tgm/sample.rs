@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tercet::tgm::{
     DataObjectDescriptor, Dtype, EncodeOptions, Entry, File, GlobalMetadata, Provenance, Stamp,
-    StreamingEncoder, Value, Writer,
+    StreamingEncoder, Value, Writer, WriterOptions,
 };
 
 use crate::cli::support::Folder;
@@ -31,7 +31,7 @@ pub(super) fn write_run(path: &Path) {
     common.extra.insert("centre".to_owned(), "ecmf".into());
     common.extra.insert("scale".to_owned(), Value::from(1.0));
 
-    let mut writer = Writer::create(path).unwrap();
+    let mut writer = Writer::create(path, WriterOptions::new().with_overwrite(true)).unwrap();
     let mut first = common.clone();
     first.base.push(mars("2t", 0));
     writer.message(&first, &[(&field, &values)], &options()).unwrap();
@@ -63,7 +63,7 @@ pub(super) fn write_value(path: &Path, value: Value) {
 }
 
 fn write_values(path: &Path, values: impl Iterator<Item = Value>) {
-    let mut writer = Writer::create(path).unwrap();
+    let mut writer = Writer::create(path, WriterOptions::new().with_overwrite(true)).unwrap();
     for value in values {
         let mut metadata = GlobalMetadata::default();
         metadata.extra.insert("k".to_owned(), value);
