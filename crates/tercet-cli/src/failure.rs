@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::Range;
-use tercet::core::CommonError;
 
 #[cfg(feature = "arrow")]
 use tercet::arrow;

@@ -45,11 +45,14 @@ fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
 pub(super) fn open(input: &[u8]) {
     let source = source(input);
     let options = ScanOptions::default().with_index(false);
-    let checked = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits())).expect("opening reads nothing");
+    let checked = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits()))
+        .expect("opening reads nothing");
     let indexed = File::from_source(Arc::clone(&source), *checked.options()).expect("opening reads nothing");
     let checked = checked.with_scan_options(options);
     let trusting = ReadOptions::new().with_limits(limits()).with_verify(false).with_strict(false);
-    let unchecked = File::from_source(Arc::clone(&source), trusting).expect("opening reads nothing").with_scan_options(options);
+    let unchecked = File::from_source(Arc::clone(&source), trusting)
+        .expect("opening reads nothing")
+        .with_scan_options(options);
     let scan = checked.scan().expect("memory can be scanned");
     let covered: u64 = scan.messages.iter().chain(&scan.junk).map(|span| span.len()).sum();
     assert_eq!(covered, input.len() as u64, "every byte belongs to a message or to none");

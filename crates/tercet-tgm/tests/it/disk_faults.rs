@@ -15,7 +15,7 @@ use tercet_testkit::powercut::for_each_cut;
 use tercet_tgm::edit::{self, Changes, Merge, Strategy};
 use tercet_tgm::{
     DataObjectDescriptor, Dtype, EncodeError, Error, ErrorKind, File, GlobalMetadata, IndexKeys, Provenance,
-    ReadOptions, ReindexOptions, StreamingEncoder, Writer, WriterOptions,
+    ReindexOptions, StreamingEncoder, Writer, WriterOptions,
 };
 
 use crate::samples;
