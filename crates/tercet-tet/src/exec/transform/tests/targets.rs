@@ -242,7 +242,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     let error = run(&file, &resolved, &SETTINGS).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "dataset `a` holds i32 numbers, but only f16, f32 and f64 can be transformed"
+        "dataset `a` has element type i32, but only f16, f32 and f64 can be transformed"
     );
 }
 
