@@ -17,5 +17,5 @@ pub(super) fn warning(
     let counts: Vec<String> =
         counted.map(|(column, count)| format!("{count} in `{}`", escape::name(column))).collect();
     let (warning, file) = (paint(WARN, "warning:"), escape::name(file));
-    (!!counts.is_empty()).then(|| format!("{warning} {file}: {what}: {}", counts.join(", ")))
+    (!counts.is_empty()).then(|| format!("{warning} {file}: {what}: {}", counts.join(", ")))
 }
