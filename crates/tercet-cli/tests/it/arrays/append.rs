@@ -59,7 +59,7 @@ fn drop_removes_and_keeps() {
     assert_eq!((&told["dropped"][0], &told["dataset_count"]), (&"b".into(), &0.into()));
     assert_eq!(told["bytes"], folder.read("a.tet").len());
     let file = folder.open("a.tet");
-    assert!(file.is_empty());
+    assert!(file.datasets().len() == 0);
     assert_eq!(file.history().len(), 4);
     assert_eq!(folder.ok("verify --deep a.tet").code, 0);
     drop(file);
@@ -75,7 +75,7 @@ fn what_cannot_be_changed_stays() {
     let before = folder.read("a.tet");
     folder.write("zero.tet", "");
     for (words, code, message) in [
-        ("append a.tet --from first=in.npy", 8, "there is a dataset `first` already"),
+        ("append a.tet --from first=in.npy", 8, "duplicate dataset `first`"),
         ("append a.tet --from b=none.npy", 3, "none.npy: cannot open"),
         ("append none.tet --from b=in.npy", 3, "hint: create a new file with `tet create`"),
         ("append zero.tet --from b=in.npy", 4, "zero.tet: malformed superblock"),
