@@ -1,5 +1,7 @@
 //! Options shared by the verbs: each is defined once, so that it means the same everywhere.
 
+use std::sync::Mutex;
+
 use clap::ValueEnum;
 
 /// `-j, --json`.
@@ -73,21 +75,39 @@ pub(crate) struct ThreadArgs {
 /// Threads per core that are never exceeded: more do not make anything faster.
 const MAX_THREADS_PER_CORE: usize = 4;
 
-/// Starts the thread pool with the requested number of threads, or leaves the default.
+/// Starts the thread pool with the requested number of threads, or one per core.
+///
+/// Where the system refuses threads (limits of processes), the pool is the current thread alone: rayon would panic when
+/// it starts its pool later.
 pub(crate) fn start_thread_pool(requested: Option<usize>) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let variable = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
-    if let Some(threads) = pool_size(requested, variable, cores) {
-        // Fails if the pool exists already, as in tests that share a process.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-    }
+    let threads = pool_size(requested, variable, cores);
+    let pool = if can_start(threads) {
+        rayon::ThreadPoolBuilder::new().num_threads(threads)
+    } else {
+        rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread()
+    };
+    // Fails if the pool exists already, as in tests that share a process.
+    let _ = pool.build_global();
 }
 
-/// The size of the thread pool; `None` leaves the default of rayon.
-fn pool_size(requested: Option<usize>, variable: Option<usize>, cores: usize) -> Option<usize> {
+/// Whether the system starts this many threads at the same time. A pool that could not be started cannot be built again.
+fn can_start(threads: usize) -> bool {
+    let barrier = Mutex::new(());
+    let closed = barrier.lock();
+    std::thread::scope(|scope| {
+        let wait = || drop(barrier.lock());
+        let all = (0..threads).all(|_| std::thread::Builder::new().spawn_scoped(scope, wait).is_ok());
+        drop(closed);
+        all
+    })
+}
+
+/// The number of threads: the option, else the environment variable (0 means unset, as in rayon), else one per core.
+fn pool_size(requested: Option<usize>, variable: Option<usize>, cores: usize) -> usize {
     let max = cores.saturating_mul(MAX_THREADS_PER_CORE).max(1);
-    // Rayon reads the variable itself unless it is out of range.
-    requested.or(variable.filter(|threads| *threads > max)).map(|threads| threads.clamp(1, max))
+    requested.or(variable.filter(|threads| *threads > 0)).unwrap_or(cores).clamp(1, max)
 }
 
 #[cfg(test)]
@@ -96,11 +116,17 @@ mod tests {
 
     #[test]
     fn thread_counts_are_clamped() {
-        assert_eq!(pool_size(None, None, 2), None);
-        assert_eq!(pool_size(None, Some(8), 2), None);
-        assert_eq!(pool_size(None, Some(100_000), 2), Some(8));
-        assert_eq!(pool_size(Some(100_000), None, 2), Some(8));
-        assert_eq!(pool_size(Some(0), Some(100_000), 2), Some(1));
-        assert_eq!(pool_size(Some(3), Some(100_000), 2), Some(3));
+        assert_eq!(pool_size(None, None, 2), 2);
+        assert_eq!(pool_size(None, Some(0), 2), 2);
+        assert_eq!(pool_size(None, Some(8), 2), 8);
+        assert_eq!(pool_size(None, Some(100_000), 2), 8);
+        assert_eq!(pool_size(Some(100_000), None, 2), 8);
+        assert_eq!(pool_size(Some(0), Some(100_000), 2), 1);
+        assert_eq!(pool_size(Some(3), Some(100_000), 2), 3);
+    }
+
+    #[test]
+    fn threads_can_be_started_here() {
+        assert!(can_start(0) && can_start(3));
     }
 }

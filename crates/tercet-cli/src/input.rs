@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tercet::core::{ByteSource, Class, source};
+use tercet::core::{ByteSource, Class, SourceError, escape, source};
 use tercet::tet;
 
 use crate::failure::Failure;
@@ -14,6 +14,8 @@ use crate::ui::exit_at_once_if_interrupted;
 
 /// The name of standard input in messages.
 const STDIN: &str = "standard input";
+/// The default of `--max-stdin`.
+const MAX_PIPE: u64 = 64 << 30;
 
 /// The input file of a verb.
 #[derive(Clone, Debug, clap::Args)]
@@ -21,7 +23,7 @@ pub(crate) struct Input {
     /// Input file or URL (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// Maximum size of standard input, which is buffered in a temporary file
+    /// Maximum size of standard input or of a pipe, which is buffered in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
     pub(crate) max_stdin: u64,
 }
@@ -34,15 +36,15 @@ impl Input {
 
     /// Whether the input is a local file.
     pub(crate) fn is_on_disk(&self) -> bool {
-        !self.is_stdin() && remote::url_of(&self.path).is_none()
+        !self.is_stdin() && remote::url_of(&self.path).is_none() && !is_pipe(&self.path)
     }
 
     /// Opens the input for positional reads. It is not mapped: another program may truncate the file meanwhile.
     pub(crate) fn source(&self) -> Result<Arc<dyn ByteSource>, Failure> {
         if self.is_stdin() {
-            return exit_at_once_if_interrupted(|| spool(io::stdin().lock(), self.max_stdin));
+            return exit_at_once_if_interrupted(|| spool(STDIN, io::stdin().lock(), self.max_stdin));
         }
-        open(&self.path)
+        open_at_most(&self.path, self.max_stdin)
     }
 
     /// Opens one of many inputs, which is open only while it is read.
@@ -67,7 +69,7 @@ pub(crate) struct Inputs {
     /// Input files or URLs (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "FILES", required = true)]
     paths: Vec<PathBuf>,
-    /// Maximum size of standard input, which is buffered in a temporary file
+    /// Maximum size of standard input or of a pipe, which is buffered in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = parse_size, display_order = 900)]
     max_stdin: u64,
 }
@@ -84,14 +86,38 @@ impl Inputs {
     }
 }
 
-/// Opens a local file or a URL.
+/// Opens a local file, a URL, or a named pipe (also of a process substitution, `<(…)`).
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn ByteSource>, Failure> {
+    open_at_most(path, MAX_PIPE)
+}
+
+/// Opens a local file, a URL, or a named pipe with at most `max_pipe` bytes.
+fn open_at_most(path: &Path, max_pipe: u64) -> Result<Arc<dyn ByteSource>, Failure> {
     if let Some(url) = remote::url_of(path) {
         return remote::open(url);
     }
-    let opened = source::File::open(path);
-    let opened = opened.map_err(|error| Failure::source(&path.to_string_lossy(), error))?;
+    let name = path.to_string_lossy();
+    if is_pipe(path) {
+        // Opening waits for a writer.
+        return exit_at_once_if_interrupted(|| {
+            let pipe = std::fs::File::open(path);
+            let pipe = pipe.map_err(|error| Failure::source(&name, SourceError::Open(error)))?;
+            spool(&name, pipe, max_pipe)
+        });
+    }
+    let opened = source::File::open(path).map_err(|error| Failure::source(&name, error))?;
     Ok(Arc::new(opened))
+}
+
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_path: &Path) -> bool {
+    false
 }
 
 /// Rejects `-` where a file is required; `verb` completes the error message.
@@ -116,8 +142,10 @@ pub(crate) fn must_be_on_disk(path: &Path, verb: &str) -> Result<(), Failure> {
 }
 
 /// Copies a stream into an unnamed temporary file.
-fn spool(mut from: impl Read, limit: u64) -> Result<Arc<dyn ByteSource>, Failure> {
-    let refused = |error: io::Error| Failure::io("cannot write standard input to a temporary file", &error);
+fn spool(name: &str, mut from: impl Read, limit: u64) -> Result<Arc<dyn ByteSource>, Failure> {
+    let shown = escape::name(name);
+    let refused =
+        |error: io::Error| Failure::io(&format!("cannot write {shown} to a temporary file"), &error);
     let mut file = tempfile::tempfile().map_err(refused)?;
     let mut buffer = vec![0; 1 << 20];
     let mut len = 0u64;
@@ -126,17 +154,17 @@ fn spool(mut from: impl Read, limit: u64) -> Result<Arc<dyn ByteSource>, Failure
             Ok(0) => break,
             Ok(n) => n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Failure::io("cannot read standard input", &error)),
+            Err(error) => return Err(Failure::io(&format!("cannot read {shown}"), &error)),
         };
         len += n as u64;
         if len > limit {
-            let said = format!("{STDIN}: exceeds the limit of {limit} bytes ({})", human_size(limit));
+            let said = format!("{shown}: exceeds the limit of {limit} bytes ({})", human_size(limit));
             return Err(Failure::new(Class::Limit, said).with_hint("raise it with `--max-stdin SIZE`"));
         }
         file.write_all(&buffer[..n]).map_err(refused)?;
     }
     file.rewind().map_err(refused)?;
-    let file = source::File::from_handle(STDIN, file).map_err(|error| Failure::source(STDIN, error))?;
+    let file = source::File::from_handle(name, file).map_err(|error| Failure::source(name, error))?;
     Ok(Arc::new(file))
 }
 
@@ -147,10 +175,10 @@ mod tests {
     #[test]
     fn a_stream_is_spooled_completely_or_rejected() {
         let bytes = vec![7u8; 3 << 20];
-        let kept = spool(&bytes[..], 3 << 20).unwrap();
+        let kept = spool(STDIN, &bytes[..], 3 << 20).unwrap();
         assert_eq!(kept.len(), 3 << 20);
         assert_eq!(&**kept.name(), STDIN);
-        let refused = spool(&bytes[..], (3 << 20) - 1).unwrap_err();
+        let refused = spool(STDIN, &bytes[..], (3 << 20) - 1).unwrap_err();
         assert_eq!(refused.exit_code(), Class::Limit.exit_code());
     }
 }

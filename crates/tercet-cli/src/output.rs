@@ -23,7 +23,7 @@ pub(crate) enum Output {
 impl Output {
     /// Rejects a terminal for binary output, and an existing file without `force`.
     pub(crate) fn open(path: &Path, force: bool) -> Result<Self, Failure> {
-        if path.as_os_str() == "-" {
+        if is_stdout(path) {
             if io::stdout().is_terminal() {
                 let failure = Failure::request("refusing to write binary data to a terminal");
                 return Err(failure.with_hint("redirect it: `… > FILE`"));
@@ -60,6 +60,12 @@ impl Output {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a path is `-` or a name of standard output: a file cannot be created beside it.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    names.iter().any(|name| path.as_os_str() == *name)
 }
 
 /// Creates a file that appears when complete. Without `force`, a file that appears meanwhile is not replaced.

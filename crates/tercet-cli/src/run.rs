@@ -14,8 +14,6 @@ use crate::ui::{self, Ui};
 
 /// The exit code of a usage error.
 const USAGE: u8 = 2;
-/// The exit code of an interrupt.
-const INTERRUPTED: u8 = 130;
 
 /// Runs the program as a persona and returns its exit code.
 pub fn main_as(persona: Persona) -> ExitCode {
@@ -28,8 +26,8 @@ pub fn main_as(persona: Persona) -> ExitCode {
         Err(error) => return usage_error(&error),
     };
     global.set_color();
-    start_thread_pool(threads);
     ui::watch_for_interrupts();
+    start_thread_pool(threads);
     ui::survive_file_limits();
     let mut out = Ui::new(!global.no_progress && !global.quiet, global.quiet);
     let result = request.run(persona, &mut out).and_then(|outcome| out.finish().map(|()| outcome));
@@ -109,7 +107,7 @@ fn error_json(failure: &Failure) -> Option<String> {
         }
         Failure::Interrupted => ErrorJson {
             class: "interrupted",
-            exit_code: INTERRUPTED,
+            exit_code: ui::EXIT_CODE,
             message: "interrupted".to_owned(),
             ..ErrorJson::default()
         },

@@ -1,31 +1,54 @@
-//! Ctrl-C: cancels the current work, which then cleans up its temporary files.
+//! SIGINT and SIGTERM: cancel the current work, which then removes its temporary files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// The exit code after a signal.
+pub(crate) const EXIT_CODE: u8 = 130;
+
+/// Time for the current work to notice the signal and clean up. Work that does not look for signals ends with the
+/// process; a temporary file that it leaves is removed by the next writer to the same target.
+const GRACE: Duration = Duration::from_secs(1);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static AT_ONCE: AtomicBool = AtomicBool::new(false);
 
-/// Installs the handler. A second interrupt ends the process at once.
+/// Installs the handler. The process ends at most a second after the first signal, and at once after a second one.
 pub(crate) fn watch_for_interrupts() {
-    let heard = || {
+    // Signals are handled on a thread. Without one they would be swallowed: the default action ends the process.
+    let Ok(probe) = thread::Builder::new().spawn(|| ()) else { return };
+    let _ = probe.join();
+    let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) || AT_ONCE.load(Ordering::SeqCst) {
-            std::process::exit(130);
+            exit();
         }
-    };
-    // Without a handler an interrupt ends the process, which is the default.
-    let _ = ctrlc::set_handler(heard);
+        // The handler returns, so that a second signal is seen.
+        let end = || {
+            thread::sleep(GRACE);
+            super::print_note("interrupted");
+            exit();
+        };
+        if thread::Builder::new().spawn(end).is_err() {
+            end();
+        }
+    });
 }
 
-/// Whether Ctrl-C was pressed.
+fn exit() -> ! {
+    std::process::exit(EXIT_CODE.into())
+}
+
+/// Whether a signal has arrived.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Runs work that may block forever (reading a pipe) and needs no cleanup: an interrupt ends the process at once.
+/// Runs work that may block forever (reading a pipe) and needs no cleanup: a signal ends the process at once.
 pub(crate) fn exit_at_once_if_interrupted<T>(work: impl FnOnce() -> T) -> T {
     AT_ONCE.store(true, Ordering::SeqCst);
     if is_interrupted() {
-        std::process::exit(130);
+        exit();
     }
     let result = work();
     AT_ONCE.store(false, Ordering::SeqCst);

@@ -131,12 +131,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (sender, receiver) = sync_channel::<Vec<Column>>(2);
     let (filled, cut) = std::thread::scope(|scope| {
         let bar = &bar;
-        let reading = scope.spawn(move || {
+        let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
             table.read(bar, |columns| {
                 // The receiver is gone after a write error, which is reported instead.
                 sender.send(columns).map_err(|_| Failure::Interrupted)
             })
         });
+        let reading = reading.map_err(Failure::no_thread)?;
         let written = target.fill(receiver);
         let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
         match (written, read) {

@@ -188,12 +188,13 @@ impl Work<'_> {
         let input = lines.name().to_owned();
         let (sender, receiver) = sync_channel::<Batch>(1);
         std::thread::scope(|scope| {
-            let reading = scope.spawn(move || {
+            let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
                 rows::read(&mut lines, form, &fields, bar, |batch| {
                     // The receiver is gone after a write error, which is reported instead.
                     sender.send(batch).map_err(|_| Failure::Interrupted)
                 })
             });
+            let reading = reading.map_err(Failure::no_thread)?;
             let mut written = Ok(());
             for batch in receiver {
                 let before = writer.rows();

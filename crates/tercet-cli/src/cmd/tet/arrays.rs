@@ -181,10 +181,7 @@ impl Arrays {
             let stdin = Input { path: path.to_owned(), max_stdin: self.max_stdin };
             return Ok(Npy::from_source(stdin.source()?)?);
         }
-        if remote::url_of(path).is_some() {
-            return Ok(Npy::from_source(input::open(path)?)?);
-        }
-        Ok(Npy::open(path)?)
+        Ok(Npy::from_source(input::open(path)?)?)
     }
 
     /// The input file names for the history, without directories.

@@ -117,11 +117,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 impl Args {
     fn subject(&self, out: &mut Ui) -> Result<Subject, Failure> {
         let Some(id) = self.object else {
-            let array = if self.input.is_on_disk() {
-                npy::Array::open(&self.input.path)?
-            } else {
-                npy::Array::from_source(self.input.source()?)?
-            };
+            let array = npy::Array::from_source(self.input.source()?)?;
             let (name, shape) = (array.name().to_owned(), array.shape().to_vec());
             let dtype = dtype_of(array.element());
             return Ok(Subject { name, dtype, shape, values: Values::Read(read_into_memory(&array)?) });

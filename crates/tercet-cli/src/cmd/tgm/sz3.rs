@@ -80,19 +80,20 @@ fn attend(
     let mut errors = child.stderr.take().ok_or_else(missing)?;
     thread::scope(|scope| {
         // If the child stops reading, its exit status has the reason.
-        scope.spawn(move || input.write_all(stored));
-        let words = scope.spawn(move || {
+        // A thread that cannot be started leaves the pipes closed, which ends the child.
+        thread::Builder::new().spawn_scoped(scope, move || input.write_all(stored))?;
+        let words = thread::Builder::new().spawn_scoped(scope, move || {
             let mut words = Vec::new();
             let _ = errors.by_ref().take(WORDS).read_to_end(&mut words);
             let _ = io::copy(&mut errors, &mut io::sink());
             String::from_utf8_lossy(&words).trim().to_owned()
-        });
+        })?;
         let (done, is_done) = channel();
-        let reader = scope.spawn(move || {
+        let reader = thread::Builder::new().spawn_scoped(scope, move || {
             let read = read_exactly(&mut output, values);
             let _ = done.send(());
             read
-        });
+        })?;
         let stopped = wait(&is_done, limit);
         if stopped.is_some() {
             child.kill()?;

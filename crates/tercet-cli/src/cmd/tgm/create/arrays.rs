@@ -11,7 +11,7 @@ use tercet::tgm::{DataObjectDescriptor, Dtype};
 use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
 use crate::failure::Failure;
 use crate::named_file::NamedFile;
-use crate::remote;
+use crate::input;
 use crate::ui::Ui;
 
 /// An open array and its object descriptor.
@@ -62,10 +62,7 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
-        let array = match remote::url_of(&from.path) {
-            Some(url) => Array::from_source(remote::open(url)?)?,
-            None => Array::open(&from.path)?,
-        };
+        let array = Array::from_source(input::open(&from.path)?)?;
         let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();
         if array.element() == Element::Bool && !is_bitmask {
             let name = escape::name(array.name());

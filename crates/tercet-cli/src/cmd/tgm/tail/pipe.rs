@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Prints the messages of standard input until it ends.
 pub(super) fn drain(args: &Args, printer: &mut Printer<'_>, out: &mut Ui) -> Result<(), Failure> {
-    let pieces = read_apart();
+    let pieces = read_apart()?;
     let mut follower = Follower::new();
     let mut last = Instant::now();
     loop {
@@ -46,11 +46,11 @@ pub(super) fn drain(args: &Args, printer: &mut Printer<'_>, out: &mut Ui) -> Res
 }
 
 /// Reads standard input on a separate thread, because a blocking read cannot be cancelled.
-fn read_apart() -> Receiver<io::Result<Vec<u8>>> {
+fn read_apart() -> Result<Receiver<io::Result<Vec<u8>>>, Failure> {
     let (send, receive) = sync_channel(WAITING);
     // The thread ends with the process, or when the receiver is dropped.
-    std::thread::spawn(move || read_all(&send));
-    receive
+    std::thread::Builder::new().spawn(move || read_all(&send)).map_err(Failure::no_thread)?;
+    Ok(receive)
 }
 
 fn read_all(send: &SyncSender<io::Result<Vec<u8>>>) {
