@@ -12,6 +12,8 @@ mod arrays;
 mod cli;
 #[cfg(unix)]
 mod launchers;
+#[cfg(unix)]
+mod process;
 #[cfg(feature = "remote")]
 mod remote;
 mod support;

@@ -10,8 +10,8 @@ use tercet::tgm::{DataObjectDescriptor, Dtype};
 
 use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
 use crate::failure::Failure;
-use crate::named_file::NamedFile;
 use crate::input;
+use crate::named_file::NamedFile;
 use crate::ui::Ui;
 
 /// An open array and its object descriptor.

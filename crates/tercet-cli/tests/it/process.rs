@@ -1,0 +1,189 @@
+//! Manners of the process: signals, limits of processes, pipes in the place of files.
+
+use std::fs::{self, File, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Long enough for a slow machine; only a failing test waits for it.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_tercet")).with_file_name(name)
+}
+
+fn run(directory: &Path, name: &str, args: &[&str]) -> Output {
+    Command::new(program(name)).current_dir(directory).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A `.npy` file of six bytes.
+fn npy() -> Vec<u8> {
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }";
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(format!("{header:<117}\n").bytes());
+    bytes.extend([1, 2, 3, 4, 5, 6]);
+    bytes
+}
+
+/// A directory with `a.npy`, `a.tet` and `a.tgm`.
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.npy"), npy()).unwrap();
+    for (name, file) in [("tet", "a.tet"), ("tgm", "a.tgm")] {
+        let done = run(directory.path(), name, &["create", file, "--from", "a=a.npy"]);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+    directory
+}
+
+fn wait(mut child: Child) -> Option<i32> {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("did not end");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Zeros without an end in sight: reading them takes longer than the test waits.
+#[test]
+fn the_first_signal_ends_busy_verbs() {
+    let directory = tempfile::tempdir().unwrap();
+    File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
+    for (verb, name) in [("info", "TERM"), ("validate", "TERM"), ("ls", "INT")] {
+        let mut command = Command::new(program("tgm"));
+        command.current_dir(directory.path()).args([verb, "zeros.tgm"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(300));
+        signal(&child, name);
+        assert_eq!(wait(child), Some(130), "{verb}");
+    }
+}
+
+/// Runs a command as a user who may have one process: no thread can be started.
+fn run_without_threads(directory: &Path, program: &Path, args: &[&str]) -> Child {
+    let mut command = Command::new("prlimit");
+    command.current_dir(directory).args(["--nproc=1:1", "--"]).arg(program).args(args);
+    // The limit does not bind root.
+    if fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0) {
+        command.uid(65_533);
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn verbs_work_where_no_thread_can_be_started() {
+    let directory = directory();
+    // A directory of the other user, and a copy of the program that it may run.
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
+    let tercet = directory.path().join("tercet");
+    fs::copy(program("tercet"), &tercet).unwrap();
+    fs::write(directory.path().join("rows.jsonl"), "{\"a\":1}\n{\"a\":2}\n").unwrap();
+    let made = run(directory.path(), "tatami", &["create", "a.tatami", "--from", "rows.jsonl"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let lines: [&[&str]; 10] = [
+        &["info", "a.tet"],
+        &["verify", "--deep", "a.tet"],
+        &["tet", "extract", "a.tet", "a", "-o", "x.npy"],
+        &["tet", "query", "{\"dataset\": \"a\", \"mean\": []}", "-t", "a.tet", "-x"],
+        &["tgm", "validate", "--full", "a.tgm"],
+        &["tgm", "extract", "a.tgm", "0", "-o", "y.npy"],
+        &["tatami", "cat", "a.tatami"],
+        &["tatami", "verify", "--deep", "a.tatami"],
+        &["tatami", "create", "b.tatami", "--from", "rows.jsonl"],
+        &["tgm", "ls", "http://127.0.0.1:1/x.tgm"],
+    ];
+    for args in lines {
+        let mut child = run_without_threads(directory.path(), &tercet, args);
+        let mut out = child.stdout.take().unwrap();
+        let mut err = child.stderr.take().unwrap();
+        let code = wait(child);
+        let mut said = String::new();
+        let _ = std::io::Read::read_to_string(&mut out, &mut said);
+        let _ = std::io::Read::read_to_string(&mut err, &mut said);
+        assert!(matches!(code, Some(0 | 3)), "{args:?}: {code:?} {said}");
+        assert!(!said.contains("panicked"), "{args:?}: {said}");
+        let needs_threads = args[1] == "create" || args[2].starts_with("http");
+        assert!(code == Some(0) || needs_threads, "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn too_many_threads_are_not_started() {
+    let directory = directory();
+    let mut command = Command::new(program("tet"));
+    command.current_dir(directory.path()).env("RAYON_NUM_THREADS", "100000");
+    let done =
+        command.args(["query", "{\"dataset\": \"a\", \"mean\": []}", "-t", "a.tet", "-x", "--explain"]);
+    let done = done.output().unwrap();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let said = text(&done.stdout) + &text(&done.stderr);
+    let threads = said.lines().find_map(|line| line.trim().strip_prefix("threads: ")?.parse::<usize>().ok());
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    assert!(threads.is_some_and(|threads| threads <= 4 * cores), "{said}");
+}
+
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Writes bytes to a pipe from another thread: opening it waits for the reader.
+fn feed(path: PathBuf, bytes: Vec<u8>) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let mut pipe = File::options().write(true).open(path).unwrap();
+        // The reader may not want all of it.
+        let _ = pipe.write_all(&bytes);
+    })
+}
+
+#[test]
+fn named_pipes_are_read_like_files() {
+    let directory = directory();
+    let pipe = directory.path().join("pipe");
+    fifo(&pipe);
+    for (verb, file) in [("info", "a.tet"), ("verify", "a.tgm"), ("outline", "a.tet")] {
+        let whole = run(directory.path(), "tercet", &[verb, file]);
+        let fed = feed(pipe.clone(), fs::read(directory.path().join(file)).unwrap());
+        let piped = run(directory.path(), "tercet", &[verb, "pipe"]);
+        fed.join().unwrap();
+        assert_eq!(piped.status.code(), Some(0), "{verb}: {}", text(&piped.stderr));
+        assert_eq!(text(&piped.stdout).replace("pipe", file), text(&whole.stdout), "{verb}");
+    }
+    let fed = feed(pipe, npy());
+    let made = run(directory.path(), "tet", &["create", "b.tet", "--from", "a=pipe"]);
+    fed.join().unwrap();
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let values = |file: &str| run(directory.path(), "tet", &["extract", file, "a", "-o", "-"]).stdout;
+    assert_eq!(values("b.tet"), values("a.tet"));
+}
+
+#[test]
+fn the_name_of_standard_output_is_standard_output() {
+    let directory = directory();
+    for (name, args) in [("tet", ["extract", "a.tet", "a", "-o"]), ("tgm", ["extract", "a.tgm", "0", "-o"])] {
+        let dash = run(directory.path(), name, &[&args[..], &["-"]].concat());
+        let device = run(directory.path(), name, &[&args[..], &["/dev/stdout"]].concat());
+        assert!(device.status.success() && !device.stdout.is_empty(), "{}", text(&device.stderr));
+        assert_eq!(device.stdout, dash.stdout);
+    }
+}
